@@ -1,0 +1,3 @@
+from kduel.cli import main
+
+main()

@@ -1,0 +1,114 @@
+"""Benchmarks, one module each: shell lines that run in the trial, and a parser that turns their output into numbers.
+
+A module here, or one behind an entry point of the group `kduel.benchmarks`, offers `PLUGIN`, a `Benchmark`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec import Struct
+
+from kduel.errors import InputError
+from kduel.registry import plugins
+from kduel.words import Metric
+
+
+class ParseError(Exception):
+    """The output is not what the program prints: the step gives no number. The message names what is missing."""
+
+
+class Raw(Struct, frozen=True):
+    """What one step of one trial left behind. Text is decoded leniently; it is not to be trusted."""
+
+    stdout: str
+    stderr: str
+    exit_status: int
+    files: dict[str, str] = {}
+    """Further files that the step's script wrote into its directory ($KDUEL_STEP), by name."""
+
+    @classmethod
+    def read(cls, directory: Path, limit: int = 16 << 20) -> Raw:
+        """From a step's directory. A file above `limit` bytes is cut there. Raises ParseError without exit.json."""
+
+        def text(path: Path) -> str:
+            with path.open("rb") as stream:
+                return stream.read(limit).decode("utf-8", errors="replace")
+
+        own = {"stdout", "stderr", "exit.json"}
+        try:
+            status = int(msgspec.json.decode((directory / "exit.json").read_bytes())["status"])
+            return cls(
+                stdout=text(directory / "stdout"),
+                stderr=text(directory / "stderr"),
+                exit_status=status,
+                files={p.name: text(p) for p in sorted(directory.iterdir()) if p.name not in own and p.is_file()},
+            )
+        except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+            raise ParseError(f"the step left no whole output: {error}") from error
+
+
+class Benchmark(ABC):
+    """A command with a parser. `name` is the field's own name for it; the `Parameters` have the program's defaults."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    """One line for `kduel list benchmarks`: what it measures and what it is good for."""
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Debian packages that the guest root needs for it."""
+    programs: ClassVar[tuple[str, ...]] = ()
+    """Our own static programs (names in kduel.guest.programs) that the trial needs in its path."""
+    needs_scratch: ClassVar[bool] = False
+    """Whether it works on the scratch disk ($KDUEL_SCRATCH, a fresh file system)."""
+
+    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+        """Overridden by each benchmark; a study's list for one of these becomes a matrix."""
+
+    @abstractmethod
+    def label(self, parameters: Any) -> str:
+        """A short name for this benchmark with these parameters, [a-z0-9.-]+, such as `sysbench-cpu-2t`."""
+
+    @abstractmethod
+    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
+        """What `parse` will give, the main one first."""
+
+    @abstractmethod
+    def script(self, parameters: Any) -> str:
+        """POSIX shell lines, run as root by `sh -e` in an empty directory; stdout and stderr are kept.
+
+        $KDUEL_STEP is the step's directory (files written there come home), $KDUEL_SCRATCH the fresh scratch file
+        system, $KDUEL_PROGRAMS the directory of our static programs. A non-zero end voids the step.
+        """
+
+    @abstractmethod
+    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
+        """Metric name to value, in the metric's unit, for all of `metrics`.
+
+        Raises ParseError where anything is missing or garbled: a parser never invents a value.
+        """
+
+    def seconds(self, parameters: Any) -> float:
+        """About how long the script takes, for the ETA."""
+        return float(getattr(parameters, "time", 5.0))
+
+    def read_parameters(self, table: dict[str, Any]) -> Any:
+        """The typed parameters from a study's table. Raises InputError naming the key."""
+        try:
+            return msgspec.convert(table, self.Parameters, strict=True)
+        except msgspec.ValidationError as error:
+            known = ", ".join(self.Parameters.__struct_fields__) or "none"
+            raise InputError(f"benchmark {self.name}: {error}", f"Its parameters: {known}.") from error
+
+
+def benchmark(name: str) -> Benchmark:
+    """The benchmark of that name. Raises InputError that lists what there is."""
+    found = plugins("benchmarks")
+    if name not in found:
+        raise InputError(
+            f"there is no benchmark {name!r}", f"`kduel list benchmarks` knows: {', '.join(sorted(found))}."
+        )
+    chosen: Benchmark = found[name]
+    return chosen

@@ -1,0 +1,42 @@
+"""What can go wrong, as a person should read it: what happened, where, and what to do about it."""
+
+from __future__ import annotations
+
+MEASURED = 0
+NOT_MEASURED = 1
+USAGE = 2
+HOST_LACKS = 3
+SLOWER = 10
+INTERRUPTED = 130
+
+
+class KduelError(Exception):
+    """A failure told to the user in one paragraph: `message`, then `remedy`. `exit_status` is the process's."""
+
+    exit_status = NOT_MEASURED
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.remedy}" if self.remedy else self.message
+
+
+class InputError(KduelError):
+    """The command line, a study, a kernel or another input file is not usable."""
+
+    exit_status = USAGE
+
+
+class HostError(KduelError):
+    """This host lacks something that the work needs."""
+
+    exit_status = HOST_LACKS
+
+
+class NotMeasuredError(KduelError):
+    """A contender could not be measured."""
+
+    exit_status = NOT_MEASURED

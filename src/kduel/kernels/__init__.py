@@ -1,0 +1,81 @@
+"""Where kernels come from, one module per source; the common result is a `Kernel`.
+
+A module here, or one behind an entry point of the group `kduel.kernels`, offers `PLUGIN`, a `KernelSource`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar
+
+from msgspec import Struct, field
+
+from kduel.cache import Cache
+from kduel.errors import InputError
+from kduel.registry import plugins
+from kduel.talk import Talk
+
+
+class Kernel(Struct, frozen=True, kw_only=True):
+    """A kernel that can be booted."""
+
+    spec: str
+    """As the user wrote it."""
+    release: str
+    """As `uname -r` will say."""
+    architecture: str = "x86_64"
+    """As `uname -m` will say: x86_64, aarch64, riscv64, ppc, ..."""
+    image: Path
+    """The bootable image: bzImage, Image, ..."""
+    sha256: str
+    """Of the image, hexadecimal."""
+    config: Path | None = None
+    """The .config it was built with."""
+    modules: Path | None = None
+    """The directory that holds `kernel/` and its modules (lib/modules/RELEASE)."""
+    vmlinux: Path | None = None
+    """An ELF with symbols, where there is one."""
+    provenance: dict[str, Any] = field(default_factory=dict)
+    """Where it came from: packages with versions and hashes, suite, tree's commit, ..."""
+
+
+class Available(Struct, frozen=True, kw_only=True):
+    """A line of `kduel kernels`."""
+
+    spec: str
+    version: str
+    where: str
+    """Suite, directory, ..."""
+    cached: bool
+
+
+class KernelSource(ABC):
+    """One way to get a kernel. Resolving may download and unpack; everything it makes is in the cache."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+
+    @abstractmethod
+    def accepts(self, spec: str) -> bool:
+        """Whether this source is meant by `spec`: by its prefix, or by what the file is."""
+
+    @abstractmethod
+    def resolve(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+        """The kernel. Raises InputError for what is wrong with `spec`, HostError for what the host lacks."""
+
+    def available(self, *, cache: Cache, talk: Talk, offline: bool = False) -> list[Available]:  # noqa: ARG002
+        """What could be had from here without being more precise."""
+        return []
+
+
+def resolve(spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+    """The kernel that `spec` means, from whichever source accepts it. Raises InputError where none does."""
+    for source in plugins("kernels").values():
+        if source.accepts(spec):
+            found: Kernel = source.resolve(spec, cache=cache, talk=talk, offline=offline, modules=modules)
+            return found
+    raise InputError(
+        f"{spec!r} is not a kernel that KDuel knows how to get",
+        "Give debian:VERSION, tree:DIR, host, a vmlinuz or bzImage file, or .deb files; see `kduel kernels --help`.",
+    )

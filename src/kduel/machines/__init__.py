@@ -1,0 +1,117 @@
+"""Machines, one module each: where a trial runs. `boot` is the only verb: one boot, one script, raw files home.
+
+A module here, or one behind an entry point of the group `kduel.machines`, offers `PLUGIN`, a `MachineKind`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec import Struct, field
+
+from kduel.cache import Cache
+from kduel.errors import InputError
+from kduel.kernels import Kernel
+from kduel.registry import plugins
+from kduel.talk import Talk
+from kduel.words import Contender
+
+
+class Arm(Struct, frozen=True):
+    """A contender made concrete."""
+
+    contender: Contender
+    kernel: Kernel
+
+
+class Needs(Struct, frozen=True, kw_only=True):
+    """What a study's steps ask of a machine."""
+
+    packages: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    scratch: bool = False
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """What a machine is asked to do."""
+
+    id: str
+    arm: Arm
+    script: str
+    """The guest script (kduel.guest.script): `sh guest.sh OUT` leaves everything in the directory OUT."""
+    deadline: float
+    """Seconds from start to the results at home."""
+    into: Path
+    """An empty directory: console.log and the script's OUT tree go here."""
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What became of a boot."""
+
+    void: str = ""
+    """Empty, or why nothing of this trial may be used, by its name: panic, oops, hang, soft-lockup, out-of-memory,
+    silent-exit, no-console, deadline, broken-envelope, wrong-machine, ..."""
+    message: str = ""
+    """For a void trial: a paragraph with the console's relevant lines."""
+    timings: dict[str, float] = field(default_factory=dict)
+    """Seconds from the start: `launched`, `kernel` (first console line), `ready` (script begins), `done`
+    (script ended), `off` (machine gone); those that were reached."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What is true of this boot alone: argv, pids pinned, ..."""
+
+
+class Machine(ABC):
+    """A machine made ready for some arms. Used from one thread unless `parallel` is above 1."""
+
+    parallel: int = 1
+    """How many trials may run at once without touching each other's results."""
+    timing_warning: str = ""
+    """What a reader must know of timings from here, in plain words (an emulator, say); empty if nothing."""
+    exact: bool = False
+    """Whether repeated trials give bit-identical numbers: then one trial decides and no statistics apply."""
+    facts: dict[str, Any]
+    """For lock.json and the report: accelerator, versions, argv, root image's SHA-256, host facts..."""
+
+    @abstractmethod
+    def boot(self, trial: Trial) -> Outcome:
+        """One fresh boot, the script, raw files into `trial.into`, power off. Never raises for what a guest does."""
+
+    def close(self) -> None:  # noqa: B027 - most have nothing to close
+        """Give back whatever is held."""
+
+
+class MachineKind(ABC):
+    """A kind of machine, and its settings in a study's [machine] table."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+
+    class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+        """Overridden by each kind."""
+
+    @abstractmethod
+    def prepare(
+        self, settings: Any, arms: Sequence[Arm], needs: Needs, *, cache: Cache, talk: Talk, offline: bool = False
+    ) -> Machine:
+        """Probe the host, make root images; everything slow that is not a trial. Raises HostError, InputError."""
+
+    def read_settings(self, table: dict[str, Any]) -> Any:
+        """The typed settings. Raises InputError naming the key."""
+        try:
+            return msgspec.convert(table, self.Settings, strict=True)
+        except msgspec.ValidationError as error:
+            known = ", ".join(self.Settings.__struct_fields__) or "none"
+            raise InputError(f"machine {self.name}: {error}", f"Its settings: {known}.") from error
+
+
+def machine_kind(name: str) -> MachineKind:
+    """The kind of that name. Raises InputError that lists what there is."""
+    found = plugins("machines")
+    if name not in found:
+        raise InputError(f"there is no machine {name!r}", f"`kduel list machines` knows: {', '.join(sorted(found))}.")
+    chosen: MachineKind = found[name]
+    return chosen

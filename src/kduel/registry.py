@@ -1,0 +1,44 @@
+"""Finding the plug-ins: every module of a built-in package, and what other distributions offer by entry point."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any
+
+from kduel.errors import HostError
+
+
+@cache
+def plugins(kind: str) -> dict[str, Any]:
+    """The plug-ins of a kind ("benchmarks", "kernels", "machines", "report"), by name.
+
+    A built-in one is a module of `kduel.<kind>` that has a `PLUGIN`: an object with a `name`. One from outside is
+    an entry point of the group `kduel.<kind>` that loads to such an object.
+
+    Raises HostError where two plug-ins have the same name, or an entry point does not load.
+    """
+    package = importlib.import_module(f"kduel.{kind}")
+    found: dict[str, Any] = {}
+    for module_info in pkgutil.iter_modules(package.__path__):
+        module = importlib.import_module(f"kduel.{kind}.{module_info.name}")
+        plugin = getattr(module, "PLUGIN", None)
+        if plugin is not None:
+            found[plugin.name] = plugin
+    for entry in entry_points(group=f"kduel.{kind}"):
+        try:
+            plugin = entry.load()
+        except Exception as error:  # noqa: BLE001 - a stranger's module may raise anything
+            raise HostError(
+                f"the plug-in {entry.name!r} ({entry.value}) does not load: {error}",
+                "Repair or uninstall the package that offers it.",
+            ) from error
+        if found.get(plugin.name, plugin) is not plugin:
+            raise HostError(
+                f"two plug-ins are called {plugin.name!r} ({entry.value} is the second one)",
+                "Uninstall one of the packages, or have it renamed.",
+            )
+        found[plugin.name] = plugin
+    return dict(sorted(found.items()))

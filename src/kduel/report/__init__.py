@@ -1,0 +1,34 @@
+"""Report formats, one module each: `Results` in, text out.
+
+A module here, or one behind an entry point of the group `kduel.report`, offers `PLUGIN`, a `Format`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from kduel.errors import InputError
+from kduel.registry import plugins
+from kduel.results import Results
+
+
+class Format(ABC):
+    """A way to write results down. `suffix` is the file's ending."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    suffix: ClassVar[str]
+
+    @abstractmethod
+    def render(self, results: Results) -> str:
+        """The whole report. Nothing in `results` is to be trusted: escape it for the format."""
+
+
+def report_format(name: str) -> Format:
+    """The format of that name. Raises InputError that lists what there is."""
+    found = plugins("report")
+    if name not in found:
+        raise InputError(f"there is no report format {name!r}", f"There are: {', '.join(sorted(found))}.")
+    chosen: Format = found[name]
+    return chosen

@@ -1,0 +1,59 @@
+"""The words that everything else is said in: see docs/architecture.md."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+Better = Literal["higher", "lower", "none"]
+Statistic = Literal["value", "mean", "median", "p99", "p999", "min", "max", "count", "total"]
+
+
+class Metric(Struct, frozen=True, forbid_unknown_fields=True):
+    """One number that a benchmark yields per trial.
+
+    `statistic` says how the many samples inside a boot became one number ("max" and the like interest the lint).
+    `fixed_at` is the value, in `unit`, that the harness itself would set (a configured duration): a metric that
+    sits there measures the harness, and the lint says so.
+    """
+
+    name: str
+    unit: str
+    better: Better
+    about: str = ""
+    statistic: Statistic = "value"
+    fixed_at: float | None = None
+
+
+class Contender(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is compared: a kernel with its command line, sysctls and scheduler. The first one is the baseline."""
+
+    kernel: str
+    """A kernel specification: `debian:6.12`, `tree:DIR`, a vmlinuz, a .deb, `host`."""
+    name: str = ""
+    """How reports call it; by default the specification made short."""
+    cmdline: str = ""
+    """Words added to the kernel's command line."""
+    sysctl: dict[str, str | int] = field(default_factory=dict)
+    """Sysctls set before settling, such as {"kernel.sched_autogroup_enabled" = 0}."""
+    scheduler: str = ""
+    """A sched_ext scheduler and its arguments: `scx_bpfland -m performance`. Empty: the kernel's own."""
+    policy: str = ""
+    """The policy that benchmarks run under: `other`, `batch`, `idle`, `rr:50`, `fifo:50`, `deadline:R,D,P`, `nice:5`."""
+    modules: str = ""
+    """A directory with the modules of a bare kernel image, where it needs any."""
+
+
+class Step(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One benchmark with one set of parameters, as a trial runs it. `label` names it and is unique in a study."""
+
+    label: str
+    benchmark: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    primary: list[str] = field(default_factory=list)
+    """Names of the metrics that decide when the run may stop."""
+
+
+TrialStatus = Literal["ok", "partial", "void"]
+"""ok: every step gave its metrics; partial: some did; void: none may be used (panic, hang, failed gate...)."""
