@@ -55,5 +55,15 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Names of the metrics that decide when the run may stop."""
 
 
+class Settle(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a trial does between boot and the first benchmark.
+
+    "fixed" waits `seconds`; "idle" waits until the guest is idle, at most `seconds`.
+    """
+
+    mode: Literal["idle", "fixed"] = "idle"
+    seconds: float = 10.0
+
+
 TrialStatus = Literal["ok", "partial", "void"]
 """ok: every step gave its metrics; partial: some did; void: none may be used (panic, hang, failed gate...)."""
