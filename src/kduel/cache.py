@@ -6,7 +6,6 @@ Several KDuels may use one cache at the same time: whoever comes first builds, t
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -52,7 +51,7 @@ class Cache:
         with told_as_cache_trouble(self.root):
             path = self.path(kind, key)
             try:
-                os.listdir(path)
+                next(path.iterdir(), None)
             except FileNotFoundError:
                 return False
             return True

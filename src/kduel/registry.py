@@ -30,7 +30,7 @@ def plugins(kind: str) -> dict[str, Any]:
     for entry in entry_points(group=f"kduel.{kind}"):
         try:
             plugin = entry.load()
-        except Exception as error:  # noqa: BLE001 - a stranger's module may raise anything
+        except Exception as error:
             raise HostError(
                 f"the plug-in {entry.name!r} ({entry.value}) does not load: {error}",
                 "Repair or uninstall the package that offers it.",

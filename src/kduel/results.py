@@ -18,7 +18,7 @@ Verdict = Literal["faster", "slower", "higher", "lower", "equivalent", "equal", 
 Scale = Literal["ratio", "difference", "exact"]
 
 
-class Warning_(Struct, kw_only=True):
+class Warning_(Struct, kw_only=True):  # noqa: N801 - Warning is a builtin
     """A finding of the lint: `code` for scripts, `message` with its evidence for people."""
 
     code: str

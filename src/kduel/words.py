@@ -40,7 +40,7 @@ class Contender(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     scheduler: str = ""
     """A sched_ext scheduler and its arguments: `scx_bpfland -m performance`. Empty: the kernel's own."""
     policy: str = ""
-    """The policy that benchmarks run under: `other`, `batch`, `idle`, `rr:50`, `fifo:50`, `deadline:R,D,P`, `nice:5`."""
+    """The policy of the benchmarks: `other`, `batch`, `idle`, `rr:50`, `fifo:50`, `deadline:R,D,P`, `nice:5`."""
     modules: str = ""
     """A directory with the modules of a bare kernel image, where it needs any."""
 

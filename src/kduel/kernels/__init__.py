@@ -64,7 +64,7 @@ class KernelSource(ABC):
     def resolve(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
         """The kernel. Raises InputError for what is wrong with `spec`, HostError for what the host lacks."""
 
-    def available(self, *, cache: Cache, talk: Talk, offline: bool = False) -> list[Available]:  # noqa: ARG002
+    def available(self, *, cache: Cache, talk: Talk, offline: bool = False) -> list[Available]:
         """What could be had from here without being more precise."""
         return []
 

@@ -1,0 +1,355 @@
+"""Studies: what is compared, where, with what, how often. Read from TOML, checked by types, expanded to steps."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+import typing
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct, field
+
+from kduel.benchmarks import Benchmark, benchmark
+from kduel.errors import InputError
+from kduel.words import Contender, Settle, Step
+
+
+class About(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table [study]."""
+
+    name: str
+    title: str = ""
+    about: str = ""
+    delta: float = 1.0
+    """The smallest effect of interest, in per cent."""
+    alpha: float = 0.05
+    """The chance, over all primary metrics together, of calling a difference where there is none."""
+
+
+class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table [blocks]: how many, and what one trial is."""
+
+    max: int = 20
+    """The most blocks; the run ends sooner when every primary metric is decided."""
+    fixed: int | None = None
+    """Exactly so many blocks, one look at the end."""
+    unit: Literal["boot", "load"] = "boot"
+    """"load": contenders that differ in nothing but scheduler, policy or sysctls share a boot, in random order,
+    and the unit of the statistics is the load of the scheduler, not the boot."""
+    order: Literal["fixed", "shuffled"] = "fixed"
+    """The order of the benchmarks inside a trial: the same always, or drawn anew for each block."""
+
+
+class Study(Struct, frozen=True, kw_only=True):
+    """A study ready to be planned. `text` is the TOML that says the same, kept with the run."""
+
+    about: About
+    contenders: list[Contender]
+    machine: str
+    machine_settings: dict[str, Any]
+    settle: Settle
+    blocks: Blocks
+    steps: list[Step]
+    text: str
+
+    @property
+    def names(self) -> list[str]:
+        """The contenders' names, the baseline first."""
+        return [contender.name for contender in self.contenders]
+
+
+class BenchmarkTable(Struct, kw_only=True):
+    """One [[benchmark]]: `use` names it, `primary` lists the metrics that decide; all else is its parameters.
+
+    A list given for a parameter that takes one value is a matrix: a step for every combination.
+    """
+
+    use: str
+    primary: list[str] | Literal["*"] = field(default_factory=list)
+    label: str = ""
+
+
+class StudyFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The file as written."""
+
+    study: About
+    contender: list[dict[str, Any]] = field(default_factory=list)
+    machine: dict[str, Any] = field(default_factory=dict)
+    settle: Settle = Settle()
+    blocks: Blocks = Blocks()
+    benchmark: list[dict[str, Any]] = field(default_factory=list)
+
+
+SUITE_REMEDY = "`kduel list suites` shows what there is; `kduel init` writes a study file to start from."
+
+
+def suites() -> dict[str, str]:
+    """The built-in suites' texts by name."""
+    folder = resources.files("kduel.suites")
+    return {
+        item.name.removesuffix(".toml"): item.read_text("utf-8")
+        for item in sorted(folder.iterdir(), key=lambda item: item.name)
+        if item.name.endswith(".toml")
+    }
+
+
+def suite_text(name: str) -> str:
+    """The TOML of a built-in suite. Raises InputError that lists what there is."""
+    found = suites()
+    if name not in found:
+        raise InputError(f"there is no suite {name!r}; there are {', '.join(found)}", SUITE_REMEDY)
+    return found[name]
+
+
+def read_study(path: Path) -> tuple[str, StudyFile]:
+    """A study file's text and content. Raises InputError naming file and line or key."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InputError(f"cannot read the study {path}: {reason}") from error
+    return text, parse_study(text, str(path))
+
+
+def parse_study(text: str, origin: str) -> StudyFile:
+    """The content of a study's TOML; `origin` is named in errors."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(
+            f"{origin} is not TOML: {error}", "`kduel init` writes a commented study file to compare with."
+        ) from error
+    try:
+        return msgspec.convert(table, StudyFile, strict=True)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{origin}: {told(error)}", hint_for(table, error)) from error
+
+
+def told(error: msgspec.ValidationError) -> str:
+    """msgspec's message with its `$.a[0].b` said as `a[1].b`, counted from one, as people do."""
+    message, _, where = str(error).partition(" - at `")
+    if not where:
+        return message
+    path = where.rstrip("`").removeprefix("$").removeprefix(".").replace("[...]", "")
+    for index in range(999, -1, -1):
+        path = path.replace(f"[{index}]", f"[#{index + 1}]")
+    return f"{path}: {message}" if path else message
+
+
+def hint_for(table: dict[str, Any], error: msgspec.ValidationError) -> str:
+    """What to do about it: the keys that the table knows."""
+    if "unknown field" not in str(error):
+        return "`kduel init` writes a study file with every key explained."
+    known = {"study": About, "settle": Settle, "blocks": Blocks}
+    for name, kind in known.items():
+        if name in table and f"$.{name}" in str(error):
+            return f"[{name}] knows: {', '.join(kind.__struct_fields__)}."
+    return f"A study knows the tables: {', '.join(StudyFile.__struct_fields__)}."
+
+
+def assemble(
+    file: StudyFile,
+    text: str,
+    origin: str,
+    *,
+    kernels: list[str] | None = None,
+    machine: str = "",
+    fixed_blocks: int | None = None,
+    max_blocks: int | None = None,
+) -> Study:
+    """The study that a file and the command line's own words make together. Raises InputError.
+
+    `kernels` are contenders that a suite does not name itself; `machine` is `KIND[:key=value,...]` and replaces
+    the file's kind, or some of its settings; the block numbers replace the file's.
+    """
+    contenders = read_contenders(file.contender, origin) if not kernels else from_specs(kernels)
+    if len(contenders) < 2:
+        raise InputError(
+            f"{origin} compares {len(contenders)} contender(s); a duel needs two at least",
+            'Add [[contender]] tables with kernel = "debian:6.12", or name the kernels on the command line.',
+        )
+    kind, settings = read_machine(file.machine, machine)
+    blocks = file.blocks
+    if fixed_blocks is not None:
+        blocks = msgspec.structs.replace(blocks, fixed=fixed_blocks)
+    elif max_blocks is not None:
+        blocks = msgspec.structs.replace(blocks, fixed=None, max=max_blocks)
+    check_numbers(file, blocks, origin)
+    steps = read_steps(file.benchmark, origin)
+    return Study(
+        about=file.study,
+        contenders=contenders,
+        machine=kind,
+        machine_settings=settings,
+        settle=file.settle,
+        blocks=blocks,
+        steps=steps,
+        text=text,
+    )
+
+
+def check_numbers(file: StudyFile, blocks: Blocks, origin: str) -> None:
+    """Raises InputError for numbers that cannot be meant."""
+    if not 0 < file.study.delta <= 100:
+        raise InputError(
+            f"{origin}: study.delta is {file.study.delta}", "Give the per cent that matter, such as 1.0."
+        )
+    if not 0 < file.study.alpha < 0.5:
+        raise InputError(f"{origin}: study.alpha is {file.study.alpha}", "Give a probability such as 0.05.")
+    for key, value in (("max", blocks.max), ("fixed", blocks.fixed)):
+        if value is not None and not 1 <= value <= 100_000:
+            raise InputError(f"{origin}: blocks.{key} is {value}", "Give a number of blocks from 1 up, such as 20.")
+    if not 0 <= file.settle.seconds <= 86_400:
+        raise InputError(f"{origin}: settle.seconds is {file.settle.seconds}", "Give seconds, such as 10.")
+
+
+def from_specs(kernels: list[str]) -> list[Contender]:
+    """Contenders that are nothing but kernels, as the command line names them."""
+    return name_all([Contender(kernel=spec) for spec in kernels], "the command line")
+
+
+def read_contenders(tables: list[dict[str, Any]], origin: str) -> list[Contender]:
+    """The [[contender]] tables; a list for `kernel`, `scheduler`, `policy` or `cmdline` is a matrix."""
+    contenders = []
+    for number, table in enumerate(tables, 1):
+        where = f"{origin}: contender[#{number}]"
+        for choice in combinations(table, ("kernel", "scheduler", "policy", "cmdline")):
+            try:
+                contender = msgspec.convert(choice, Contender, strict=True)
+            except msgspec.ValidationError as error:
+                known = ", ".join(Contender.__struct_fields__)
+                raise InputError(f"{where}: {told(error)}", f"A contender knows: {known}.") from error
+            if len(table.get("name", "")) and choice is not table and choice != table:
+                contender = msgspec.structs.replace(contender, name=f"{contender.name} {short_name(contender)}")
+            contenders.append(contender)
+    return name_all(contenders, origin)
+
+
+def combinations(table: dict[str, Any], keys: typing.Iterable[str]) -> list[dict[str, Any]]:
+    """The table once for every combination of what its `keys` list."""
+    spread = [key for key in keys if isinstance(table.get(key), list)]
+    if not spread:
+        return [table]
+    return [
+        {**table, **dict(zip(spread, chosen, strict=True))}
+        for chosen in itertools.product(*(table[key] for key in spread))
+    ]
+
+
+def short_name(contender: Contender) -> str:
+    """What a contender is called where the study gives no name."""
+    kernel = contender.kernel
+    if "/" in kernel:
+        kernel = kernel.split(",")[0].rstrip("/").rsplit("/", 1)[-1]
+    words = [kernel.replace(":", "-"), *contender.scheduler.split(), contender.policy, contender.cmdline]
+    words += [f"{key}={value}" for key, value in contender.sysctl.items()]
+    return " ".join(word for word in words if word)
+
+
+def name_all(contenders: list[Contender], origin: str) -> list[Contender]:
+    """Every contender with a name of its own. Raises InputError where two would have the same."""
+    named = [c if c.name else msgspec.structs.replace(c, name=short_name(c)) for c in contenders]
+    seen: set[str] = set()
+    for contender in named:
+        if contender.name in seen:
+            raise InputError(
+                f"{origin}: two contenders are called {contender.name!r}",
+                "Give each a name of its own. To run one kernel against itself: kduel run --aa 2 KERNEL.",
+            )
+        seen.add(contender.name)
+    return named
+
+
+def read_machine(table: dict[str, Any], given: str) -> tuple[str, dict[str, Any]]:
+    """Kind and settings from [machine] and the command line's `KIND[:key=value,...]`."""
+    settings = dict(table)
+    kind = settings.pop("kind", "qemu")
+    if not isinstance(kind, str):
+        raise InputError(f"machine.kind is {kind!r}", 'Give a name: kind = "qemu".')
+    if not given:
+        return kind, settings
+    new_kind, _, words = given.partition(":")
+    if new_kind != kind:
+        kind, settings = new_kind, {}
+    for word in filter(None, words.split(",")):
+        key, equals, value = word.partition("=")
+        if not equals:
+            settings["place"] = word
+            continue
+        try:
+            settings[key] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            settings[key] = value
+    return kind, settings
+
+
+def read_steps(tables: list[dict[str, Any]], origin: str) -> list[Step]:
+    """The [[benchmark]] tables as steps, matrices expanded, labels unique. Raises InputError naming the table."""
+    steps: list[Step] = []
+    for number, table in enumerate(tables, 1):
+        where = f"{origin}: benchmark[#{number}]"
+        try:
+            steps += expand(table)
+        except InputError as error:
+            raise InputError(f"{where}: {error.message}", error.remedy) from error
+    if not steps:
+        raise InputError(f"{origin} names no benchmark", 'Add [[benchmark]] tables: use = "sysbench-cpu".')
+    seen: set[str] = set()
+    for step in steps:
+        if step.label in seen:
+            raise InputError(
+                f"{origin}: two benchmarks have the label {step.label!r}",
+                'Give one of them a label of its own: label = "...".',
+            )
+        seen.add(step.label)
+    return steps
+
+
+def expand(table: dict[str, Any]) -> list[Step]:
+    """One [[benchmark]] table as steps. Raises InputError naming the key."""
+    head = {key: table[key] for key in BenchmarkTable.__struct_fields__ if key in table}
+    try:
+        use = msgspec.convert(head, BenchmarkTable, strict=True)
+    except msgspec.ValidationError as error:
+        raise InputError(told(error), 'A benchmark table has use = "NAME", and primary = ["METRIC", ...].') from error
+    chosen = benchmark(use.use)
+    rest = {key: value for key, value in table.items() if key not in head}
+    steps = []
+    for parameters in combinations(rest, single_valued(chosen)):
+        typed = chosen.read_parameters(parameters)
+        metrics = [metric.name for metric in chosen.metrics(typed)]
+        primary = metrics if use.primary == "*" else list(use.primary)
+        for name in primary:
+            if name not in metrics:
+                raise InputError(
+                    f"{use.use} has no metric {name!r} to be primary", f"Its metrics: {', '.join(metrics)}."
+                )
+        label = chosen.label(typed)
+        if use.label:
+            label = use.label if parameters == rest else f"{use.label}-{label}"
+        steps.append(Step(label=label, benchmark=use.use, parameters=parameters, primary=primary))
+    return steps
+
+
+def single_valued(chosen: Benchmark) -> list[str]:
+    """The parameters that take one value, so that a list for them is a matrix."""
+    hints = typing.get_type_hints(chosen.Parameters)
+    return [
+        name
+        for name in chosen.Parameters.__struct_fields__
+        if typing.get_origin(hints[name]) not in (list, tuple, dict)
+    ]
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of study files, for editors."""
+    made = msgspec.json.schema(StudyFile)
+    definitions = made["$defs"]
+    definitions["StudyFile"]["properties"]["contender"]["items"] = msgspec.json.schema(Contender)["$defs"][
+        "Contender"
+    ]
+    made["title"] = "KDuel study"
+    return made
