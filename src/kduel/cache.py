@@ -6,6 +6,7 @@ Several KDuels may use one cache at the same time: whoever comes first builds, t
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
