@@ -1,1 +1,110 @@
+"""The command line. Every command is a module of this package, imported only when it is asked for."""
 
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from kduel import __version__
+from kduel.errors import INTERRUPTED, KduelError
+
+COMMANDS = {
+    "run": "Measure contenders against each other and reach a verdict.",
+    "resume": "Go on with a run that was interrupted.",
+    "report": "Write a run up: text, html, json, csv, markdown, latex, mail.",
+    "kernels": "List the kernels that can be had, and those in the cache.",
+    "list": "List benchmarks, suites, machines and other parts.",
+    "init": "Write a commented study file to start from.",
+    "plan": "How many blocks, and how much time, a verdict will cost.",
+    "import": "Bring in results measured elsewhere.",
+    "calibrate": "Try the verdict rule on simulated or resampled noise.",
+    "explain": "Say which kernel functions a difference comes from.",
+    "bisect": "Find the commit that made an exact cost change.",
+    "schedulers": "List and build sched_ext schedulers.",
+    "doctor": "What of this host disturbs or prevents measuring.",
+}
+"""In the order of --help. The module is the name with a trailing underscore where Python has the word."""
+
+MODULES = {"import": "import_", "list": "list_"}
+
+
+class Commands(click.Group):
+    """Knows its commands by name, and imports the one that runs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"kduel.cli.{MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="kduel")
+def kduel() -> None:
+    """Which Linux kernel or scheduler is faster, by how much, and whether you can be sure.
+
+    \b
+    kduel run debian:6.1 debian:6.12            two kernels in, a verdict and a report out
+    kduel run STUDY.toml                        a study of your own; `kduel init` writes one
+    kduel report RUN --format html              write a run up again
+    kduel COMMAND --help                        explains each command
+
+    Exit status: 0 measured, 1 a contender could not be measured, 2 usage or input, 3 the host lacks something,
+    10 slower (with --fail-on slower), 130 interrupted.
+    """
+
+
+def complain(error: KduelError) -> None:
+    """One paragraph on stderr: what happened, then what to do."""
+    click.echo(f"{click.style('kduel:', fg='red', bold=True)} {printable(error.message)}", err=True)
+    if error.remedy:
+        click.echo(printable(error.remedy), err=True)
+
+
+def printable(text: str) -> str:
+    """Without control characters, which a guest may have put there."""
+    return "".join(c if c in "\n\t" or c.isprintable() else "�" for c in text)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """The program `kduel`: runs a command and ends with its exit status; no traceback reaches a user."""
+    signal.signal(signal.SIGTERM, raise_interrupt)
+    try:
+        status: Any = kduel.main(arguments, prog_name="kduel", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        status = INTERRUPTED
+    except click.exceptions.Exit as wanted:
+        status = wanted.exit_code
+    except click.ClickException as error:
+        error.show()
+        status = error.exit_code
+    except KduelError as error:
+        complain(error)
+        status = error.exit_status
+    except KeyboardInterrupt:
+        click.echo("kduel: interrupted", err=True)
+        status = INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output (head, less) has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def raise_interrupt(*_: object) -> NoReturn:
+    """SIGTERM ends like Ctrl-C: cleanly, with everything kept."""
+    raise KeyboardInterrupt
