@@ -24,6 +24,13 @@ class Format(ABC):
     def render(self, results: Results) -> str:
         """The whole report. Nothing in `results` is to be trusted: escape it for the format."""
 
+    def render_for(self, results: Results, run: str) -> str:  # noqa: ARG002
+        """As `render`, for a report from where the relative URL `run` leads to the run's directory.
+
+        A format that links raw files overrides it.
+        """
+        return self.render(results)
+
 
 def report_format(name: str) -> Format:
     """The format of that name. Raises InputError that lists what there is."""
