@@ -18,6 +18,9 @@ class Samples(Struct, kw_only=True):
     """The step's label."""
     metric: Metric
     primary: bool = False
+    paired: bool = True
+    """Whether the values of one block belong together. Not so for imported results: there block i only holds each
+    contender's trial number i, and nothing may be compared by it."""
     blocks: list[int]
     values: dict[str, list[float | None]]
     """By contender, the baseline first."""
