@@ -21,7 +21,8 @@ from msgspec import Struct, field
 
 from kduel.errors import InputError, NotMeasuredError
 from kduel.plan import PlannedTrial
-from kduel.words import Contender, Step, TrialStatus
+from kduel.study import About, Blocks, Study
+from kduel.words import Contender, Settle, Step, TrialStatus
 
 
 class TrialRecord(Struct, kw_only=True):
@@ -61,6 +62,21 @@ class Lock(Struct, kw_only=True):
     """By contender: release, architecture, sha256, provenance, ..."""
     steps: list[Step]
     host: dict[str, Any] = field(default_factory=dict)
+
+
+def study_of(lock: Lock, text: str) -> Study:
+    """The study that a run was made from; `text` is its study.toml."""
+    numbers = lock.study
+    return Study(
+        about=msgspec.convert({key: numbers[key] for key in About.__struct_fields__}, About),
+        contenders=lock.contenders,
+        machine=lock.machine["kind"],
+        machine_settings=lock.machine["settings"],
+        settle=msgspec.convert(numbers["settle"], Settle),
+        blocks=msgspec.convert({key: numbers[key] for key in Blocks.__struct_fields__}, Blocks),
+        steps=lock.steps,
+        text=text,
+    )
 
 
 @contextmanager

@@ -156,16 +156,19 @@ def assemble(
     origin: str,
     *,
     kernels: list[str] | None = None,
+    aa: bool = False,
     machine: str = "",
     fixed_blocks: int | None = None,
     max_blocks: int | None = None,
+    delta: float | None = None,
 ) -> Study:
     """The study that a file and the command line's own words make together. Raises InputError.
 
     `kernels` are contenders that a suite does not name itself; `machine` is `KIND[:key=value,...]` and replaces
-    the file's kind, or some of its settings; the block numbers replace the file's.
+    the file's kind, or some of its settings; the block numbers and `delta` replace the file's. With `aa` the same
+    kernel may come several times, each under a name of its own.
     """
-    contenders = read_contenders(file.contender, origin) if not kernels else from_specs(kernels)
+    contenders = read_contenders(file.contender, origin) if not kernels else from_specs(kernels, aa)
     if len(contenders) < 2:
         raise InputError(
             f"{origin} compares {len(contenders)} contender(s); a duel needs two at least",
@@ -177,10 +180,11 @@ def assemble(
         blocks = msgspec.structs.replace(blocks, fixed=fixed_blocks)
     elif max_blocks is not None:
         blocks = msgspec.structs.replace(blocks, fixed=None, max=max_blocks)
-    check_numbers(file, blocks, origin)
+    about = file.study if delta is None else msgspec.structs.replace(file.study, delta=delta)
+    check_numbers(about, file.settle, blocks, origin)
     steps = read_steps(file.benchmark, origin)
     return Study(
-        about=file.study,
+        about=about,
         contenders=contenders,
         machine=kind,
         machine_settings=settings,
@@ -191,24 +195,28 @@ def assemble(
     )
 
 
-def check_numbers(file: StudyFile, blocks: Blocks, origin: str) -> None:
+def check_numbers(about: About, settle: Settle, blocks: Blocks, origin: str) -> None:
     """Raises InputError for numbers that cannot be meant."""
-    if not 0 < file.study.delta <= 100:
-        raise InputError(
-            f"{origin}: study.delta is {file.study.delta}", "Give the per cent that matter, such as 1.0."
-        )
-    if not 0 < file.study.alpha < 0.5:
-        raise InputError(f"{origin}: study.alpha is {file.study.alpha}", "Give a probability such as 0.05.")
+    if not 0 < about.delta <= 100:
+        raise InputError(f"{origin}: study.delta is {about.delta}", "Give the per cent that matter, such as 1.0.")
+    if not 0 < about.alpha < 0.5:
+        raise InputError(f"{origin}: study.alpha is {about.alpha}", "Give a probability such as 0.05.")
     for key, value in (("max", blocks.max), ("fixed", blocks.fixed)):
         if value is not None and not 1 <= value <= 100_000:
             raise InputError(f"{origin}: blocks.{key} is {value}", "Give a number of blocks from 1 up, such as 20.")
-    if not 0 <= file.settle.seconds <= 86_400:
-        raise InputError(f"{origin}: settle.seconds is {file.settle.seconds}", "Give seconds, such as 10.")
+    if not 0 <= settle.seconds <= 86_400:
+        raise InputError(f"{origin}: settle.seconds is {settle.seconds}", "Give seconds, such as 10.")
 
 
-def from_specs(kernels: list[str]) -> list[Contender]:
-    """Contenders that are nothing but kernels, as the command line names them."""
-    return name_all([Contender(kernel=spec) for spec in kernels], "the command line")
+def from_specs(kernels: list[str], aa: bool) -> list[Contender]:
+    """Contenders that are nothing but kernels, as the command line names them; with `aa`, numbered."""
+    contenders = [Contender(kernel=spec) for spec in kernels]
+    if aa:
+        contenders = [
+            msgspec.structs.replace(contender, name=f"{short_name(contender)} #{number}")
+            for number, contender in enumerate(contenders, 1)
+        ]
+    return name_all(contenders, "the command line")
 
 
 def read_contenders(tables: list[dict[str, Any]], origin: str) -> list[Contender]:

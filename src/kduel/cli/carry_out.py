@@ -1,0 +1,144 @@
+"""What `run` and `resume` share: carry a study out before the user's eyes, then write it up."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from kduel.cli.terminal import Terminal
+from kduel.errors import SLOWER, InputError
+from kduel.plan import slug
+from kduel.study import Study
+
+RUNS = Path("kduel-runs")
+
+
+def carry_out(
+    study: Study,
+    *,
+    out: Path | None,
+    origin: str,
+    seed: int,
+    seed_given: bool,
+    offline: bool,
+    fail_on: str | None,
+    quiet: bool,
+) -> None:
+    """Make ready, run, judge, report; ends the process with the exit status that `--fail-on` asks for."""
+    from kduel.cache import Cache
+    from kduel.runner import Progress, make_ready, run_study
+
+    terminal = Terminal(quiet)
+    path = out or default_out(study)
+    if (path / "lock.json").is_file():
+        seed = seed_of(path, seed, seed_given)
+    ready = make_ready(study, cache=Cache(), talk=terminal, offline=offline)
+    try:
+        if ready.machine.timing_warning:
+            terminal.warn(ready.machine.timing_warning)
+        terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
+        planned = len(study.names) * (study.blocks.fixed or study.blocks.max)
+        with terminal.task("trials", total=planned) as task:
+            shown = 0
+
+            def watch(progress: Progress) -> None:
+                nonlocal shown
+                task.advance(progress.done - shown)
+                shown = progress.done
+                task.describe(told_standing(progress.standings) or "trials")
+                terminal.info(told_trial(progress))
+
+            run = run_study(ready, path, origin=origin, seed=seed, talk=terminal, watch=watch)
+    except KeyboardInterrupt:
+        if (path / "lock.json").is_file():
+            click.echo(f"kduel: interrupted; what is measured is kept. Go on with: kduel resume {path}", err=True)
+        raise
+    finally:
+        ready.machine.close()
+    write_up(run.path, fail_on)
+
+
+def default_out(study: Study) -> Path:
+    """kduel-runs/SUITE-A-vs-B, or with a number where that one is finished or of another study."""
+    name = slug(f"{study.about.name}-{'-vs-'.join(study.names[:3])}")
+    number = 1
+    while True:
+        path = RUNS / (name if number == 1 else f"{name}-{number}")
+        if not path.exists() or unfinished(path, study):
+            return path
+        number += 1
+
+
+def unfinished(path: Path, study: Study) -> bool:
+    """Whether `path` holds a run of this very study that has not come to its end."""
+    from kduel.rundir import RunDir
+
+    if not (path / "lock.json").is_file() or (path / "report").is_dir():
+        return False
+    lock = RunDir.open(path).lock()
+    return lock.contenders == study.contenders and lock.steps == study.steps and lock.machine["kind"] == study.machine
+
+
+def seed_of(path: Path, seed: int, given: bool) -> int:
+    """The seed of the run that is there. Raises InputError where another one was asked for."""
+    from kduel.rundir import RunDir
+
+    stored = RunDir.open(path).lock().seed
+    if given and seed != stored:
+        raise InputError(f"{path} was planned with --seed {stored}, not {seed}", "Give another --out.")
+    return stored
+
+
+def told_plan(study: Study) -> str:
+    """How many blocks, in words."""
+    if study.blocks.fixed is not None:
+        return f"{study.blocks.fixed} blocks"
+    return f"up to {study.blocks.max} blocks, fewer when it is decided sooner"
+
+
+def told_trial(progress: Any) -> str:
+    """A line about a trial that has just ended."""
+    record = progress.record
+    line = (
+        f"{progress.done:4}  block {record.block:<3} {record.contender:<28} {record.seconds:6.1f} s  {record.status}"
+    )
+    if record.reason:
+        line += f"  {record.reason.splitlines()[0][:160]}"
+    elif record.failed_steps:
+        line += "  without " + ", ".join(f"{label} ({why[:80]})" for label, why in record.failed_steps.items())
+    return line
+
+
+def told_standing(standings: list[Any]) -> str:
+    """The first undecided primary metric's present interval, or how many are decided."""
+    undecided = [s for s in standings if s.verdict == "undecided"]
+    if not standings:
+        return ""
+    if not undecided:
+        return "all decided"
+    first = undecided[0]
+    text = f"{len(standings) - len(undecided)} of {len(standings)} decided; {first.told}"
+    return text
+
+
+def write_up(path: Path, fail_on: str | None) -> None:
+    """The report in the terminal and as a page, results.json beside; ends the process where `--fail-on` applies."""
+    from kduel.judgement import judge_run
+    from kduel.report import report_format
+    from kduel.rundir import told_as_disk_trouble, write_whole
+
+    results = judge_run(path)
+    click.echo(report_format("text").render(results))
+    with told_as_disk_trouble(path):
+        (path / "report").mkdir(exist_ok=True)
+        write_whole(path / "report" / "index.html", report_format("html").render(results).encode())
+        write_whole(path / "results.json", msgspec.json.encode(results) + b"\n")
+    click.echo(f"Report: {path / 'report' / 'index.html'}")
+    slower = [m for m in results.metrics if m.role == "primary" and m.verdict == "slower"]
+    if fail_on == "slower" and slower:
+        sys.stdout.flush()
+        raise click.exceptions.Exit(SLOWER)

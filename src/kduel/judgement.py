@@ -1,0 +1,100 @@
+"""From a run's directory to its results: collect, judge, examine. What every report is made from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kduel.collect import Collector
+from kduel.lint import examine
+from kduel.results import ContenderResult, Results, TrialResult
+from kduel.rundir import Lock, RunDir, TrialRecord, read_json
+from kduel.samples import Samples
+from kduel.verdict.judge import judge
+from kduel.verdict.rule import Rule
+
+Environment = dict[str, Any]
+
+
+def rule_of(lock: Lock) -> Rule:
+    """The rule that the run was planned by."""
+    return make_rule(
+        delta=lock.study["delta"], alpha=lock.study["alpha"], fixed=lock.study["fixed"], most=lock.study["max"]
+    )
+
+
+def make_rule(*, delta: float, alpha: float, fixed: int | None, most: int) -> Rule:
+    """The rule for a study's numbers: looks on the way, or one look at a fixed number of blocks."""
+    if fixed is not None:
+        return Rule(delta_pct=delta, alpha=alpha, max_blocks=fixed, sequential=False)
+    return Rule(delta_pct=delta, alpha=alpha, max_blocks=most)
+
+
+def judge_run(path: Path) -> Results:
+    """A run, measured here or imported, judged anew from its raw files. Raises InputError where it is none."""
+    run = RunDir.open(path)
+    if run.imported:
+        from kduel.imported import results
+
+        return results(path)
+    lock = run.lock()
+    collector = Collector(run, lock)
+    records = run.records()
+    for record in records:
+        collector.add(record)
+    return assemble(run, lock, records, collector.samples())
+
+
+def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[Samples]) -> Results:
+    """The results of what is there so far."""
+    metrics = judge(samples, rule_of(lock), exact=bool(lock.machine.get("exact")))
+    environments = environments_of(run, lock, records)
+    results = Results(
+        study=lock.study | {"seed": lock.seed, "origin": lock.origin, "kduel": lock.kduel},
+        machine=lock.machine,
+        contenders=[
+            ContenderResult(
+                name=contender.name,
+                kernel=contender.kernel,
+                release=kernel.get("release"),
+                sha256=kernel.get("sha256"),
+                cmdline=contender.cmdline,
+                scheduler=contender.scheduler,
+                policy=contender.policy,
+                facts=kernel,
+            )
+            for contender, kernel in zip(lock.contenders, lock.kernels, strict=True)
+        ],
+        trials=[trial_result(record) for record in records],
+        metrics=metrics,
+        blocks=samples[0].blocks if samples else [],
+        environment={name: found[0] for name, found in environments.items() if found},
+    )
+    examine(results, samples, environments, lock.contenders)
+    return results
+
+
+def trial_result(record: TrialRecord) -> TrialResult:
+    """A trial as reports show it."""
+    return TrialResult(
+        id=record.id,
+        block=record.block,
+        position=record.position,
+        contender=record.contender,
+        status=record.status,
+        reason=record.reason,
+        started=record.started or None,
+        seconds=record.seconds,
+        directory=f"trials/{record.id}",
+        failed_steps=record.failed_steps,
+    )
+
+
+def environments_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> dict[str, list[Environment]]:
+    """By contender, the environment of each trial that is not void."""
+    found: dict[str, list[Environment]] = {contender.name: [] for contender in lock.contenders}
+    for record in records:
+        path = run.directory(record.id) / "environment.json"
+        if record.status != "void" and path.is_file():
+            found[record.contender].append(read_json(path, dict))
+    return found

@@ -1,0 +1,354 @@
+"""The runner: resolves, plans, boots trial after trial, stops when it is decided. The only module that acts in time."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from kduel import __version__
+from kduel.benchmarks import ParseError
+from kduel.cache import Cache
+from kduel.collect import Collector, Prepared
+from kduel.errors import InputError, NotMeasuredError
+from kduel.kernels import resolve
+from kduel.machines import Arm, Machine, Needs, Outcome, Trial, machine_kind
+from kduel.plan import PlannedTrial, make_plan
+from kduel.rundir import Lock, RunDir, TrialRecord
+from kduel.study import Study
+from kduel.talk import Talk
+from kduel.trialscript import Dress, boot_script, bring_home
+
+HOPELESS = 2
+"""So many void trials at the start of a contender, and none that is good: it cannot be measured."""
+
+
+class Progress(Struct, kw_only=True):
+    """What is known after a trial, for whoever shows it."""
+
+    done: int
+    planned: int
+    record: TrialRecord
+    seconds: float
+    standings: list[Any]
+
+
+Watcher = Callable[[Progress], None]
+
+
+class Ready(Struct, kw_only=True):
+    """A study made concrete: everything slow that is not a trial is done."""
+
+    study: Study
+    arms: list[Arm]
+    machine: Machine
+    prepared: Prepared
+    dress: Dress
+
+
+def make_ready(study: Study, *, cache: Cache, talk: Talk, offline: bool = False) -> Ready:
+    """Get the kernels and prepare the machine. Raises what sources and machines raise."""
+    kind = machine_kind(study.machine)
+    settings = kind.read_settings(study.machine_settings)
+    prepared = Prepared(study.steps)
+    arms = []
+    for contender in study.contenders:
+        kernel = resolve(contender.kernel, cache=cache, talk=talk, offline=offline, modules=contender.modules)
+        arms.append(Arm(contender, kernel))
+    dress = Dress(study, arms, prepared, cache=cache, talk=talk, offline=offline)
+    needs = Needs(
+        packages=tuple(sorted({package for chosen in prepared.benchmarks for package in chosen.packages})),
+        programs=tuple(sorted({program for chosen in prepared.benchmarks for program in chosen.programs})),
+        scratch=any(chosen.needs_scratch for chosen in prepared.benchmarks),
+    )
+    machine = kind.prepare(settings, arms, dress.needs(needs), cache=cache, talk=talk, offline=offline)
+    return Ready(study=study, arms=arms, machine=machine, prepared=prepared, dress=dress)
+
+
+def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
+    """lock.json for a study made ready."""
+    study = ready.study
+    return Lock(
+        kduel=__version__,
+        seed=seed,
+        origin=origin,
+        study={
+            "name": study.about.name,
+            "title": study.about.title,
+            "about": study.about.about,
+            "delta": study.about.delta,
+            "alpha": study.about.alpha,
+            "max": study.blocks.max,
+            "fixed": study.blocks.fixed,
+            "unit": study.blocks.unit,
+            "order": study.blocks.order,
+            "settle": msgspec.to_builtins(study.settle),
+        },
+        machine={
+            "kind": study.machine,
+            "settings": study.machine_settings,
+            "exact": ready.machine.exact,
+            "timing_warning": ready.machine.timing_warning,
+            "facts": ready.machine.facts,
+        },
+        contenders=study.contenders,
+        kernels=[kernel_facts(arm) for arm in ready.arms],
+        steps=study.steps,
+        host=host_facts(),
+    )
+
+
+def kernel_facts(arm: Arm) -> dict[str, Any]:
+    """What lock.json keeps of a kernel: no path, since the run may travel."""
+    kernel = arm.kernel
+    return {
+        "spec": kernel.spec,
+        "release": kernel.release,
+        "architecture": kernel.architecture,
+        "sha256": kernel.sha256,
+        "provenance": kernel.provenance,
+    }
+
+
+def host_facts() -> dict[str, Any]:
+    """The host, as far as it may matter to a reader of the run."""
+    return {
+        "system": platform.platform(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "cpus": os.cpu_count(),
+        "cpu": cpu_model(),
+        "load": os.getloadavg()[0],
+    }
+
+
+def cpu_model() -> str:
+    """The host's CPU by its name, or empty where the kernel does not tell."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text("utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return ""
+
+
+def same_run(lock: Lock, new: Lock, path: Path) -> None:
+    """Raises InputError, naming what differs, where going on would mix two different experiments."""
+    differing = [
+        what
+        for what, old_value, new_value in (
+            ("the contenders", lock.contenders, new.contenders),
+            ("the kernels' images", hashes(lock.kernels), hashes(new.kernels)),
+            ("the benchmarks", lock.steps, new.steps),
+            ("the study's numbers", lock.study, new.study),
+            ("the machine", lock.machine, msgspec.json.decode(msgspec.json.encode(new.machine))),
+        )
+        if old_value != new_value
+    ]
+    if differing:
+        raise InputError(
+            f"{path} holds a run that differs from this one in {' and '.join(differing)}",
+            "Going on would mix two experiments: give another --out.",
+        )
+
+
+def hashes(kernels: Iterable[dict[str, Any]]) -> list[Any]:
+    """The images' SHA-256, by which kernels are the same or not."""
+    return [kernel.get("sha256") for kernel in kernels]
+
+
+def run_study(ready: Ready, path: Path, *, origin: str, seed: int, talk: Talk, watch: Watcher) -> RunDir:
+    """Carry the study out in `path`, or go on there; returns when every primary metric is decided or the plan ends.
+
+    Raises NotMeasuredError where a contender's first trials are all void, InputError where `path` holds another run.
+    """
+    new = lock_of(ready, seed, origin)
+    if (path / "lock.json").is_file():
+        run = RunDir.open(path)
+        same_run(run.lock(), new, path)
+    else:
+        run = RunDir.create(path, ready.study.text, new, make_plan(ready.study, seed))
+    with run.held():
+        run.sweep()
+        Runner(ready, run, talk, watch).go()
+    return run
+
+
+class Runner:
+    """One runner's work on one run."""
+
+    def __init__(self, ready: Ready, run: RunDir, talk: Talk, watch: Watcher) -> None:
+        self.ready = ready
+        self.run = run
+        self.talk = talk
+        self.watch = watch
+        self.lock = run.lock()
+        self.plan = run.plan()
+        self.collector = Collector(run, self.lock)
+        self.records: dict[str, TrialRecord] = {}
+        self.arms = {arm.contender.name: arm for arm in ready.arms}
+        for record in run.records():
+            self.take(record)
+
+    def take(self, record: TrialRecord) -> None:
+        """Know of a trial that is there."""
+        self.records[record.id] = record
+        self.collector.add(record)
+
+    def go(self) -> None:
+        """Boot what the plan still has, until it is decided."""
+        boots = self.boots_left()
+        if self.ready.machine.parallel > 1:
+            self.go_parallel(boots)
+        else:
+            for boot in boots:
+                if self.finished():
+                    break
+                self.keep(self.carry_out(boot))
+
+    def go_parallel(self, boots: list[list[PlannedTrial]]) -> None:
+        """The same with several boots at once; only for machines whose trials do not touch one another."""
+        waiting = iter(boots)
+        running: set[Future[list[tuple[Path, TrialRecord]]]] = set()
+        pool = ThreadPoolExecutor(self.ready.machine.parallel)
+        try:
+            while not self.finished():
+                for boot in waiting:
+                    running.add(pool.submit(self.carry_out, boot))
+                    if len(running) >= self.ready.machine.parallel:
+                        break
+                if not running:
+                    break
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    self.keep(future.result())
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def boots_left(self) -> list[list[PlannedTrial]]:
+        """The trials that are not there yet, those of one boot together, in the order of the plan."""
+        groups: dict[int, list[PlannedTrial]] = {}
+        for planned in self.plan:
+            if planned.id not in self.records:
+                groups.setdefault(planned.boot, []).append(planned)
+        return list(groups.values())
+
+    def finished(self) -> bool:
+        """Whether all primary metrics are decided by the complete blocks that are there."""
+        complete = self.complete_blocks()
+        if not complete or self.ready.study.blocks.fixed is not None:
+            return False
+        if not any(step.primary for step in self.ready.study.steps):
+            return False
+        from kduel.judgement import rule_of
+        from kduel.verdict.standing import finished
+
+        return finished(self.collector.samples(complete), rule_of(self.lock), exact=self.ready.machine.exact)
+
+    def complete_blocks(self) -> list[int]:
+        """The leading blocks of which every trial is there: looks never depend on the order inside a block."""
+        count = len(self.ready.study.contenders)
+        complete: list[int] = []
+        for block in sorted({planned.block for planned in self.plan}):
+            if sum(record.block == block for record in self.records.values()) < count:
+                break
+            complete.append(block)
+        return complete
+
+    def carry_out(self, boot: list[PlannedTrial]) -> list[tuple[Path, TrialRecord]]:
+        """One boot: its trials' directories, staged, and what is known of them."""
+        arm = self.arms[boot[0].contender]
+        staged = self.run.stage()
+        script = boot_script(self.ready.study, self.ready.prepared, self.ready.dress, boot)
+        started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        clock = time.monotonic()
+        try:
+            (staged / "guest.sh").write_text(script.text, "utf-8")
+            outcome = self.ready.machine.boot(
+                Trial(id=boot[0].id, arm=arm, script=script.text, deadline=script.deadline, into=staged)
+            )
+            parts = bring_home(staged, boot, self.run.stage)
+            return [
+                (part, self.record(planned, part, outcome, started, time.monotonic() - clock))
+                for planned, part in zip(boot, parts, strict=True)
+            ]
+        except BaseException:
+            shutil.rmtree(staged, ignore_errors=True)
+            raise
+
+    def record(
+        self, planned: PlannedTrial, staged: Path, outcome: Outcome, started: str, seconds: float
+    ) -> TrialRecord:
+        """trial.json of a trial: void for the machine's or a gate's reason, else by which steps gave numbers."""
+        failed: dict[str, str] = {}
+        void, message = outcome.void, outcome.message
+        if not void:
+            void, message = self.ready.dress.gate(staged, planned.contender, self.ready.machine)
+        if not void:
+            for index, step in enumerate(self.ready.study.steps):
+                try:
+                    self.ready.prepared.parse(staged, index)
+                except ParseError as error:
+                    failed[step.label] = str(error)
+            if len(failed) == len(self.ready.study.steps):
+                void, message = "no-results", next(iter(failed.values()))
+        return TrialRecord(
+            id=planned.id,
+            block=planned.block,
+            position=planned.position,
+            contender=planned.contender,
+            status="void" if void else "partial" if failed else "ok",
+            reason=f"{void}: {message}" if void else "",
+            failed_steps=failed,
+            started=started,
+            seconds=round(seconds, 3),
+            timings=outcome.timings,
+            facts=outcome.facts,
+            boot=planned.boot,
+            steps=planned.steps,
+        )
+
+    def keep(self, trials: list[tuple[Path, TrialRecord]]) -> None:
+        """Make a boot's trials visible, tell of them, and give up on a contender that cannot be measured."""
+        for staged, record in trials:
+            self.run.keep(staged, record)
+            self.take(record)
+            self.watch(
+                Progress(
+                    done=len(self.records),
+                    planned=len(self.plan),
+                    record=record,
+                    seconds=record.seconds,
+                    standings=self.standings(),
+                )
+            )
+            self.refuse_hopeless(record)
+
+    def standings(self) -> list[Any]:
+        """How the primary metrics stand after the complete blocks."""
+        complete = self.complete_blocks()
+        if not complete:
+            return []
+        from kduel.judgement import rule_of
+        from kduel.verdict.standing import standing
+
+        return list(standing(self.collector.samples(complete), rule_of(self.lock), exact=self.ready.machine.exact))
+
+    def refuse_hopeless(self, record: TrialRecord) -> None:
+        """Raises NotMeasuredError when a contender's first trials are all void. The values play no part in it."""
+        own = [other for other in self.records.values() if other.contender == record.contender]
+        if len(own) == min(HOPELESS, self.lock.study["fixed"] or HOPELESS) and all(o.status == "void" for o in own):
+            raise NotMeasuredError(
+                f"{record.contender} could not be measured: its first {len(own)} trials are void. {record.reason}",
+                f"Look at {self.run.directory(record.id) / 'console.log'}; the trials so far are kept in {self.run.path}.",
+            )
