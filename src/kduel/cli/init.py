@@ -1,0 +1,33 @@
+"""`kduel init`: a commented study file to start from, and the schema for editors."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+import click
+
+from kduel.errors import InputError
+
+
+@click.command("init")
+@click.argument("file", type=click.Path(path_type=Path), default="study.toml")
+@click.option("--schema", is_flag=True, help="Print the JSON schema of study files instead.")
+def command(file: Path, schema: bool) -> None:
+    """Write FILE, a study that runs as it is and explains every key. Then: kduel run FILE."""
+    if schema:
+        import msgspec
+
+        from kduel.study import schema as study_schema
+
+        click.echo(msgspec.json.format(msgspec.json.encode(study_schema()), indent=2).decode())
+        return
+    text = (resources.files("kduel.cli") / "init.toml").read_text("utf-8")
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise InputError(f"{file} is there already", "Give another name: kduel init NAME.toml.") from None
+    except OSError as error:
+        raise InputError(f"cannot write {file}: {error.strerror}", "Give a place that can be written to.") from error
+    click.echo(f"{file} is written. Change it to your needs, then: kduel run {file}")

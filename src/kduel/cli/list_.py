@@ -1,0 +1,111 @@
+"""`kduel list`: what there is to choose from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+KINDS = ("benchmarks", "suites", "machines", "kernels", "formats")
+
+
+@click.command("list")
+@click.argument("what", type=click.Choice(KINDS))
+@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+def command(what: str, as_json: bool) -> None:
+    """List benchmarks (with their parameters and metrics), suites, machines (with their settings), kernel sources
+    (for the kernels themselves: `kduel kernels`), or report formats."""
+    found = {
+        "benchmarks": benchmarks,
+        "suites": suites,
+        "machines": machines,
+        "kernels": kernel_sources,
+        "formats": formats,
+    }[what]()
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        return
+    for entry in found:
+        click.echo(f"{click.style(entry['name'], bold=True)}  {entry['summary']}")
+        for key in ("parameters", "settings"):
+            if entry.get(key):
+                told = ", ".join(f"{name} = {value}" for name, value in entry[key].items())
+                click.echo(f"    {key}: {told}")
+        if entry.get("metrics"):
+            told = ", ".join(f"{m['name']} [{m['unit']}, {m['better']}]" for m in entry["metrics"])
+            click.echo(f"    metrics: {told}")
+
+
+def benchmarks() -> list[dict[str, Any]]:
+    """Every benchmark, with its metrics for the parameters that it has by default."""
+    import msgspec
+
+    from kduel.errors import InputError
+    from kduel.registry import plugins
+
+    entries = []
+    for name, chosen in plugins("benchmarks").items():
+        try:
+            metrics = msgspec.to_builtins(chosen.metrics(chosen.read_parameters({})))
+        except InputError:
+            metrics = []  # It has a parameter that must be given, and its metrics depend on it.
+        entries.append(
+            {"name": name, "summary": chosen.summary, "parameters": defaults(chosen.Parameters), "metrics": metrics}
+        )
+    return entries
+
+
+def machines() -> list[dict[str, Any]]:
+    """Every kind of machine."""
+    from kduel.registry import plugins
+
+    return [
+        {"name": name, "summary": kind.summary, "settings": defaults(kind.Settings)}
+        for name, kind in plugins("machines").items()
+    ]
+
+
+def kernel_sources() -> list[dict[str, Any]]:
+    """Every source of kernels."""
+    from kduel.registry import plugins
+
+    return [{"name": name, "summary": source.summary} for name, source in plugins("kernels").items()]
+
+
+def formats() -> list[dict[str, Any]]:
+    """Every report format."""
+    from kduel.registry import plugins
+
+    return [{"name": name, "summary": found.summary} for name, found in plugins("report").items()]
+
+
+def suites() -> list[dict[str, Any]]:
+    """Every built-in suite."""
+    from kduel.study import parse_study
+    from kduel.study import suites as texts
+
+    entries = []
+    for name, text in texts().items():
+        file = parse_study(text, f"the suite {name}")
+        uses = [str(table.get("use")) for table in file.benchmark]
+        entries.append({"name": name, "summary": file.study.title, "about": file.study.about, "benchmarks": uses})
+    return entries
+
+
+def defaults(struct: Any) -> dict[str, str]:
+    """A struct's fields with what they are by default, as TOML would say it; "required" where there is none."""
+    import msgspec
+
+    told = {}
+    for entry in msgspec.structs.fields(struct):
+        if entry.default is not msgspec.NODEFAULT:
+            value = msgspec.to_builtins(entry.default)
+        elif entry.default_factory is not msgspec.NODEFAULT:
+            value = msgspec.to_builtins(entry.default_factory())
+        else:
+            told[entry.encode_name] = "required"
+            continue
+        told[entry.encode_name] = msgspec.json.encode(value).decode() if value is not None else "not set"
+    return told

@@ -1,0 +1,164 @@
+"""What of a host prevents or disturbs measuring. Reads /proc and /sys (below `root`, for tests); changes nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from kduel.cache import cache_root
+
+MEMORY_FOR_GUEST = 5 << 30
+DISK_FOR_CACHE = 4 << 30
+PROGRAMS = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "mmdebstrap": "mmdebstrap",
+    "mksquashfs": "squashfs-tools",
+    "mkfs.ext4": "e2fsprogs",
+}
+BUSY_SERVICES = ("apt-daily", "unattended-upgrades", "packagekit", "tracker-miner-fs", "laptop-mode", "tlp", "tuned")
+
+
+class Finding(Struct, kw_only=True):
+    """`what` is there, and what to do about it."""
+
+    weight: Literal["good", "disturbs", "prevents"]
+    what: str
+    remedy: str = ""
+
+
+def examine_host(root: Path = Path("/")) -> list[Finding]:
+    """Everything worth telling, what prevents first."""
+    looks = (programs, kvm, memory, disk, load, governor, turbo, smt, battery, services)
+    found = [finding for look in looks for finding in look(root)]
+    order = {"prevents": 0, "disturbs": 1, "good": 2}
+    return sorted(found, key=lambda finding: order[finding.weight])
+
+
+def read(path: Path) -> str | None:
+    """A small file's text, or None where it cannot be read."""
+    try:
+        return path.read_text("utf-8", errors="replace").strip()
+    except OSError:
+        return None
+
+
+def programs(_: Path) -> Iterator[Finding]:
+    """The programs that the machine qemu needs."""
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    for program, package in PROGRAMS.items():
+        if shutil.which(program, path=path):
+            continue
+        yield Finding(weight="prevents", what=f"{program} is missing", remedy=f"apt-get install {package}")
+
+
+def kvm(root: Path) -> Iterator[Finding]:
+    """Hardware virtualisation, as far as it shows without booting a guest."""
+    device = root / "dev/kvm"
+    if not device.exists():
+        yield Finding(
+            weight="disturbs",
+            what="there is no /dev/kvm: guests run in an emulator (TCG), whose timings are its own",
+            remedy="Enable virtualisation in the firmware, or trust counts and the machine icount, not timings.",
+        )
+    elif not os.access(device, os.R_OK | os.W_OK):
+        yield Finding(
+            weight="disturbs", what="/dev/kvm may not be opened by this user", remedy="Add the user to the group kvm."
+        )
+    else:
+        yield Finding(
+            weight="good", what="/dev/kvm can be opened; `kduel run` proves it with a guest before it trusts it"
+        )
+
+
+def memory(root: Path) -> Iterator[Finding]:
+    """Enough for a guest of 4 GiB."""
+    text = read(root / "proc/meminfo") or ""
+    for line in text.splitlines():
+        if line.startswith("MemAvailable:"):
+            free = int(line.split()[1]) << 10
+            if free < MEMORY_FOR_GUEST:
+                yield Finding(
+                    weight="disturbs",
+                    what=f"{free / 2**30:.1f} GiB of memory are available; a guest of 4 GiB may push the host to swap",
+                    remedy="End other programs, or give the guest less: --machine qemu:memory=2G.",
+                )
+
+
+def disk(_: Path) -> Iterator[Finding]:
+    """Room for kernels and root images."""
+    place = cache_root()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if free < DISK_FOR_CACHE:
+        yield Finding(
+            weight="disturbs",
+            what=f"{free / 2**30:.1f} GiB are free for the cache ({cache_root()})",
+            remedy="Free some space, or name another place in KDUEL_CACHE.",
+        )
+
+
+def load(root: Path) -> Iterator[Finding]:
+    """Other work on the host."""
+    text = read(root / "proc/loadavg")
+    if text and float(text.split()[0]) > 0.5:
+        yield Finding(
+            weight="disturbs",
+            what=f"the host is busy (load {text.split()[0]})",
+            remedy="End other work; randomised blocks keep it fair, but it costs blocks. icount does not mind.",
+        )
+
+
+def governor(root: Path) -> Iterator[Finding]:
+    """The CPU frequency governor."""
+    paths = sorted((root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor"))
+    found = {text for text in map(read, paths) if text}
+    if found - {"performance"}:
+        yield Finding(
+            weight="disturbs",
+            what=f"the frequency governor is {', '.join(sorted(found))}",
+            remedy="cpupower frequency-set -g performance",
+        )
+
+
+def turbo(root: Path) -> Iterator[Finding]:
+    """Frequencies that depend on temperature and on what other CPUs do."""
+    cpu = root / "sys/devices/system/cpu"
+    if read(cpu / "intel_pstate/no_turbo") == "0" or read(cpu / "cpufreq/boost") == "1":
+        yield Finding(
+            weight="disturbs",
+            what="turbo is on: speed depends on temperature",
+            remedy="echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 0 > .../cpufreq/boost",
+        )
+
+
+def smt(root: Path) -> Iterator[Finding]:
+    """Two guest CPUs on one core."""
+    if read(root / "sys/devices/system/cpu/smt/active") == "1":
+        yield Finding(
+            weight="disturbs",
+            what="SMT is on: two threads share a core, and each other's speed",
+            remedy="echo off > /sys/devices/system/cpu/smt/control",
+        )
+
+
+def battery(root: Path) -> Iterator[Finding]:
+    """Running on battery."""
+    for supply in sorted((root / "sys/class/power_supply").glob("*")):
+        if read(supply / "type") == "Battery" and read(supply / "status") == "Discharging":
+            yield Finding(weight="disturbs", what="it runs on battery", remedy="Connect the power supply.")
+
+
+def services(root: Path) -> Iterator[Finding]:
+    """Services that work when they like."""
+    running = set()
+    for entry in (root / "proc").glob("[0-9]*/comm"):
+        running.add(read(entry) or "")
+    for name in BUSY_SERVICES:
+        if any(comm.startswith(name[:15]) for comm in running if comm):
+            yield Finding(weight="disturbs", what=f"{name} is running", remedy=f"systemctl stop {name}")
