@@ -24,7 +24,7 @@ class Format(ABC):
     def render(self, results: Results) -> str:
         """The whole report. Nothing in `results` is to be trusted: escape it for the format."""
 
-    def render_for(self, results: Results, run: str) -> str:  # noqa: ARG002
+    def render_for(self, results: Results, run: str) -> str:
         """As `render`, for a report from where the relative URL `run` leads to the run's directory.
 
         A format that links raw files overrides it.

@@ -1,4 +1,4 @@
-"""Numbers as people read them: no more digits than the spread supports, a sign on every effect, a dash for missing."""
+"""Numbers as people read them: no more digits than the spread supports, a sign on effects, a dash for missing."""
 
 from __future__ import annotations
 
