@@ -1,0 +1,70 @@
+"""The builder of our static programs: same bytes everywhere, and errors that say what to do."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import kduel.programs as programs
+from kduel.cache import Cache
+from kduel.errors import HostError, InputError
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def beside(tmp_path: Path, shared: Cache) -> Cache:
+    """A cache of its own that shares nothing but Zig's compiled C library."""
+    (tmp_path / "zig").symlink_to(shared.root / "zig")
+    return Cache(tmp_path)
+
+
+def test_the_same_bytes_from_another_place_and_another_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = programs.build("kbench", cache=Cache())
+    elsewhere = tmp_path / "another" / "place" / "altogether"
+    shutil.copytree(programs.SOURCES, elsewhere)
+    monkeypatch.setattr(programs, "SOURCES", elsewhere)
+    second = programs.build("kbench", cache=beside(tmp_path, Cache()))
+    assert second != first
+    assert sha256(second) == sha256(first)
+
+
+def test_a_program_is_static_and_runs_here() -> None:
+    program = programs.build("kbench", cache=Cache())
+    assert b"/lib64/ld-linux" not in program.read_bytes()
+    done = subprocess.run([program, "--list"], capture_output=True, text=True, check=True)
+    assert "null-call" in done.stdout
+
+
+def test_a_changed_source_is_another_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "SOURCES", tmp_path / "sources")
+    (tmp_path / "sources").mkdir()
+    source = tmp_path / "sources" / "answer.c"
+    cache = beside(tmp_path, Cache())
+    answers = []
+    for answer in (3, 4):
+        source.write_text(f"int main(void) {{ return {answer}; }}\n")
+        answers.append(subprocess.run([programs.build("answer", cache=cache)], check=False).returncode)
+    assert answers == [3, 4]
+
+
+def test_what_does_not_compile_is_told_with_the_compilers_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "SOURCES", tmp_path / "sources")
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "broken.c").write_text("int main(void) { return missing; }\n")
+    with pytest.raises(HostError, match="missing"):
+        programs.build("broken", cache=beside(tmp_path, Cache()))
+
+
+def test_unknown_names_list_the_known_ones() -> None:
+    with pytest.raises(InputError, match="kbench"):
+        programs.build("nothing-of-the-kind", cache=Cache())
+    with pytest.raises(InputError, match="aarch64"):
+        programs.build("kbench", "vax", cache=Cache())
