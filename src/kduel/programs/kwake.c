@@ -1,0 +1,307 @@
+/* kwake: how long tasks wait to run after they were woken, at a fixed rate of requests, beside CPU hogs.
+ *
+ * A dispatcher (FIFO 98 where it may, so that its own waiting is not what is measured) posts requests to sleeping
+ * workers at times planned beforehand; a worker that is woken does a fixed amount of arithmetic and sleeps again.
+ *   wake      from the post to the worker's first instruction, for workers that slept at the post
+ *   response  from the planned time to the work's end, for all requests: a slow one delays and so lengthens the next
+ *   dispatch  from the planned time to the post: the dispatcher's own lateness, to judge the others by
+ * Requests run at a rate that no answer slows down, so a stall is seen by every request that falls into it.
+ */
+#define _GNU_SOURCE
+#include "policy.h"
+#include "work.h"
+
+#include <getopt.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+enum { MOST_WORKERS = 4096, MOST_REQUESTS = 4000000, GRACE_S = 20, HOG_CHUNK = 10000 };
+
+struct worker {
+    _Atomic uint32_t posted; /* futex: requests posted so far */
+    _Atomic uint32_t waiting, answered;
+    atomic_int error, ready;
+    pid_t pid;
+};
+
+struct request {
+    int64_t sent, woke, done;
+    int slept;
+};
+
+static struct {
+    long long workers, rate, requests, work, hogs;
+    const char *policy_text;
+    struct policy policy;
+} want = {.workers = 2, .rate = 100, .requests = 1000, .work = 20000, .hogs = -1, .policy_text = "other"};
+
+static struct worker *workers;
+static struct request *requests; /* those of worker w from w * want.requests on */
+static _Atomic uint64_t *hog_chunks;
+static pid_t *hogs;
+static atomic_int *hogs_may_run;
+
+static void end_all(void) {
+    for (long long i = 0; i < want.workers; i++)
+        if (workers[i].pid > 0) kill(workers[i].pid, SIGKILL);
+    for (long long i = 0; i < want.hogs; i++)
+        if (hogs[i] > 0) kill(hogs[i], SIGKILL);
+    while (wait(NULL) > 0) {}
+}
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t value) {
+    syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0);
+}
+
+static int64_t planned(int64_t begin, long long worker, long long index) {
+    int64_t period = 1000000000 / want.rate;
+    return begin + index * period + worker * period / want.workers;
+}
+
+static void run_worker(int number) {
+    struct worker *mine = &workers[number];
+    struct request *own = requests + number * want.requests;
+    uint64_t state = pi_seed(number);
+    volatile uint64_t sink = pi_points(&state, 64);
+    struct policy seen;
+    int error = policy_set(&want.policy);
+    if (!error) error = policy_get(&seen);
+    if (!error && !policy_same(&want.policy, &seen)) error = EINVAL;
+    atomic_store(&mine->error, error);
+    atomic_store(&mine->ready, 1);
+    if (error) _exit(3);
+    for (uint32_t i = 0; i < (uint32_t)want.requests; i++) {
+        int slept = 0;
+        while (atomic_load(&mine->posted) <= i) {
+            slept = 1;
+            atomic_store(&mine->waiting, i + 1);
+            futex_wait(&mine->posted, i);
+        }
+        own[i].woke = now_ns();
+        own[i].slept = slept && own[i].slept;
+        sink += pi_points(&state, want.work);
+        own[i].done = now_ns();
+        atomic_store(&mine->answered, i + 1);
+    }
+    (void)sink;
+    _exit(0);
+}
+
+static void run_hog(int number) {
+    uint64_t state = pi_seed(number);
+    volatile uint64_t sink = 0;
+    const struct policy plain = {.size = 48, .policy = OTHER};
+    policy_set(&plain);
+    for (;;) {
+        sink += pi_points(&state, HOG_CHUNK);
+        if (atomic_load(hogs_may_run)) atomic_fetch_add(&hog_chunks[number], 1);
+    }
+}
+
+static uint64_t all_chunks(void) {
+    uint64_t sum = 0;
+    for (long long i = 0; i < want.hogs; i++) sum += atomic_load(&hog_chunks[i]);
+    return sum;
+}
+
+static int by_size(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Percentile by nearest rank; there is none where fewer than one sample would lie above it. */
+static void put_percentile(const char *name, const int64_t *sorted, long long count, double share) {
+    if (!count || (double)count * (1 - share) < 1 - 1e-9) printf(",\"%s\":null", name);
+    else {
+        long long rank = (long long)(share * (double)count - 1e-9);
+        printf(",\"%s\":%lld", name, (long long)sorted[rank < count ? rank : count - 1]);
+    }
+}
+
+/* The lower end of a value's bucket: 32 buckets to each doubling, so 3 % wide at most. */
+static int64_t bucket(int64_t value) {
+    int shift = 0;
+    while (value >> shift >= 64) shift++;
+    return value >> shift << shift;
+}
+
+static void put_distribution(const char *name, int64_t *samples, long long count) {
+    qsort(samples, (size_t)count, sizeof *samples, by_size);
+    printf(",\n \"%s_ns\":{\"n\":%lld", name, count);
+    if (count) printf(",\"min\":%lld,\"max\":%lld", (long long)samples[0], (long long)samples[count - 1]);
+    put_percentile("p50", samples, count, .5);
+    put_percentile("p99", samples, count, .99);
+    put_percentile("p999", samples, count, .999);
+    printf(",\"histogram\":[");
+    for (long long i = 0, from = 0; i < count; i++)
+        if (i + 1 == count || bucket(samples[i + 1]) != bucket(samples[i])) {
+            printf("%s[%lld,%lld]", from ? "," : "", (long long)bucket(samples[i]), i + 1 - from);
+            from = i + 1;
+        }
+    printf("]}");
+}
+
+static void usage_error(void) {
+    fputs("usage: kwake [--workers N] [--rate R] [--requests N] [--work POINTS] [--hogs N] [--policy POLICY]\n"
+          "  --rate      requests a second to each worker   --requests  to each worker\n"
+          "  --work      points of pi for each request      --hogs      busy processes beside (OTHER, nice 0)\n"
+          "  --policy    of the workers: as kpolicy has it; by default what KDUEL_POLICY says\n", stderr);
+    exit(2);
+}
+
+static long long count_of(const char *word, long long least, long long most) {
+    long long value;
+    if (!policy_number(word, word + strlen(word), &value) || value < least || value > most) usage_error();
+    return value;
+}
+
+static void read_options(int count, char **words) {
+    static const struct option options[] = {{"workers", 1, 0, 'w'}, {"rate", 1, 0, 'r'},   {"requests", 1, 0, 'n'},
+                                            {"work", 1, 0, 'k'},    {"hogs", 1, 0, 'h'},   {"policy", 1, 0, 'p'},
+                                            {0, 0, 0, 0}};
+    if (getenv("KDUEL_POLICY") && *getenv("KDUEL_POLICY")) want.policy_text = getenv("KDUEL_POLICY");
+    want.hogs = 0;
+    for (int c; (c = getopt_long(count, words, "", options, NULL)) != -1;) {
+        if (c == 'w') want.workers = count_of(optarg, 1, MOST_WORKERS);
+        else if (c == 'r') want.rate = count_of(optarg, 1, 100000);
+        else if (c == 'n') want.requests = count_of(optarg, 1, MOST_REQUESTS);
+        else if (c == 'k') want.work = count_of(optarg, 0, 1LL << 40);
+        else if (c == 'h') want.hogs = count_of(optarg, 0, MOST_WORKERS);
+        else if (c == 'p') want.policy_text = optarg;
+        else usage_error();
+    }
+    if (optind != count || want.workers * want.requests > MOST_REQUESTS) usage_error();
+    if (policy_parse(want.policy_text, &want.policy)) usage_error();
+}
+
+static void *shared_memory(size_t size) {
+    void *got = mmap(NULL, size ? size : 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (got == MAP_FAILED) {
+        fprintf(stderr, "kwake: no memory: %s\n", strerror(errno));
+        exit(1);
+    }
+    return got;
+}
+
+static void start_all(void) {
+    for (int i = 0; i < want.workers + want.hogs; i++) {
+        pid_t child = fork();
+        if (child < 0) {
+            fprintf(stderr, "kwake: process %d could not be made: %s\n", i + 1, strerror(errno));
+            end_all();
+            exit(1);
+        }
+        if (child == 0) {
+            if (i < want.workers) run_worker(i);
+            run_hog((int)(i - want.workers));
+        }
+        if (i < want.workers) workers[i].pid = child;
+        else hogs[i - want.workers] = child;
+    }
+}
+
+/* All workers with their policy and asleep, or the end. */
+static void wait_for_workers(void) {
+    int64_t until = now_ns() + (int64_t)GRACE_S * 1000000000;
+    for (long long i = 0; i < want.workers; i++) {
+        while (!atomic_load(&workers[i].waiting)) {
+            int error = atomic_load(&workers[i].ready) ? atomic_load(&workers[i].error) : 0;
+            if (error) {
+                fprintf(stderr, "kwake: the kernel refused the policy %s: %s\n", want.policy_text, strerror(error));
+                end_all();
+                exit(3);
+            }
+            if (now_ns() > until) {
+                fprintf(stderr, "kwake: worker %lld did not get to run within %d s\n", i + 1, GRACE_S);
+                end_all();
+                exit(124);
+            }
+            usleep(1000);
+        }
+    }
+}
+
+static void dispatch(int64_t begin) {
+    for (long long i = 0; i < want.requests; i++)
+        for (long long w = 0; w < want.workers; w++) {
+            int64_t at = planned(begin, w, i);
+            struct timespec t = {at / 1000000000, at % 1000000000};
+            while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {}
+            struct request *r = &requests[w * want.requests + i];
+            /* It sleeps if it has answered all so far and said that it waits for this one. */
+            r->slept = atomic_load(&workers[w].waiting) == (uint32_t)i + 1;
+            r->sent = now_ns();
+            atomic_store(&workers[w].posted, (uint32_t)i + 1);
+            syscall(SYS_futex, &workers[w].posted, FUTEX_WAKE, 1, NULL, NULL, 0);
+        }
+}
+
+static void wait_for_answers(void) {
+    int64_t until = now_ns() + (int64_t)GRACE_S * 1000000000;
+    for (long long w = 0; w < want.workers; w++)
+        while (atomic_load(&workers[w].answered) < (uint32_t)want.requests) {
+            if (now_ns() > until) {
+                fprintf(stderr, "kwake: %lld requests of worker %lld were not answered within %d s after the last\n",
+                        want.requests - atomic_load(&workers[w].answered), w + 1, GRACE_S);
+                end_all();
+                exit(124);
+            }
+            usleep(1000);
+        }
+}
+
+int main(int count, char **words) {
+    read_options(count, words);
+    workers = shared_memory((size_t)want.workers * sizeof *workers);
+    requests = shared_memory((size_t)(want.workers * want.requests) * sizeof *requests);
+    hog_chunks = shared_memory((size_t)want.hogs * sizeof *hog_chunks);
+    hogs = shared_memory((size_t)want.hogs * sizeof *hogs);
+    hogs_may_run = shared_memory(sizeof *hogs_may_run);
+    long long all = want.workers * want.requests;
+    int64_t *samples = malloc((size_t)all * sizeof *samples);
+    if (!samples) return 1;
+    mlockall(MCL_CURRENT);
+    struct policy above = {.size = 48, .policy = FIFO, .priority = 98, .flags = RESET_ON_FORK};
+    int raised = policy_set(&above) == 0;
+    fflush(stdout);
+    start_all();
+    wait_for_workers();
+
+    usleep(200000); /* the hogs spread over the CPUs */
+    int64_t begin = now_ns() + 10000000;
+    uint64_t chunks = all_chunks();
+    atomic_store(hogs_may_run, 1);
+    dispatch(begin);
+    chunks = all_chunks() - chunks;
+    int64_t took = now_ns() - begin;
+    wait_for_answers();
+    end_all();
+
+    printf("{\"kwake\":1,\"workers\":%lld,\"rate\":%lld,\"requests\":%lld,\"work\":%lld,\"hogs\":%lld,\"policy_wanted\":\"%s\","
+           "\"policy\":", want.workers, want.rate, want.requests, want.work, want.hogs, want.policy_text);
+    policy_print(stdout, &want.policy);
+    printf(",\"dispatcher_policy\":\"%s\",\"seconds\":%.9f", raised ? "fifo:98" : "other", (double)took / 1e9);
+    if (want.hogs) printf(",\"hog_points_per_s\":%.3f", (double)chunks * HOG_CHUNK / ((double)took / 1e9));
+    else printf(",\"hog_points_per_s\":null");
+    long long kept = 0, late = 0;
+    for (long long i = 0; i < all; i++)
+        if (requests[i].slept) samples[kept++] = requests[i].woke - requests[i].sent;
+    printf(",\"queued\":%lld", all - kept);
+    put_distribution("wake", samples, kept);
+    for (long long i = 0; i < all; i++) {
+        samples[i] = requests[i].done - planned(begin, i / want.requests, i % want.requests);
+        late += samples[i] > 1000000000 / want.rate;
+    }
+    put_distribution("response", samples, all);
+    for (long long i = 0; i < all; i++)
+        samples[i] = requests[i].sent - planned(begin, i / want.requests, i % want.requests);
+    put_distribution("dispatch", samples, all);
+    for (long long i = 0; i < all; i++) samples[i] = requests[i].done - requests[i].woke;
+    put_distribution("work", samples, all);
+    printf(",\n \"late\":%lld}\n", late);
+    return fflush(stdout) ? 1 : 0;
+}
