@@ -34,6 +34,9 @@ class Needs(Struct, frozen=True, kw_only=True):
     packages: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
     scratch: bool = False
+    files: tuple[tuple[str, Path], ...] = ()
+    """Further programs of the host's, such as sched_ext schedulers: where below $KDUEL_PROGRAMS, and which file.
+    The file's mode is kept."""
 
 
 class Trial(Struct, frozen=True, kw_only=True):
