@@ -1,0 +1,59 @@
+"""The console log: what a guest prints, each line with the host's time of its first byte, bounded in size."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import BinaryIO
+
+LIMIT = 8 << 20
+"""Bytes of a console that are kept; a guest that floods its console is cut there, and the log says so."""
+
+
+class ConsoleLog:
+    """Takes the console's bytes as they come and writes `SECONDS line` into a file."""
+
+    def __init__(self, path: Path, started: float, limit: int = LIMIT) -> None:
+        self._file: BinaryIO = path.open("wb", buffering=0)
+        self._started = started
+        self._left = limit
+        self._at_line_start = True
+        self.first: float | None = None
+        """Seconds from the start to the first byte."""
+        self.received = 0
+
+    def feed(self, data: bytes) -> None:
+        """Some bytes that have just come."""
+        now = time.monotonic() - self._started
+        if data and self.first is None:
+            self.first = now
+        self.received += len(data)
+        if self._left <= 0:
+            return
+        data = data.replace(b"\r", b"").replace(b"\0", b"")
+        stamp = b"%10.3f " % now
+        pieces = []
+        for line in data.splitlines(keepends=True):
+            if self._at_line_start:
+                pieces.append(stamp)
+            pieces.append(line)
+            self._at_line_start = line.endswith(b"\n")
+        out = b"".join(pieces)[: self._left]
+        self._left -= len(out)
+        if self._left <= 0:
+            out += b"\n[the console is cut here: it printed too much]\n"
+        self._file.write(out)
+
+    def close(self) -> None:
+        """End the log."""
+        self._file.close()
+
+
+def read_console(path: Path, limit: int = LIMIT + 4096) -> list[str]:
+    """The lines of a console log without the host's times, decoded leniently; [] where there is no log."""
+    try:
+        with path.open("rb") as stream:
+            text = stream.read(limit).decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return []
+    return [line[11:] if line[:10].strip().replace(".", "").isdigit() else line for line in text.split("\n")]

@@ -1,0 +1,68 @@
+"""The initial RAM disk: per kernel a cached archive with the modules that the guest needs, per trial its script."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from kduel.cache import Cache
+from kduel.guest.cpio import Cpio
+from kduel.kernels import Kernel
+from kduel.guest._modules import closure, unpacked
+
+MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "squashfs", "overlay", "ext4")
+"""What a guest needs of a kernel; whatever of it is built in costs nothing."""
+
+
+def base_archive(
+    kernel: Kernel,
+    busybox: Path,
+    *,
+    cache: Cache,
+    programs: Mapping[str, Path] | None = None,
+    modules: Sequence[str] = MODULES,
+) -> Path:
+    """The part that all trials of a kernel share: busybox, our init, modules in their order, config, programs.
+
+    Raises InputError where the kernel's modules are broken.
+    """
+    own = files("kduel.guest")
+    contents: list[tuple[str, bytes, int]] = [
+        ("bin/busybox", busybox.read_bytes(), 0o755),
+        ("init", own.joinpath("init.sh").read_bytes(), 0o755),
+        ("kduel/run", own.joinpath("run.sh").read_bytes(), 0o755),
+    ]
+    order = []
+    for module in closure(kernel, modules):
+        name = f"modules/{module.name.split('.')[0]}.ko"
+        contents.append((name, unpacked(module), 0o644))
+        order.append("/" + name)
+    contents.append(("kduel/modules", "".join(f"{line}\n" for line in order).encode(), 0o644))
+    if kernel.config:
+        contents.append(("kduel/config", kernel.config.read_bytes(), 0o644))
+    contents += [(f"kduel/programs/{name}", path.read_bytes(), 0o755) for name, path in (programs or {}).items()]
+
+    digest = hashlib.sha256()
+    for name, data, mode in contents:
+        digest.update(f"{name} {mode} {len(data)}\n".encode() + data)
+
+    def build(directory: Path) -> None:
+        archive = Cpio()
+        for path in ("proc", "sys", "dev", "bin", "kduel/programs"):
+            archive.directory(path)
+        archive.character_device("dev/console", 5, 1)
+        archive.link("bin/sh", "busybox")
+        for name, data, mode in contents:
+            archive.file(name, data, mode)
+        (directory / "initramfs.cpio").write_bytes(archive.finish())
+
+    return cache.entry("initramfs", digest.hexdigest()[:32], build) / "initramfs.cpio"
+
+
+def trial_archive(script: str) -> bytes:
+    """The part of one trial, to follow the base archive."""
+    archive = Cpio()
+    archive.file("kduel/guest.sh", script.encode(), 0o755)
+    return archive.finish()

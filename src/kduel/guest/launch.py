@@ -1,0 +1,245 @@
+"""Running a virtual machine once: its console and results are read as they come, and it never outlives us."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+from kduel.errors import HostError
+from kduel.guest import envelope
+from kduel.guest.console import ConsoleLog
+from kduel.guest.vm import VirtualMachine, Wiring
+
+POWER_OFF_SECONDS = 15.0
+"""How long a guest may take to switch itself off once its results are home."""
+
+
+START_SECONDS = 60.0
+"""How long QEMU may take until it answers."""
+
+
+class Run(Struct, kw_only=True):
+    """What came of one run of a virtual machine."""
+
+    stream: bytes
+    """All that came over the results port, bounded."""
+    ended: str
+    """`off`: the guest switched itself off; `boot-deadline`, `deadline`: it was killed then; `flood`: it was
+    killed for sending too much; `lingered`: results were home, but it had to be killed."""
+    exit_status: int
+    stderr: str
+    timings: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def run(
+    machine: VirtualMachine,
+    console: Path,
+    *,
+    boot_deadline: float,
+    deadline: float,
+    pin: Sequence[int] = (),
+    extra: Sequence[str] = (),
+) -> Run:
+    """Boot `machine`, keep its console in the file `console`, return when it is gone.
+
+    Deadlines are seconds from now: for the READY mark, and for the whole envelope. `pin` are host CPUs, one for
+    each vCPU, or none. Raises HostError where QEMU itself does not start.
+    """
+    started = time.monotonic()
+    with contextlib.ExitStack() as held:
+        ends = {name: _pair(held) for name in ("console", "results", "monitor")}
+        far = {name: pair[1].fileno() for name, pair in ends.items()}
+        wiring = Wiring(*(f"socket,fd={far[name]}" for name in ("console", "results", "monitor")))
+        argv = [*machine.argv(wiring, paused=True), *extra]
+        process = _start(argv, list(far.values()))
+        held.callback(_bury, process)
+        for _, theirs in ends.values():
+            theirs.close()
+        facts = {"argv": argv, "pinned": _release(process, ends["monitor"][0], pin, argv)}
+        log = ConsoleLog(console, started)
+        held.callback(log.close)
+        watch = _Watch(process, ends["console"][0], ends["results"][0], log, started)
+        watch.timings["launched"] = time.monotonic() - started
+        ended = watch.until_gone(boot_deadline, deadline)
+        _bury(process)
+        watch.drain()
+    if log.first is not None:
+        watch.timings["kernel"] = log.first
+    watch.timings["off"] = time.monotonic() - started
+    return Run(
+        stream=bytes(watch.stream),
+        ended=ended,
+        exit_status=process.returncode,
+        stderr=watch.stderr.decode("utf-8", errors="replace"),
+        timings=watch.timings,
+        facts=facts,
+    )
+
+
+def _pair(held: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:
+    ours, theirs = socket.socketpair()
+    held.callback(ours.close)
+    held.callback(theirs.close)
+    return ours, theirs
+
+
+def _start(argv: list[str], handles: list[int]) -> subprocess.Popen[bytes]:
+    """Start QEMU so that the kernel kills it when we die, however we die."""
+    if shutil.which(argv[0]) is None:
+        raise HostError(
+            f"{argv[0]} is not installed", "Install QEMU: apt-get install qemu-system-x86 (or your system's package)."
+        )
+    guard = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
+    return subprocess.Popen(  # noqa: S603 - the arguments are ours
+        [*guard, *argv],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        pass_fds=handles,
+        start_new_session=True,
+    )
+
+
+def _bury(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def _release(
+    process: subprocess.Popen[bytes], monitor: socket.socket, pin: Sequence[int], argv: list[str]
+) -> list[int]:
+    """Pin the vCPUs of the machine, which waits, and let it go. Gives the host CPUs, [] for none."""
+    import asyncio
+
+    from qemu.qmp import QMPClient, QMPError
+
+    async def talk() -> list[int]:
+        client = QMPClient()
+        client.logger.disabled = True
+        await client.connect(monitor)
+        pinned = []
+        if pin:
+            answer: Any = await client.execute("query-cpus-fast")
+            for cpu in answer:
+                host_cpu = pin[cpu["cpu-index"]]
+                os.sched_setaffinity(cpu["thread-id"], {host_cpu})
+                pinned.append(host_cpu)
+        await client.execute("cont")
+        with contextlib.suppress(QMPError, OSError, EOFError):
+            await client.disconnect()
+        return pinned
+
+    try:
+        return asyncio.run(asyncio.wait_for(talk(), START_SECONDS))
+    except (QMPError, OSError, EOFError, TimeoutError) as error:
+        _bury(process)
+        said = process.stderr.read(4096).decode(errors="replace").strip() if process.stderr else ""
+        raise HostError(
+            f"QEMU does not start (status {process.returncode}): {said or error}",
+            "Check the machine's settings (memory, cpus) against this host. Command: " + " ".join(argv),
+        ) from error
+
+
+class _Watch:
+    """Reads a running machine's three outputs and knows when it is over."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        console: socket.socket,
+        results: socket.socket,
+        log: ConsoleLog,
+        started: float,
+    ) -> None:
+        assert process.stderr is not None
+        self.process, self.started, self.log = process, started, log
+        self.stream = bytearray()
+        self.stderr = bytearray()
+        self.timings: dict[str, float] = {}
+        self._home = False
+        self._selector = selectors.DefaultSelector()
+        self._gone = os.pidfd_open(process.pid)
+        for source, take in (
+            (console, self._take_console),
+            (results, self._take_results),
+            (process.stderr, self._take_stderr),
+        ):
+            os.set_blocking(source.fileno(), False)
+            self._selector.register(source, selectors.EVENT_READ, take)
+        self._selector.register(self._gone, selectors.EVENT_READ, None)
+
+    def until_gone(self, boot_deadline: float, deadline: float) -> str:
+        """Read until the machine is off or must be killed; gives `Run.ended`."""
+        while True:
+            if self._home:
+                limit, name = self.timings["done"] + POWER_OFF_SECONDS, "lingered"
+            elif "ready" in self.timings or boot_deadline >= deadline:
+                limit, name = deadline, "deadline"
+            else:
+                limit, name = boot_deadline, "boot-deadline"
+            left = limit - (time.monotonic() - self.started)
+            if left <= 0:
+                return name
+            for key, _ in self._selector.select(left):
+                if key.fd == self._gone:
+                    return "off"
+                self._take(key)
+            if len(self.stream) > envelope.LIMIT + (1 << 20):
+                return "flood"
+
+    def drain(self) -> None:
+        """Take what is still in the pipes, and close."""
+        os.close(self._gone)
+        self._selector.unregister(self._gone)
+        while self._selector.get_map():
+            events = self._selector.select(0)
+            if not events:
+                break
+            for key, _ in events:
+                self._take(key)
+        self._selector.close()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+    def _take(self, key: selectors.SelectorKey) -> None:
+        try:
+            data = os.read(key.fd, 1 << 18)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            key.data(data)
+        else:
+            self._selector.unregister(key.fileobj)
+
+    def _take_console(self, data: bytes) -> None:
+        self.log.feed(data)
+
+    def _take_stderr(self, data: bytes) -> None:
+        self.stderr += data[: (64 << 10) - len(self.stderr)]
+
+    def _take_results(self, data: bytes) -> None:
+        self.stream += data
+        now = time.monotonic() - self.started
+        if "ready" not in self.timings and b"KDUEL READY" in self.stream[:4096]:
+            self.timings["ready"] = now
+        if "done" not in self.timings and b"KDUEL DONE" in self.stream[:4096]:
+            self.timings["done"] = now
+        if not self._home and self.stream.endswith(b"\nKDUEL END\n"):
+            self._home = True
+            self.timings.setdefault("done", now)
+            self.timings["home"] = now

@@ -1,0 +1,133 @@
+"""The guest's root: a minimal Debian, made without root rights, packed read-only, the same for every contender.
+
+Packed as squashfs: its bytes can be reproduced, every Debian kernel from 5.10 on has it, and it needs a third
+of ext4's space.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from kduel.cache import Cache
+from kduel.errors import HostError
+from kduel.talk import Talk
+
+RECIPE = 1
+"""To be raised whenever the making of the root changes what is in it."""
+SUITE = "bookworm"
+PACKAGES = (
+    "busybox-static", "e2fsprogs", "fio", "kmod", "libelf1", "libseccomp2", "linux-perf", "mawk", "mount", "procps",
+    "rt-tests", "stress-ng", "sysbench", "util-linux", "zlib1g",
+)  # fmt: skip
+"""What every root has: all that the built-in benchmarks need, so that all studies share one root."""
+USELESS = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
+EPOCH = "1735689600"
+
+
+class Root(Struct, frozen=True, kw_only=True):
+    """A root image."""
+
+    image: Path
+    busybox: Path
+    """The root's own static busybox, for the initial RAM disk."""
+    sha256: str
+    suite: str
+    packages: dict[str, str]
+    """Every package in it, with its exact version."""
+
+
+def root_image(
+    extra: Iterable[str] = (),
+    *,
+    cache: Cache,
+    talk: Talk,
+    suite: str = SUITE,
+    architecture: str = "amd64",
+    offline: bool = False,
+) -> Root:
+    """The root with PACKAGES and `extra`, from the cache or made now.
+
+    Raises HostError where it is not cached and `offline`, or mmdebstrap is missing or fails.
+    """
+    packages = sorted({*PACKAGES, *extra})
+    recipe = msgspec.json.encode([RECIPE, suite, architecture, packages])
+    key = f"{suite}-{architecture}-{hashlib.sha256(recipe).hexdigest()[:16]}"
+    if offline and not cache.has("root", key):
+        raise HostError(
+            f"the guest root ({suite}, {len(packages)} packages) is not in the cache {cache.root}",
+            "Run once without --offline.",
+        )
+
+    def build(directory: Path) -> None:
+        with talk.task(f"making the guest root ({suite})"):
+            _build(directory, packages, suite, architecture)
+
+    directory = cache.entry("root", key, build)
+    return Root(
+        image=directory / "root.sqfs",
+        busybox=directory / "busybox",
+        sha256=(directory / "sha256").read_text().strip(),
+        suite=suite,
+        packages=msgspec.json.decode((directory / "packages.json").read_bytes(), type=dict[str, str]),
+    )
+
+
+def _build(directory: Path, packages: list[str], suite: str, architecture: str) -> None:
+    for tool, package in (("mmdebstrap", "mmdebstrap"), ("sqfstar", "squashfs-tools")):
+        if shutil.which(tool) is None:
+            raise HostError(f"{tool} is not installed", f"Install it: apt-get install {package}.")
+    tar, image = directory / "root.tar", directory / "root.sqfs"
+    hooks = [
+        'rm -f "$1"/etc/machine-id "$1"/etc/resolv.conf "$1"/etc/hostname',
+        'rm -rf "$1"/var/log/* "$1"/var/cache/* "$1"/var/lib/apt/lists/* "$1"/tmp/*',
+        'dpkg-query --admindir="$1"/var/lib/dpkg -W -f \'${Package} ${Version}\\n\' >"$1"/kduel.packages',
+        'mkdir -p "$1"/scratch "$1"/kduel',
+    ]
+    command = [
+        *("mmdebstrap", "--quiet", "--variant=essential", "--mode=auto", f"--architectures={architecture}"),
+        f"--include={','.join(packages)}",
+        '--aptopt=Apt::Install-Recommends "false"',
+        *(f"--dpkgopt=path-exclude={path}" for path in USELESS),
+        *(f"--customize-hook={hook}" for hook in hooks),
+        *(suite, str(tar)),
+    ]
+    _run(command, "the guest root cannot be made")
+    try:
+        with tarfile.open(tar) as archive:
+            busybox = archive.extractfile("./usr/bin/busybox")
+            (directory / "busybox").write_bytes(busybox.read() if busybox else b"")
+            listing = archive.extractfile("./kduel.packages")
+            lines = listing.read().decode().splitlines() if listing else []
+        packages_found = dict(line.split(" ", 1) for line in lines)
+        (directory / "packages.json").write_bytes(msgspec.json.encode(packages_found))
+        _run(
+            ["sqfstar", "-comp", "lz4", "-no-progress", str(image), "dev/*"],
+            "the guest root cannot be packed",
+            tar,
+        )
+    finally:
+        tar.unlink(missing_ok=True)
+    (directory / "sha256").write_text(hashlib.file_digest(image.open("rb"), "sha256").hexdigest() + "\n")
+
+
+def _run(command: list[str], failure: str, stdin: Path | None = None) -> None:
+    with open(stdin or os.devnull, "rb") as source:
+        done = subprocess.run(  # noqa: S603
+            command,
+            stdin=source,
+            capture_output=True,
+            env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "LC_ALL": "C.UTF-8"},
+            check=False,
+        )
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise HostError(f"{failure}: {' / '.join(lines[-5:])}", f"The command was: {' '.join(command)}")

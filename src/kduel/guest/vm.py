@@ -1,0 +1,92 @@
+"""The virtual machine, said once: from a description to QEMU's arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+RESULTS_PORT = "kduel.results"
+ROOT_SERIAL = "kduel-root"
+SCRATCH_SERIAL = "kduel-scratch"
+
+
+class Board(Struct, frozen=True):
+    """What differs between architectures."""
+
+    binary: str
+    machine: str
+    console: str
+    processor: dict[str, str]
+    """CPU model by accelerator."""
+
+
+BOARDS = {
+    # A vendor of GenuineIntel would make every kernel trust the TSC, but also bring Intel's mitigations into the
+    # emulated CPU; `tsc=reliable` (see kduel.guest.cmdline) does the same for all kernels without that.
+    "x86_64": Board("qemu-system-x86_64", "q35", "ttyS0", {"tcg": "max", "kvm": "host,migratable=no,+invtsc"}),
+}
+
+
+class Wiring(Struct, frozen=True):
+    """Where the guest's lines lead: QEMU chardev backends, such as `socket,fd=7`, `stdio`, `file,path=x`."""
+
+    console: str
+    results: str
+    monitor: str = ""
+
+
+class VirtualMachine(Struct, frozen=True, kw_only=True):
+    """A guest to be: hardware, kernel and disks."""
+
+    architecture: str = "x86_64"
+    accelerator: str
+    """`kvm` or `tcg`."""
+    cpus: int
+    memory_mib: int
+    kernel: Path
+    initrd: Path
+    cmdline: str
+    root: Path | None = None
+    """A read-only image."""
+    scratch: Path | None = None
+    """A raw disk of this boot alone."""
+    disk_cache: str = "writeback"
+
+    @property
+    def board(self) -> Board:
+        """The row of BOARDS for the architecture."""
+        return BOARDS[self.architecture]
+
+    def argv(self, wiring: Wiring, *, paused: bool = False) -> list[str]:
+        """QEMU's arguments: nothing of the host but the files named here, no network, no reboot."""
+        board = self.board
+        out = [
+            board.binary,
+            *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+            *("-machine", f"{board.machine},accel={self.accelerator}"),
+            *("-cpu", board.processor[self.accelerator]),
+            *("-smp", str(self.cpus), "-m", f"{self.memory_mib}M"),
+            *("-kernel", str(self.kernel), "-initrd", str(self.initrd), "-append", self.cmdline),
+            *("-chardev", f"{_backend(wiring.console, 'console')}", "-serial", "chardev:console"),
+            *("-device", "virtio-serial-pci", "-chardev", _backend(wiring.results, "results")),
+            *("-device", f"virtserialport,chardev=results,name={RESULTS_PORT}"),
+        ]
+        if self.root:
+            out += _disk("root", self.root, ROOT_SERIAL, "read-only=on")
+        if self.scratch:
+            out += _disk("scratch", self.scratch, SCRATCH_SERIAL, f"cache={self.disk_cache},discard=unmap")
+        if wiring.monitor:
+            out += ["-chardev", _backend(wiring.monitor, "monitor"), "-mon", "chardev=monitor,mode=control"]
+        return [*out, "-S"] if paused else out
+
+
+def _backend(specification: str, name: str) -> str:
+    kind, comma, options = specification.partition(",")
+    return f"{kind},id={name}{comma}{options}"
+
+
+def _disk(name: str, file: Path, serial: str, options: str) -> list[str]:
+    escaped = str(file).replace(",", ",,")
+    drive = f"if=none,id={name},format=raw,file={escaped},{options}"
+    return ["-drive", drive, "-device", f"virtio-blk-pci,drive={name},serial={serial}"]
