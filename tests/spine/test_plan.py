@@ -1,0 +1,80 @@
+"""The plan is complete, random, and the same for the same seed."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kduel.plan import make_plan
+from kduel.study import About, Blocks, Study
+from kduel.words import Contender, Settle, Step
+
+
+def study(contenders: list[Contender], **blocks) -> Study:
+    return Study(
+        about=About(name="s"),
+        contenders=contenders,
+        machine="qemu",
+        machine_settings={},
+        settle=Settle(),
+        blocks=Blocks(**blocks),
+        steps=[Step(label=f"s{i}", benchmark="b") for i in range(5)],
+        text="",
+    )
+
+
+def named(*names: str) -> list[Contender]:
+    return [Contender(kernel=name, name=name) for name in names]
+
+
+@given(st.integers(1, 5), st.integers(1, 30), st.integers(0, 2**32))
+def test_every_block_holds_every_contender_once(count: int, blocks: int, seed: int):
+    names = [f"k{i}" for i in range(count)]
+    plan = make_plan(study(named(*names), max=blocks), seed)
+    assert [trial.position for trial in plan] == list(range(count * blocks))
+    assert len({trial.id for trial in plan}) == len(plan)
+    for block in range(1, blocks + 1):
+        assert sorted(t.contender for t in plan if t.block == block) == names
+    assert [t.block for t in plan] == sorted(t.block for t in plan)
+    assert plan == make_plan(study(named(*names), max=blocks), seed)
+
+
+def test_the_sequence_of_a_seed_never_changes():
+    # Runs planned by an older version must be understood by a newer one.
+    plan = make_plan(study(named("a", "b", "c"), max=4), 1)
+    assert [t.contender for t in plan] == ["a", "c", "b", "b", "c", "a", "b", "a", "c", "b", "a", "c"]
+
+
+def test_each_contender_comes_first_about_equally_often():
+    plan = make_plan(study(named("a", "b"), max=1000), 7)
+    first = Counter(t.contender for t in plan if t.position % 2 == 0)
+    assert 430 < first["a"] < 570
+
+
+def test_steps_keep_their_order_unless_the_study_says_otherwise():
+    fixed = make_plan(study(named("a", "b"), max=20), 3)
+    assert {tuple(t.steps) for t in fixed} == {(0, 1, 2, 3, 4)}
+    shuffled = make_plan(study(named("a", "b"), max=20, order="shuffled"), 3)
+    assert all(sorted(t.steps) == [0, 1, 2, 3, 4] for t in shuffled)
+    assert len({tuple(t.steps) for t in shuffled}) > 10
+    for block in range(1, 21):
+        assert len({tuple(t.steps) for t in shuffled if t.block == block}) == 1
+
+
+def test_loads_of_one_kernel_share_a_boot_and_are_shuffled_in_it():
+    contenders = [
+        Contender(kernel="a", name="a1"),
+        Contender(kernel="a", name="a2", scheduler="scx_x"),
+        Contender(kernel="b", name="b1"),
+    ]
+    plan = make_plan(study(contenders, max=50, unit="load"), 5)
+    boots = Counter(t.boot for t in plan)
+    assert sorted(boots.values()) == [1] * 50 + [2] * 50
+    for boot in boots:
+        members = [t for t in plan if t.boot == boot]
+        positions = [t.position for t in members]
+        assert positions == list(range(positions[0], positions[0] + len(members)))
+        assert len({t.contender[0] for t in members}) == 1
+    assert len({tuple(t.contender for t in plan if t.boot == b) for b, n in boots.items() if n == 2}) == 2

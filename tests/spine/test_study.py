@@ -1,0 +1,112 @@
+"""Studies as a person writes them, right and wrong."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from kduel.errors import InputError
+from kduel.study import assemble, parse_study, read_machine, read_study, schema, suites
+
+HEAD = '[study]\nname = "s"\n'
+TWO = '[[contender]]\nkernel = "debian:6.1"\n[[contender]]\nkernel = "debian:6.10"\n'
+PIPE = '[[benchmark]]\nuse = "perf-sched-pipe"\n'
+
+
+def study_of(text: str, **options):
+    return assemble(parse_study(text, "s.toml"), text, "s.toml", **options)
+
+
+def test_a_kernel_called_6_10_stays_6_10():
+    assert [c.kernel for c in study_of(HEAD + TWO + PIPE).contenders] == ["debian:6.1", "debian:6.10"]
+
+
+def test_a_version_that_is_a_number_is_refused():
+    with pytest.raises(InputError, match=r"kernel.*str.*float|float.*str"):
+        study_of(HEAD + "[[contender]]\nkernel = 6.10\n" + PIPE)
+
+
+def test_lists_are_matrices_in_the_order_of_the_lists():
+    study = study_of(HEAD + TWO + '[[benchmark]]\nuse = "sysbench-cpu"\nthreads = [2, 1]\ntime = [1, 3]\n')
+    assert [(s.parameters["threads"], s.parameters["time"]) for s in study.steps] == [(2, 1), (2, 3), (1, 1), (1, 3)]
+    assert len({s.label for s in study.steps}) == 4
+
+
+def test_contender_lists_are_matrices_with_names_of_their_own():
+    text = HEAD + '[[contender]]\nkernel = ["debian:6.1", "debian:6.12"]\npolicy = ["other", "fifo:50"]\n' + PIPE
+    assert study_of(text).names == [
+        "debian-6.1 other",
+        "debian-6.1 fifo:50",
+        "debian-6.12 other",
+        "debian-6.12 fifo:50",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (HEAD + "a = = 1\n", "line 3"),
+        (HEAD + "colour = 1\n" + TWO + PIPE, "colour"),
+        (HEAD + 'delta = "one"\n' + TWO + PIPE, "delta"),
+        (HEAD + "delta = -1\n" + TWO + PIPE, "delta"),
+        (HEAD + "alpha = 0.7\n" + TWO + PIPE, "alpha"),
+        (HEAD + TWO + PIPE + "[blocks]\nmax = 0\n", "max"),
+        (HEAD + TWO + PIPE + "[settle]\nseconds = -1\n", "seconds"),
+        (HEAD + TWO, "no benchmark"),
+        (HEAD + PIPE, "two at least"),
+        (HEAD + TWO + '[[benchmark]]\nuse = "sysbanch"\n', "sysbanch"),
+        (HEAD + TWO + PIPE + 'primary = ["speed"]\n', "speed"),
+        (HEAD + TWO + PIPE + PIPE, "two benchmarks have the label"),
+        (HEAD + TWO + '[[benchmark]]\nuse = "sysbench-cpu"\nthreads = "two"\n', "threads"),
+        (HEAD + TWO + "[[benchmark]]\nthreads = 2\n", "use"),
+        (HEAD + TWO + '[[contender]]\nkernel = "debian:6.1"\n' + PIPE, "two contenders are called"),
+        (HEAD + '[[contender]]\nkernel = "a"\ncolor = "red"\n' + PIPE, "color"),
+    ],
+)
+def test_what_is_wrong_is_named_with_a_remedy(text: str, said: str):
+    with pytest.raises(InputError) as caught:
+        study_of(text)
+    assert said in str(caught.value)
+    assert caught.value.remedy
+    assert caught.value.exit_status == 2
+
+
+def test_an_unreadable_study_is_named(tmp_path: Path):
+    (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
+    for name in ("none.toml", "bad.toml", "."):
+        with pytest.raises(InputError, match="cannot read"):
+            read_study(tmp_path / name)
+
+
+def test_the_machine_of_the_command_line_replaces_what_it_names():
+    table = {"kind": "qemu", "cpus": 2, "memory": "1G"}
+    assert read_machine(table, "qemu:cpus=4") == ("qemu", {"cpus": 4, "memory": "1G"})
+    assert read_machine(table, "icount") == ("icount", {})
+    assert read_machine(table, "") == ("qemu", {"cpus": 2, "memory": "1G"})
+    assert read_machine({}, "ssh:box.example,user=root") == ("ssh", {"place": "box.example", "user": "root"})
+
+
+def test_the_same_kernel_twice_gets_two_names():
+    text = suites()["quick"]
+    study = assemble(parse_study(text, "quick"), text, "quick", kernels=["debian:6.12"] * 2, aa=True)
+    assert study.names == ["debian-6.12 #1", "debian-6.12 #2"]
+
+
+@pytest.mark.parametrize("name", suites())
+def test_every_suite_can_be_assembled(name: str):
+    text = suites()[name]
+    study = assemble(parse_study(text, name), text, name, kernels=["debian:6.1", "debian:6.12"])
+    assert study.steps
+    assert any(step.primary for step in study.steps)
+
+
+def test_the_study_that_init_writes_is_valid_and_agrees_with_the_schema():
+    text = (Path(__file__).parents[2] / "src/kduel/cli/init.toml").read_text()
+    assert study_of(text).steps
+    jsonschema.validate(tomllib.loads(text), schema())
+    broken = tomllib.loads(text) | {"colour": 1}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(broken, schema())
