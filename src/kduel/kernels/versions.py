@@ -1,0 +1,32 @@
+"""Debian's version numbers, compared as its policy manual (5.6.12) says."""
+
+from __future__ import annotations
+
+import re
+
+Part = tuple[tuple[tuple[int, ...], int], ...]
+
+
+def version_key(version: str) -> tuple[int, Part, Part]:
+    """A key that sorts versions as dpkg does: epoch, upstream version, Debian revision."""
+    epoch, colon, rest = version.rpartition(":")
+    upstream, _, revision = rest.rpartition("-") if "-" in rest else (rest, "", "")
+    return (int(epoch) if colon and epoch.isdigit() else 0, _part_key(upstream), _part_key(revision))
+
+
+def _part_key(text: str) -> Part:
+    """Pairs of a word and a number. In a word `~` sorts before its end, letters before everything else."""
+    pairs = re.findall(r"(\D*)(\d*)", text)
+    key = [((*map(_rank, word), 0), int(number or 0)) for word, number in pairs if word or number]
+    return (*key, ((0,), 0))
+
+
+def _rank(character: str) -> int:
+    if character == "~":
+        return -1
+    return ord(character) if character.isalpha() else ord(character) + 256
+
+
+def upstream(version: str) -> str:
+    """The upstream part of a Debian version: `6.1.192` of `6.1.192-2`, `7.3~rc7` of `7.3~rc7-1~exp1`."""
+    return version.rpartition(":")[2].rpartition("-")[0] or version
