@@ -1,0 +1,113 @@
+"""One plug-in of each kind, as another distribution would offer it.
+
+The machine runs the very guest script in a child process of this host instead of a boot: it stands in for a guest
+where a test is about the runner, and is no machine for measuring.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.errors import InputError
+from kduel.kernels import Kernel, KernelSource
+from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
+from kduel.report import Format
+from kduel.results import Results
+from kduel.words import Metric
+
+
+class Hostname(Benchmark):
+    """Counts the letters of the host's name, plus an offset from the trial's kernel."""
+
+    name = "outside-letters"
+    summary = "letters in the host's name"
+
+    class Parameters(Benchmark.Parameters, frozen=True, forbid_unknown_fields=True, kw_only=True):
+        text: str = "hello"
+
+    def label(self, parameters: Any) -> str:
+        return f"letters-{parameters.text}"
+
+    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
+        return (Metric(name="letters", unit="1", better="higher"),)
+
+    def script(self, parameters: Any) -> str:
+        return f"printf %s {parameters.text} | wc -c"
+
+    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
+        try:
+            return {"letters": float(raw.stdout)}
+        except ValueError as error:
+            raise ParseError("no number of letters") from error
+
+
+class Pretended(KernelSource):
+    """`outside:NAME` is a file of that name with nothing in it that boots."""
+
+    name = "outside"
+    summary = "a kernel that is none"
+
+    def accepts(self, spec: str) -> bool:
+        return spec.startswith("outside:")
+
+    def resolve(self, spec: str, *, cache: Any, talk: Any, offline: bool = False, modules: str = "") -> Kernel:
+        if spec == "outside:unknown":
+            raise InputError("outside knows no kernel 'unknown'", "Name another.")
+        return Kernel(spec=spec, release=spec.partition(":")[2], image=Path("/dev/null"), sha256="0" * 64)
+
+
+class ProcessMachine(Machine):
+    parallel = 1
+    timing_warning = "Nothing was booted."
+
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
+        self.facts = {"pretended": True}
+
+    def boot(self, trial: Trial) -> Outcome:
+        start = time.monotonic()
+        if trial.arm.kernel.release in self.settings.panics:
+            (trial.into / "console.log").write_text("[0.0] Kernel panic - not syncing\n")
+            return Outcome(void="panic", message="Kernel panic - not syncing")
+        (trial.into / "console.log").write_text("[0.0] Linux version\n")
+        script = trial.into / "guest.sh"
+        script.write_text(trial.script)
+        subprocess.run(["sh", str(script), str(trial.into)], check=False, capture_output=True)
+        time.sleep(self.settings.sleep)
+        return Outcome(timings={"done": time.monotonic() - start})
+
+
+class Process(MachineKind):
+    name = "process"
+    summary = "no boot at all"
+
+    class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+        sleep: float = 0.0
+        panics: list[str] = []
+
+    def prepare(
+        self, settings: Any, arms: Sequence[Arm], needs: Needs, *, cache: Any, talk: Any, offline: bool = False
+    ) -> Machine:
+        return ProcessMachine(settings)
+
+
+class Shout(Format):
+    name = "shout"
+    summary = "the verdicts in capitals"
+    suffix = ".txt"
+
+    def render(self, results: Results) -> str:
+        return "\n".join(metric.verdict.upper() for metric in results.metrics)
+
+
+BENCHMARK = Hostname()
+KERNELS = Pretended()
+MACHINE = Process()
+REPORT = Shout()

@@ -1,0 +1,47 @@
+"""One benchmark, one kernel source, one machine and one report format, each from outside the package."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+
+def test_all_four_kinds_work_from_outside(kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    done = kduel("run", write_study(), "--out", run)
+    assert done.returncode == 0, done.stderr
+    assert "Nothing was booted." in done.stderr
+    results = json.loads(kduel("report", run, "--format", "json").stdout)
+    values = {m["benchmark"]: m["values"] for m in results["metrics"]}
+    assert values["letters-hello"] == {"outside-old": [5, 5, 5], "outside-new": [5, 5, 5]}
+    assert values["letters-longer"] == {"outside-old": [6, 6, 6], "outside-new": [6, 6, 6]}
+    assert kduel("report", run, "--format", "shout").stdout.split() == ["EQUAL", "EQUAL"]
+
+
+def test_they_are_listed(kduel):
+    assert "outside-letters" in kduel("list", "benchmarks").stdout
+    assert "process" in kduel("list", "machines").stdout
+    assert "shout" in kduel("list", "formats").stdout
+    names = [entry["name"] for entry in json.loads(kduel("list", "kernels", "--json").stdout)]
+    assert "outside" in names
+
+
+def test_a_plugin_that_does_not_load_is_named(kduel, environment, tmp_path: Path):
+    (tmp_path / "site" / "outside.py").write_text("raise RuntimeError('broken inside')")
+    done = kduel("list", "benchmarks")
+    assert done.returncode == 3
+    assert "outside:BENCHMARK" in done.stderr
+    assert "broken inside" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_two_plugins_of_one_name_are_refused(kduel, tmp_path: Path):
+    site = tmp_path / "site"
+    info = site / "twin-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: twin\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[kduel.report]\ntwin = twin:REPORT\n")
+    (site / "twin.py").write_text("import outside\nREPORT = outside.Shout()\n")
+    done = kduel("list", "formats")
+    assert done.returncode == 3
+    assert "two plug-ins are called 'shout'" in done.stderr

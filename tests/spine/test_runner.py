@@ -1,0 +1,149 @@
+"""A run goes on where it stopped, whatever stopped it, and comes to the same end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+
+def trials(run: Path) -> list[str]:
+    found = run / "trials"
+    return sorted(p.name for p in found.iterdir() if not p.name.startswith(".")) if found.is_dir() else []
+
+
+def start(write_study, run: Path, environment, **study) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "kduel", "run", str(write_study(**study)), "--out", str(run), "--seed", "7"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(condition, what: str) -> None:
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    pytest.fail(f"no {what} within 30 s")
+
+
+@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_killed_run_goes_on_and_ends_like_an_uninterrupted_one(
+    kduel, write_study, environment, tmp_path: Path, kill
+):
+    run = tmp_path / "run"
+    with start(write_study, run, environment, machine="sleep = 0.3") as runner:
+        wait_for(lambda: len(trials(run)) >= 2, "second trial")
+        runner.send_signal(kill)
+        _, said = runner.communicate(timeout=30)
+    kept = trials(run)
+    plan = (run / "plan.jsonl").read_bytes()
+    assert 2 <= len(kept) < 6
+    if kill != signal.SIGKILL:
+        assert runner.returncode == 130
+        assert f"kduel resume {run}" in said
+        assert not list((run / "trials").glob(".new-*"))
+
+    stamps = {name: (run / "trials" / name / "trial.json").stat().st_mtime_ns for name in kept}
+    done = kduel("resume", run)
+    assert done.returncode == 0, done.stderr
+    assert (run / "plan.jsonl").read_bytes() == plan
+    assert len(trials(run)) == 6
+    assert all((run / "trials" / n / "trial.json").stat().st_mtime_ns == s for n, s in stamps.items())
+    assert not list((run / "trials").glob(".new-*"))
+
+    whole = tmp_path / "whole"
+    assert kduel("run", write_study(machine="sleep = 0.3"), "--out", whole, "--seed", "7").returncode == 0
+    assert (whole / "plan.jsonl").read_bytes() == plan
+    first, second = (json.loads(kduel("report", r, "--format", "json").stdout) for r in (run, whole))
+    assert first["metrics"] == second["metrics"]
+
+
+def test_the_same_command_goes_on_too_and_a_finished_run_is_reported_again(kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    study = write_study()
+    assert kduel("run", study, "--out", run).returncode == 0
+    for name in trials(run)[3:]:
+        subprocess.run(["rm", "-r", run / "trials" / name], check=True)
+    assert kduel("run", study, "--out", run).returncode == 0
+    assert len(trials(run)) == 6
+    again = kduel("run", study, "--out", run)
+    assert again.returncode == 0
+    assert "block" not in again.stderr.split("up to")[-1].split("\n", 1)[-1]
+
+
+def test_another_study_in_the_same_directory_is_refused(kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    assert kduel("run", write_study(), "--out", run).returncode == 0
+    other = kduel("run", write_study(blocks="fixed = 4"), "--out", run)
+    assert other.returncode == 2
+    assert "the study's numbers" in other.stderr
+    assert len(trials(run)) == 6
+    seeded = kduel("run", write_study(), "--out", run, "--seed", "1")
+    assert seeded.returncode == 2
+    assert "--seed" in seeded.stderr
+
+
+def test_a_second_runner_in_the_same_directory_is_turned_away(kduel, write_study, environment, tmp_path: Path):
+    run = tmp_path / "run"
+    with start(write_study, run, environment, machine="sleep = 1") as runner:
+        wait_for(lambda: trials(run), "trial")
+        other = kduel("resume", run)
+        assert other.returncode == 2
+        assert "another kduel is at work" in other.stderr
+        runner.send_signal(signal.SIGINT)
+        runner.communicate(timeout=30)
+    assert runner.returncode == 130
+
+
+def test_a_contender_that_always_panics_is_not_measured(kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    done = kduel("run", write_study(machine='panics = ["new"]', blocks="max = 20"), "--out", run)
+    assert done.returncode == 1
+    assert "outside-new could not be measured" in done.stderr
+    assert "panic" in done.stderr
+    assert 3 <= len(trials(run)) <= 4
+    report = kduel("report", run, "--format", "json")
+    results = json.loads(report.stdout)
+    assert {m["verdict"] for m in results["metrics"]} == {"undecided"}
+    assert all(m["mean"] is None for m in results["metrics"])
+    assert [t["status"] for t in results["trials"] if t["contender"] == "outside-new"] == ["void"] * 2
+
+
+def test_an_unknown_kernel_leaves_nothing_behind(kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    study = write_study()
+    study.write_text(study.read_text().replace("outside:new", "outside:unknown"))
+    done = kduel("run", study, "--out", run)
+    assert done.returncode == 2
+    assert "outside knows no kernel 'unknown'" in done.stderr
+    assert not run.exists()
+
+
+def test_a_changed_raw_file_changes_the_report(kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    assert kduel("run", write_study(), "--out", run).returncode == 0
+    victim = next(name for name in trials(run) if name.endswith("outside-new"))
+    (run / "trials" / victim / "01-letters-hello" / "stdout").write_text("7\n")
+    results = json.loads(kduel("report", run, "--format", "json").stdout)
+    values = next(m for m in results["metrics"] if m["benchmark"] == "letters-hello")["values"]["outside-new"]
+    assert sorted(values) == [5, 5, 7]
+
+
+def test_garbled_output_is_a_missing_value_not_a_number(kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    assert kduel("run", write_study(), "--out", run).returncode == 0
+    victim = next(name for name in trials(run) if name.endswith("outside-new"))
+    (run / "trials" / victim / "01-letters-hello" / "stdout").write_text("5.0.0\n")
+    results = json.loads(kduel("report", run, "--format", "json").stdout)
+    metric = next(m for m in results["metrics"] if m["benchmark"] == "letters-hello")
+    assert sorted(metric["values"]["outside-new"], key=str) == [5, 5, None]
+    assert metric["n"] == 2
