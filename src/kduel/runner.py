@@ -269,7 +269,7 @@ class Runner:
         """One boot: its trials' directories, staged, and what is known of them."""
         arm = self.arms[boot[0].contender]
         staged = self.run.stage()
-        script = boot_script(self.ready.study, self.ready.prepared, self.ready.dress, boot)
+        script = boot_script(self.ready.study, self.ready.dress, boot)
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         clock = time.monotonic()
         try:
@@ -297,7 +297,7 @@ class Runner:
         if not void:
             for index, step in enumerate(self.ready.study.steps):
                 try:
-                    self.ready.prepared.parse(staged, index)
+                    self.ready.prepared.parse(staged, index, planned.steps)
                 except ParseError as error:
                     failed[step.label] = str(error)
             if len(failed) == len(self.ready.study.steps):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 Better = Literal["higher", "lower", "none"]
-Statistic = Literal["value", "mean", "median", "p99", "p999", "min", "max", "count", "total"]
+Statistic = Literal["value", "mean", "median", "p95", "p99", "p999", "min", "max", "count", "total"]
 
 
 class Metric(Struct, frozen=True, forbid_unknown_fields=True):

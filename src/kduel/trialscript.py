@@ -1,0 +1,167 @@
+"""What a trial's script is made of, and what must be true of a trial before its numbers count.
+
+A boot of one trial runs that trial's script. A boot that several contenders share (the unit "load") runs one script
+after the other, each into a directory of its own, and puts the sysctls back in between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from kduel.benchmarks import Benchmark
+from kduel.cache import Cache
+from kduel.collect import Prepared
+from kduel.guest.environment import read_environment
+from kduel.guest.gates import gate
+from kduel.guest.script import Part, compose
+from kduel.machines import Arm, Machine, Needs
+from kduel.plan import PlannedTrial
+from kduel.study import Study
+from kduel.talk import Talk
+from kduel.words import Contender
+
+BOOT_ALLOWANCE = 240.0
+"""Seconds that a boot and the way home may take, on a slow and busy host."""
+
+
+class Script(Struct, frozen=True):
+    """A boot's script, and by when it must have ended, in seconds."""
+
+    text: str
+    deadline: float
+
+
+def step_timeout(chosen: Benchmark, parameters: Any) -> float:
+    """Seconds after which a step is hung rather than slow: emulators are slow."""
+    return 60.0 + 10.0 * chosen.seconds(parameters)
+
+
+class Setup(Struct, frozen=True, kw_only=True):
+    before_all: str = ""
+    before_each: str = ""
+    after_each: str = ""
+    after_all: str = ""
+    files: tuple[tuple[str, Path], ...] = ()
+    packages: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def wrap(self, script: str) -> str:
+        return script
+
+    def check(self, trial: Path) -> str:
+        return ""
+
+
+class Dress:
+    """How each contender's trials are dressed: sysctls, scheduler, policy, and the gates that prove them."""
+
+    def __init__(
+        self, study: Study, arms: Sequence[Arm], prepared: Prepared, *, cache: Cache, talk: Talk, offline: bool
+    ) -> None:
+        self.study = study
+        self.prepared = prepared
+        self.setups = {arm.contender.name: Setup() for arm in arms}
+
+    def needs(self, needs: Needs) -> Needs:
+        """What the benchmarks need, and the schedulers besides."""
+        files = dict(needs.files)
+        packages, programs = set(needs.packages), set(needs.programs)
+        for setup in self.setups.values():
+            files |= dict(setup.files)
+            packages |= set(setup.packages)
+            programs |= set(setup.programs)
+        return msgspec.structs.replace(
+            needs,
+            files=tuple(sorted(files.items())),
+            packages=tuple(sorted(packages)),
+            programs=tuple(sorted(programs)),
+        )
+
+    def script(self, contender: Contender, order: Sequence[int]) -> Script:
+        """The script of one contender's trial; `order` is the steps' order."""
+        setup = self.setups[contender.name]
+        parts = []
+        for index in order:
+            chosen, parameters = self.prepared.benchmarks[index], self.prepared.parameters[index]
+            parts.append(
+                Part(
+                    label=self.prepared.steps[index].label,
+                    script=setup.wrap(chosen.script(parameters)),
+                    timeout=step_timeout(chosen, parameters),
+                    before=setup.before_each,
+                    after=setup.after_each,
+                )
+            )
+        lines = [sysctl_line(key, value) for key, value in contender.sysctl.items()]
+        text = compose(parts, settle=self.study.settle, setup="\n".join([*lines, setup.before_all]))
+        return Script(text, self.study.settle.seconds + setup.seconds + sum(part.timeout for part in parts))
+
+    def gate(self, trial: Path, contender: str, machine: Machine) -> tuple[str, str]:
+        """Why the trial is void, as name and paragraph, or two empty strings. Writes environment.json.
+
+        Neither the contender's name nor a measured value has a say.
+        """
+        environment = read_environment(trial / "environment")
+        (trial / "environment.json").write_bytes(msgspec.json.encode(environment))
+        for reason in (gate(environment, machine.facts), self.setups[contender].check(trial)):
+            if reason:
+                name, _, message = reason.partition(": ")
+                return name, message
+        return "", ""
+
+
+def sysctl_line(key: str, value: str | int) -> str:
+    """Set one sysctl, or fail with the kernel's own word."""
+    return f"echo {shlex.quote(str(value))} > {shlex.quote(sysctl_path(key))}"
+
+
+def sysctl_path(key: str) -> str:
+    """The file of a sysctl."""
+    return "/proc/sys/" + key.replace(".", "/")
+
+
+def boot_script(study: Study, dress: Dress, boot: Sequence[PlannedTrial]) -> Script:
+    """The script of one boot."""
+    contenders = {contender.name: contender for contender in study.contenders}
+    scripts = [dress.script(contenders[planned.contender], planned.steps) for planned in boot]
+    deadline = BOOT_ALLOWANCE + sum(script.deadline for script in scripts)
+    if len(scripts) == 1:
+        return Script(scripts[0].text, deadline)
+    keys = sorted({key for planned in boot for key in contenders[planned.contender].sysctl})
+    lines = ["#!/bin/sh", "# Several contenders in one boot, one after the other: sh guest.sh OUT", 'mkdir -p "$1"']
+    lines += [f"was_{number}=$(cat {shlex.quote(sysctl_path(key))})" for number, key in enumerate(keys)]
+    for number, script in enumerate(scripts, 1):
+        mark = f"KDUEL_LOAD_{hashlib.sha256(script.text.encode()).hexdigest()[:12]}"
+        lines.append(f"cat >\"$1/load-{number}.sh\" <<'{mark}'\n{script.text}\n{mark}")
+        lines.append(f'sh "$1/load-{number}.sh" "$1/load-{number}"')
+        for restored, key in enumerate(keys):
+            lines.append(f'echo "$was_{restored}" > {shlex.quote(sysctl_path(key))}')
+    return Script("\n".join([*lines, "exit 0", ""]), deadline)
+
+
+def bring_home(staged: Path, boot: Sequence[PlannedTrial], stage: Callable[[], Path]) -> list[Path]:
+    """The directories of a boot's trials: `staged` itself, or what a shared boot left, split up."""
+    if len(boot) == 1:
+        return [staged]
+    parts = []
+    for number in range(1, len(boot) + 1):
+        part = stage()
+        load = staged / f"load-{number}"
+        if load.is_dir():
+            for entry in load.iterdir():
+                entry.rename(part / entry.name)
+        for source, name in ((staged / "console.log", "console.log"), (staged / f"load-{number}.sh", "guest.sh")):
+            if source.is_file():
+                shutil.copyfile(source, part / name)
+        parts.append(part)
+    shutil.rmtree(staged)
+    return parts
