@@ -17,17 +17,11 @@ Environment = dict[str, Any]
 
 
 def rule_of(lock: Lock) -> Rule:
-    """The rule that the run was planned by."""
-    return make_rule(
-        delta=lock.study["delta"], alpha=lock.study["alpha"], fixed=lock.study["fixed"], most=lock.study["max"]
-    )
-
-
-def make_rule(*, delta: float, alpha: float, fixed: int | None, most: int) -> Rule:
-    """The rule for a study's numbers: looks on the way, or one look at a fixed number of blocks."""
-    if fixed is not None:
-        return Rule(delta_pct=delta, alpha=alpha, max_blocks=fixed, sequential=False)
-    return Rule(delta_pct=delta, alpha=alpha, max_blocks=most)
+    """The rule that the run was planned by: looks on the way, or one look at a fixed number of blocks."""
+    delta, alpha = lock.study["delta"], lock.study["alpha"]
+    if lock.study["fixed"] is not None:
+        return Rule.fixed(lock.study["fixed"], delta_pct=delta, alpha=alpha)
+    return Rule(max_blocks=lock.study["max"], delta_pct=delta, alpha=alpha)
 
 
 def judge_run(path: Path) -> Results:
