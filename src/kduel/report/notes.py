@@ -16,6 +16,12 @@ class Note(Struct, kw_only=True):
     message: str
     touches: list[str]
 
+    @property
+    def sentence(self) -> str:
+        """The message behind the metrics that it touches."""
+        others = f" and {len(self.touches) - 3} more" if len(self.touches) > 3 else ""
+        return f"{', '.join(self.touches[:3])}{others}: {self.message}" if self.touches else self.message
+
 
 class Notes(Struct, kw_only=True):
     """All notes of a run. `marks` has the numbers by id() of a MetricResult: they live as long as its Results."""

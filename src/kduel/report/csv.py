@@ -1,0 +1,54 @@
+"""Every value in one long table, which `kduel import` reads back."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from io import StringIO
+from typing import ClassVar
+
+from kduel.report import Format
+from kduel.report.escape import visible
+from kduel.results import Results
+
+COLUMNS = ("contender", "trial", "benchmark", "metric", "unit", "better", "value")
+
+
+class CsvFormat(Format):
+    """One value a line, the baseline's first. `trial` is the block. A missing value has no line."""
+
+    name: ClassVar[str] = "csv"
+    summary: ClassVar[str] = "every value, one a line"
+    suffix: ClassVar[str] = ".csv"
+
+    def render(self, results: Results) -> str:
+        out = StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(rows(results))
+        return out.getvalue()
+
+
+PLUGIN = CsvFormat()
+
+
+def rows(results: Results) -> Iterator[tuple[str, ...]]:
+    """The lines below the heading, by contender and block."""
+    tables: dict[tuple[str, ...], dict[str, list[float | None]]] = {}
+    names: dict[str, None] = {}
+    for metric in results.metrics:
+        place = (metric.benchmark, metric.metric, metric.unit, str(metric.better))
+        tables.setdefault(place, {}).update(metric.values)
+        names.update(dict.fromkeys([metric.baseline, *metric.values]))
+    for name in names:
+        for index, block in enumerate(results.blocks):
+            for place, values in tables.items():
+                column = values.get(name, [])
+                value = column[index] if index < len(column) else None
+                if value is not None:
+                    yield (visible(name), str(block), *(visible(word) for word in place), number(value))
+
+
+def number(value: float) -> str:
+    """All digits that the value has."""
+    return repr(value).removesuffix(".0")

@@ -1,0 +1,141 @@
+"""LaTeX tables for a paper: \\input the file; the preamble needs booktabs, and longtable for long ones."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from kduel.report import Format
+from kduel.report.amounts import effect, interval, mean_and_sd
+from kduel.report.digest import Comparison, Digest, decided, digest
+from kduel.report.escape import visible
+from kduel.report.notes import key
+from kduel.results import MetricResult, Results
+
+LONG = 30
+"""More rows than this do not fit a page."""
+
+SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "'": r"\textquotesingle{}",
+    "`": r"\textasciigrave{}",
+    "−": r"\(-\)",
+    "–": r"\textendash{}",
+    "±": r"\(\pm\)",
+    "·": r"\(\cdot\)",
+    "µ": r"\(\mu\)",
+    "μ": r"\(\mu\)",
+    "≈": r"\(\approx\)",
+    "≠": r"\(\neq\)",
+}
+COLUMNS = "llrrrrr"
+ARROWS = {"higher": r"\(\uparrow\)", "lower": r"\(\downarrow\)", "none": ""}
+LIGATURES = re.compile(r"([-,!?])(?=[-,`])")
+"""What TeX would draw as another character: -- and the like."""
+
+
+class LatexFormat(Format):
+    """A booktabs table per comparison, with its headline as the caption and its notes below."""
+
+    name: ClassVar[str] = "latex"
+    summary: ClassVar[str] = "booktabs tables to \\input into a paper"
+    suffix: ClassVar[str] = ".tex"
+
+    def render(self, results: Results) -> str:
+        said = digest(results)
+        parts = ["% Written by kduel report. Preamble: \\usepackage[T1]{fontenc}, textcomp, booktabs, longtable."]
+        for number, comparison in enumerate(said.comparisons, 1):
+            if comparison.gating:
+                parts.append(table(comparison, said, number))
+            else:
+                parts.append(escaped(comparison.headline) + ".")
+        parts.append(notes(said))
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+
+PLUGIN = LatexFormat()
+
+
+def table(comparison: Comparison, said: Digest, number: int) -> str:
+    """The table of one comparison: a float, or a longtable where it would not fit a page."""
+    rows: list[str] = []
+    for heading, metrics in (("primary", comparison.primary), ("exploratory", comparison.exploratory)):
+        if metrics and comparison.primary and comparison.exploratory:
+            if rows:
+                rows.append(r"\addlinespace")
+            rows.append(rf"\multicolumn{{7}}{{l}}{{\emph{{{heading}}}}} \\")
+        rows += [row(metric, said) for metric in metrics]
+    caption = escaped(f"{comparison.headline}. {said.sure} An arrow points to the better side.")
+    head = rf"metric & verdict & change & interval & {escaped(comparison.baseline)} & {escaped(comparison.contender)} & $n$ \\"
+    label = rf"\label{{tab:kduel-{number}}}"
+    if len(rows) > LONG:
+        return "\n".join(
+            [
+                rf"\begin{{longtable}}{{{COLUMNS}}}",
+                rf"\caption{{{caption}}}{label} \\",
+                r"\toprule",
+                head,
+                r"\midrule",
+                r"\endhead",
+                *rows,
+                r"\bottomrule",
+                r"\end{longtable}",
+            ]
+        )
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering\small",
+            rf"\caption{{{caption}}}{label}",
+            rf"\begin{{tabular}}{{{COLUMNS}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+def row(metric: MetricResult, said: Digest) -> str:
+    """A metric's row; its notes as superscripts behind the verdict."""
+    verdict = rf"\textbf{{{metric.verdict}}}" if decided(metric) else str(metric.verdict)
+    marks = ",".join(str(number) for number in said.notes.marks_of(metric))
+    cells = (
+        f"{escaped(key(metric))} ({escaped(visible(metric.unit, 40))}{ARROWS[metric.better]})",
+        verdict + (rf"\textsuperscript{{{marks}}}" if marks else ""),
+        escaped(effect(metric)),
+        escaped(interval(metric)),
+        escaped(mean_and_sd(metric.baseline_mean, metric.baseline_sd)),
+        escaped(mean_and_sd(metric.mean, metric.sd)),
+        str(metric.n),
+    )
+    return " & ".join(cells) + r" \\"
+
+
+def notes(said: Digest) -> str:
+    """The notes and caveats as one small paragraph each."""
+    lines = [rf"\textsuperscript{{{note.number}}} {escaped(note.sentence)}" for note in said.notes.notes]
+    lines += [escaped(caveat) for caveat in said.caveats]
+    return "{\\footnotesize\n" + "\n\n".join(lines) + "\n\n}" if lines else ""
+
+
+def escaped(text: str) -> str:
+    """Text in which nothing is a command; letters that pdflatex may lack are named by their code."""
+    plain = "".join(SPECIAL.get(c, c if c.isascii() else f"[U+{ord(c):04X}]") for c in text)
+    return LIGATURES.sub(r"\1{}", plain)

@@ -1,0 +1,71 @@
+"""Plain text for a mailing list: ASCII, 72 columns, no attachments, nothing that a quoting reader breaks."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import ClassVar
+
+from kduel.report import Format
+from kduel.report.digest import SIGNS, digest
+from kduel.report.escape import ascii_only
+from kduel.report.textgrid import Line, verdict_lines
+from kduel.results import Results
+
+WIDTH = 72
+
+
+class MailFormat(Format):
+    """The report to paste into a mail."""
+
+    name: ClassVar[str] = "mail"
+    summary: ClassVar[str] = "72 columns of ASCII for a mailing list"
+    suffix: ClassVar[str] = ".txt"
+
+    def render(self, results: Results) -> str:
+        said = digest(results)
+        out = [*wrapped(", ".join([said.title, *said.facts]))]
+        for comparison in said.comparisons:
+            out += ["", *wrapped(comparison.headline), ""]
+            if comparison.gating:
+                for line in verdict_lines(comparison, said.notes, WIDTH, spell):
+                    out += joined(line)
+            for heading, sentences in (
+                ("What can be concluded", comparison.can),
+                ("What cannot be concluded", comparison.cannot),
+            ):
+                if sentences:
+                    out += ["", f"{heading}:"]
+                    for sentence in sentences:
+                        out += wrapped(sentence, "- ")
+        if said.notes.notes:
+            out += ["", "Notes:"]
+            for note in said.notes.notes:
+                out += wrapped(note.sentence, f"[{note.number}] ")
+        out += ["", "How sure:"]
+        for sentence in [said.sure, *said.caveats]:
+            out += wrapped(sentence, "- ") if sentence else []
+        return "\n".join(line.rstrip() for line in out) + "\n"
+
+
+PLUGIN = MailFormat()
+SIGNLESS = {f"{sign} {word}": word for word, sign in SIGNS.items()}
+
+
+def spell(text: str) -> str:
+    """In ASCII; verdicts without their signs."""
+    return ascii_only(SIGNLESS.get(text, text).replace("─", "-"))
+
+
+def joined(line: Line) -> list[str]:
+    """A line of the table, folded below its name where it is too long."""
+    text = "".join(piece for piece, _ in line)
+    if len(text.rstrip()) <= WIDTH:
+        return [text]
+    return textwrap.wrap(text, WIDTH, break_on_hyphens=False, subsequent_indent=" " * 16)
+
+
+def wrapped(text: str, mark: str = "") -> list[str]:
+    """Text in lines, the further ones below the first one's text."""
+    return textwrap.wrap(
+        ascii_only(text), WIDTH, initial_indent=mark, subsequent_indent=" " * len(mark), break_on_hyphens=False
+    )

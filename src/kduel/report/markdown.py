@@ -1,0 +1,94 @@
+"""Markdown with tables, as GitHub and GitLab read it: for issues, merge requests and wikis."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from kduel.report import Format
+from kduel.report.amounts import effect, interval, mean_and_sd
+from kduel.report.digest import SIGNS, Comparison, Digest, decided, digest, sided
+from kduel.report.escape import visible
+from kduel.report.methods import methods
+from kduel.report.notes import key
+from kduel.results import MetricResult, Results
+
+SPECIAL = re.compile(r"[\\`*\[\]<>|~&$#!@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "@": "&#64;", "`": "&#96;", "$": "&#36;"}
+
+
+class MarkdownFormat(Format):
+    """Verdict words, tables, notes."""
+
+    name: ClassVar[str] = "markdown"
+    summary: ClassVar[str] = "tables and words for issues and merge requests"
+    suffix: ClassVar[str] = ".md"
+
+    def render(self, results: Results) -> str:
+        said = digest(results)
+        parts = [f"# {escaped(said.title)}", escaped(" · ".join(said.facts))]
+        for comparison in said.comparisons:
+            parts += comparison_parts(comparison, said)
+        if said.notes.notes:
+            parts.append("## Notes")
+            parts.append("\n".join(f"{note.number}. {escaped(note.sentence)}" for note in said.notes.notes))
+        parts += ["## How sure", bullets([said.sure, *said.caveats])]
+        parts += ["## Methods", *(escaped(paragraph) for paragraph in methods(results))]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+
+PLUGIN = MarkdownFormat()
+
+
+def comparison_parts(comparison: Comparison, said: Digest) -> list[str]:
+    """One contender against the baseline."""
+    parts = [f"## {escaped(comparison.headline)}"]
+    for heading, metrics in (
+        ("Primary metrics", comparison.primary),
+        ("Exploratory metrics", comparison.exploratory),
+    ):
+        if metrics:
+            both = comparison.primary and comparison.exploratory
+            parts.append((f"**{heading}**\n\n" if both else "") + table(comparison, metrics, said))
+    if comparison.can:
+        parts += ["**What can be concluded**", bullets(comparison.can)]
+    if comparison.cannot:
+        parts += ["**What cannot be concluded**", bullets(comparison.cannot)]
+    return parts
+
+
+def table(comparison: Comparison, metrics: list[MetricResult], said: Digest) -> str:
+    """One row a metric."""
+    names = escaped(comparison.baseline), escaped(comparison.contender)
+    head = f"| metric | verdict | change | interval | {names[0]} | {names[1]} | n | notes |"
+    rows = [row(metric, said) for metric in metrics]
+    return "\n".join([head, "|---|---|--:|--:|--:|--:|--:|---|", *rows])
+
+
+def row(metric: MetricResult, said: Digest) -> str:
+    """A metric's row; the verdict in bold where a difference was shown."""
+    verdict = f"{SIGNS[metric.verdict]} {metric.verdict}"
+    if decided(metric):
+        verdict = f"**{verdict}**" + (", too small to matter" if metric.below_delta else "")
+    marks = ", ".join(str(number) for number in said.notes.marks_of(metric))
+    cells = (
+        f"{escaped(key(metric))} ({escaped(visible(metric.unit, 40))}, {sided(metric)})",
+        verdict,
+        escaped(effect(metric)),
+        escaped(interval(metric)),
+        mean_and_sd(metric.baseline_mean, metric.baseline_sd),
+        mean_and_sd(metric.mean, metric.sd),
+        str(metric.n),
+        marks,
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def bullets(sentences: list[str]) -> str:
+    """A list."""
+    return "\n".join(f"- {escaped(sentence)}" for sentence in sentences if sentence)
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it is: nothing in it is markup, HTML, a link or a mention."""
+    return SPECIAL.sub(lambda match: ENTITIES.get(match[0], f"\\{match[0]}"), text)

@@ -1,0 +1,123 @@
+"""The terminal's report: a table with two lines a metric, the notes below it, and last what can be concluded."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from io import StringIO
+from typing import TYPE_CHECKING, ClassVar
+
+from kduel.report import Format
+from kduel.report.digest import Comparison, Digest, digest
+from kduel.report.textgrid import verdict_lines
+from kduel.results import Results
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+PLAIN_WIDTH = 100
+NOTES_SHOWN = 40
+
+
+class TextFormat(Format):
+    """Plain text. `show` is the same, fitted to the terminal and coloured where it may be."""
+
+    name: ClassVar[str] = "text"
+    summary: ClassVar[str] = "a table and plain words for the terminal"
+    suffix: ClassVar[str] = ".txt"
+
+    def render(self, results: Results) -> str:
+        return render_text(results, width=PLAIN_WIDTH, colour=False)
+
+
+PLUGIN = TextFormat()
+
+
+def show(results: Results) -> str:
+    """The report for standard output: its width, and colour only on a terminal where NO_COLOR is not set."""
+    if not sys.stdout.isatty():
+        return render_text(results, width=PLAIN_WIDTH, colour=False)
+    width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
+    return render_text(results, width=max(60, min(width, 120)), colour=not os.environ.get("NO_COLOR"))
+
+
+def render_text(results: Results, *, width: int, colour: bool) -> str:
+    """The report in lines of at most `width` columns; with terminal escapes only where `colour`."""
+    from rich.console import Console
+    from rich.text import Text
+
+    out = StringIO()
+    console = Console(
+        file=out,
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+        _environ={},
+    )
+    said = digest(results)
+    title = " · ".join([said.title, *said.facts])
+    console.print(title, style="bold")
+    for comparison in said.comparisons:
+        console.print()
+        console.print(comparison.headline, style="bold reverse" if colour else None)
+        if comparison.gating:
+            for line in verdict_lines(comparison, said.notes, width):
+                console.print(Text.assemble(*line), overflow="fold")
+    print_notes(console, said)
+    for comparison in said.comparisons:
+        print_conclusions(console, comparison, several=len(said.comparisons) > 1)
+    print_footer(console, said)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def bullets(rows: list[tuple[str, str]], mark_style: str = "") -> Table:
+    """Lines with a hanging indent behind their mark."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(justify="right", no_wrap=True, min_width=3)
+    grid.add_column(overflow="fold")
+    for mark, words in rows:
+        grid.add_row(Text(mark, style=mark_style), Text(words))
+    return grid
+
+
+def print_notes(console: Console, said: Digest) -> None:
+    """The warnings with their numbers and the metrics they touch."""
+    notes = said.notes.notes
+    if not notes:
+        return
+    console.print()
+    console.print("Notes", style="bold")
+    rows = [(str(note.number), note.sentence) for note in notes[:NOTES_SHOWN]]
+    console.print(bullets(rows, "yellow"))
+    if len(notes) > NOTES_SHOWN:
+        console.print(f"    and {len(notes) - NOTES_SHOWN} more: the HTML report has all of them")
+
+
+def print_conclusions(console: Console, comparison: Comparison, *, several: bool) -> None:
+    """What can and what cannot be concluded."""
+    of = f" of {comparison.contender}" if several else ""
+    for heading, sentences, mark in (
+        (f"What can be concluded{of}", comparison.can, "+"),
+        (f"What cannot be concluded{of}", comparison.cannot, "-"),
+    ):
+        if sentences:
+            console.print()
+            console.print(heading, style="bold")
+            console.print(bullets([(mark, sentence) for sentence in sentences]))
+
+
+def print_footer(console: Console, said: Digest) -> None:
+    """How sure one can be, and what touches everything."""
+    console.print()
+    console.print("How sure", style="bold")
+    console.print(bullets([("", sentence) for sentence in [said.sure, *said.caveats] if sentence]))
