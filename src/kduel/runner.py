@@ -26,7 +26,7 @@ from kduel.plan import PlannedTrial, make_plan
 from kduel.rundir import Lock, RunDir, TrialRecord
 from kduel.study import Study
 from kduel.talk import Talk
-from kduel.trialscript import Dress, boot_script, bring_home
+from kduel.trialscript import Dress, boot_script, bring_home, keep_environment
 
 HOPELESS = 2
 """So many void trials at the start of a contender, and none that is good: it cannot be measured."""
@@ -292,8 +292,9 @@ class Runner:
         """trial.json of a trial: void for the machine's or a gate's reason, else by which steps gave numbers."""
         failed: dict[str, str] = {}
         void, message = outcome.void, outcome.message
+        keep_environment(staged)
         if not void:
-            void, message = self.ready.dress.gate(staged, planned.contender, self.ready.machine)
+            void, message = self.ready.dress.gate(staged, planned.contender)
         if not void:
             for index, step in enumerate(self.ready.study.steps):
                 try:

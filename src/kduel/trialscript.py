@@ -20,9 +20,8 @@ from kduel.benchmarks import Benchmark
 from kduel.cache import Cache
 from kduel.collect import Prepared
 from kduel.guest.environment import read_environment
-from kduel.guest.gates import gate
 from kduel.guest.script import Part, compose
-from kduel.machines import Arm, Machine, Needs
+from kduel.machines import Arm, Needs
 from kduel.plan import PlannedTrial
 from kduel.study import Study
 from kduel.talk import Talk
@@ -105,18 +104,17 @@ class Dress:
         text = compose(parts, settle=self.study.settle, setup="\n".join([*lines, setup.before_all]))
         return Script(text, self.study.settle.seconds + setup.seconds + sum(part.timeout for part in parts))
 
-    def gate(self, trial: Path, contender: str, machine: Machine) -> tuple[str, str]:
-        """Why the trial is void, as name and paragraph, or two empty strings. Writes environment.json.
+    def gate(self, trial: Path, contender: str) -> tuple[str, str]:
+        """Why the trial is void for its scheduler, as name and paragraph, or two empty strings."""
+        name, _, message = self.setups[contender].check(trial).partition(": ")
+        return name, message
 
-        Neither the contender's name nor a measured value has a say.
-        """
-        environment = read_environment(trial / "environment")
-        (trial / "environment.json").write_bytes(msgspec.json.encode(environment))
-        for reason in (gate(environment, machine.facts), self.setups[contender].check(trial)):
-            if reason:
-                name, _, message = reason.partition(": ")
-                return name, message
-        return "", ""
+
+def keep_environment(trial: Path) -> None:
+    """environment.json beside the raw files that it is read from."""
+    if (trial / "environment").is_dir():
+        found = msgspec.json.encode(read_environment(trial / "environment"))
+        (trial / "environment.json").write_bytes(msgspec.json.format(found, indent=1) + b"\n")
 
 
 def sysctl_line(key: str, value: str | int) -> str:
