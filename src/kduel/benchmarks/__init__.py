@@ -61,6 +61,8 @@ class Benchmark(ABC):
     """Debian packages that the guest root needs for it."""
     programs: ClassVar[tuple[str, ...]] = ()
     """Our own static programs (names in kduel.guest.programs) that the trial needs in its path."""
+    takes_policy: ClassVar[bool] = False
+    """Whether the program itself puts its tasks under $KDUEL_POLICY; all others are launched under it."""
     needs_scratch: ClassVar[bool] = False
     """Whether it works on the scratch disk ($KDUEL_SCRATCH, a fresh file system)."""
 
@@ -93,6 +95,14 @@ class Benchmark(ABC):
     def seconds(self, parameters: Any) -> float:
         """About how long the script takes, for the ETA."""
         return float(getattr(parameters, "time", 5.0))
+
+    def packages_for(self, parameters: Any) -> tuple[str, ...]:
+        """Debian packages for these parameters; `packages`, unless the study names its own."""
+        return self.packages
+
+    def policy_tasks(self, parameters: Any) -> int | None:
+        """How many tasks take the policy, where `takes_policy`: a deadline policy is admitted for only so many."""
+        return None
 
     def read_parameters(self, table: dict[str, Any]) -> Any:
         """The typed parameters from a study's table. Raises InputError naming the key."""
