@@ -27,6 +27,7 @@ COMMANDS = {
     "bisect": "Find the commit that made an exact cost change.",
     "schedulers": "List and build sched_ext schedulers.",
     "doctor": "What of this host disturbs or prevents measuring.",
+    "completion": "Print a completion script for bash, zsh or fish.",
 }
 """In the order of --help. The module is the name with a trailing underscore where Python has the word."""
 

@@ -1,0 +1,95 @@
+"""The command line as a new user meets it: help that teaches, errors that say what to do, exit statuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+
+from kduel.cli import COMMANDS, MODULES
+
+
+def test_help_names_every_command_and_every_command_has_help(kduel):
+    top = kduel("--help")
+    assert top.returncode == 0
+    for name in COMMANDS:
+        assert f"  {name} " in top.stdout
+        told = kduel(name, "--help")
+        assert told.returncode == 0, told.stderr
+        assert len(told.stdout.splitlines()) > 5
+
+
+def test_help_imports_nothing_heavy(environment):
+    program = "import sys; from kduel.cli import main\ntry: main(['--help'])\nexcept SystemExit: print(*sys.modules)"
+    modules = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    ).stdout.split()
+    heavy = {"numpy", "scipy", "rich", "jinja2", "vl_convert", "asyncio", "qemu", "msgspec", "importlib.metadata"}
+    assert not heavy & set(modules)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_commands_help_imports_nothing_heavy(environment, name: str):
+    module = MODULES.get(name, name)
+    program = f"import sys, kduel.cli.{module}; print(*sys.modules)"
+    modules = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"numpy", "scipy", "rich", "jinja2", "vl_convert"} & set(modules)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["fight"], 2, "No such command"),
+        (["run"], 2, "Missing argument"),
+        (["run", "debian:6.1"], 2, "alone is no duel"),
+        (["run", "a", "b", "--blocks", "3", "--max-blocks", "4"], 2, "exclude each other"),
+        (["run", "a", "b", "--suite", "slow"], 2, "there is no suite 'slow'"),
+        (["run", "nonsense:1", "nonsense:2"], 2, "'nonsense:1' is not a kernel"),
+        (["run", "--aa", "2", "a", "b"], 2, "--aa takes one kernel"),
+        (["run", "outside:a", "outside:b", "--machine", "toaster"], 2, "there is no machine 'toaster'"),
+        (["run", "outside:a", "outside:b", "--machine", "qemu:colour=red"], 2, "colour"),
+        (["run", "none.toml"], 2, "cannot read the study"),
+        (["report", "nowhere"], 2, "not a run"),
+        (["resume", "nowhere"], 2, "not a run"),
+        (["list", "colours"], 2, "colours"),
+    ],
+)
+def test_wrong_input_ends_with_a_paragraph_and_its_status(kduel, arguments, status, said):
+    done = kduel(*arguments)
+    assert done.returncode == status, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_init_writes_a_study_once(kduel, tmp_path):
+    assert kduel("init", "mine.toml").returncode == 0
+    again = kduel("init", "mine.toml")
+    assert again.returncode == 2
+    assert "there already" in again.stderr
+    schema = json.loads(kduel("init", "--schema").stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_the_shells_own(kduel, shell):
+    assert "_KDUEL_COMPLETE" in kduel("completion", shell).stdout
+
+
+def test_doctor_tells_and_ends_with_zero_where_nothing_prevents(kduel):
+    done = kduel("doctor", "--json")
+    findings = json.loads(done.stdout)
+    assert done.returncode == (3 if any(f["weight"] == "prevents" for f in findings) else 0)
+
+
+def test_doctor_ends_with_three_where_qemu_is_missing(kduel, environment):
+    environment["PATH"] = "/nowhere"
+    done = kduel("doctor")
+    # /usr/sbin and /sbin are looked at besides; QEMU lives in neither.
+    assert done.returncode == 3
+    assert "apt-get install qemu-system-x86" in done.stdout
