@@ -1,7 +1,10 @@
 from __future__ import annotations
-import lzma, re
+
+import lzma
+import re
 from collections.abc import Sequence
 from pathlib import Path
+
 from kduel.kernels import Kernel
 
 

@@ -34,7 +34,7 @@ $bb mkdir -p /ro /rw /new
 $bb mount -t squashfs -o ro "$root" /ro || fail "mount $root"
 $bb mount -t tmpfs -o mode=755 rw /rw || fail "mount tmpfs"
 $bb mkdir -p /rw/upper /rw/work
-$bb mv /kduel /rw/upper/kduel
+$bb mv /kduel /boot /rw/upper/
 $bb mount -t overlay -o lowerdir=/ro,upperdir=/rw/upper,workdir=/rw/work overlay /new || fail "mount overlay"
 for d in dev proc sys; do
     $bb mount --move "/$d" "/new/$d" || fail "move /$d"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from kduel.cache import Cache
+from kduel.guest._modules import closure, unpacked
 from kduel.guest.cpio import Cpio
 from kduel.kernels import Kernel
-from kduel.guest._modules import closure, unpacked
 
 MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "squashfs", "overlay", "ext4")
 """What a guest needs of a kernel; whatever of it is built in costs nothing."""
@@ -41,7 +42,10 @@ def base_archive(
         order.append("/" + name)
     contents.append(("kduel/modules", "".join(f"{line}\n" for line in order).encode(), 0o644))
     if kernel.config:
-        contents.append(("kduel/config", kernel.config.read_bytes(), 0o644))
+        # As a file for what looks there (loading BPF programs does), and packed to come home with every trial.
+        config = kernel.config.read_bytes()
+        contents.append((f"boot/config-{kernel.release}", config, 0o644))
+        contents.append((f"boot/config-{kernel.release}.gz", gzip.compress(config, mtime=0), 0o644))
     contents += [(f"kduel/programs/{name}", path.read_bytes(), 0o755) for name, path in (programs or {}).items()]
 
     digest = hashlib.sha256()
@@ -50,7 +54,7 @@ def base_archive(
 
     def build(directory: Path) -> None:
         archive = Cpio()
-        for path in ("proc", "sys", "dev", "bin", "kduel/programs"):
+        for path in ("proc", "sys", "dev", "bin", "boot", "kduel/programs"):
             archive.directory(path)
         archive.character_device("dev/console", 5, 1)
         archive.link("bin/sh", "busybox")

@@ -50,12 +50,13 @@ def run(
     boot_deadline: float,
     deadline: float,
     pin: Sequence[int] = (),
+    handles: Sequence[int] = (),
     extra: Sequence[str] = (),
 ) -> Run:
     """Boot `machine`, keep its console in the file `console`, return when it is gone.
 
     Deadlines are seconds from now: for the READY mark, and for the whole envelope. `pin` are host CPUs, one for
-    each vCPU, or none. Raises HostError where QEMU itself does not start.
+    each vCPU, or none; `handles` are files that QEMU inherits (as /proc/self/fd/N); `extra` more arguments. Raises HostError where QEMU itself does not start.
     """
     started = time.monotonic()
     with contextlib.ExitStack() as held:
@@ -63,7 +64,7 @@ def run(
         far = {name: pair[1].fileno() for name, pair in ends.items()}
         wiring = Wiring(*(f"socket,fd={far[name]}" for name in ("console", "results", "monitor")))
         argv = [*machine.argv(wiring, paused=True), *extra]
-        process = _start(argv, list(far.values()))
+        process = _start(argv, [*far.values(), *handles])
         held.callback(_bury, process)
         for _, theirs in ends.values():
             theirs.close()
@@ -102,7 +103,7 @@ def _start(argv: list[str], handles: list[int]) -> subprocess.Popen[bytes]:
             f"{argv[0]} is not installed", "Install QEMU: apt-get install qemu-system-x86 (or your system's package)."
         )
     guard = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
-    return subprocess.Popen(  # noqa: S603 - the arguments are ours
+    return subprocess.Popen(
         [*guard, *argv],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

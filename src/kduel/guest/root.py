@@ -120,8 +120,8 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
 
 
 def _run(command: list[str], failure: str, stdin: Path | None = None) -> None:
-    with open(stdin or os.devnull, "rb") as source:
-        done = subprocess.run(  # noqa: S603
+    with (stdin or Path(os.devnull)).open("rb") as source:
+        done = subprocess.run(
             command,
             stdin=source,
             capture_output=True,

@@ -37,7 +37,7 @@ for d in /sys/block/vd*; do
     # noinit_itable: no lazy initialisation in the background of a measurement.
     mount -t ext4 -o noinit_itable,noatime "/dev/${d##*/}" /scratch || echo "kduel: cannot mount the scratch disk"
 done
-export KDUEL_SCRATCH=/scratch KDUEL_PROGRAMS=/kduel/programs KDUEL_CONFIG=/kduel/config KDUEL_PACKAGES=/kduel.packages
+export KDUEL_SCRATCH=/scratch KDUEL_PROGRAMS=/kduel/programs KDUEL_CONSOLE=/dev/console
 out=/run/out
 mkdir -p $out
 echo "kduel: script"

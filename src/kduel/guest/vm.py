@@ -75,7 +75,9 @@ class VirtualMachine(Struct, frozen=True, kw_only=True):
         if self.root:
             out += _disk("root", self.root, ROOT_SERIAL, "read-only=on")
         if self.scratch:
-            out += _disk("scratch", self.scratch, SCRATCH_SERIAL, f"cache={self.disk_cache},discard=unmap")
+            out += _disk(
+                "scratch", self.scratch, SCRATCH_SERIAL, f"cache={self.disk_cache},discard=unmap,werror=report"
+            )
         if wiring.monitor:
             out += ["-chardev", _backend(wiring.monitor, "monitor"), "-mon", "chardev=monitor,mode=control"]
         return [*out, "-S"] if paused else out

@@ -1,0 +1,27 @@
+"""The gate that every trial passes: was it the machine that was planned? It never sees a name or a measured value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_WORDS = {
+    "release": "the kernel's release",
+    "architecture": "the architecture",
+    "clocksource": "the clock source",
+    "clocksource_end": "the clock source at the end",
+    "cpus": "the number of CPUs",
+}
+
+
+def gate(environment: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
+    """Why the trial is void, or an empty string. What is expected but was not captured voids it too.
+
+    `expected` holds some of the keys of `read_environment`: release, architecture, clocksource, cpus, ...
+    """
+    reasons = []
+    for key, value in expected.items():
+        seen = environment.get(key)
+        if seen != value:
+            reasons.append(f"{_WORDS.get(key, key)} is {'unknown' if seen is None else seen}, planned is {value}")
+    return "; ".join(reasons)

@@ -1,0 +1,75 @@
+"""The guest script: one POSIX shell file that captures the environment, settles, and runs a trial's steps.
+
+It is kept with the trial and runs by hand on any Linux: `sh guest.sh OUT`. What it leaves in OUT:
+
+    environment/...            raw files about the boot, read by kduel.guest.environment
+    setup/, settle.json        how the setup lines ended; how long settling took
+    01-LABEL/                  a step: stdout, stderr, exit.json, and what the step itself wrote
+    gates/01-LABEL.before|after[.status]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+
+from msgspec import Struct
+
+from kduel.words import Settle
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """One step of the script."""
+
+    label: str
+    """[A-Za-z0-9._-]+; the step's directory is NN-label."""
+    script: str
+    """Run by `sh -e` in an empty directory; see kduel.benchmarks.Benchmark.script."""
+    timeout: float
+    """Seconds until the step is ended, with status 124."""
+    before: str = ""
+    """A gate: run by `sh` just before; a non-zero end keeps the step from running (its status is then 125)."""
+    after: str = ""
+    """A gate: run by `sh` just after; kept, for the runner to judge."""
+
+
+def directory_of(position: int, part: Part) -> str:
+    """The step's directory below OUT; `position` counts from 0."""
+    return f"{position + 1:02d}-{part.label}"
+
+
+def compose(parts: Sequence[Part], *, settle: Settle, setup: str = "") -> str:
+    """The guest script. `setup` is shell run by `sh -e` before settling (sysctls, say); if it fails the script ends.
+
+    The script ends with 0 whatever the steps do, with 3 where the setup failed, 2 where OUT cannot be made.
+    """
+    out = [files("kduel.guest").joinpath("head.sh").read_text("utf-8")]
+    if setup.strip():
+        out.append(_call("setup", setup))
+    bound = math.ceil(settle.seconds * 100)
+    out.append(f"settle {settle.mode} {settle.seconds:g} {bound}\n")
+    for position, part in enumerate(parts):
+        if not re.fullmatch(r"[A-Za-z0-9._-]+", part.label):
+            raise ValueError(f"a step cannot be called {part.label!r}")
+        name = directory_of(position, part)
+        if part.before.strip():
+            out.append(_call(f"gate before {name}", part.before))
+        out.append(_call(f"step {name} {math.ceil(part.timeout)}", part.script))
+        if part.after.strip():
+            out.append(_call(f"gate after {name}", part.after))
+        if part.before.strip() or part.after.strip():
+            out.append("gate_status=0\n")
+    out.append('capture_end\nrm -rf "$WORK"\nexit 0\n')
+    return "\n".join(out)
+
+
+def _call(command: str, script: str) -> str:
+    """A call with `script` as its standard input, untouched by the shell, whatever it contains."""
+    lines = script.strip("\n")
+    mark = f"KDUEL_{hashlib.sha256(lines.encode()).hexdigest()[:8]}"
+    while mark in lines:
+        mark += "_"
+    return f"{command} <<'{mark}'\n{lines}\n{mark}\n"

@@ -1,0 +1,267 @@
+"""The machine `qemu`: each trial in a fresh virtual machine on this host, hardware-assisted where that works."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from kduel import programs
+from kduel.cache import Cache
+from kduel.errors import HostError, InputError
+from kduel.guest import envelope, initramfs, probe, scratch
+from kduel.guest.console import read_console
+from kduel.guest.diagnosis import diagnose, findings
+from kduel.guest.environment import read_environment
+from kduel.guest.gates import gate
+from kduel.guest.launch import Run, run
+from kduel.guest.root import Root, root_image
+from kduel.guest.vm import BOARDS, VirtualMachine
+from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
+from kduel.talk import Talk
+
+TCG_WARNING = (
+    "Trials ran in an emulator (QEMU TCG), which translates every instruction: times have a cost model of their own "
+    "(a context switch, a page-table change or a clock read costs far more than on a real CPU), and a difference "
+    "between kernels here need not exist on hardware. Counts, sizes and behaviour do hold."
+)
+
+
+class QemuSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The [machine] table of a study with kind = "qemu"."""
+
+    cpus: int = 2
+    memory: str = "4096M"
+    disk: str = "8G"
+    """The scratch disk, fresh for each trial; sparse on the host."""
+    disk_cache: Literal["writeback", "none", "unsafe"] = "writeback"
+    """QEMU's cache mode of the scratch disk; `unsafe` leaves the host's disk out of what fsync costs."""
+    accel: Literal["auto", "kvm", "tcg"] = "auto"
+    clocksource: str = "tsc"
+    """Asked of every kernel by its command line; a trial that has another one is void."""
+    cmdline: str = ""
+    """Words added to every contender's command line."""
+    boot_deadline: float = 180.0
+    """Seconds from start to the script."""
+    suite: str = "bookworm"
+    """Of the guest root."""
+
+
+def mebibytes(size: str, key: str) -> int:
+    """`4096M`, `4G` or plain MiB. Raises InputError naming the key."""
+    match = re.fullmatch(r"(\d{1,7})([MG]?)(?:iB)?", size.strip())
+    if not match or not int(match[1]):
+        raise InputError(f"machine qemu: {key} = {size!r} is not a size", "Write it like 4096M or 4G.")
+    return int(match[1]) * (1024 if match[2] == "G" else 1)
+
+
+class QemuMachine(Machine):
+    """Made by `Qemu.prepare`."""
+
+    def __init__(
+        self,
+        settings: QemuSettings,
+        accelerator: str,
+        root: Root,
+        bases: Mapping[str, Path],
+        images: Mapping[str, Path],
+        disk: Path | None,
+        cache: Cache,
+    ) -> None:
+        self.settings, self.accelerator, self.root = settings, accelerator, root
+        self.bases, self.images, self.disk, self.cache = bases, images, disk, cache
+        self.pin = host_cpus(settings.cpus)
+        self.timing_warning = TCG_WARNING if accelerator == "tcg" else ""
+        self.facts = {
+            "accelerator": accelerator,
+            "qemu": qemu_version(),
+            "cpus": settings.cpus,
+            "memory_mib": mebibytes(settings.memory, "memory"),
+            "clocksource": settings.clocksource,
+            "pinned": self.pin,
+            "root": {"sha256": root.sha256, "suite": root.suite, "packages": root.packages},
+            "host": {"cpu": host_cpu(), "cpus": os.cpu_count(), "kernel": platform.release()},
+        }
+
+    def boot(self, trial: Trial) -> Outcome:
+        """One boot in a fresh virtual machine."""
+        kernel = trial.arm.kernel
+        with ExitStack() as held:
+            initrd = held.enter_context(tempfile.NamedTemporaryFile(prefix="kduel-", suffix=".cpio"))
+            initrd.write(self.bases[kernel.sha256].read_bytes() + initramfs.trial_archive(trial.script))
+            initrd.flush()
+            disk = held.enter_context(scratch.fresh_copy(self.disk, self.cache)) if self.disk else None
+            machine = VirtualMachine(
+                architecture=kernel.architecture,
+                accelerator=self.accelerator,
+                cpus=self.settings.cpus,
+                memory_mib=mebibytes(self.settings.memory, "memory"),
+                kernel=self.images[kernel.sha256],
+                initrd=Path(initrd.name),
+                cmdline=self.cmdline(trial.arm),
+                root=self.root.image,
+                scratch=Path(f"/proc/self/fd/{disk.fileno()}") if disk else None,
+                disk_cache=self.settings.disk_cache,
+            )
+            done = run(
+                machine,
+                trial.into / "console.log",
+                boot_deadline=self.settings.boot_deadline,
+                deadline=trial.deadline,
+                pin=self.pin,
+                handles=[disk.fileno()] if disk else [],
+            )
+        return self.judge(trial, done)
+
+    def cmdline(self, arm: Arm) -> str:
+        """The kernel's command line: the same for all arms, then what the contender adds."""
+        clock = self.settings.clocksource
+        words = [
+            f"console={BOARDS[arm.kernel.architecture].console}",
+            "panic=-1 oops=panic reboot=t",
+            f"clocksource={clock}" + (" tsc=reliable" if clock == "tsc" else ""),
+            self.settings.cmdline,
+            arm.contender.cmdline,
+        ]
+        return " ".join(word for word in words if word)
+
+    def judge(self, trial: Trial, done: Run) -> Outcome:
+        """Unpack what came home, or say why nothing did."""
+        console = read_console(trial.into / "console.log")
+        facts = {**done.facts, "ended": done.ended}
+        try:
+            envelope.unpack(envelope.open_envelope(done.stream), trial.into)
+        except envelope.BrokenEnvelope as error:
+            found = diagnose(
+                console,
+                ended=done.ended,
+                ready="ready" in done.timings,
+                seconds=done.timings["off"],
+                stderr=done.stderr,
+            )
+            void, message = found.void, found.message
+            if void == "silent-exit" and "done" in done.timings:
+                void, message = "broken-envelope", f"The results did not come home whole: {error}."
+            return Outcome(void=void, message=message, timings=done.timings, facts=facts)
+        if trouble := findings(console):
+            facts["console_findings"] = trouble
+        status = envelope.marks(done.stream).get("DONE", (0.0, None))[1]
+        void, message = "", ""
+        if status:
+            void, message = "setup-failed", self.why_setup_failed(trial.into, status)
+        elif reason := gate(read_environment(trial.into / "environment"), self.expected(trial.arm)):
+            void, message = "wrong-machine", f"The guest is not what was planned: {reason}."
+        return Outcome(void=void, message=message, timings=done.timings, facts=facts)
+
+    def expected(self, arm: Arm) -> dict[str, Any]:
+        """What the environment of a valid trial says."""
+        clock = self.settings.clocksource
+        return {
+            "release": arm.kernel.release,
+            "architecture": arm.kernel.architecture,
+            "cpus": self.settings.cpus,
+            "clocksource": clock,
+            "clocksource_end": clock,
+        }
+
+    @staticmethod
+    def why_setup_failed(into: Path, status: int) -> str:
+        """From what the setup lines said."""
+        try:
+            said = (into / "setup" / "stderr").read_bytes()[-2000:].decode(errors="replace").strip()
+        except OSError:
+            said = ""
+        return f"The setup lines failed; the script ended with {status}: {said}"
+
+
+def host_cpus(count: int) -> list[int]:
+    """Which CPUs of this host to pin vCPUs to: the last ones, one a core while they last; [] where there are too few."""
+    allowed = sorted(os.sched_getaffinity(0), reverse=True)
+    if len(allowed) < count:
+        return []
+    firsts: list[int] = []
+    others: list[int] = []
+    seen: set[str] = set()
+    for cpu in allowed:
+        siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        core = siblings.read_text().strip() if siblings.exists() else str(cpu)
+        (others if core in seen else firsts).append(cpu)
+        seen.add(core)
+    return sorted((firsts + others)[:count])
+
+
+def host_cpu() -> str:
+    """The host's CPU model."""
+    match = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return match[1] if match else platform.machine()
+
+
+def qemu_version(binary: str = "qemu-system-x86_64") -> str:
+    """As QEMU says it, such as `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`. Raises HostError where there is none."""
+    try:
+        said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise HostError(
+            f"{binary} cannot be run: {error}", "Install QEMU: apt-get install qemu-system-x86."
+        ) from error
+    return said.splitlines()[0].partition("version ")[2]
+
+
+class Qemu(MachineKind):
+    """Virtual machines on this host."""
+
+    name: ClassVar[str] = "qemu"
+    summary: ClassVar[str] = "a fresh virtual machine per trial on this host; KVM where it works, else emulated"
+    Settings = QemuSettings
+
+    def prepare(
+        self,
+        settings: Any,
+        arms: Sequence[Arm],
+        needs: Needs,
+        *,
+        cache: Cache,
+        talk: Talk,
+        offline: bool = False,
+    ) -> Machine:
+        """Probe KVM; make the root, the programs, the initial RAM disks and the scratch disk's template."""
+        architectures = {arm.kernel.architecture for arm in arms}
+        if architectures != {"x86_64"}:
+            raise InputError(f"machine qemu runs x86_64 kernels, not {', '.join(sorted(architectures - {'x86_64'}))}")
+        mebibytes(settings.memory, "memory")
+        if not 1 <= settings.cpus <= 255:
+            raise InputError(f"machine qemu: cpus = {settings.cpus} is not a number of CPUs", "Write 1 or more.")
+        qemu_version()
+        root = root_image(needs.packages, cache=cache, talk=talk, suite=settings.suite, offline=offline)
+        built = {name: programs.build(name, "x86_64", cache=cache) for name in needs.programs}
+        kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
+        images = {sha: kernel.image for sha, kernel in kernels.items()}
+        bases = {
+            sha: initramfs.base_archive(kernel, root.busybox, cache=cache, programs=built)
+            for sha, kernel in kernels.items()
+        }
+        disk = scratch.template(mebibytes(settings.disk, "disk"), cache=cache) if needs.scratch else None
+        accelerator = choose_accelerator(settings.accel, next(iter(images.values())), root.busybox, cache, talk)
+        return QemuMachine(settings, accelerator, root, bases, images, disk, cache)
+
+
+def choose_accelerator(wanted: str, kernel: Path, busybox: Path, cache: Cache, talk: Talk) -> str:
+    """`kvm` or `tcg`. Raises HostError where `kvm` is asked for and does not work."""
+    if wanted == "tcg":
+        return "tcg"
+    verdict = probe.kvm(kernel, busybox, cache=cache)
+    if verdict.works:
+        return "kvm"
+    if wanted == "kvm":
+        raise HostError(f"KVM does not work here: {verdict.reason}", 'Repair it, or allow accel = "tcg".')
+    talk.warn(f"KVM does not work here ({verdict.reason}): guests run in an emulator, whose timings are its own.")
+    return "tcg"
+
+
+PLUGIN = Qemu()
