@@ -1,0 +1,12 @@
+"""Results that were measured elsewhere: brought into a run's directory as they are, and read from there for ever.
+
+The directory holds `import.json` and, under `imported/`, the original files; all else is derived. A format is one
+module here, or one behind an entry point of the group `kduel.imported`, that offers `PLUGIN`, a `ForeignFormat`.
+"""
+
+from __future__ import annotations
+
+from kduel.imported.judged import results
+from kduel.imported.store import Source, bring_in, contenders, declared, environments, read
+
+__all__ = ["Source", "bring_in", "contenders", "declared", "environments", "read", "results"]

@@ -1,0 +1,49 @@
+"""Figures that should not be quoted as they stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from kduel.lint.case import Case, short
+from kduel.results import Warning_
+
+FASTEST_DRIVE = 15e9
+"""Bytes a second: more than a PCIe 5.0 x4 drive can carry (15.75 GB/s less its protocol)."""
+RATES = {
+    "B/s": 1.0, "KB/s": 1e3, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "KiB/s": 2.0**10, "MiB/s": 2.0**20, "GiB/s": 2.0**30,
+}  # fmt: skip
+STORAGE = re.compile(r"file.?io|\bfio\b|\bdisk|\bstorage|\bdd\b|\bio-", re.IGNORECASE)
+
+
+def unreliable(case: Case) -> Iterator[Warning_]:
+    """A primary metric whose interval is wider than an effect that one might quote."""
+    result = case.result
+    if result.scale != "ratio" or result.role != "primary":
+        return
+    effect, low, high = result.effect_pct, result.ci_low_pct, result.ci_high_pct
+    if effect is None or low is None or high is None or abs(effect) <= case.delta_pct or high - low <= abs(effect):
+        return
+    certain = "Its direction is shown, its size is not" if not low <= 0 <= high else "Not even its direction is shown"
+    yield Warning_(
+        code="unreliable",
+        message=f"The interval, {low:+.3g} % to {high:+.3g} %, is wider than the effect, {effect:+.3g} %. {certain}: keep "
+        "this figure out of headlines, or measure more blocks.",
+    )
+
+
+def page_cache(case: Case) -> Iterator[Warning_]:
+    """File input and output faster than any drive: memory was measured."""
+    rate = RATES.get(case.metric.unit)
+    if rate is None or not STORAGE.search(f"{case.result.benchmark} {case.result.metric}"):
+        return
+    best = max((arm for arm in case.arms), key=lambda arm: float(np.median(arm.values)))
+    fastest = float(np.median(best.values))
+    if fastest * rate > FASTEST_DRIVE:
+        yield Warning_(
+            code="page-cache",
+            message=f"{short(fastest)} {case.metric.unit} ({best.name}) is faster than any drive: this is the page cache, "
+            "that is memory. Use direct I/O, a file larger than RAM, or call it what it is.",
+        )

@@ -1,0 +1,83 @@
+"""The run in the order of time: drift, and a first trial that is not like the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kduel.lint.case import Arm, Case, Floats, short
+from kduel.lint.chance import t_two_sided
+from kduel.results import Warning_
+
+LEVEL = 0.01
+FEWEST = 6
+
+
+def drift(case: Case) -> Iterator[Warning_]:
+    """Ranks of the values, arms' means taken off, that go with the order of time."""
+    residuals, places = case.residuals
+    if case.steady or any(arm.values.size < FEWEST for arm in case.arms):
+        return
+    correlation = float(np.corrcoef(ranks(residuals), ranks(places.astype(float)))[0, 1])
+    freedom = residuals.size - 3
+    if not np.isfinite(correlation) or abs(correlation) >= 1:
+        return
+    if t_two_sided(correlation * np.sqrt(freedom / (1 - correlation**2)), freedom) >= LEVEL:
+        return
+    slope = np.polyfit(places, residuals, 1)[0] * np.ptp(places)
+    level = abs(np.mean([arm.values.mean() for arm in case.arms]))
+    size = f"{100 * slope / level:+.2g} %" if level else f"{short(slope)} {case.metric.unit}"
+    remedy = (
+        "Randomised blocks keep it out of the verdict, but it widens the interval: look for heat, a filling disk or "
+        "other work on the host."
+        if case.paired
+        else "Nobody can tell it from a difference between the arms unless their trials took turns: measure anew in "
+        "random order."
+    )
+    yield Warning_(
+        code="drift",
+        message=f"The values drift by about {size} from the first trial to the last (rank correlation with time "
+        f"{correlation:+.2f}). {remedy}",
+    )
+
+
+def first_trial(case: Case) -> Iterator[Warning_]:
+    """The run's first trial, or each arm's where the arms were measured apart, against all others."""
+    if case.steady or any(arm.values.size < FEWEST for arm in case.arms):
+        return
+    arms = [arm for arm in case.arms if not case.paired or opens(arm, case)]
+    if not arms:
+        return
+    gaps, variances = [], []
+    for arm in arms:
+        rest = arm.values[1:]
+        gaps.append(arm.values[0] - rest.mean())
+        variances.append(rest.var(ddof=1) * (1 + 1 / rest.size))
+    freedom = sum(arm.values.size - 2 for arm in arms)
+    spread = float(np.sqrt(np.mean(variances) / len(arms)))
+    gap = float(np.mean(gaps))
+    if spread == 0 or t_two_sided(gap / spread, freedom) >= LEVEL:
+        return
+    firsts = " and ".join(f"{short(arm.values[0])} ({arm.name})" for arm in arms)
+    rests = " and ".join(short(arm.values[1:].mean()) for arm in arms)
+    remedy = "Add a trial before the first that is thrown away, by a rule set beforehand"
+    yield Warning_(
+        code="first-trial",
+        message=f"The first trial stands out: {firsts} against a mean of {rests} {case.metric.unit} in the others. {remedy}.",
+    )
+
+
+def opens(arm: Arm, case: Case) -> bool:
+    """Whether the earliest trial of the two arms is this arm's."""
+    if any(each.positions is None for each in case.arms):
+        return False
+    return bool(arm.positions is not None and arm.positions[0] == min(each.positions[0] for each in case.arms))  # type: ignore[index]
+
+
+def ranks(values: Floats) -> Floats:
+    """Ranks, ties sharing their mean."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    shared: Floats = (ends - (counts - 1) / 2)[inverse]
+    return shared
