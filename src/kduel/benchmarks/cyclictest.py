@@ -1,0 +1,149 @@
+"""cyclictest: how late a task of real-time priority wakes up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from kduel.benchmarks import Benchmark, ParseError, Raw, load
+from kduel.benchmarks.parameters import Count, Threads, label_of
+from kduel.benchmarks.reading import json_file
+from kduel.words import Metric
+
+REPORT = "cyclictest.json"
+
+
+class Thread(Struct):
+    """One thread of cyclictest's JSON; microseconds."""
+
+    histogram: dict[int, int]
+    cycles: int
+    min: int
+    max: int
+    avg: float
+
+
+class Report(Struct):
+    """What is read of cyclictest's JSON (rt-tests 2.0 and later)."""
+
+    num_threads: int
+    return_code: int
+    thread: dict[int, Thread]
+
+
+class Cyclictest(Benchmark):
+    """Timer, wake-up and switch of a SCHED_FIFO task. Its maximum grows with the number of samples and is one event
+    of one boot; the percentiles, from the histogram of all threads, are what to compare."""
+
+    name = "cyclictest"
+    summary = "Wake-up latency of real-time tasks: p99, p99.9, maximum; idle or under a load (cyclictest)"
+    packages = ("rt-tests", *load.PACKAGES)
+
+    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+        """cyclictest's own, but a priority, 2,000 loops and locked memory, without which it is no measurement.
+
+        It keeps the CPUs out of deep sleep (/dev/cpu_dma_latency) while it runs, as it always does. A histogram
+        gives all threads one priority and one interval.
+        """
+
+        threads: Threads = 1
+        priority: Annotated[int, Meta(ge=0, le=99)] = 80
+        """0 is SCHED_OTHER."""
+        interval: Count = 1000
+        """Microseconds."""
+        loops: Count = 2000
+        affinity: bool = False
+        """Thread n on CPU n; without it the scheduler places them."""
+        mlockall: bool = True
+        histogram: Annotated[int, Meta(ge=1, le=1_000_000)] = 100_000
+        """Microseconds up to which latencies are told apart."""
+        load: load.Load = "idle"
+
+    def label(self, parameters: Any) -> str:
+        return label_of(
+            "cyclictest-{load}-{threads}t",
+            parameters,
+            priority="p{}",
+            interval="{}us",
+            loops="{}l",
+            histogram="to{}us",
+        )
+
+    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
+        what = "idle" if parameters.load == "idle" else f"under {parameters.load}"
+        return (
+            Metric("latency-p99", "us", "lower", f"99 of 100 wake-ups were no later, {what}.", "p99"),
+            Metric("latency-p99.9", "us", "lower", f"999 of 1000 wake-ups were no later, {what}.", "p999"),
+            Metric("latency-avg", "us", "lower", "Mean of all wake-ups; hides the tail.", "mean"),
+            Metric("latency-min", "us", "lower", "The path itself, without anything in its way.", "min"),
+            Metric(
+                "latency-max", "us", "lower", "The latest wake-up: one event, more likely the longer it runs.", "max"
+            ),
+        )
+
+    def script(self, parameters: Any) -> str:
+        p = parameters
+        options = (" -a" if p.affinity else "") + (" -m" if p.mlockall else "")
+        return load.under(
+            p.load,
+            f"cyclictest -q{options} -t{p.threads} -p{p.priority} -i{p.interval} -l{p.loops} -h{p.histogram}"
+            f' --histfile=/dev/null --json="$KDUEL_STEP/{REPORT}"\n',
+        )
+
+    def seconds(self, parameters: Any) -> float:
+        return 0.5 + float(parameters.interval * parameters.loops) / 1e6 + load.seconds(parameters.load)
+
+    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
+        report = json_file(raw, REPORT, Report)
+        if report.return_code != 0:
+            raise ParseError(f"{REPORT}: the return code is {report.return_code}")
+        threads = list(report.thread.values())
+        if not len(threads) == report.num_threads == parameters.threads:
+            raise ParseError(f"{REPORT} has {len(threads)} threads; asked for were {parameters.threads}")
+        for number, thread in report.thread.items():
+            check(thread, f"{REPORT}: thread {number}", parameters)
+        latencies: Counter[int] = Counter()
+        for thread in threads:
+            latencies.update(thread.histogram)
+        total = sum(thread.cycles for thread in threads)
+        return {
+            "latency-p99": percentile(latencies, total, 990, parameters.histogram),
+            "latency-p99.9": percentile(latencies, total, 999, parameters.histogram),
+            "latency-avg": sum(thread.avg * thread.cycles for thread in threads) / total,
+            "latency-min": float(min(thread.min for thread in threads)),
+            "latency-max": float(max(thread.max for thread in threads)),
+        }
+
+
+def check(thread: Thread, where: str, parameters: Any) -> None:
+    """Raises ParseError where a thread's figures do not fit each other or what was asked for."""
+    seen = {latency: count for latency, count in thread.histogram.items() if count}
+    counted = sum(seen.values())
+    if thread.cycles != parameters.loops:
+        raise ParseError(f"{where} ran {thread.cycles} loops; asked for were {parameters.loops}")
+    if not seen or min(seen) < 0 or min(seen.values()) < 0 or counted > thread.cycles:
+        raise ParseError(f"{where}: the histogram does not fit the loops")
+    if not (0 <= thread.min == min(seen) <= thread.avg <= thread.max):
+        raise ParseError(f"{where}: minimum, average, maximum and histogram contradict each other")
+    overflow = thread.max >= parameters.histogram
+    if (counted < thread.cycles) != overflow or (not overflow and thread.max != max(seen)):
+        raise ParseError(f"{where}: the histogram does not hold all {thread.cycles} wake-ups")
+
+
+def percentile(latencies: Counter[int], total: int, per_mille: int, limit: int) -> float:
+    """The latency that `per_mille` thousandths of all wake-ups do not exceed (nearest rank), of `total`, of which
+    those at `limit` and above are not in `latencies`. Raises ParseError where it is one of these."""
+    rank = -(-total * per_mille // 1000)
+    reached = 0
+    for latency in sorted(latencies):
+        reached += latencies[latency]
+        if reached >= rank:
+            return float(latency)
+    raise ParseError(
+        f"more than {1000 - per_mille} in 1000 wake-ups came {limit} us late or later: raise `histogram`"
+    )
+
+
+PLUGIN = Cyclictest()

@@ -1,0 +1,154 @@
+"""fio: one pattern of input and output on the scratch disk."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks.parameters import Count, Number, Seconds, Size, Threads, label_of
+from kduel.benchmarks.reading import agree, ascending, json_file, positive
+from kduel.words import Metric
+
+REPORT = "fio.json"
+Pattern = Literal["read", "write", "randread", "randwrite", "rw", "randrw"]
+DIRECTIONS = {
+    "read": ("read",), "randread": ("read",), "write": ("write",), "randwrite": ("write",),
+    "rw": ("read", "write"), "randrw": ("read", "write"),
+}  # fmt: skip
+WAITING = ("psync", "sync")
+"""Engines that have one operation under way and no more."""
+
+
+class Latency(Struct):
+    """Nanoseconds."""
+
+    max: int
+    percentile: dict[str, int] = field(default_factory=dict)
+
+
+class Direction(Struct):
+    """One direction of one job."""
+
+    total_ios: int
+    bw_bytes: int
+    iops: float
+    runtime: int
+    """Milliseconds."""
+    io_bytes: int
+    clat_ns: Latency
+
+
+class Job(Struct):
+    """All jobs of the group."""
+
+    error: int
+    read: Direction
+    write: Direction
+
+
+class Report(Struct):
+    """What is read of fio's JSON (fio 3)."""
+
+    jobs: list[Job]
+
+
+class Fio(Benchmark):
+    """File system and block layer; with `direct` without the page cache, else mostly the page cache itself."""
+
+    name = "fio"
+    summary = "One I/O pattern on the scratch disk: bandwidth, operations a second, latency p50 and p99 (fio)"
+    packages = ("fio",)
+    needs_scratch = True
+
+    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+        """fio's own, but a file of 64 MiB that is gone over for 2 seconds."""
+
+        rw: Pattern = "read"
+        bs: Size = "4K"
+        size: Size = "64M"
+        ioengine: Literal["psync", "sync", "libaio", "io_uring"] = "psync"
+        iodepth: Count = 1
+        numjobs: Threads = 1
+        direct: bool = False
+        fsync: Number = 0
+        """Force data to the disk after so many writes; 0: never."""
+        time: Seconds = 2
+
+        def __post_init__(self) -> None:
+            if self.iodepth > 1 and self.ioengine in WAITING:
+                raise ValueError(f"iodepth {self.iodepth} needs ioengine libaio or io_uring; {self.ioengine} waits")
+
+    def label(self, parameters: Any) -> str:
+        return label_of(
+            "fio-{rw}-{bs}",
+            parameters,
+            size="{}",
+            ioengine="{}",
+            iodepth="qd{}",
+            numjobs="{}jobs",
+            fsync="fsync{}",
+            time="{}s",
+        )
+
+    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
+        cache = "the page cache left out" if parameters.direct else "through the page cache"
+        metrics = []
+        for way in DIRECTIONS[parameters.rw]:
+            metrics += [
+                Metric(f"{way}-bandwidth", "MiB/s", "higher", f"Throughput, {cache}.", "mean"),
+                Metric(f"{way}-iops", "1/s", "higher", "Operations: the throughput in blocks.", "mean"),
+                Metric(f"{way}-latency-p50", "us", "lower", "Half of the operations were no slower.", "median"),
+                Metric(f"{way}-latency-p99", "us", "lower", "99 of 100 operations were no slower.", "p99"),
+            ]
+        return tuple(metrics)
+
+    def script(self, parameters: Any) -> str:
+        p = parameters
+        return (
+            f'fio --name=kduel --directory="$KDUEL_SCRATCH" --rw={p.rw} --bs={p.bs} --size={p.size}'
+            f" --ioengine={p.ioengine} --iodepth={p.iodepth} --numjobs={p.numjobs} --direct={int(p.direct)}"
+            f" --fsync={p.fsync} --time_based --runtime={p.time} --group_reporting --unlink=1"
+            f' --output-format=json --output="$KDUEL_STEP/{REPORT}"\n'
+        )
+
+    def seconds(self, parameters: Any) -> float:
+        return float(parameters.time) + 2
+
+    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
+        report = json_file(raw, REPORT, Report)
+        if len(report.jobs) != 1:
+            raise ParseError(f"{REPORT} has {len(report.jobs)} groups of jobs, not one")
+        job = report.jobs[0]
+        if job.error:
+            raise ParseError(f"fio ended with error {job.error}")
+        values: dict[str, float] = {}
+        for way in DIRECTIONS[parameters.rw]:
+            values |= read_direction(getattr(job, way), way)
+        return values
+
+
+def read_direction(found: Direction, way: str) -> dict[str, float]:
+    """The metrics of one direction. Raises ParseError where nothing was moved, or the figures do not fit."""
+    positive(found.total_ios, f"the number of {way} operations")
+    positive(found.bw_bytes, f"the {way} bandwidth")
+    seconds = positive(found.runtime, f"the {way} run time") / 1000
+    agree(found.bw_bytes, found.io_bytes / seconds, f"the {way} bandwidth")
+    agree(found.iops, found.total_ios / seconds, f"the {way} operations per second")
+    try:
+        p50, p99 = (found.clat_ns.percentile[key] for key in ("50.000000", "99.000000"))
+    except KeyError as error:
+        raise ParseError(f"{REPORT} has no {way} latency percentile {error.args[0]}") from error
+    positive(p50, f"the {way} latency p50")
+    # The percentiles are edges of a histogram's steps, which may lie a little above the maximum.
+    ascending({"p50": p50, "p99": p99, "1.1 x max": 1.1 * found.clat_ns.max + 100})
+    return {
+        f"{way}-bandwidth": found.bw_bytes / 2**20,
+        f"{way}-iops": found.iops,
+        f"{way}-latency-p50": p50 / 1000,
+        f"{way}-latency-p99": p99 / 1000,
+    }
+
+
+PLUGIN = Fio()

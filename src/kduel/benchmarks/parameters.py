@@ -1,0 +1,43 @@
+"""What the benchmarks' parameters have in common: bounded types, and the label that tells them apart."""
+
+from __future__ import annotations
+
+import re
+from string import Formatter
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+from msgspec.structs import fields
+
+Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+Number = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+"""A count that may be 0."""
+Threads = Annotated[int, Meta(ge=1, le=10_000)]
+Seconds = Annotated[int, Meta(ge=1, le=86_400)]
+Size = Annotated[str, Meta(pattern="^[1-9][0-9]{0,8}[KMGT]?$")]
+"""Bytes, with the suffix that these programs share: K, M, G, T are powers of 1024."""
+
+
+def label_of(head: str, parameters: Struct, **forms: str) -> str:
+    """A step's label: `head` filled with the parameters that it names, then all others that are not at their default.
+
+    `forms` says how one of these is told (`time="{}s"`); without a form it is name and value, and a truth value its
+    name. Different parameters never share a label.
+    """
+    named = {name for _, name, _, _ in Formatter().parse(head) if name}
+    words = [head.format(**{name: slug(getattr(parameters, name)) for name in named})]
+    for field in fields(parameters):
+        value = getattr(parameters, field.name)
+        if field.name in named or value == field.default:
+            continue
+        plain = field.name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(plain if value else f"no-{plain}")
+        else:
+            words.append(forms.get(field.name, f"{plain}-{{}}").format(slug(value)))
+    return "-".join(words)
+
+
+def slug(value: Any) -> str:
+    """A value as part of a label: [a-z0-9.-]+."""
+    return re.sub(r"[^a-z0-9.]+", "-", str(value).lower()).strip("-")

@@ -1,0 +1,76 @@
+"""vmstat: how often the whole guest switches tasks and takes interrupts, second by second."""
+
+from __future__ import annotations
+
+import re
+from statistics import fmean
+from typing import Any
+
+from msgspec import Struct
+
+from kduel.benchmarks import Benchmark, ParseError, Raw, load
+from kduel.benchmarks.parameters import Seconds, label_of
+from kduel.benchmarks.reading import number
+from kduel.words import Metric
+
+
+class Vmstat(Benchmark):
+    """The first line that vmstat prints is the average since boot, no sample: it tells of the boot, and of how long
+    ago it was. The published study averaged over it; here it is dropped."""
+
+    name = "vmstat"
+    summary = "Context switches and interrupts a second of the whole guest, idle or under a load (vmstat)"
+    packages = ("procps", *load.PACKAGES)
+
+    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+        """`time` samples of one second each."""
+
+        time: Seconds = 3
+        load: load.Load = "idle"
+        as_published: bool = False
+        """Also give the mean over all TIME + 1 lines, the first one included."""
+
+    def label(self, parameters: Any) -> str:
+        return label_of("vmstat-{load}", parameters, time="{}s")
+
+    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
+        what = "idle" if parameters.load == "idle" else f"under {parameters.load}"
+        metrics = [
+            Metric("context-switches", "1/s", "lower", f"Task switches of the whole guest, {what}.", "mean"),
+            Metric("interrupts", "1/s", "lower", f"Interrupts, the timer's included, {what}.", "mean"),
+        ]
+        if parameters.as_published:
+            about = "Mean with the first line, which is the average since boot: it measures the boot as well."
+            metrics.append(Metric("context-switches-as-published", "1/s", "lower", about, "mean"))
+        return tuple(metrics)
+
+    def script(self, parameters: Any) -> str:
+        return load.under(parameters.load, f"vmstat -n 1 {parameters.time + 1}\n")
+
+    def seconds(self, parameters: Any) -> float:
+        return float(parameters.time) + load.seconds(parameters.load)
+
+    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
+        if not raw.stdout.endswith("\n"):
+            raise ParseError("the output is cut inside a line")
+        lines = raw.stdout.split("\n")[:-1]
+        if len(lines) < 2 or not lines[0].startswith("procs ") or not {"in", "cs"} <= {*lines[1].split()}:
+            raise ParseError("the output does not begin with vmstat's two lines of headings, with `in` and `cs`")
+        headings = lines[1].split()
+        rows = lines[2:]
+        if len(rows) != parameters.time + 1:
+            raise ParseError(f"there are {len(rows)} lines of figures; asked for were {parameters.time + 1}")
+        columns: dict[str, list[float]] = {"in": [], "cs": []}
+        for row in rows:
+            words = row.split()
+            if len(words) != len(headings) or not all(re.fullmatch("[0-9]+", word) for word in words):
+                raise ParseError(f"a line is not {len(headings)} whole numbers: {row[:80]!r}")
+            for heading, column in columns.items():
+                column.append(number(words[headings.index(heading)], heading))
+        values = {"context-switches": fmean(columns["cs"][1:]), "interrupts": fmean(columns["in"][1:])}
+        if parameters.as_published:
+            values["context-switches-as-published"] = fmean(columns["cs"])
+        return values
+
+
+PLUGIN = Vmstat()
