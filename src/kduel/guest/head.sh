@@ -64,7 +64,7 @@ capture_end() {
     grep -s . /sys/devices/system/clocksource/clocksource0/*_clocksource >"$OUT/environment/clocksource-end"
 }
 
-# settle idle|fixed SECONDS: wait SECONDS, or until the CPUs have been idle for a second, at most SECONDS.
+# settle idle|fixed SECONDS: wait SECONDS, or until the CPUs have been idle for two seconds, at most SECONDS.
 settle() {
     look; settled_from=$now; idle=null
     if [ "$1" = fixed ]; then
@@ -73,7 +73,7 @@ settle() {
         limit=$((now + $3)); quiet=0; idle=false
         read -r _ u n s i w q f t _ </proc/stat
         while [ "$now" -lt "$limit" ]; do
-            sleep 0.5
+            sleep 1
             busy=$((u + n + s + q + f + t)); all=$((busy + i + w))
             read -r _ u n s i w q f t _ </proc/stat
             busy=$((u + n + s + q + f + t - busy)); all=$((u + n + s + q + f + t + i + w - all))

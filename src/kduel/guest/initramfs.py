@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from kduel.cache import Cache
-from kduel.guest._modules import closure, unpacked
 from kduel.guest.cpio import Cpio
 from kduel.kernels import Kernel
+from kduel.kernels.modules import closure, module_bytes
 
 MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "squashfs", "overlay", "ext4")
 """What a guest needs of a kernel; whatever of it is built in costs nothing."""
@@ -22,12 +22,14 @@ def base_archive(
     busybox: Path,
     *,
     cache: Cache,
-    programs: Mapping[str, Path] | None = None,
+    programs: Iterable[tuple[str, Path]] = (),
     modules: Sequence[str] = MODULES,
 ) -> Path:
-    """The part that all trials of a kernel share: busybox, our init, modules in their order, config, programs.
+    """The part that all trials of a kernel share: busybox, our init, modules in their order, config.
 
-    Raises InputError where the kernel's modules are broken.
+    `programs` are files for $KDUEL_PROGRAMS: where below it, and which file; modes are kept.
+    A kernel without modules is taken to have everything built in. Raises InputError where its modules are broken or
+    lack one.
     """
     own = files("kduel.guest")
     contents: list[tuple[str, bytes, int]] = [
@@ -36,9 +38,9 @@ def base_archive(
         ("kduel/run", own.joinpath("run.sh").read_bytes(), 0o755),
     ]
     order = []
-    for module in closure(kernel, modules):
+    for module in closure(kernel.modules, modules) if kernel.modules else []:
         name = f"modules/{module.name.split('.')[0]}.ko"
-        contents.append((name, unpacked(module), 0o644))
+        contents.append((name, module_bytes(module), 0o644))
         order.append("/" + name)
     contents.append(("kduel/modules", "".join(f"{line}\n" for line in order).encode(), 0o644))
     if kernel.config:
@@ -46,7 +48,8 @@ def base_archive(
         config = kernel.config.read_bytes()
         contents.append((f"boot/config-{kernel.release}", config, 0o644))
         contents.append((f"boot/config-{kernel.release}.gz", gzip.compress(config, mtime=0), 0o644))
-    contents += [(f"kduel/programs/{name}", path.read_bytes(), 0o755) for name, path in (programs or {}).items()]
+    for name, path in sorted(programs):
+        contents.append((f"kduel/programs/{name}", path.read_bytes(), path.stat().st_mode & 0o777))
 
     digest = hashlib.sha256()
     for name, data, mode in contents:

@@ -23,6 +23,7 @@ from kduel.guest.gates import gate
 from kduel.guest.launch import Run, run
 from kduel.guest.root import Root, root_image
 from kduel.guest.vm import BOARDS, VirtualMachine
+from kduel.kernels.image import uncompressed
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
 from kduel.talk import Talk
 
@@ -155,7 +156,7 @@ class QemuMachine(Machine):
         void, message = "", ""
         if status:
             void, message = "setup-failed", self.why_setup_failed(trial.into, status)
-        elif reason := gate(read_environment(trial.into / "environment"), self.expected(trial.arm)):
+        elif reason := self.why_wrong(trial):
             void, message = "wrong-machine", f"The guest is not what was planned: {reason}."
         return Outcome(void=void, message=message, timings=done.timings, facts=facts)
 
@@ -169,6 +170,13 @@ class QemuMachine(Machine):
             "clocksource": clock,
             "clocksource_end": clock,
         }
+
+    def why_wrong(self, trial: Trial) -> str:
+        """What of the guest is not as planned; a boot may have captured its environment several times."""
+        captured = [path for path in sorted(trial.into.glob("**/environment")) if path.is_dir()]
+        expected = self.expected(trial.arm)
+        reasons = [gate(read_environment(path), expected) for path in captured] or ["it captured nothing of itself"]
+        return next((reason for reason in reasons if reason), "")
 
     @staticmethod
     def why_setup_failed(into: Path, status: int) -> str:
@@ -239,11 +247,11 @@ class Qemu(MachineKind):
             raise InputError(f"machine qemu: cpus = {settings.cpus} is not a number of CPUs", "Write 1 or more.")
         qemu_version()
         root = root_image(needs.packages, cache=cache, talk=talk, suite=settings.suite, offline=offline)
-        built = {name: programs.build(name, "x86_64", cache=cache) for name in needs.programs}
+        files = [*needs.files, *((name, programs.build(name, "x86_64", cache=cache)) for name in needs.programs)]
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
-        images = {sha: kernel.image for sha, kernel in kernels.items()}
+        images = {sha: uncompressed(kernel, cache) or kernel.image for sha, kernel in kernels.items()}
         bases = {
-            sha: initramfs.base_archive(kernel, root.busybox, cache=cache, programs=built)
+            sha: initramfs.base_archive(kernel, root.busybox, cache=cache, programs=files)
             for sha, kernel in kernels.items()
         }
         disk = scratch.template(mebibytes(settings.disk, "disk"), cache=cache) if needs.scratch else None
