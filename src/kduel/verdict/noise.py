@@ -1,0 +1,125 @@
+"""Noise to try the rule on: paired log-ratios of one kernel against itself, made up or resampled from a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from kduel.errors import InputError
+from kduel.verdict.bounds import Floats
+from kduel.verdict.comparison import Comparison, log_ratios
+from kduel.verdict.rule import FEWEST_PAIRS
+
+Draw = Callable[[np.random.Generator, int, int], Floats]
+"""From (generator, runs, blocks) to log-ratios of that shape, with no effect in them."""
+
+DRIFT_SDS = 4.0
+SLOW_SHARE = 0.3
+JITTER = 0.2
+"""Of the bimodal noise: the spread inside a mode, in units of the whole."""
+
+
+class Noise(NamedTuple):
+    """A noise with a name and a sentence that says what it is."""
+
+    name: str
+    about: str
+    draw: Draw
+
+
+def boots(draw_boot: Callable[[np.random.Generator, tuple[int, int]], Floats], scale: float) -> Draw:
+    """Blocks of two independent boots with the coefficient of variation `scale`."""
+
+    def draw(generator: np.random.Generator, runs: int, blocks: int) -> Floats:
+        before = draw_boot(generator, (runs, blocks))
+        return scale * (draw_boot(generator, (runs, blocks)) - before)
+
+    return draw
+
+
+def normal(generator: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return generator.standard_normal(shape)
+
+
+def bimodal(generator: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    """Most boots in one mode, some in a slow one; standard deviation 1."""
+    slow = (generator.random(shape) < SLOW_SHARE) / np.sqrt(SLOW_SHARE * (1 - SLOW_SHARE))
+    mixed: Floats = np.sqrt(1 - JITTER**2) * slow + JITTER * generator.standard_normal(shape)
+    return mixed
+
+
+def heavy(generator: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    """Student's t with 3 degrees of freedom; standard deviation 1."""
+    return generator.standard_t(3, shape) / np.sqrt(3)
+
+
+def floor(scale: float) -> Draw:
+    """A hard floor of 1 and lognormal delays above it (sigma = 1), their standard deviation `scale`."""
+    unit = np.sqrt((np.e - 1) * np.e)
+
+    def draw(generator: np.random.Generator, runs: int, blocks: int) -> Floats:
+        before, after = np.log1p(scale / unit * generator.lognormal(0, 1, (2, runs, blocks)))
+        difference: Floats = after - before
+        return difference
+
+    return draw
+
+
+def drift(scale: float) -> Draw:
+    """Normal boots while the machine drifts by 4 standard deviations over the run; arms in random order."""
+
+    def draw(generator: np.random.Generator, runs: int, blocks: int) -> Floats:
+        difference = scale * np.sqrt(2) * generator.standard_normal((runs, blocks))
+        order = 1 - 2 * generator.integers(0, 2, (runs, blocks))
+        step = DRIFT_SDS * scale / max(2 * blocks - 1, 1)
+        drifted: Floats = difference + step * order
+        return drifted
+
+    return draw
+
+
+def made_up(name: str, cv_pct: float) -> Noise:
+    """One of NAMES; `cv_pct` is the standard deviation of a boot in per cent. Raises InputError."""
+    scale = cv_pct / 100
+    if not 0 < scale <= 1:
+        raise InputError(f"the coefficient of variation is {cv_pct:g} %", "Give more than 0 and 100 at most.")
+    kinds = {
+        "normal": Noise(name, "normal", boots(normal, scale)),
+        "floor": Noise(name, "a floor and lognormal delays", floor(scale)),
+        "bimodal": Noise(name, "two modes, .7 and .3 of the boots", boots(bimodal, scale)),
+        "heavy": Noise(name, "heavy tails (Student's t, 3 degrees of freedom)", boots(heavy, scale)),
+        "drift": Noise(name, "normal, with a linear drift of 4 SD over the run", drift(scale)),
+    }
+    return kinds[name]
+
+
+NAMES = ("normal", "floor", "bimodal", "heavy", "drift")
+
+
+def resampled(c: Comparison) -> Noise:
+    """The noise of a comparison that was measured: its log-ratios less their mean, drawn again with random sign.
+
+    The sign is what "one kernel against itself" means: within a block the arms could be exchanged. Raises InputError
+    where there are too few pairs, zeros or negative values, or no spread at all.
+    """
+    name = f"{c.table.key}, {c.contender}"
+    before, after = c.pairs
+    if c.n < FEWEST_PAIRS:
+        raise InputError(
+            f"{name}: {c.n} complete pairs are too few to draw noise from", f"A pilot needs {FEWEST_PAIRS} at least."
+        )
+    if (before <= 0).any() or (after <= 0).any():
+        raise InputError(f"{name} has zeros or negative values, of which there is no ratio to resample")
+    logs = log_ratios(before, after)
+    residuals = (logs - logs.mean()) * np.sqrt(c.n / (c.n - 1))
+    if not residuals.any():
+        raise InputError(f"{name} does not vary: there is no noise to resample")
+
+    def draw(generator: np.random.Generator, runs: int, blocks: int) -> Floats:
+        signs = 1 - 2 * generator.integers(0, 2, (runs, blocks))
+        drawn: Floats = signs * generator.choice(residuals, (runs, blocks))
+        return drawn
+
+    return Noise(name, f"{c.n} measured pairs, resampled", draw)
