@@ -43,7 +43,7 @@ class ForeignFormat(ABC):
     def recognises(self, head: str) -> bool:
         """Whether a file that begins like this (64 KiB at most) is in this format."""
 
-    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:  # noqa: ARG002
+    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
         """How to call what the file measured: as the user does, or None where the file itself names its contenders.
 
         `alone`: no other file is brought in beside it.
@@ -58,7 +58,7 @@ class ForeignFormat(ABC):
         Raises InputError naming file, place and remedy.
         """
 
-    def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:  # noqa: ARG002
+    def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:
         """What the file says of the machines, by contender, in the shape of a trial's environment.json."""
         return {}
 

@@ -42,7 +42,7 @@ class GoogleBenchmark(ForeignFormat):
             '"real_time"' in head or '"context"' in head
         )
 
-    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:  # noqa: ARG002
+    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
         return given or path.stem
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:

@@ -39,7 +39,7 @@ class Hyperfine(ForeignFormat):
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
         return given or (None if alone else path.stem)
 
-    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:  # noqa: ARG002
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:
         for result in read_json(path, Document, "hyperfine --export-json").results:
             place = f"command {result.command[:80]!r}"
             if not result.times:

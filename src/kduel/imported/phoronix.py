@@ -98,7 +98,7 @@ def text(element: Element, name: str) -> str:
 def listed(words: str) -> dict[str, str]:
     """`Processor: A @ 3GHz (4 Cores), Memory: 8GB` as a table."""
     parts = re.split(r",\s+(?=[A-Z][\w /-]*: )", words)
-    return dict((key.strip(), value.strip()) for key, _, value in (part.partition(": ") for part in parts) if value)
+    return {key.strip(): value.strip() for key, _, value in (part.partition(": ") for part in parts) if value}
 
 
 def read_xml(path: Path) -> Element:

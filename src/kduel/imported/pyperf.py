@@ -45,10 +45,10 @@ class Pyperf(ForeignFormat):
     def recognises(self, head: str) -> bool:
         return bool(re.match(r'\s*\{\s*"(benchmarks|version|metadata)"', head)) and '"runs"' in head
 
-    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:  # noqa: ARG002
+    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
         return given or path.stem
 
-    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:  # noqa: ARG002
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:
         document = read_json(path, Document, "pyperf")
         for index, benchmark in enumerate(document.benchmarks, 1):
             metadata = document.metadata | benchmark.metadata

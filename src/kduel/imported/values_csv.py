@@ -14,12 +14,12 @@ from kduel.imported.foreign import ForeignFormat, Row, at
 from kduel.words import Better, Statistic
 
 COLUMNS = ("contender", "trial", "benchmark", "metric", "unit", "better", "value")
-SIDES = get_args(Better)
+SIDES: dict[str, Better] = {side: side for side in get_args(Better)}
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 LONGEST_LINE = 16 << 10
 IN_NAMES: dict[str, Statistic] = {
     "max": "max", "maximum": "max", "worst": "max", "min": "min", "minimum": "min", "mean": "mean", "avg": "mean",
-    "average": "mean", "median": "median", "p50": "median", "p99": "p99", "p999": "p999",
+    "average": "mean", "median": "median", "p50": "median", "p95": "p95", "p99": "p99", "p999": "p999",
 }  # fmt: skip
 
 
@@ -33,7 +33,7 @@ class ValuesCsv(ForeignFormat):
         first = head.split("\n", 1)[0]
         return first.count(",") >= 2 and not first.lstrip().startswith(("{", "[", "<"))
 
-    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:  # noqa: ARG002
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:
         if contender is not None:
             raise InputError(
                 f"{path.name} names its contenders itself, in a column", f"Give it without {contender!r} before it."
@@ -134,7 +134,15 @@ def value(path: Path, line: int, fields: list[str], places: list[int], header: l
     if better not in SIDES:
         raise InputError(f"{at(path, line)}: better is {better!r}", f"Say which way is better: {', '.join(SIDES)}.")
     return Row(
-        contender, int(trial), benchmark, metric, unit, better, number(path, line, text), line, statistic(metric)
+        contender,
+        int(trial),
+        benchmark,
+        metric,
+        unit,
+        SIDES[better],
+        number(path, line, text),
+        line,
+        statistic(metric),
     )
 
 

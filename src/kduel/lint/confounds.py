@@ -75,7 +75,7 @@ def declared_by(contenders: Sequence[Contender], keys: Sequence[str] = ()) -> De
         return any(each != what[0] for each in what)
 
     words = [set(contender.cmdline.split()) for contender in contenders]
-    changed = set.union(*words) - set.intersection(*words) if words else set()
+    changed: set[str] = set().union(*words) - (set(words[0]).intersection(*words) if words else set())
     sysctls = {key for contender in contenders for key in contender.sysctl}
     return Declared(
         kernels=differ([(contender.kernel, contender.modules) for contender in contenders]),

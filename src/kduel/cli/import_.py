@@ -1,0 +1,78 @@
+"""`kduel import`: results measured elsewhere become a run that every report works on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from kduel.imported import Source
+
+
+@click.command("import")
+@click.argument("files", nargs=-1, required=True, metavar="FILE|NAME=FILE...")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The run's directory; must not exist.")
+@click.option(
+    "--format", "format_name", help="csv, hyperfine, pyperf, google-benchmark, phoronix; else by the content."
+)
+@click.option(
+    "--conditions", type=click.Path(path_type=Path), help="TOML with what is known of each contender's environment."
+)
+@click.option("--baseline", metavar="NAME", help="The contender that the others are compared with; else the first.")
+@click.option(
+    "--primary", multiple=True, metavar="BENCHMARK[/METRIC]", help="What the headline is about; else every metric."
+)
+@click.option(
+    "--delta", type=float, default=1.0, show_default=True, help="The smallest effect of interest, in per cent."
+)
+def command(
+    files: tuple[str, ...],
+    out: Path,
+    format_name: str | None,
+    conditions: Path | None,
+    baseline: str | None,
+    primary: tuple[str, ...],
+    delta: float,
+) -> None:
+    """Bring in results measured elsewhere.
+
+    One file with all contenders (CSV, Phoronix composite.xml, hyperfine with several commands), or one file per contender,
+    named: old=a.json new=b.json.
+
+    The CSV has the columns contender,trial,benchmark,metric,unit,better,value: one value a line, better being higher,
+    lower or none; the first contender is the baseline.
+    """
+    from kduel.imported import bring_in
+
+    record = bring_in(
+        [source(text) for text in files],
+        out,
+        format_name=format_name,
+        conditions=conditions,
+        baseline=baseline,
+        primary=primary,
+        delta=delta,
+    )
+    formats = ", ".join(sorted({stored.format for stored in record.files}))
+    click.echo(
+        f"{record.values:,} values of {len(record.metrics):,} metrics, {' against '.join(record.contenders)} "
+        f"({formats}), are in {out}"
+    )
+    for reason in record.skipped:
+        click.echo(f"Left out: {reason}", err=True)
+    click.echo("Not interleaved, not randomised, environment unknown: the report says so beside every verdict.")
+    click.echo(f"Go on with: kduel report {out}")
+
+
+def source(text: str) -> Source:
+    """FILE or NAME=FILE; a file that is really called so wins."""
+    from kduel.imported import Source
+
+    name, separator, path = text.partition("=")
+    if not separator or Path(text).exists():
+        return Source(Path(text))
+    if not name.strip() or not path:
+        raise click.UsageError(f"{text!r} is neither a file nor NAME=FILE.")
+    return Source(Path(path), name.strip())
