@@ -163,6 +163,7 @@ class Archive:
         with self.cache.lock(f"archive-{self.architecture}"):
             stored = self._stored()
             if stored and stored != known and _is_fresh(stored):
+                self._index = stored
                 return stored
             try:
                 self._index = self._update()

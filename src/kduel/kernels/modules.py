@@ -32,6 +32,29 @@ def closure(modules_dir: Path, names: Iterable[str]) -> list[Path]:
     return list(tree.ordered)
 
 
+def modules_directory(given: str, release: str) -> Path:
+    """The modules of a kernel release at the place that a user named: lib/modules/RELEASE itself, or what it is in.
+
+    Raises InputError where there are none, or those of another kernel.
+    """
+    place = Path(given).expanduser().resolve()
+    below = [place / release, *(place / lib / "modules" / release for lib in ("lib", "usr/lib"))]
+    found = next((path for path in (place, *below) if (path / "kernel").is_dir()), None)
+    if found is None:
+        raise InputError(
+            f"modules={given} holds no modules of {release}",
+            f"Give the directory lib/modules/{release}, or the one given to make as INSTALL_MOD_PATH.",
+        )
+    for path in module_files(found).values():
+        magic = modinfo(path).get("vermagic", [""])[0].split(" ")[0]
+        if magic != release:
+            raise InputError(
+                f"the modules in {found} are of {magic}, the kernel is {release}", "Give its own modules."
+            )
+        break
+    return found
+
+
 def modinfo(path: Path) -> dict[str, list[str]]:
     """The .modinfo of a module file: keys such as `depends`, `softdep`, `alias`, `vermagic`, with all their values.
 

@@ -8,9 +8,11 @@ import subprocess
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from msgspec import Struct
 
+from kduel.cache import told_as_cache_trouble
 from kduel.errors import HostError, InputError
 
 NAME = r"[A-Za-z0-9][\w.+~-]*"
@@ -84,10 +86,11 @@ def _unpack_one(package: Path, into: Path) -> set[str]:
                     releases.add(release)
                     content = archive.extractfile(member)
                     assert content is not None
-                    target = into / path
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    with target.open("wb") as stream:
-                        shutil.copyfileobj(content, stream, 1 << 20)
+                    with told_as_cache_trouble(into):
+                        _write(content, into / path)
+            # What follows the archive's end must be read too, or dpkg-deb ends by SIGPIPE.
+            while process.stdout.read(1 << 16):
+                pass
         except tarfile.TarError as error:
             reason = str(error)
         process.stdout.close()
@@ -95,6 +98,12 @@ def _unpack_one(package: Path, into: Path) -> set[str]:
     if process.returncode or reason:
         raise InputError(f"{package} is not a whole Debian package: {said or reason}", "Copy or download it again.")
     return releases
+
+
+def _write(content: IO[bytes], target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("wb") as stream:
+        shutil.copyfileobj(content, stream, 1 << 20)
 
 
 def _place(member: tarfile.TarInfo) -> tuple[str, Path] | None:

@@ -1,0 +1,278 @@
+"""Debian's own kernels: `debian:VERSION[-FLAVOUR][-ARCHITECTURE]`, the newest that the archive has for it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from kduel.cache import Cache
+from kduel.errors import HostError, InputError
+from kduel.kernels import Available, Kernel, KernelSource, stored
+from kduel.kernels.archive import Archive, GoneError, Package
+from kduel.kernels.unpack import unpack
+from kduel.kernels.versions import upstream, version_key
+from kduel.talk import Talk
+
+PREFIX = "debian:"
+FLAVOURS = ("generic", "cloud", "rt")
+ARCHITECTURES = {
+    "amd64": ("amd64", "x86_64"),
+    "arm64": ("arm64", "aarch64"),
+    "riscv64": ("riscv64", "riscv64"),
+    "ppc64el": ("powerpc64le", "ppc64le"),
+}
+"""Debian's name: how kernel packages call it, how `uname -m` does."""
+SPEC = re.compile(
+    rf"(?P<version>.*?)(?:-(?P<flavour>{'|'.join(FLAVOURS)}))?(?:-(?P<architecture>{'|'.join(ARCHITECTURES)}))?"
+)
+VERSION = re.compile(r"\d+(\.\d+)*([~-]rc\d+)?")
+EXAMPLES = "Give debian:6.12, debian:6.12-rt, debian:7-cloud, debian:6.1.128-1, debian:trixie or debian:latest."
+
+
+class Wanted(Struct, frozen=True):
+    """A specification, read."""
+
+    spec: str
+    version: str
+    """A version or the beginning of one, a kernel's ABI name, a suite, or `latest`."""
+    flavour: str
+    architecture: str
+
+    @property
+    def suffix(self) -> str:
+        """How kernel packages of this flavour end."""
+        label = ARCHITECTURES[self.architecture][0]
+        return label if self.flavour == "generic" else f"{self.flavour}-{label}"
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """A kernel that the archive offers: its image package, and those that it is split into."""
+
+    abi: str
+    """The release without flavour and architecture: `6.1.0-56`, `6.12.117+deb13`."""
+    image: Package
+    parts: tuple[Package, ...]
+    """What is to be unpacked."""
+    lacks: tuple[str, ...] = ()
+    """Packages that it needs and that no suite has."""
+
+    @property
+    def key(self) -> str:
+        """Of its entry in the cache."""
+        content = hashlib.sha256("".join(part.sha256 for part in self.parts).encode()).hexdigest()
+        return f"debian-{self.image.name.removeprefix('linux-image-')}-{content[:12]}"
+
+
+def parse(spec: str) -> Wanted:
+    """Read `debian:...`. Without a flavour it is `generic`, what Debian installs by default.
+
+    Raises InputError.
+    """
+    match = SPEC.fullmatch(spec.removeprefix(PREFIX).strip())
+    assert match is not None
+    version = match["version"]
+    if not re.fullmatch(r"[A-Za-z0-9][\w.+~-]*", version):
+        raise InputError(f"{spec!r} names no version of Debian's kernel", EXAMPLES)
+    return Wanted(spec, version, match["flavour"] or "generic", match["architecture"] or "amd64")
+
+
+def matches(wanted: str, version: str, abi: str) -> bool:
+    """Whether a Debian version (or its ABI name) is meant: `6.1` means 6.1 and 6.1.x, never 6.10."""
+    if wanted in (version, abi, "latest"):
+        return True
+    own, beginning = upstream(version), wanted.replace("-rc", "~rc")
+    return bool(VERSION.fullmatch(wanted)) and (
+        own == beginning or own.startswith((f"{beginning}.", f"{beginning}~"))
+    )
+
+
+class Debian(KernelSource):
+    """Kernels from Debian's archive."""
+
+    name = "debian"
+    summary = "debian:VERSION[-FLAVOUR]: Debian's kernels, bullseye to experimental (generic, cloud, rt)"
+
+    def accepts(self, spec: str) -> bool:
+        return spec.startswith(PREFIX)
+
+    def resolve(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+        wanted = parse(spec)
+        if modules:
+            raise InputError(f"{spec} brings its own modules", "Leave out modules=.")
+        if offline:
+            return _from_cache(wanted, cache, talk)
+        archive = Archive(cache, talk, architecture=wanted.architecture)
+        try:
+            return self._fetched(wanted, archive, cache, talk)
+        except GoneError:
+            # The archive has moved on since the list was read, within the day that it is trusted.
+            archive.refresh(archive.index())
+            return self._fetched(wanted, archive, cache, talk)
+
+    def available(self, *, cache: Cache, talk: Talk, offline: bool = False) -> list[Available]:
+        lines = {}
+        for entry, record in stored.entries(cache, "debian-"):
+            version, flavour = record.provenance["version"], record.provenance["flavour"]
+            spec = f"{PREFIX}{version}{'' if flavour == 'generic' else f'-{flavour}'}"
+            if record.provenance["architecture"] != "amd64":
+                spec += f"-{record.provenance['architecture']}"
+            where = ", ".join(record.provenance["suites"])
+            lines[entry.name] = Available(spec=spec, version=version, where=where, cached=True)
+        if not offline or (cache.root / "archive/amd64/index.json").exists():
+            archive = Archive(cache, talk, offline)
+            for flavour in FLAVOURS:
+                usable = [c for c in _candidates(archive, Wanted("", "", flavour, "amd64")) if not c.lacks]
+                for series, newest in _newest_of_series(usable).items():
+                    lines[newest.key] = Available(
+                        spec=f"{PREFIX}{series}{'' if flavour == 'generic' else f'-{flavour}'}",
+                        version=newest.image.version,
+                        where=", ".join(newest.image.suites),
+                        cached=newest.key in lines,
+                    )
+        return sorted(lines.values(), key=lambda line: version_key(line.version))
+
+    def _fetched(self, wanted: Wanted, archive: Archive, cache: Cache, talk: Talk) -> Kernel:
+        offered = _candidates(archive, wanted)
+        meant = _of_suite(archive, wanted, offered)
+        if meant is None:
+            meant = [c for c in offered if matches(wanted.version, c.image.version, c.abi)]
+        usable = [c for c in _released_first(meant) if not c.lacks]
+        if not usable:
+            # What the archive has rotated out may still be here.
+            if not meant and (kept := _cached(wanted, cache)):
+                return stored.read(kept, wanted.spec)
+            raise _not_to_be_had(wanted, meant, offered)
+        chosen = usable[0]
+        skipped = [c for c in meant[: meant.index(chosen)] if c.lacks]
+        if skipped:
+            versions = ", ".join(c.image.version for c in skipped)
+            talk.info(f"{wanted.spec}: skipped, as Debian serves them without their modules package: {versions}")
+        entry = cache.entry(stored.KIND, chosen.key, lambda into: _build(chosen, wanted, archive, into))
+        return stored.read(entry, wanted.spec)
+
+
+def _build(chosen: Candidate, wanted: Wanted, archive: Archive, into: Path) -> None:
+    packages = archive.download(chosen.parts, into)
+    with archive.talk.task(f"unpacking {chosen.image.name}"):
+        files = unpack(packages, into)
+    for package in packages:
+        package.unlink()
+    if files.modules is None:
+        raise InputError(
+            f"{chosen.image.name} {chosen.image.version} came without modules", "Name another version of the kernel."
+        )
+    provenance = {
+        "source": "debian",
+        "version": chosen.image.version,
+        "abi": chosen.abi,
+        "flavour": wanted.flavour,
+        "architecture": wanted.architecture,
+        "suites": list(chosen.image.suites),
+        "packages": [
+            {"name": part.name, "version": part.version, "sha256": part.sha256, "size": part.size}
+            for part in chosen.parts
+        ],
+    }
+    kernel = Kernel(
+        spec=wanted.spec,
+        release=files.release,
+        architecture=ARCHITECTURES[wanted.architecture][1],
+        image=files.image,
+        sha256=stored.sha256(files.image),
+        config=files.config,
+        modules=files.modules,
+        provenance=provenance,
+    )
+    stored.write(into, kernel)
+
+
+def _candidates(archive: Archive, wanted: Wanted) -> list[Candidate]:
+    """All kernels of a flavour, the newest first."""
+    named = {(p.name, p.version): p for p in archive.index().packages}
+    found = []
+    for package in archive.candidates(f"linux-image-[0-9]*-{wanted.suffix}"):
+        abi = package.name.removeprefix("linux-image-").removesuffix(f"-{wanted.suffix}")
+        needs = package.exact_dependencies()
+        is_meta = any(name.startswith("linux-image-") for name in needs)
+        if is_meta or abi.endswith(tuple(f"-{flavour}" for flavour in FLAVOURS)):
+            continue
+        split = {f"linux-{part}-{abi}-{wanted.suffix}": package.version for part in ("modules", "binary", "base")}
+        parts = [named[pair] for pair in split.items() if pair[0] in needs and pair in named]
+        lacks = [pair[0] for pair in split.items() if pair[0] in needs and pair not in named]
+        if not any(name.startswith("linux-modules-") for name in needs):
+            # Not split: whatever else it names holds nothing that a guest needs.
+            parts, lacks = [package, *parts], []
+        found.append(Candidate(abi=abi, image=package, parts=tuple(parts), lacks=tuple(lacks)))
+    return found
+
+
+def _of_suite(archive: Archive, wanted: Wanted, offered: Sequence[Candidate]) -> list[Candidate] | None:
+    """What the suite's metapackage installs; None where `wanted` names no suite."""
+    if wanted.version not in archive.index().suites:
+        return None
+    suites = {wanted.version, f"{wanted.version}-updates", f"{wanted.version}-security"}
+    for meta in archive.candidates(f"linux-image-{wanted.suffix}"):
+        if suites & set(meta.suites):
+            needs = meta.exact_dependencies()
+            return [c for c in offered if needs.get(c.image.name) == c.image.version]
+    return []
+
+
+def _released_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Newest first as they come, but release candidates only where nothing else is meant."""
+    return sorted(candidates, key=lambda candidate: "~rc" in candidate.image.version)
+
+
+def _newest_of_series(candidates: Iterable[Candidate]) -> dict[str, Candidate]:
+    """By `6.12` and the like; candidates come newest first."""
+    newest: dict[str, Candidate] = {}
+    for candidate in _released_first(candidates):
+        series = ".".join(upstream(candidate.image.version).partition("~")[0].split(".")[:2])
+        newest.setdefault(series, candidate)
+    return newest
+
+
+def _cached(wanted: Wanted, cache: Cache) -> Path | None:
+    """The newest entry of the cache that is meant."""
+    found = []
+    for entry, record in stored.entries(cache, "debian-"):
+        facts = record.provenance
+        is_kind = (facts["flavour"], facts["architecture"]) == (wanted.flavour, wanted.architecture)
+        if is_kind and (wanted.version in facts["suites"] or matches(wanted.version, facts["version"], facts["abi"])):
+            found.append(("~rc" not in facts["version"], version_key(facts["version"]), entry))
+    return max(found)[2] if found else None
+
+
+def _from_cache(wanted: Wanted, cache: Cache, talk: Talk) -> Kernel:
+    kept = _cached(wanted, cache)
+    if kept is None:
+        has = ", ".join(sorted({record.release for _, record in stored.entries(cache, "debian-")})) or "none"
+        raise HostError(
+            f"{wanted.spec} is not in the cache, and --offline forbids fetching it; of Debian's kernels it has: {has}",
+            "Run once without --offline.",
+        )
+    kernel = stored.read(kept, wanted.spec)
+    talk.info(f"{wanted.spec}: {kernel.release}, the newest in the cache")
+    return kernel
+
+
+def _not_to_be_had(wanted: Wanted, meant: Sequence[Candidate], offered: Sequence[Candidate]) -> InputError:
+    """Says what is near. `meant` are kernels that fit but lack a package."""
+    usable = [c for c in offered if not c.lacks]
+    if meant:
+        versions = ", ".join(c.image.version for c in meant[:4])
+        message = f"{wanted.spec}: Debian serves {versions} without {meant[0].lacks[0]}, so it cannot be booted"
+    else:
+        message = f"Debian's archive has no {wanted.flavour} kernel {wanted.version} for {wanted.architecture}"
+    series = re.match(r"\d+\.\d+|\d+", wanted.version)
+    near = [c for c in usable if series and matches(series[0], c.image.version, c.abi)][:8]
+    told = [c.image.version for c in near or _newest_of_series(usable).values()]
+    which = "Of that series it has" if near else "It has"
+    return InputError(message, f"{which}: {', '.join(told) or 'none'}.")
+
+
+PLUGIN = Debian()

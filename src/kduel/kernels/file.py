@@ -1,0 +1,93 @@
+"""A kernel image that lies around as a file: a vmlinuz, a bzImage, an Image."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from kduel.cache import Cache
+from kduel.errors import InputError
+from kduel.kernels import Kernel, KernelSource, stored
+from kduel.kernels.image import embedded_config, identify
+from kduel.kernels.modules import modules_directory
+from kduel.talk import Talk
+
+
+class File(KernelSource):
+    """Any kernel image. Its config and modules are used where they lie beside it, as in /boot and /lib/modules."""
+
+    name = "file"
+    summary = "PATH: a vmlinuz, bzImage or Image, with modules=DIR where it needs any"
+
+    def accepts(self, spec: str) -> bool:
+        if spec == "host" or re.match(r"[a-z][a-z0-9-]*:", spec):
+            return False
+        return "/" in spec or Path(spec).exists()
+
+    def resolve(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+        path = Path(spec)
+        if path.is_dir():
+            raise InputError(f"{spec} is a directory, not a kernel", f"For a built kernel tree give tree:{spec}.")
+        if not path.exists():
+            raise InputError(f"there is no file {spec}", "Check the path.")
+        path = path.resolve()
+        kernel = from_image(spec, path, configs=[], provenance={"source": "file", "path": str(path)}, cache=cache)
+        found = modules_directory(modules, kernel.release) if modules else _modules_beside(path, kernel.release)
+        return replace(kernel, modules=found)
+
+
+def from_image(spec: str, path: Path, *, configs: Sequence[Path], provenance: dict[str, Any], cache: Cache) -> Kernel:
+    """A kernel from its image, both kept in the cache. The config is the one inside the image, or beside it, or
+    the first of `configs` that is there. Raises InputError for what is no kernel."""
+    image = identify(path)
+    release = image.release
+    beside = [path.parent / f"config-{release}", *([path.parent / "config"] if path.parent.name == release else [])]
+    config = next((file for file in (*configs, *beside) if file.is_file()), None)
+    content = _config_text(config) if config else b""
+    key = hashlib.sha256(stored.sha256(path).encode() + content).hexdigest()[:12]
+
+    def build(into: Path) -> None:
+        copied, digest = stored.copy_image(path, into)
+        text = content or (embedded_config(copied) or "").encode()
+        if text:
+            (into / "config").write_bytes(text)
+        kernel = Kernel(
+            spec=spec,
+            release=release,
+            architecture=image.architecture,
+            image=copied,
+            sha256=digest,
+            config=into / "config" if text else None,
+            provenance=provenance,
+        )
+        stored.write(into, kernel)
+
+    entry = cache.entry(stored.KIND, f"file-{release.replace('/', '_')}-{key}", build)
+    return replace(stored.read(entry, spec), provenance=provenance)
+
+
+def _config_text(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+        return gzip.decompress(data) if path.suffix == ".gz" else data
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"the kernel configuration {path} cannot be read: {error}", "Mend or remove it.") from error
+
+
+def _modules_beside(image: Path, release: str) -> Path | None:
+    """lib/modules/RELEASE of the system whose boot/ this is, if it is there."""
+    if image.parent.name == release:
+        places = [image.parent]
+    else:
+        places = [image.parent.parent / "lib/modules" / release, image.parent.parent / "usr/lib/modules" / release]
+    return next((place for place in places if (place / "kernel").is_dir()), None)
+
+
+PLUGIN = File()

@@ -1,0 +1,64 @@
+"""The kernel that this host runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from kduel.cache import Cache
+from kduel.errors import HostError
+from kduel.kernels import Available, Kernel, KernelSource
+from kduel.kernels.file import from_image
+from kduel.kernels.modules import modules_directory
+from kduel.talk import Talk
+
+
+class Host(KernelSource):
+    """The running kernel's image, where the host keeps it."""
+
+    name = "host"
+    summary = "host: the kernel that this host runs"
+
+    def accepts(self, spec: str) -> bool:
+        return spec == "host"
+
+    def resolve(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+        release = os.uname().release
+        image = _image(release)
+        if image is None:
+            raise HostError(
+                f"the image of the running kernel {release} is not on this host (no {_places(release)[0]})",
+                "In a container, or with a kernel booted from outside, copy its vmlinuz here and give the file.",
+            )
+        if not os.access(image, os.R_OK):
+            raise HostError(
+                f"{image} may be read by root only",
+                f"Copy it: sudo install -m 644 {image} . and give ./{image.name} with modules=/lib/modules/{release}.",
+            )
+        provenance = {"source": "host", "path": str(image), "version": os.uname().version}
+        kernel = from_image(spec, image, configs=[Path("/proc/config.gz")], provenance=provenance, cache=cache)
+        own = Path("/lib/modules", release)
+        found = modules_directory(modules, kernel.release) if modules else own if (own / "kernel").is_dir() else None
+        return replace(kernel, modules=found)
+
+    def available(self, *, cache: Cache, talk: Talk, offline: bool = False) -> list[Available]:
+        release = os.uname().release
+        image = _image(release)
+        return [Available(spec="host", version=release, where=str(image), cached=True)] if image else []
+
+
+def _places(release: str) -> list[Path]:
+    return [
+        Path(f"/boot/vmlinuz-{release}"),
+        Path(f"/usr/lib/modules/{release}/vmlinuz"),
+        Path(f"/boot/vmlinux-{release}"),
+    ]
+
+
+def _image(release: str) -> Path | None:
+    return next((path for path in _places(release) if path.exists()), None)
+
+
+PLUGIN = Host()
