@@ -2,6 +2,7 @@
  *
  * A dispatcher (FIFO 98 where it may, so that its own waiting is not what is measured) posts requests to sleeping
  * workers at times planned beforehand; a worker that is woken does a fixed amount of arithmetic and sleeps again.
+ *   start     from the planned time to the worker's first instruction for it, for all requests
  *   wake      from the post to the worker's first instruction, for workers that slept at the post
  *   response  from the planned time to the work's end, for all requests: a slow one delays and so lengthens the next
  *   dispatch  from the planned time to the post: the dispatcher's own lateness, to judge the others by
@@ -292,6 +293,9 @@ int main(int count, char **words) {
         if (requests[i].slept) samples[kept++] = requests[i].woke - requests[i].sent;
     printf(",\"queued\":%lld", all - kept);
     put_distribution("wake", samples, kept);
+    for (long long i = 0; i < all; i++)
+        samples[i] = requests[i].woke - planned(begin, i / want.requests, i % want.requests);
+    put_distribution("start", samples, all);
     for (long long i = 0; i < all; i++) {
         samples[i] = requests[i].done - planned(begin, i / want.requests, i % want.requests);
         late += samples[i] > 1000000000 / want.rate;

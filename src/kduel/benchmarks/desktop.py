@@ -1,0 +1,83 @@
+"""desktop: one interactive task with a frame to finish 60 times a second, beside CPU hogs (our kwake)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks.parameters import Number, label_of
+from kduel.benchmarks.wakeup import Rate, Requests, percentile, read_kwake
+from kduel.words import Metric
+
+
+class Desktop(Benchmark):
+    """What a person at a busy desktop feels: whether each frame is ready before the next one is due, while a build or
+    an encoder has all CPUs. What the hogs get done meanwhile is the price."""
+
+    name = "desktop"
+    summary = (
+        "Frames of an interactive task beside CPU hogs: time to each, share that was late, the hogs' work (our kwake)"
+    )
+    programs = ("kwake",)
+    takes_policy = True
+
+    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+        """`work`: points of pi in a frame (500,000 took 1.2 ms on a server CPU of 2023). A policy is the task's, not
+        the hogs'."""
+
+        rate: Rate = 60
+        frames: Requests = 600
+        work: Number = 500_000
+        hogs: Annotated[int, Meta(ge=1, le=4096)] = 4
+
+    def label(self, parameters: Any) -> str:
+        return label_of("desktop-{hogs}hogs", parameters, rate="{}hz", frames="{}f")
+
+    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
+        return (
+            Metric("frame-p99", "ms", "lower", "99 of 100 frames were ready no later after they were due.", "p99"),
+            Metric("frame-p50", "ms", "lower", "Half of the frames were ready no later.", "median"),
+            Metric("frame-max", "ms", "lower", "The latest frame; grows with the number of frames.", "max"),
+            Metric("late", "%", "lower", "Frames that were not ready when the next one was due.", "value"),
+            Metric("hog-rate", "Mpoints/s", "higher", "What the hogs got done meanwhile.", "mean"),
+        )
+
+    def script(self, parameters: Any) -> str:
+        p = parameters
+        return (
+            f'"$KDUEL_PROGRAMS/kwake" --workers 1 --rate {p.rate} --requests {p.frames} --work {p.work} '
+            f"--hogs {p.hogs}\n"
+        )
+
+    def seconds(self, parameters: Any) -> float:
+        return 0.5 + float(parameters.frames) / float(parameters.rate)
+
+    def policy_tasks(self, parameters: Any) -> int | None:
+        return 1
+
+    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
+        out = read_kwake(raw.stdout, Asked(1, parameters.rate, parameters.frames, parameters.work, parameters.hogs))
+        if out.hog_points_per_s is None:
+            raise ParseError("the output does not say what the hogs got done")
+        return {
+            "frame-p50": percentile(out.response_ns, "p50") / 1000,
+            "frame-p99": percentile(out.response_ns, "p99") / 1000,
+            "frame-max": percentile(out.response_ns, "max") / 1000,
+            "late": 100 * out.late / parameters.frames,
+            "hog-rate": out.hog_points_per_s / 1e6,
+        }
+
+
+class Asked(Struct, frozen=True):
+    """What kwake was asked for, by its own words."""
+
+    workers: int
+    rate: int
+    requests: int
+    work: int
+    hogs: int
+
+
+PLUGIN = Desktop()

@@ -1,0 +1,183 @@
+"""kload: N processes with the same fixed work under one policy; what the kernel accounts for them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks.parameters import Count, Number, Seconds, label_of
+from kduel.words import Metric
+
+COLUMNS = ["start_us", "end_us", "user_us", "system_us", "voluntary", "involuntary"]
+PI_POINTS = 100_000
+"""From so many points on, all processes together must come to pi within 0.02: 12 standard errors and the seeds' luck."""
+
+
+class Each(Struct):
+    """A row per process, in the columns named; times from the moment when all were let go."""
+
+    columns: list[str]
+    rows: list[list[int]]
+
+
+class Account(Struct):
+    """CPU seconds and switches."""
+
+    user_s: float
+    system_s: float
+    voluntary: int
+    involuntary: int
+
+
+class Output(Struct):
+    """kload's JSON, as far as it is read."""
+
+    kload: int
+    kind: str
+    processes: int
+    iterations: int
+    transfers: int
+    io: str
+    finished: int
+    in_time: bool
+    wall_s: float
+    user_s: float
+    system_s: float
+    voluntary: int
+    involuntary: int
+    life: Account
+    each: Each
+    pi: float | None = None
+
+
+class Kload(Benchmark):
+    """The workload of the study of scheduling policies: many processes at once, each with a fixed amount of work, so
+    that policies differ in nothing but the order in which the CPUs are given."""
+
+    name = "kload"
+    summary = (
+        "10, 100, 1000 processes with fixed CPU, I/O or mixed work: wall, CPU time, switches, fairness (our kload)"
+    )
+    programs = ("kload",)
+    takes_policy = True
+    needs_scratch = True
+
+    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+        """`iterations`: points of pi by brute force per process; `transfers`: blocks that each reads and writes."""
+
+        kind: Literal["cpu", "io", "mixed"] = "cpu"
+        processes: Annotated[int, Meta(ge=1, le=100_000)] = 10
+        iterations: Number = 500_000
+        transfers: Count = 256
+        io: Literal["buffered", "direct", "dsync"] = "direct"
+        outputs: Annotated[int, Meta(ge=1, le=64)] = 4
+        block: Annotated[int, Meta(ge=512, le=1 << 26, multiple_of=512)] = 4096
+        size: Annotated[int, Meta(ge=512, le=1 << 40)] = 65536
+        """Bytes of the input, and most bytes of each output: transfers go round in it."""
+        deadline: Seconds = 600
+
+    def label(self, parameters: Any) -> str:
+        return label_of("kload-{kind}-{processes}", parameters, iterations="{}i", transfers="{}t", io="{}")
+
+    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
+        return (
+            Metric("wall", "s", "lower", "From the start of all to the end of the last one's work.", "max"),
+            Metric("user", "s", "lower", "User time of the work, all processes.", "total"),
+            Metric("system", "s", "lower", "System time of the work, all processes.", "total"),
+            Metric("cpu", "%", "none", "User and system time over wall time; 200 is two CPUs busy.", "value"),
+            Metric("involuntary_switches", "count", "none", "Preemptions in the work, all processes.", "count"),
+            Metric("voluntary_switches", "count", "none", "Waits in the work, all processes.", "count"),
+            Metric(
+                "fairness",
+                "1",
+                "higher",
+                "Jain's index of the processes' speeds (1 / time to the end): 1 if all end together, less if some wait.",
+                "value",
+            ),
+            Metric("start_spread", "s", "none", "From the first process's start to the last one's.", "max"),
+            Metric("turnaround_median", "s", "lower", "Time to the end for half of the processes.", "median"),
+        )
+
+    def script(self, parameters: Any) -> str:
+        p = parameters
+        words = [f"--kind {p.kind} --processes {p.processes} --iterations {p.iterations} --deadline {p.deadline}"]
+        if p.kind != "cpu":
+            words.append(
+                f"--transfers {p.transfers} --io {p.io} --outputs {p.outputs} --block {p.block} --size {p.size} "
+                '--dir "$KDUEL_SCRATCH"'
+            )
+        return (
+            "group=\n"
+            '[ ! -f /sys/fs/cgroup/cgroup.controllers ] || group="--cgroup /sys/fs/cgroup"\n'
+            f'"$KDUEL_PROGRAMS/kload" {" ".join(words)} $group\n'
+        )
+
+    def seconds(self, parameters: Any) -> float:
+        p = parameters
+        arithmetic = p.iterations * 4e-9 if p.kind != "io" else 0.0
+        files = p.transfers * 1e-4 if p.kind != "cpu" else 0.0
+        return min(float(p.deadline), 1.0 + float(p.processes) * (arithmetic + files + 1e-3))
+
+    def policy_tasks(self, parameters: Any) -> int | None:
+        return int(parameters.processes)
+
+    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
+        out = read(raw.stdout, Output, "kload")
+        check(out, parameters)
+        ends = sorted(row[1] for row in out.each.rows)
+        starts = [row[0] for row in out.each.rows]
+        return {
+            "wall": out.wall_s,
+            "user": out.user_s,
+            "system": out.system_s,
+            "cpu": 100 * (out.user_s + out.system_s) / out.wall_s,
+            "involuntary_switches": float(out.involuntary),
+            "voluntary_switches": float(out.voluntary),
+            "fairness": jain([1e6 / end for end in ends]),
+            "start_spread": (max(starts) - min(starts)) / 1e6,
+            "turnaround_median": (ends[(len(ends) - 1) // 2] + ends[len(ends) // 2]) / 2e6,
+        }
+
+
+def read(text: str, shape: type[Any], program: str) -> Any:
+    """A program's JSON. Raises ParseError where it is cut or lacks something."""
+    try:
+        return msgspec.json.decode(text.encode(), type=shape)
+    except msgspec.DecodeError as error:
+        raise ParseError(f"the output of {program} is not whole: {error}") from error
+
+
+def check(out: Output, parameters: Any) -> None:
+    """Raises ParseError where the output is not of this work, or contradicts itself."""
+    p = parameters
+    for what in ("kind", "processes", "iterations"):
+        if getattr(out, what) != getattr(p, what):
+            raise ParseError(f"{what} is {getattr(out, what)!r} in the output; asked for was {getattr(p, what)!r}")
+    if p.kind != "cpu" and (out.transfers, out.io) != (p.transfers, p.io):
+        raise ParseError(f"the output is of {out.transfers} {out.io} transfers, asked for were {p.transfers} {p.io}")
+    if not out.in_time or out.finished != p.processes or len(out.each.rows) != p.processes:
+        raise ParseError(f"only {out.finished} of {p.processes} processes finished their work")
+    if out.each.columns != COLUMNS or any(len(row) != len(COLUMNS) for row in out.each.rows):
+        raise ParseError("the table of processes does not have the columns that it should")
+    sums = [sum(column) for column in zip(*out.each.rows, strict=True)]
+    if (sums[4], sums[5]) != (out.voluntary, out.involuntary):
+        raise ParseError("the processes' switches do not add up to the total")
+    if abs(sums[2] / 1e6 - out.user_s) > 1e-3 or abs(sums[3] / 1e6 - out.system_s) > 1e-3:
+        raise ParseError("the processes' CPU times do not add up to the total")
+    if out.wall_s <= 0 or abs(max(row[1] for row in out.each.rows) / 1e6 - out.wall_s) > 1e-3:
+        raise ParseError("the wall time is not the last process's end")
+    if min(row[0] for row in out.each.rows) < 0 or any(row[1] < max(row[0], 1) for row in out.each.rows):
+        raise ParseError("a process ended before it began")
+    if p.kind != "io" and p.iterations >= PI_POINTS and (out.pi is None or abs(out.pi - 3.14159265) > 0.02):
+        raise ParseError(f"the processes' arithmetic came to {out.pi} in place of pi: the work was not done")
+
+
+def jain(rates: list[float]) -> float:
+    """Jain's fairness index: (sum x)^2 / (n sum x^2); 1 when all are equal, 1/n when one has all."""
+    return sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates))
+
+
+PLUGIN = Kload()

@@ -1,0 +1,135 @@
+"""wakeup: how long tasks wait to run after they were woken, at a fixed rate of requests (our kwake)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks.kload import read
+from kduel.benchmarks.parameters import Number, label_of
+from kduel.words import Metric
+
+Workers = Annotated[int, Meta(ge=1, le=4096)]
+Hogs = Annotated[int, Meta(ge=0, le=4096)]
+Rate = Annotated[int, Meta(ge=1, le=10_000)]
+Requests = Annotated[int, Meta(ge=100, le=4_000_000)]
+
+
+class Distribution(Struct):
+    """Nanoseconds; a percentile is null where too few samples lie above it."""
+
+    n: int
+    histogram: list[tuple[int, int]]
+    min: int | None = None
+    max: int | None = None
+    p50: int | None = None
+    p99: int | None = None
+    p999: int | None = None
+
+
+class Output(Struct):
+    """kwake's JSON, as far as it is read."""
+
+    kwake: int
+    workers: int
+    rate: int
+    requests: int
+    work: int
+    hogs: int
+    dispatcher_policy: str
+    seconds: float
+    queued: int
+    late: int
+    wake_ns: Distribution
+    start_ns: Distribution
+    response_ns: Distribution
+    dispatch_ns: Distribution
+    hog_points_per_s: float | None = None
+
+
+class Wakeup(Benchmark):
+    """Like schbench in what it asks, and a program of our own: a dispatcher above all others posts requests at planned
+    times, whatever the answers do, so that a stall is seen by every request that falls into it."""
+
+    name = "wakeup"
+    summary = "Wake-up latency at a fixed rate, p50, p99, p99.9, with or without CPU hogs beside (our kwake)"
+    programs = ("kwake",)
+    takes_policy = True
+
+    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+        """`rate` and `requests` are for each worker; `work` is points of pi for each request."""
+
+        workers: Workers = 2
+        rate: Rate = 200
+        requests: Requests = 1000
+        work: Number = 20_000
+        hogs: Hogs = 0
+
+    def label(self, parameters: Any) -> str:
+        return label_of("wakeup-{workers}w", parameters, rate="{}hz", requests="{}r", hogs="{}hogs")
+
+    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
+        found = [
+            Metric("latency-p99", "us", "lower", "99 of 100 requests were begun no later after their time.", "p99"),
+            Metric("latency-p50", "us", "lower", "Half of the requests were begun no later.", "median"),
+            Metric("latency-max", "us", "lower", "The latest begin; grows with the number of requests.", "max"),
+            Metric("response-p99", "us", "lower", "99 of 100 requests were done no later after their time.", "p99"),
+        ]
+        if parameters.workers * parameters.requests >= 1000:
+            about = "999 of 1000 requests were begun no later."
+            found.insert(1, Metric("latency-p99.9", "us", "lower", about, "p999"))
+        return tuple(found)
+
+    def script(self, parameters: Any) -> str:
+        p = parameters
+        return (
+            f'"$KDUEL_PROGRAMS/kwake" --workers {p.workers} --rate {p.rate} --requests {p.requests} --work {p.work} '
+            f"--hogs {p.hogs}\n"
+        )
+
+    def seconds(self, parameters: Any) -> float:
+        return 0.5 + float(parameters.requests) / float(parameters.rate)
+
+    def policy_tasks(self, parameters: Any) -> int | None:
+        return int(parameters.workers)
+
+    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
+        out = read_kwake(raw.stdout, parameters)
+        found = {
+            "latency-p50": percentile(out.start_ns, "p50"),
+            "latency-p99": percentile(out.start_ns, "p99"),
+            "latency-max": percentile(out.start_ns, "max"),
+            "response-p99": percentile(out.response_ns, "p99"),
+        }
+        if parameters.workers * parameters.requests >= 1000:
+            found["latency-p99.9"] = percentile(out.start_ns, "p999")
+        return found
+
+
+def read_kwake(text: str, parameters: Any) -> Output:
+    """kwake's output, checked against what was asked and against itself. Raises ParseError."""
+    out: Output = read(text, Output, "kwake")
+    p = parameters
+    for what in ("workers", "rate", "requests", "work", "hogs"):
+        if getattr(out, what) != getattr(p, what):
+            raise ParseError(f"{what} is {getattr(out, what)} in the output; asked for was {getattr(p, what)}")
+    total = p.workers * p.requests
+    for name, distribution in (("start", out.start_ns), ("response", out.response_ns), ("dispatch", out.dispatch_ns)):
+        if distribution.n != total or sum(count for _, count in distribution.histogram) != total:
+            raise ParseError(f"the {name} times are not of all {total} requests")
+    if out.wake_ns.n + out.queued != total or sum(count for _, count in out.wake_ns.histogram) != out.wake_ns.n:
+        raise ParseError("woken and queued requests are not all requests")
+    return out
+
+
+def percentile(distribution: Distribution, name: str) -> float:
+    """In microseconds. Raises ParseError where there is none."""
+    value: int | None = getattr(distribution, name)
+    if value is None or value < 0:
+        raise ParseError(f"the output has no usable {name}")
+    return value / 1000
+
+
+PLUGIN = Wakeup()

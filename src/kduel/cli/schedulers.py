@@ -1,0 +1,60 @@
+"""`kduel schedulers`: what there is, and building it."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from kduel.cache import Cache
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """List and build sched_ext schedulers, for contenders such as scheduler = "scx_bpfland".
+
+    Without a command, the same as `list`.
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_)
+
+
+@command.command("list")
+def list_() -> None:
+    """The schedulers that KDuel builds, and whether each is built or in PATH."""
+    import shutil
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from kduel.schedulers.build import KIND, key_of
+    from kduel.schedulers.catalogue import KNOWN
+
+    cache = Cache()
+    table = Table(box=None, pad_edge=False)
+    for heading in ("name", "version", "", "about"):
+        table.add_column(heading)
+    for known in KNOWN.values():
+        state = "built" if cache.has(KIND, key_of(known)) else "in PATH" if shutil.which(known.name) else "not built"
+        table.add_row(known.name, known.version, state, known.about)
+    Console().print(table)
+
+
+@command.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("--jobs", type=click.IntRange(1, 256), default=None, help="Compilers at once; by default all CPUs.")
+def build(names: tuple[str, ...], jobs: int | None) -> None:
+    """Build schedulers from their crates, once; later runs take them from the cache.
+
+    Needs cargo and a clang for BPF; says what is missing before it starts. The first takes some 6 minutes of two CPUs,
+    each further one of the same command about 1.
+    """
+    from kduel.cli.terminal import Terminal
+    from kduel.schedulers.build import build as build_all
+
+    talk = Terminal()
+    for bundle, directory in build_all(
+        list(dict.fromkeys(names)), cache=Cache(), talk=talk, jobs=jobs or os.cpu_count() or 1
+    ):
+        click.echo(f"{bundle.name} {bundle.version}  {directory}")

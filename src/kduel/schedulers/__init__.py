@@ -1,0 +1,14 @@
+"""Schedulers as contenders: sched_ext schedulers, policies, knobs. Known before the boot, checked around each step.
+
+validate(contender, kernel, steps, cpus=2)         InputError for what this kernel cannot have
+setup(contender, contenders, cache=cache)          shell for the guest script, files and programs for the guest
+Setup.check(trial)                                 empty, or why the trial is void
+"""
+
+from __future__ import annotations
+
+from kduel.schedulers.policy import Policy, parse_policy
+from kduel.schedulers.setup import Setup, setup
+from kduel.schedulers.validate import validate
+
+__all__ = ["Policy", "Setup", "parse_policy", "setup", "validate"]

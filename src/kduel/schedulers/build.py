@@ -1,0 +1,211 @@
+"""Getting a scheduler: built once from its crate and cached, or taken from PATH."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from kduel.cache import Cache, told_as_cache_trouble
+from kduel.errors import HostError, InputError
+from kduel.schedulers.bundle import Bundle, make_bundle, read_bundle, sha256_of
+from kduel.schedulers.catalogue import KNOWN, Known, known
+from kduel.talk import Talk
+
+KIND = "schedulers"
+LEAST_CLANG = 17
+LEAST_RUST = (1, 91)
+HEADERS = {"libelf": "libelf-dev", "zlib": "zlib1g-dev"}
+LEAST_MEMORY = 2 << 30
+
+
+class Tools:
+    """The tools of a build, found; `missing` says what is not there and how a Debian or Ubuntu gets it."""
+
+    def __init__(self) -> None:
+        self.missing: list[str] = []
+        self.packages: list[str] = []
+        self.versions: dict[str, str] = {}
+        self.clang = self._clang()
+        self._rust()
+        for tool in ("make", "gcc", "pkg-config"):
+            if shutil.which(tool) is None:
+                self._lacks(tool, tool)
+        for module, package in HEADERS.items():
+            if shutil.which("pkg-config") and output("pkg-config", "--modversion", module) is None:
+                self._lacks(f"the headers of {module}", package)
+
+    def _lacks(self, what: str, package: str = "") -> None:
+        self.missing.append(what)
+        if package:
+            self.packages.append(package)
+
+    def _clang(self) -> str:
+        """The newest clang, or what BPF_CLANG names."""
+        newest = [f"clang-{version}" for version in range(29, LEAST_CLANG - 1, -1)]
+        for candidate in filter(None, (os.environ.get("BPF_CLANG"), *newest, "clang")):
+            said = output(candidate, "--version") or ""
+            match = re.search(r"clang version (\d+)\.([\d.]+)", said)
+            if match and int(match[1]) >= LEAST_CLANG:
+                self.versions["clang"] = f"{match[1]}.{match[2]}"
+                return candidate
+        self._lacks(f"clang {LEAST_CLANG} or newer (BPF code; older ones fail)", "clang-19")
+        return ""
+
+    def _rust(self) -> None:
+        said = output("cargo", "--version") or ""
+        match = re.search(r"cargo (\d+)\.(\d+)\S*", said)
+        wanted = ".".join(map(str, LEAST_RUST))
+        if not match:
+            self._lacks(f"cargo, of Rust {wanted} or newer (from rustup)")
+        elif (int(match[1]), int(match[2])) < LEAST_RUST:
+            self._lacks(f"cargo, of Rust {wanted} or newer (this one is {match[1]}.{match[2]}; rustup update)")
+        else:
+            self.versions["cargo"] = said.split()[1]
+
+    def require(self, name: str) -> None:
+        """Raises HostError that names all that is missing, with the line that installs it."""
+        if self.missing:
+            remedy = f"apt install {' '.join(self.packages)}" if self.packages else "Install it"
+            if any("cargo" in what for what in self.missing):
+                remedy += "; Rust comes from rustup, or from a distribution that is new enough"
+            raise HostError(f"building {name} needs {'; '.join(self.missing)}", f"{remedy}.")
+
+    @property
+    def llvm_libraries(self) -> Path | None:
+        """Where the libclang of the chosen clang is, for bindgen; None where the system knows by itself."""
+        found = output(self.clang, "-print-prog-name=clang")
+        if not found:
+            return None
+        directory = Path(found).resolve().parent.parent / "lib"
+        return directory if any(directory.glob("libclang*.so*")) else None
+
+
+def output(*command: str) -> str | None:
+    """What a command prints, stripped; None where it is not there or fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def key_of(chosen: Known) -> str:
+    """The cache's key of a built one."""
+    return f"{chosen.name}-{chosen.version}-{platform.machine()}"
+
+
+def build(names: list[str], *, cache: Cache, talk: Talk, jobs: int) -> list[tuple[Bundle, Path]]:
+    """The schedulers, built where the cache lacks them, one after the other. Takes 2 to 7 minutes each.
+
+    Raises InputError for an unknown one, HostError where a tool is missing or the build fails.
+    """
+    wanted = [known(name) for name in names]
+    lacking = [chosen for chosen in wanted if not cache.has(KIND, key_of(chosen))]
+    if lacking:
+        tools = Tools()
+        tools.require(", ".join(chosen.name for chosen in lacking))
+        with told_as_cache_trouble(cache.root):
+            cache.root.mkdir(parents=True, exist_ok=True)
+            # One target directory for all: they share most of what they depend on.
+            target = Path(tempfile.mkdtemp(prefix=".cargo-", dir=cache.root))
+        try:
+            for chosen in lacking:
+                _build_one(chosen, tools, target, cache, talk, jobs)
+        finally:
+            shutil.rmtree(target, ignore_errors=True)
+    return [cached(chosen, cache) for chosen in wanted]
+
+
+def cached(chosen: Known, cache: Cache) -> tuple[Bundle, Path]:
+    """A built scheduler and its directory."""
+    directory = cache.path(KIND, key_of(chosen))
+    return read_bundle(directory), directory
+
+
+def _build_one(chosen: Known, tools: Tools, target: Path, cache: Cache, talk: Talk, jobs: int) -> None:
+    environment = os.environ | {
+        "BPF_CLANG": tools.clang,
+        "CARGO_BUILD_JOBS": str(jobs),
+        "CARGO_TARGET_DIR": str(target),
+        # Link-time optimisation takes more time and memory than all the rest, and the work is in BPF anyway.
+        "CARGO_PROFILE_RELEASE_LTO": "off",
+        "CARGO_PROFILE_RELEASE_DEBUG": "0",
+        "CARGO_TERM_COLOR": "never",
+    }
+    if tools.llvm_libraries:
+        environment.setdefault("LIBCLANG_PATH", str(tools.llvm_libraries))
+
+    def into(directory: Path) -> None:
+        with tempfile.TemporaryDirectory(dir=target) as place:
+            command = [
+                "cargo",
+                "install",
+                "--locked",
+                chosen.name,
+                "--version",
+                f"={chosen.version}",
+                "--root",
+                place,
+            ]
+            log = target / f"{chosen.name}.log"
+            with log.open("wb") as stream, talk.task(f"building {chosen.name} {chosen.version}"):
+                status = subprocess.run(
+                    command, env=environment, stdout=stream, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                    preexec_fn=_yield_to_others, check=False,
+                ).returncode  # fmt: skip
+            if status != 0:
+                raise HostError(
+                    f"building {chosen.name} {chosen.version} failed:\n{tail(log)}",
+                    f"It was tried with {', '.join(f'{tool} {version}' for tool, version in tools.versions.items())}. "
+                    "Another clang is used where BPF_CLANG names one; a scheduler in PATH needs no building.",
+                )
+            make_bundle(
+                Path(place) / "bin" / chosen.name, chosen.name, directory,
+                version=chosen.version, source="crate", tools=tools.versions,
+            )  # fmt: skip
+
+    cache.entry(KIND, key_of(chosen), into)
+
+
+def _yield_to_others() -> None:
+    os.nice(19)
+
+
+def tail(log: Path, lines: int = 25) -> str:
+    """The last lines of a build's log, from its first error on where there is one."""
+    text = log.read_text("utf-8", errors="replace").splitlines()
+    errors = [number for number, line in enumerate(text) if line.startswith("error")]
+    first = max(errors[0] if errors else 0, len(text) - 200)
+    return "\n".join(text[first:][-lines:] if not errors else text[first : first + lines])
+
+
+def find(command: str, *, cache: Cache) -> tuple[Bundle, Path]:
+    """The scheduler that a contender's `scheduler` begins with: a path, a built one, or one in PATH; with its directory.
+
+    Raises InputError that says how to get it.
+    """
+    name = command.split()[0]
+    if "/" not in name and name in KNOWN and cache.has(KIND, key_of(KNOWN[name])):
+        return cached(KNOWN[name], cache)
+    place = name if "/" in name else shutil.which(name)
+    if place is None or not Path(place).is_file():
+        remedy = (
+            f"`kduel schedulers build {name}` builds it." if name in KNOWN else f"KDuel builds {', '.join(KNOWN)}."
+        )
+        raise InputError(f"the scheduler {name} is neither built nor in PATH", f"{remedy} Or put one in PATH.")
+    program = Path(place).resolve()
+    short = re.sub(r"[^A-Za-z0-9_.-]", "-", Path(place).name)
+    key = f"{short}-path-{sha256_of(program)[:24]}"
+
+    def into(directory: Path) -> None:
+        version = (output(str(program), "--version") or "").splitlines()[:1]
+        words = version[0].split() if version else []
+        make_bundle(program, short, directory, version=words[-1] if words else "", source="path", tools={})
+
+    directory = cache.entry(KIND, key, into)
+    return read_bundle(directory), directory

@@ -1,0 +1,37 @@
+"""The sched_ext schedulers that `kduel schedulers build` knows: name, pinned version, what each is for."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kduel.errors import InputError
+
+
+class Known(Struct, frozen=True):
+    """A scheduler of the sched-ext project, published as a crate of the same name."""
+
+    name: str
+    version: str
+    about: str
+
+
+KNOWN = {
+    known.name: known
+    for known in (
+        Known("scx_bpfland", "1.1.4", "virtual run time, interactive tasks first"),
+        Known("scx_cosmos", "1.1.7", "light, keeps tasks on their CPU"),
+        Known("scx_flash", "1.1.4", "earliest deadline first, for multimedia and audio"),
+        Known("scx_lavd", "1.1.4", "latency-critical tasks first, for games; modes --performance, --powersave, ..."),
+    )
+}
+"""All four were built, loaded and measured with KDuel at these versions."""
+
+
+def known(name: str) -> Known:
+    """The scheduler of that name. Raises InputError that lists what there is."""
+    if name not in KNOWN:
+        raise InputError(
+            f"KDuel does not know how to build {name!r}",
+            f"It builds {', '.join(KNOWN)}. One of your own is used as it is, where it is in PATH.",
+        )
+    return KNOWN[name]

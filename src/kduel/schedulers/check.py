@@ -1,0 +1,125 @@
+"""Whether a trial ran under the scheduler, policy and knobs that it should have: judged from what its gates wrote."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from kduel.words import Contender
+
+SAME = ("ops", "enable_seq", "nr_rejected")
+SHOWN = 6
+"""Lines of the kernel's and the scheduler's own words that a reason quotes."""
+
+
+class Look(Struct, kw_only=True):
+    """What one gate saw."""
+
+    facts: dict[str, str] = field(default_factory=dict)
+    failed: str = ""
+    kernel: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def words(self) -> str:
+        """The kernel's reason, else the scheduler's, else nothing."""
+        lines = [line for line in self.kernel if "enabled" not in line] or self.said
+        return "".join(f"\n  {line}" for line in lines[-SHOWN:])
+
+
+def read_look(text: str) -> Look:
+    """A gate's output. Lines that it does not know are left out: a guest may print anything."""
+    look = Look()
+    for line in text.splitlines():
+        name, _, rest = line.partition(" ")
+        rest = rest.strip()[:400]
+        if name == "failed" and not look.failed:
+            look.failed = rest
+        elif name == "kernel":
+            look.kernel.append(rest)
+        elif name == "said":
+            look.said.append(rest)
+        elif name in ("state", "enable_seq", "nr_rejected", "switch_all", "process"):
+            look.facts[name] = rest
+        elif name == "root/ops":
+            look.facts["ops"] = rest
+    return look
+
+
+def check(trial: Path, contender: Contender) -> str:
+    """Empty for a trial whose gates are all green, else `name: paragraph`. `trial` is its directory, with gates/.
+
+    Neither the contender's name nor any measured value plays a part.
+    """
+    begun = look_at(trial / "setup" / "stdout")
+    if begun.failed:
+        name, why = named(begun.failed)
+        return f"{name}: {why}{begun.words}"
+    gates = trial / "gates"
+    before = {path.name.removesuffix(".before"): look_at(path) for path in sorted(gates.glob("*.before"))}
+    after = {path.name.removesuffix(".after"): look_at(path) for path in sorted(gates.glob("*.after"))}
+    if not before or set(before) != set(after):
+        return "gates-missing: the gates around the benchmarks left no whole record"
+    started = next(iter(before.values()))
+    for step in before:
+        for when, look in (("before", before[step]), ("after", after[step])):
+            name, why = judge(look, started, contender)
+            if name:
+                return f"{name}: {when} {step}: {why}{look.words}"
+    return ""
+
+
+def named(failure: str) -> tuple[str, str]:
+    """A `failed` line's name and words."""
+    name, _, why = failure.partition(" ")
+    return (name, why) if re.fullmatch(r"[a-z-]{3,40}", name) else ("gate-failed", failure)
+
+
+def look_at(path: Path) -> Look:
+    """The gate's record in a file, read leniently and bounded; an empty one where there is none."""
+    try:
+        with path.open("rb") as stream:
+            return read_look(stream.read(1 << 16).decode("utf-8", errors="replace"))
+    except OSError:
+        return Look()
+
+
+def judge(look: Look, started: Look, contender: Contender) -> tuple[str, str]:
+    """What is wrong with one look, against the first one of the contender."""
+    if look.failed:
+        return named(look.failed)
+    if "state" not in look.facts:
+        return "gates-missing", "the gate's record has no state"
+    state = look.facts["state"]
+    if not contender.scheduler:
+        if state not in ("disabled", "absent"):
+            return "scheduler-in-the-way", f"the kernel's own scheduler was to run, and sched_ext is {state}"
+        return "", ""
+    process = look.facts.get("process", "")
+    if state != "enabled":
+        return "scheduler-ejected", f"sched_ext is {state}, {told_process(process)}. The kernel's reason:"
+    wanted = Path(contender.scheduler.split()[0]).name.removeprefix("scx_")
+    ops = look.facts.get("ops", "")
+    if not ops.startswith(wanted):
+        return "wrong-scheduler", f"the kernel runs {ops or 'none'}, not {wanted}"
+    if not process.endswith(" alive"):
+        return "scheduler-ended", told_process(process)
+    if look.facts.get("switch_all") != "1":
+        return "not-all-tasks", "the scheduler does not have all tasks (switch_all is not 1)"
+    for name in SAME:
+        if look.facts.get(name) != started.facts.get(name):
+            return "scheduler-changed", f"{name} was {started.facts.get(name)} and is {look.facts.get(name)}"
+    return "", ""
+
+
+def told_process(process: str) -> str:
+    """The scheduler's process in words. SIGKILL and SIGTERM look alike in the kernel's log, not here."""
+    match = re.fullmatch(r"\d+ ended (\d+)", process)
+    if not match:
+        return "its process is alive" if process.endswith(" alive") else "its process is gone"
+    status = int(match[1])
+    if status > 128:
+        return f"its process was killed by signal {status - 128}"
+    return f"its process ended with status {status}"

@@ -1,0 +1,108 @@
+"""What a contender's scheduler, policy and knobs add to the guest script, and to what the guest needs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from msgspec import Struct
+
+from kduel.cache import Cache
+from kduel.schedulers.build import find
+from kduel.schedulers.check import check
+from kduel.schedulers.knobs import set_knobs
+from kduel.schedulers.policy import parse_policy
+from kduel.words import Contender
+
+START_LIMIT = 180
+"""Seconds that a scheduler may take to be at work: scx_lavd took 43 under TCG on an idle host."""
+LIBRARY = "/tmp/kduel-sched/gates.sh"
+USE = f". {LIBRARY}\n"
+
+
+class Setup(Struct, frozen=True, kw_only=True):
+    """Shell for the places where the guest script has room for it; each empty where the contender needs nothing."""
+
+    contender: Contender
+    before_all: str = ""
+    """In the script's setup, before settling. It does not fail: what is wrong the gates tell, with the kernel's words."""
+    before_each: str = ""
+    """The gate before a step; it ends with 1, and so keeps the step from running, where `before_all` went wrong."""
+    after_each: str = ""
+    after_all: str = ""
+    """After the last step: the kernel's own scheduler and all knobs as they were, for the next one in this boot."""
+    policy: str = ""
+    """As our programs take it; empty for the kernel's default."""
+    programs: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    files: tuple[tuple[str, Path], ...] = ()
+    seconds: float = 0.0
+    """What `before_all` and `after_all` may take at most, for the deadline."""
+    facts: dict[str, str] = {}
+    """For the lock: the scheduler's version and SHA-256."""
+
+    def wrap(self, script: str, *, native: bool = False) -> str:
+        """A step's script under the policy: told by $KDUEL_POLICY where the program takes it itself (`takes_policy`),
+        launched by kpolicy where not."""
+        if not self.policy:
+            return script
+        if native:
+            return f"export KDUEL_POLICY={shlex.quote(self.policy)}\n{script}"
+        return f'exec "$KDUEL_PROGRAMS/kpolicy" {shlex.quote(self.policy)} sh -ec {shlex.quote(script)}\n'
+
+    def check(self, trial: Path) -> str:
+        """Empty, or why the trial is void: `name: paragraph`."""
+        return check(trial, self.contender) if self.before_each else ""
+
+
+def setup(contender: Contender, contenders: Sequence[Contender], *, cache: Cache) -> Setup:
+    """The setup of one of a study's contenders. Raises InputError for a scheduler that is not to be had.
+
+    Where any contender of the study has a sched_ext scheduler, those without one are checked to have none.
+    """
+    policy = parse_policy(contender.policy).canonical if contender.policy else ""
+    programs = ("kpolicy",) if policy else ()
+    preempt = preempt_mode(contender.cmdline)
+    if not (any(other.scheduler for other in contenders) or contender.sysctl or preempt):
+        return Setup(contender=contender, policy=policy, programs=programs)
+    placed: tuple[tuple[str, Path], ...] = ()
+    facts: dict[str, str] = {}
+    begin = ["sched_begin\n", set_knobs(contender.sysctl)]
+    if preempt:
+        begin.append(f"sched_preempt {shlex.quote(preempt)}\n")
+    if contender.scheduler:
+        bundle, directory = find(contender.scheduler, cache=cache)
+        placed = bundle.files(directory)
+        facts = {"version": bundle.version, "sha256": bundle.sha256, "source": bundle.source}
+        program = f'"$KDUEL_PROGRAMS/sched/{bundle.name}/{bundle.name}"'
+        arguments = [shlex.quote(word) for word in shlex.split(contender.scheduler)[1:]]
+        begin.append(" ".join(["sched_start", str(START_LIMIT), program, *arguments]) + "\n")
+    begin.append("sched_ready\n")
+    return Setup(
+        contender=contender,
+        # In a shell of its own: where it ends early, the script goes on, and every gate tells.
+        before_all=f"{install()}(\n{USE}{''.join(begin)}) || :\n",
+        before_each=f"{USE}sched_before\n",
+        after_each=f"{USE}sched_look\n",
+        after_all=f"{USE}sched_stop\n",
+        policy=policy,
+        programs=programs,
+        files=placed,
+        seconds=START_LIMIT + 70.0 if contender.scheduler else 5.0,
+        facts=facts,
+    )
+
+
+def install() -> str:
+    """Shell that puts the gates' functions where the gates find them."""
+    library = files("kduel.schedulers").joinpath("gates.sh").read_text("utf-8")
+    return f"mkdir -p {LIBRARY.rpartition('/')[0]}\ncat >{LIBRARY} <<'KDUEL_GATES'\n{library}KDUEL_GATES\n"
+
+
+def preempt_mode(cmdline: str) -> str:
+    """What the command line's last preempt= says; empty without one."""
+    found = re.findall(r"(?:^|\s)preempt=(\S+)", cmdline)
+    return found[-1] if found else ""

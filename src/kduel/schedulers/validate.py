@@ -1,0 +1,129 @@
+"""What can be known before the first boot: whether a kernel and a machine can give a contender its scheduler."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from kduel.benchmarks import Benchmark
+from kduel.errors import InputError
+from kduel.kernels import Kernel
+from kduel.schedulers.knobs import check_knobs
+from kduel.schedulers.policy import Policy, check_admission, parse_policy
+from kduel.schedulers.setup import preempt_mode
+from kduel.words import Contender
+
+PREEMPT_MODES = ("none", "voluntary", "full", "lazy")
+SLICE_SINCE = (6, 12)
+EXT_SINCE = (6, 12)
+
+
+def validate(
+    contender: Contender, kernel: Kernel, steps: Sequence[tuple[Benchmark, Any]] = (), *, cpus: int | None = None
+) -> None:
+    """Raises InputError for what this kernel, these benchmarks (with their parameters) and so many CPUs cannot have."""
+    options = Options(kernel)
+    check_knobs(contender.sysctl)
+    if "kernel.sched_autogroup_enabled" in contender.sysctl:
+        options.require("SCHED_AUTOGROUP", contender, "autogroup")
+    mode = preempt_mode(contender.cmdline)
+    if mode:
+        check_preempt(mode, contender, options)
+    if contender.scheduler:
+        check_ext(contender, options)
+    if contender.policy:
+        check_policy(parse_policy(contender.policy), contender, options, steps, cpus)
+
+
+class Options:
+    """A kernel's configuration, as far as it is known."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        match = re.match(r"(\d+)\.(\d+)", kernel.release)
+        self.version = (int(match[1]), int(match[2])) if match else None
+        self.text: str | None = None
+        if kernel.config is not None:
+            try:
+                self.text = kernel.config.read_text("utf-8", errors="replace")
+            except OSError as error:
+                raise InputError(f"cannot read {kernel.config}: {error.strerror}") from error
+
+    def has(self, option: str) -> bool | None:
+        """Whether it is built in; None where the configuration is not known."""
+        if self.text is None:
+            return None
+        return re.search(rf"^CONFIG_{option}=y$", self.text, re.MULTILINE) is not None
+
+    def older_than(self, since: tuple[int, int]) -> bool:
+        """Whether the release is known to be older."""
+        return self.version is not None and self.version < since
+
+    def require(self, option: str, contender: Contender, what: str) -> None:
+        """Raises InputError where the kernel is known to lack the option."""
+        if self.has(option) is False:
+            raise InputError(
+                f"contender {contender.name or contender.kernel!r}: the kernel {self.kernel.release} has no {what} "
+                f"(CONFIG_{option} is not set)",
+                "Choose a kernel that has it; Debian's 6.18 and later have sched_ext."
+                if option == "SCHED_CLASS_EXT"
+                else "Choose a kernel that has it.",
+            )
+
+
+def check_ext(contender: Contender, options: Options) -> None:
+    """Raises InputError for a kernel without sched_ext."""
+    if contender.scheduler.split()[:1] == []:
+        raise InputError(f"contender {contender.name!r}: the scheduler is blank", 'Write scheduler = "scx_bpfland".')
+    if options.text is None and options.older_than(EXT_SINCE):
+        raise InputError(
+            f"contender {contender.name or contender.kernel!r}: the kernel {options.kernel.release} has no sched_ext "
+            "(it came with 6.12)",
+            "Choose a newer kernel; Debian's 6.18 and later have sched_ext.",
+        )
+    options.require("SCHED_CLASS_EXT", contender, "sched_ext")
+    options.require("DEBUG_INFO_BTF", contender, "BTF, which sched_ext schedulers need")
+
+
+def check_preempt(mode: str, contender: Contender, options: Options) -> None:
+    """Raises InputError for a preemption mode that the kernel cannot take."""
+    if mode not in PREEMPT_MODES:
+        raise InputError(
+            f"contender {contender.name or contender.kernel!r}: preempt={mode} is no preemption mode",
+            f"The modes are {', '.join(PREEMPT_MODES)}.",
+        )
+    options.require("PREEMPT_DYNAMIC", contender, "preemption mode to choose at boot")
+    if mode == "lazy":
+        options.require("ARCH_HAS_PREEMPT_LAZY", contender, "lazy preemption (it came with 6.13)")
+
+
+def check_policy(
+    policy: Policy,
+    contender: Contender,
+    options: Options,
+    steps: Sequence[tuple[Benchmark, Any]],
+    cpus: int | None,
+) -> None:
+    """Raises InputError for a policy that the kernel lacks, or that a benchmark cannot run under."""
+    name = contender.name or contender.kernel
+    if policy.slice and options.older_than(SLICE_SINCE):
+        raise InputError(
+            f"contender {name!r}: the kernel {options.kernel.release} has no slice to be set "
+            "(sched_setattr takes one since 6.12)",
+            "Choose a newer kernel, or debug.sched.base_slice_ns in sysctl (6.6 and later).",
+        )
+    if policy.kind == "ext" and not contender.scheduler:
+        raise InputError(f"contender {name!r}: the policy ext needs a scheduler", 'Add scheduler = "scx_...".')
+    if policy.kind != "deadline":
+        return
+    for benchmark, parameters in steps:
+        if not benchmark.takes_policy:
+            raise InputError(
+                f"contender {name!r}: {benchmark.name} cannot run under a deadline policy: the kernel forbids a "
+                "deadline task to fork",
+                "Use kload, wakeup or desktop, whose tasks take the policy one by one.",
+            )
+        tasks = benchmark.policy_tasks(parameters)
+        if cpus is not None and tasks is not None:
+            check_admission(policy, tasks, cpus)
