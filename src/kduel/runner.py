@@ -64,7 +64,7 @@ def make_ready(study: Study, *, cache: Cache, talk: Talk, offline: bool = False)
     for contender in study.contenders:
         kernel = resolve(contender.kernel, cache=cache, talk=talk, offline=offline, modules=contender.modules)
         arms.append(Arm(contender, kernel))
-    dress = Dress(study, arms, prepared, cache=cache, talk=talk, offline=offline)
+    dress = Dress(study, arms, prepared, cache=cache)
     needs = Needs(
         packages=tuple(sorted({package for chosen in prepared.benchmarks for package in chosen.packages})),
         programs=tuple(sorted({program for chosen in prepared.benchmarks for program in chosen.programs})),

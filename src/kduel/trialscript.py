@@ -1,13 +1,12 @@
 """What a trial's script is made of, and what must be true of a trial before its numbers count.
 
 A boot of one trial runs that trial's script. A boot that several contenders share (the unit "load") runs one script
-after the other, each into a directory of its own, and puts the sysctls back in between.
+after the other, each into a directory of its own.
 """
 
 from __future__ import annotations
 
 import hashlib
-import shlex
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from kduel import schedulers
 from kduel.benchmarks import Benchmark
 from kduel.cache import Cache
 from kduel.collect import Prepared
@@ -24,7 +24,6 @@ from kduel.guest.script import Part, compose
 from kduel.machines import Arm, Needs
 from kduel.plan import PlannedTrial
 from kduel.study import Study
-from kduel.talk import Talk
 from kduel.words import Contender
 
 BOOT_ALLOWANCE = 240.0
@@ -43,32 +42,19 @@ def step_timeout(chosen: Benchmark, parameters: Any) -> float:
     return 60.0 + 10.0 * chosen.seconds(parameters)
 
 
-class Setup(Struct, frozen=True, kw_only=True):
-    before_all: str = ""
-    before_each: str = ""
-    after_each: str = ""
-    after_all: str = ""
-    files: tuple[tuple[str, Path], ...] = ()
-    packages: tuple[str, ...] = ()
-    programs: tuple[str, ...] = ()
-    seconds: float = 0.0
-
-    def wrap(self, script: str) -> str:
-        return script
-
-    def check(self, trial: Path) -> str:
-        return ""
-
-
 class Dress:
     """How each contender's trials are dressed: sysctls, scheduler, policy, and the gates that prove them."""
 
-    def __init__(
-        self, study: Study, arms: Sequence[Arm], prepared: Prepared, *, cache: Cache, talk: Talk, offline: bool
-    ) -> None:
+    def __init__(self, study: Study, arms: Sequence[Arm], prepared: Prepared, *, cache: Cache) -> None:
         self.study = study
         self.prepared = prepared
-        self.setups = {arm.contender.name: Setup() for arm in arms}
+        steps = list(zip(prepared.benchmarks, prepared.parameters, strict=True))
+        for arm in arms:
+            schedulers.validate(arm.contender, arm.kernel, steps, cpus=study.machine_settings.get("cpus"))
+        self.setups = {
+            contender.name: schedulers.setup(contender, study.contenders, cache=cache)
+            for contender in study.contenders
+        }
 
     def needs(self, needs: Needs) -> Needs:
         """What the benchmarks need, and the schedulers besides."""
@@ -94,14 +80,13 @@ class Dress:
             parts.append(
                 Part(
                     label=self.prepared.steps[index].label,
-                    script=setup.wrap(chosen.script(parameters)),
+                    script=setup.wrap(chosen.script(parameters), native=chosen.takes_policy),
                     timeout=step_timeout(chosen, parameters),
                     before=setup.before_each,
                     after=setup.after_each,
                 )
             )
-        lines = [sysctl_line(key, value) for key, value in contender.sysctl.items()]
-        text = compose(parts, settle=self.study.settle, setup="\n".join([*lines, setup.before_all]))
+        text = compose(parts, settle=self.study.settle, setup=setup.before_all)
         return Script(text, self.study.settle.seconds + setup.seconds + sum(part.timeout for part in parts))
 
     def gate(self, trial: Path, contender: str) -> tuple[str, str]:
@@ -117,16 +102,6 @@ def keep_environment(trial: Path) -> None:
         (trial / "environment.json").write_bytes(msgspec.json.format(found, indent=1) + b"\n")
 
 
-def sysctl_line(key: str, value: str | int) -> str:
-    """Set one sysctl, or fail with the kernel's own word."""
-    return f"echo {shlex.quote(str(value))} > {shlex.quote(sysctl_path(key))}"
-
-
-def sysctl_path(key: str) -> str:
-    """The file of a sysctl."""
-    return "/proc/sys/" + key.replace(".", "/")
-
-
 def boot_script(study: Study, dress: Dress, boot: Sequence[PlannedTrial]) -> Script:
     """The script of one boot."""
     contenders = {contender.name: contender for contender in study.contenders}
@@ -134,15 +109,13 @@ def boot_script(study: Study, dress: Dress, boot: Sequence[PlannedTrial]) -> Scr
     deadline = BOOT_ALLOWANCE + sum(script.deadline for script in scripts)
     if len(scripts) == 1:
         return Script(scripts[0].text, deadline)
-    keys = sorted({key for planned in boot for key in contenders[planned.contender].sysctl})
     lines = ["#!/bin/sh", "# Several contenders in one boot, one after the other: sh guest.sh OUT", 'mkdir -p "$1"']
-    lines += [f"was_{number}=$(cat {shlex.quote(sysctl_path(key))})" for number, key in enumerate(keys)]
-    for number, script in enumerate(scripts, 1):
+    for number, (planned, script) in enumerate(zip(boot, scripts, strict=True), 1):
         mark = f"KDUEL_LOAD_{hashlib.sha256(script.text.encode()).hexdigest()[:12]}"
         lines.append(f"cat >\"$1/load-{number}.sh\" <<'{mark}'\n{script.text}\n{mark}")
         lines.append(f'sh "$1/load-{number}.sh" "$1/load-{number}"')
-        for restored, key in enumerate(keys):
-            lines.append(f'echo "$was_{restored}" > {shlex.quote(sysctl_path(key))}')
+        # What the contender set is put back by the contender's own lines, in a shell that may fail.
+        lines.append(f"(\n{dress.setups[planned.contender].after_all or ':'}\n)")
     return Script("\n".join([*lines, "exit 0", ""]), deadline)
 
 
