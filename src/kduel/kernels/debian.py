@@ -63,7 +63,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> str:
         """Of its entry in the cache."""
-        content = hashlib.sha256("".join(part.sha256 for part in self.parts).encode()).hexdigest()
+        content = hashlib.sha256("".join(sorted(part.sha256 for part in self.parts)).encode()).hexdigest()
         return f"debian-{self.image.name.removeprefix('linux-image-')}-{content[:12]}"
 
 

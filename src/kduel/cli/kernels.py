@@ -1,0 +1,82 @@
+"""`kduel kernels`: which kernels can be had, and which are in the cache."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from kduel.kernels import Available
+
+
+@click.command("kernels")
+@click.argument("words", nargs=-1, metavar="[WORD...]")
+@click.option("--offline", is_flag=True, help="Use nothing but the cache.")
+@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+def command(words: tuple[str, ...], offline: bool, as_json: bool) -> None:
+    """List the kernels that can be had by name, the newest of each series, and those in the cache.
+
+    WORDs choose lines that have all of them, such as: kduel kernels 6.12 cloud.
+
+    \b
+    A kernel is given as
+      debian:6.12            the newest 6.12.x in any of Debian's suites, as linux-image-amd64 installs it
+      debian:6.12-cloud      the same for virtual machines: fewer drivers, a third to fetch, boots a little sooner
+      debian:6.12-rt         with PREEMPT_RT; but for that it is like debian:6.12
+      debian:7, debian:latest, debian:6.1.192-2, debian:6.1.0-56-cloud-amd64 (as uname -r says)
+      debian:trixie          what that suite installs by default; -cloud and -rt as above
+      tree:DIR               a kernel tree that was built: its image, config and modules
+      host                   the kernel that this host runs
+      PATH                   a vmlinuz, bzImage or Image; modules=DIR in a study file where it needs any
+      A.deb,B.deb            packages of one kernel
+
+    \b
+    debian:6.12-generic is debian:6.12 in full. -arm64, -riscv64 or -ppc64el at the end names another architecture.
+    Compare one flavour with itself: generic and cloud differ in drivers and in defaults such as the I/O scheduler.
+    Debian's mirror is the host's own, or KDUEL_DEBIAN_MIRROR. The list is read anew when it is a day old.
+    """
+    import json
+
+    from kduel.cache import Cache
+    from kduel.cli.terminal import Terminal
+    from kduel.kernels.versions import version_key
+    from kduel.registry import plugins
+
+    cache, talk = Cache(), Terminal()
+    lines: list[Available] = []
+    for source in plugins("kernels").values():
+        lines += source.available(cache=cache, talk=talk, offline=offline)
+    lines = [line for line in lines if all(has_word(line, word) for word in words)]
+    lines.sort(key=lambda line: (version_key(line.version), line.spec), reverse=True)
+    if as_json:
+        kernels = [
+            {"spec": line.spec, "version": line.version, "where": line.where, "cached": line.cached} for line in lines
+        ]
+        click.echo(json.dumps({"schema": 1, "kernels": kernels}, indent=2))
+    elif lines:
+        click.echo(table(lines))
+    else:
+        click.echo("No such kernel is in the cache." if offline else "There is no such kernel.", err=True)
+
+
+def has_word(line: Available, word: str) -> bool:
+    """Whether the line has this word: `6.1` is in 6.1.192, not in 6.12 or 6.16.1."""
+    return bool(re.search(rf"(?<![\w.]){re.escape(word)}(?!\d)", f"{line.spec} {line.version} {line.where}"))
+
+
+def table(lines: list[Available]) -> str:
+    """Columns, a header above."""
+    from kduel.cli import printable
+
+    rows = [("KERNEL", "VERSION", "FROM", "")]
+    rows += [(line.spec, line.version, line.where, "cached" if line.cached else "") for line in lines]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    told = []
+    for number, row in enumerate(rows):
+        text = printable(
+            "  ".join((*(cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)), row[3]))
+        )
+        told.append(click.style(text.rstrip(), bold=True) if number == 0 else text.rstrip())
+    return "\n".join(told)
