@@ -64,7 +64,7 @@ capture_end() {
     grep -s . /sys/devices/system/clocksource/clocksource0/*_clocksource >"$OUT/environment/clocksource-end"
 }
 
-# settle idle|fixed SECONDS: wait SECONDS, or until the CPUs have been idle for two seconds, at most SECONDS.
+# settle idle|fixed SECONDS: wait SECONDS, or until the CPUs have been nine tenths idle for two seconds, at most SECONDS.
 settle() {
     look; settled_from=$now; idle=null
     if [ "$1" = fixed ]; then
@@ -77,7 +77,7 @@ settle() {
             busy=$((u + n + s + q + f + t)); all=$((busy + i + w))
             read -r _ u n s i w q f t _ </proc/stat
             busy=$((u + n + s + q + f + t - busy)); all=$((u + n + s + q + f + t + i + w - all))
-            if [ $((busy * 20)) -le "$all" ]; then quiet=$((quiet + 1)); else quiet=0; fi
+            if [ $((busy * 10)) -le "$all" ]; then quiet=$((quiet + 1)); else quiet=0; fi
             look
             [ "$quiet" -lt 2 ] || { idle=true; break; }
         done

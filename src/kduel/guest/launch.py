@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import io
 import os
 import selectors
 import shutil
@@ -60,18 +62,24 @@ def run(
     """
     started = time.monotonic()
     with contextlib.ExitStack() as held:
-        ends = {name: _pair(held) for name in ("console", "results", "monitor")}
-        far = {name: pair[1].fileno() for name, pair in ends.items()}
-        wiring = Wiring(*(f"socket,fd={far[name]}" for name in ("console", "results", "monitor")))
+        serial, serial_far = _pipe(held)
+        results, results_far = _pair(held)
+        monitor, monitor_far = _pair(held)
+        wiring = Wiring(
+            console=f"file,path=/proc/self/fd/{serial_far.fileno()}",
+            results=f"socket,fd={results_far.fileno()}",
+            monitor=f"socket,fd={monitor_far.fileno()}",
+        )
         argv = [*machine.argv(wiring, paused=True), *extra]
-        process = _start(argv, [*far.values(), *handles])
+        far = (serial_far, results_far, monitor_far)
+        process = _start(argv, [*(end.fileno() for end in far), *handles])
         held.callback(_bury, process)
-        for _, theirs in ends.values():
-            theirs.close()
-        facts = {"argv": argv, "pinned": _release(process, ends["monitor"][0], pin, argv)}
+        for end in far:
+            end.close()
+        facts = {"argv": argv, "pinned": _release(process, monitor, pin, argv)}
         log = ConsoleLog(console, started)
         held.callback(log.close)
-        watch = _Watch(process, ends["console"][0], ends["results"][0], log, started)
+        watch = _Watch(process, serial, results, log, started)
         watch.timings["launched"] = time.monotonic() - started
         ended = watch.until_gone(boot_deadline, deadline)
         _bury(process)
@@ -87,6 +95,17 @@ def run(
         timings=watch.timings,
         facts=facts,
     )
+
+
+def _pipe(held: contextlib.ExitStack) -> tuple[io.FileIO, io.FileIO]:
+    """For the console, of which a socket would lose bytes: a serial port writes them one by one, which soon fills a
+    socket, and does not wait for long."""
+    read_end, write_end = os.pipe()
+    ours = held.enter_context(os.fdopen(read_end, "rb", buffering=0))
+    theirs = held.enter_context(os.fdopen(write_end, "wb", buffering=0))
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(ours, fcntl.F_SETPIPE_SZ, 1 << 20)
+    return ours, theirs
 
 
 def _pair(held: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:
@@ -160,7 +179,7 @@ class _Watch:
     def __init__(
         self,
         process: subprocess.Popen[bytes],
-        console: socket.socket,
+        console: io.FileIO,
         results: socket.socket,
         log: ConsoleLog,
         started: float,
