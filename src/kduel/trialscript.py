@@ -84,6 +84,7 @@ class Dress:
                     timeout=step_timeout(chosen, parameters),
                     before=setup.before_each,
                     after=setup.after_each,
+                    number=index + 1,
                 )
             )
         text = compose(parts, settle=self.study.settle, setup=setup.before_all)

@@ -34,11 +34,13 @@ class Part(Struct, frozen=True, kw_only=True):
     """A gate: run by `sh` just before; a non-zero end keeps the step from running (its status is then 125)."""
     after: str = ""
     """A gate: run by `sh` just after; kept, for the runner to judge."""
+    number: int | None = None
+    """The NN of its directory, where the steps' order in time is not that of the study."""
 
 
 def directory_of(position: int, part: Part) -> str:
     """The step's directory below OUT; `position` counts from 0."""
-    return f"{position + 1:02d}-{part.label}"
+    return f"{position + 1 if part.number is None else part.number:02d}-{part.label}"
 
 
 def compose(parts: Sequence[Part], *, settle: Settle, setup: str = "") -> str:
