@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -9,6 +10,10 @@ import numpy as np
 
 from kduel.lint.case import Case, short
 from kduel.results import Warning_
+from kduel.verdict.rule import Rule
+from kduel.verdict.telling import percent
+
+ENOUGH = Rule().equivalent_from
 
 FASTEST_DRIVE = 15e9
 """Bytes a second: more than a PCIe 5.0 x4 drive can carry (15.75 GB/s less its protocol)."""
@@ -24,12 +29,17 @@ def unreliable(case: Case) -> Iterator[Warning_]:
     if result.scale != "ratio" or result.role != "primary":
         return
     effect, low, high = result.effect_pct, result.ci_low_pct, result.ci_high_pct
-    if effect is None or low is None or high is None or abs(effect) <= case.delta_pct or high - low <= abs(effect):
+    if effect is None or low is None or high is None or low <= -100 or abs(effect) <= case.delta_pct:
+        return
+    if result.verdict == "undecided" and result.n < ENOUGH:
+        return  # That there are too few is told already, and is the cause.
+    # In logarithms, where up and down are alike.
+    if math.log1p(high / 100) - math.log1p(low / 100) <= abs(math.log1p(effect / 100)):
         return
     certain = "Its direction is shown, its size is not" if not low <= 0 <= high else "Not even its direction is shown"
     yield Warning_(
         code="unreliable",
-        message=f"The interval, {low:+.3g} % to {high:+.3g} %, is wider than the effect, {effect:+.3g} %. {certain}: keep "
+        message=f"The interval, {percent(low, True)} to {percent(high, True)}, is wider than the effect, {percent(effect, True)}. {certain}: keep "
         "this figure out of headlines, or measure more blocks.",
     )
 

@@ -25,6 +25,9 @@ from kduel.verdict.sequence import ABOVE, BELOW, WITHIN
 from kduel.verdict.telling import amount, percent, plural
 from kduel.verdict.writing import MISSED_MODE, bounded, mean_of, sd_of
 
+TIME_UNITS = frozenset(("s", "sec", "seconds", "ms", "msec", "us", "µs", "ns", "min", "h"))
+"""In these nothing stays exactly the same: where no value varies, the clock's step hides that they do."""
+
 
 class Estimate(NamedTuple):
     """The difference of two means (of logarithms for a ratio), after Welch."""
@@ -54,7 +57,7 @@ class Match(NamedTuple):
     before: Floats
     after: Floats
     estimate: Estimate | None
-    """None where an arm has fewer than two values."""
+    """None where the arms do not say how much they vary."""
 
 
 def judge_unpaired(samples: Sequence[Samples], rule: Rule) -> list[MetricResult]:
@@ -82,7 +85,10 @@ def match(table: Samples, contender: str) -> Match:
         np.array([value for value in table.values[name] if value is not None], dtype=float)
         for name in (table.contenders[0], contender)
     )
-    return Match(table, contender, before, after, estimate(before, after))
+    found = estimate(before, after)
+    if found is not None and found.scale == "exact" and table.metric.unit in TIME_UNITS:
+        found = None
+    return Match(table, contender, before, after, found)
 
 
 def estimate(before: Floats, after: Floats) -> Estimate | None:
@@ -126,7 +132,7 @@ def write(m: Match, rule: Rule, alpha: float, q_values: dict[float, float] | Non
         values={name: list(values) for name, values in m.table.values.items()},
     )
     if m.estimate is None:
-        difference_of_single_values(m, result)
+        effect_alone(m, result)
     else:
         judge_estimate(m.estimate, result, rule, alpha)
         p = m.estimate.p
@@ -143,8 +149,8 @@ def write(m: Match, rule: Rule, alpha: float, q_values: dict[float, float] | Non
     return result
 
 
-def difference_of_single_values(m: Match, result: MetricResult) -> None:
-    """The effect that single values show, without any interval: nobody can say how much of it is chance."""
+def effect_alone(m: Match, result: MetricResult) -> None:
+    """The effect without any interval: nobody can say how much of it is chance."""
     if m.before.size and m.after.size and m.before.min() > 0 and m.after.min() > 0:
         logs = float(np.log(m.after).mean() - np.log(m.before).mean())
         result.effect_pct = bounded(100 * math.expm1(logs)) if logs < 700 else None
@@ -215,7 +221,7 @@ def told(result: MetricResult, rule: Rule) -> str:
                 said += f" The difference is real, but below your {rule.delta_pct:g} %."
     if result.q_value is not None:
         said += f" Exploratory: q = {result.q_value:.2g} over all exploratory metrics."
-    return f"{said} The arms' trials are not paired, and were not interleaved as far as is known."
+    return said
 
 
 def undecided(result: MetricResult, each: str) -> str:
@@ -228,6 +234,8 @@ def undecided(result: MetricResult, each: str) -> str:
         return f"Cannot decide: an arm was measured once, and that says nothing of how much is chance.{seen}"
     if result.n < FEWEST_PAIRS:
         return f"Cannot decide: there are {each}, and a verdict takes {FEWEST_PAIRS} at least."
+    if result.ci_low_pct is None and result.ci_low is None:
+        return "Cannot decide: no value varies, so the step of the clock hides how much is chance."
     said = f"Undecided: {amount(result)}."
     if result.mde_pct is not None:
         said += f" {each.capitalize()} would probably have shown a difference of {percent(result.mde_pct)}."
