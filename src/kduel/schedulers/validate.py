@@ -11,7 +11,7 @@ from kduel.errors import InputError
 from kduel.kernels import Kernel
 from kduel.schedulers.knobs import check_knobs
 from kduel.schedulers.policy import Policy, check_admission, parse_policy
-from kduel.schedulers.setup import preempt_mode
+from kduel.schedulers.snippets import preempt_mode
 from kduel.words import Contender
 
 PREEMPT_MODES = ("none", "voluntary", "full", "lazy")

@@ -1,0 +1,254 @@
+"""The gates' shell against a directory that looks like /sys/kernel/sched_ext, and what is concluded from their records.
+
+The kernel's own behaviour is tested in test_guest.py, in a real guest.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kduel.cache import Cache
+from kduel.errors import HostError, InputError
+from kduel.schedulers import setup
+from kduel.schedulers.build import Tools, find
+from kduel.schedulers.bundle import libraries_of, make_bundle
+from kduel.schedulers.check import check, read_look
+from kduel.words import Contender
+
+FAKE = """#!/bin/sh
+# Does to $KDUEL_SCHED_SYS what a scheduler and the kernel do to /sys/kernel/sched_ext.
+sys=$KDUEL_SCHED_SYS
+[ "${1:-}" != --refuse ] || { echo "Error: Failed to load: Invalid argument (os error 22)" >&2; exit 1; }
+mkdir -p "$sys/root"
+echo "${FAKE_OPS:-fake_1.0_x86_64}" >"$sys/root/ops"
+echo $(($(cat "$sys/enable_seq") + 1)) >"$sys/enable_seq"
+echo 1 >"$sys/switch_all"
+trap 'rm -r "$sys/root"; echo 0 >"$sys/switch_all"; echo disabled >"$sys/state"; exit 0' TERM
+echo enabled >"$sys/state"
+while :; do sleep 0.1; done
+"""
+
+
+class Guest:
+    """A directory in place of a guest: runs a contender's snippets as the guest script does."""
+
+    def __init__(self, root: Path, scheduler: str) -> None:
+        self.root = root
+        self.sys, self.trial = root / "sys", root / "trial"
+        self.sys.mkdir()
+        for name, value in (("state", "disabled"), ("enable_seq", "0"), ("nr_rejected", "0"), ("switch_all", "0")):
+            (self.sys / name).write_text(value + "\n")
+        (self.trial / "gates").mkdir(parents=True)
+        (self.trial / "setup").mkdir()
+        program = root / "programs" / "sched" / "scx_fake" / "scx_fake"
+        program.parent.mkdir(parents=True)
+        program.write_text(FAKE)
+        program.chmod(0o755)
+        self.environment = os.environ | {
+            "KDUEL_SCHED_DIR": str(root / "state"),
+            "KDUEL_SCHED_SYS": str(self.sys),
+            "KDUEL_PROGRAMS": str(root / "programs"),
+        }
+        # What the host bundles must be a real program; in the guest, FAKE stands in its place.
+        shutil.copy("/bin/true", root / "scx_fake")
+        contender = Contender(kernel="k", scheduler=f"{root}/{scheduler}")
+        self.setup = setup(contender, [contender], cache=Cache(root / "cache"))
+
+    def run(self, script: str, output: str) -> int:
+        with (self.trial / output).open("wb") as stream:
+            return subprocess.run(
+                ["sh", "-c", script], env=self.environment, stdout=stream, stderr=subprocess.STDOUT, check=False
+            ).returncode
+
+    def begin(self) -> None:
+        assert self.run(self.setup.before_all, "setup/stdout") == 0, "the setup itself never fails"
+
+    def step(self, name: str, meanwhile: Callable[[], None] = lambda: None) -> int:
+        status = self.run(self.setup.before_each, f"gates/{name}.before")
+        meanwhile()
+        self.run(self.setup.after_each, f"gates/{name}.after")
+        return status
+
+    def set(self, name: str, value: str) -> None:
+        (self.sys / name).write_text(value + "\n")
+
+    def pid(self) -> int:
+        return int((self.root / "state" / "pid").read_text())
+
+    def reason(self) -> str:
+        return self.setup.check(self.trial)
+
+
+@pytest.fixture
+def guest(tmp_path: Path) -> Guest:
+    return Guest(tmp_path, "scx_fake --mode 'two words'")
+
+
+def test_a_scheduler_that_stays_is_green_and_ends_when_told(guest: Guest) -> None:
+    guest.begin()
+    assert guest.step("01-a") == 0
+    assert guest.step("02-b") == 0
+    assert guest.reason() == ""
+    pid = guest.pid()
+    guest.run(guest.setup.after_all, "stopped")
+    assert (guest.sys / "state").read_text() == "disabled\n"
+    assert (guest.root / "state" / "ended").read_text() == "0\n"
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_killed_scheduler_voids_the_trial_and_the_signal_is_told(guest: Guest) -> None:
+    guest.begin()
+
+    def kill() -> None:
+        os.kill(guest.pid(), 9)
+        guest.set("state", "disabled")
+        time.sleep(0.3)
+
+    guest.step("01-a", kill)
+    assert guest.reason().startswith("scheduler-ejected: after 01-a: sched_ext is disabled, its process was killed")
+    assert "by signal 9" in guest.reason()
+
+
+def test_a_scheduler_that_restarted_is_not_the_same(guest: Guest) -> None:
+    guest.begin()
+    guest.step("01-a")
+    guest.step("02-b", lambda: guest.set("enable_seq", "2"))
+    assert guest.reason() == "scheduler-changed: after 02-b: enable_seq was 1 and is 2"
+
+
+def test_rejected_tasks_void_the_trial(guest: Guest) -> None:
+    guest.begin()
+    guest.step("01-a", lambda: guest.set("nr_rejected", "3"))
+    assert guest.reason() == "scheduler-changed: after 01-a: nr_rejected was 0 and is 3"
+
+
+def test_a_partial_scheduler_voids_the_trial(guest: Guest) -> None:
+    guest.begin()
+    guest.step("01-a", lambda: guest.set("switch_all", "0"))
+    assert guest.reason().startswith("not-all-tasks: after 01-a")
+
+
+def test_wrong_ops_void_the_trial(guest: Guest) -> None:
+    guest.environment["FAKE_OPS"] = "other_1.0"
+    guest.begin()
+    guest.step("01-a")
+    assert guest.reason() == "wrong-scheduler: before 01-a: the kernel runs other_1.0, not fake"
+
+
+def test_a_scheduler_that_is_refused_keeps_every_step_from_running(tmp_path: Path) -> None:
+    guest = Guest(tmp_path, "scx_fake --refuse")
+    guest.begin()
+    assert guest.step("01-a") == 1
+    assert guest.step("02-b") == 1
+    assert guest.reason().startswith("scheduler-not-started: ")
+    assert "exit status 1" in guest.reason()
+    assert "Invalid argument" in guest.reason(), "the scheduler's own words"
+
+
+def test_another_scheduler_in_the_way_is_told(guest: Guest) -> None:
+    guest.set("state", "enabled")
+    guest.begin()
+    assert guest.step("01-a") == 1
+    assert guest.reason().startswith("scheduler-in-the-way")
+
+
+def test_a_kernel_without_sched_ext_is_told(guest: Guest) -> None:
+    shutil.rmtree(guest.sys)
+    guest.begin()
+    assert guest.step("01-a") == 1
+    assert guest.reason().startswith("no-sched-ext")
+
+
+def test_a_missing_record_is_not_green(guest: Guest) -> None:
+    guest.begin()
+    guest.step("01-a")
+    (guest.trial / "gates" / "01-a.after").unlink()
+    assert guest.reason().startswith("gates-missing")
+    (guest.trial / "gates" / "01-a.after").write_text("")
+    assert guest.reason().startswith("gates-missing")
+
+
+def test_knobs_are_set_read_back_and_put_back(tmp_path: Path) -> None:
+    knob, features = tmp_path / "knob", tmp_path / "features"
+    knob.write_text("750000\n")
+    features.write_text("PLACE_LAG NO_NEXT_BUDDY\n")
+    library = Path(__file__).parents[2] / "src/kduel/schedulers/gates.sh"
+
+    def run(lines: str) -> subprocess.CompletedProcess[str]:
+        script = f"sched_dir={tmp_path}/state\nKDUEL_SCHED_DIR={tmp_path}/state\n. {library}\n{lines}"
+        return subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+
+    assert run(f"sched_knob {knob} 3000000").returncode == 0
+    assert knob.read_text() == "3000000\n"
+    refused = run(f"sched_feature {features} NO_NEXT_BUDDYS")
+    assert refused.returncode == 1
+    assert refused.stdout.startswith("failed no-such-feature")
+    assert run(f"sched_knob {tmp_path}/none 1").stdout.startswith("failed no-such-knob")
+    assert run("sched_stop").returncode == 0
+    assert knob.read_text() == "750000\n"
+
+
+def test_without_scheduler_policy_or_knob_nothing_is_added() -> None:
+    plain = Contender(kernel="k")
+    added = setup(plain, [plain, Contender(kernel="l")], cache=Cache())
+    assert not any((added.before_all, added.before_each, added.after_each, added.after_all, added.files))
+    assert added.wrap("true\n") == "true\n"
+    assert added.check(Path("/nonexistent")) == ""
+
+
+def test_a_policy_is_told_or_launched() -> None:
+    contender = Contender(kernel="k", policy="fifo:50")
+    made = setup(contender, [contender], cache=Cache())
+    assert made.programs == ("kpolicy",)
+    assert made.wrap("echo 'a b'\n", native=True) == "export KDUEL_POLICY=fifo:50\necho 'a b'\n"
+    launched = made.wrap("echo 'a b'\n").replace('"$KDUEL_PROGRAMS/kpolicy" fifo:50', "")
+    assert subprocess.run(["sh", "-ec", launched], capture_output=True, text=True, check=True).stdout == "a b\n"
+
+
+@given(st.text(max_size=400))
+def test_whatever_a_guest_prints_is_read(text: str) -> None:
+    look = read_look(text)
+    assert all(len(value) <= 400 for value in look.facts.values())
+
+
+def test_a_scheduler_that_is_nowhere_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="neither built nor in PATH") as caught:
+        find("scx_lavd --performance", cache=Cache(tmp_path))
+    assert "kduel schedulers build scx_lavd" in caught.value.remedy
+    with pytest.raises(InputError, match="neither built nor in PATH"):
+        find("scx_nosuch", cache=Cache(tmp_path))
+
+
+def test_missing_tools_are_named_before_anything_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("BPF_CLANG", raising=False)
+    with pytest.raises(HostError) as caught:
+        Tools().require("scx_lavd")
+    for what in ("cargo", "clang", "make", "gcc", "pkg-config"):
+        assert what in caught.value.message
+    assert "clang-19" in caught.value.remedy
+
+
+def test_a_bundle_runs_by_its_own_libraries(tmp_path: Path) -> None:
+    make_bundle(Path("/bin/ls"), "ls", tmp_path, version="1", source="path", tools={})
+    linker, libraries = libraries_of(Path("/bin/ls"))
+    assert linker is not None
+    assert {path.name for path in (tmp_path / "lib").iterdir()} == {linker.name, *(path.name for path in libraries)}
+    done = subprocess.run([tmp_path / "ls", str(tmp_path / "bin")], capture_output=True, text=True, check=True)
+    assert done.stdout == "ls\n"
+    with pytest.raises(InputError, match="not a Linux program"):
+        libraries_of(tmp_path / "ls")
+
+
+def test_check_without_setup_record(tmp_path: Path) -> None:
+    assert check(tmp_path, Contender(kernel="k", scheduler="scx_fake")).startswith("gates-missing")
