@@ -145,6 +145,11 @@ class Archive:
                     f"{packages[0].name} {packages[0].version} could not be downloaded: {reason}", _CHECK_MIRROR
                 )
             task.advance(total - done)
+        for file in files:
+            if file.is_symlink():  # A mirror in the file system: apt only points there.
+                original = file.resolve()
+                file.unlink()
+                shutil.copyfile(original, file)
         return files
 
     def index(self) -> Index:

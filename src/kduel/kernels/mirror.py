@@ -52,8 +52,14 @@ def security_mirror() -> str:
 
 
 def keyring() -> Path:
-    """Debian's public keys. Raises HostError where they are not installed."""
-    for path in KEYRINGS:
+    """Debian's public keys: $KDUEL_DEBIAN_KEYRING (for a mirror that is signed anew), else those installed.
+
+    Raises HostError where there are none.
+    """
+    given = os.environ.get("KDUEL_DEBIAN_KEYRING")
+    if given and not Path(given).is_file():
+        raise HostError(f"KDUEL_DEBIAN_KEYRING names no file: {given}", "Correct or unset it.")
+    for path in [Path(given)] if given else KEYRINGS:
         if path.is_file():
             return path
     raise HostError(
