@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from kduel.benchmarks import Benchmark, ParseError, Raw, benchmark
@@ -11,9 +10,9 @@ from kduel.samples import Samples
 from kduel.words import Metric, Step
 
 
-def step_directory(trial: Path, position: int, label: str) -> Path:
-    """Where a step's raw files are: `position` counts from 0 in the order in which the trial ran its steps."""
-    return trial / f"{position + 1:02d}-{label}"
+def step_directory(trial: Path, index: int, label: str) -> Path:
+    """Where a step's raw files are: `index` counts from 0 in the order of the study, whatever order it ran in."""
+    return trial / f"{index + 1:02d}-{label}"
 
 
 def parse_step(directory: Path, chosen: Benchmark, parameters: object) -> dict[str, float]:
@@ -39,9 +38,9 @@ class Prepared:
             chosen.read_parameters(step.parameters) for chosen, step in zip(self.benchmarks, steps, strict=True)
         ]
 
-    def parse(self, trial: Path, index: int, order: Sequence[int]) -> dict[str, float]:
-        """The numbers of the study's step `index` in a trial that ran them in `order`. Raises ParseError."""
-        directory = step_directory(trial, order.index(index), self.steps[index].label)
+    def parse(self, trial: Path, index: int) -> dict[str, float]:
+        """One step's numbers. Raises ParseError."""
+        directory = step_directory(trial, index, self.steps[index].label)
         return parse_step(directory, self.benchmarks[index], self.parameters[index])
 
     def metrics(self, index: int) -> tuple[Metric, ...]:
@@ -71,7 +70,7 @@ class Collector:
         values = {}
         for index in range(len(self.prepared.steps)):
             try:
-                values[index] = self.prepared.parse(self.run.directory(record.id), index, record.steps)
+                values[index] = self.prepared.parse(self.run.directory(record.id), index)
             except ParseError:
                 continue
         self.values[key] = values

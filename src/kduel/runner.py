@@ -298,7 +298,7 @@ class Runner:
         if not void:
             for index, step in enumerate(self.ready.study.steps):
                 try:
-                    self.ready.prepared.parse(staged, index, planned.steps)
+                    self.ready.prepared.parse(staged, index)
                 except ParseError as error:
                     failed[step.label] = str(error)
             if len(failed) == len(self.ready.study.steps):
