@@ -10,8 +10,9 @@ from typing import Any
 
 _LIMIT = 4 << 20
 _PATH_AND_VALUE = re.compile(r"^(/[^:]+):(.*)$")
+_CLOCK = "/sys/devices/system/clocksource/clocksource0"
 _VOLATILE = re.compile(
-    r"kernel/(random/|ns_last_pid|hostname|pty/nr|keys/|cap_last_cap|version|osrelease|ostype)|vm/stat_refresh"
+    r"/proc/sys/(?:kernel/(random/|ns_last_pid|hostname|pty/nr|keys/|cap_last_cap|version|osrelease|ostype)|vm/stat_refresh)"
 )
 """Sysctls that count, or that say what is said elsewhere."""
 
@@ -24,37 +25,41 @@ def read_environment(directory: Path) -> dict[str, Any]:
     settings (other files of /sys, by path).
     """
     found: dict[str, Any] = {}
-    for name in ("release", "architecture", "uname", "cmdline"):
-        if text := _text(directory / name).strip():
-            found[name] = text
-    clock = _pairs(directory / "clocksource")
-    for path, value in clock.items():
-        if path.endswith("/current_clocksource"):
-            found["clocksource"] = value.strip()
-        elif path.endswith("/available_clocksource"):
-            found["clocksources"] = value.split()
-    for path, value in _pairs(directory / "clocksource-end").items():
-        if path.endswith("/current_clocksource"):
-            found["clocksource_end"] = value.strip()
-    found.update(_cpus(_text(directory / "cpuinfo")))
-    if match := re.search(r"^MemTotal:\s+(\d+) kB", _text(directory / "meminfo"), re.MULTILINE):
+    files, at_end = _captured(directory / "files"), _captured(directory / "files-end")
+    words = _text(directory / "uname").split()
+    if len(words) > 3:
+        found["uname"] = " ".join(words)
+        found["release"] = words[2]
+        found["architecture"] = words[-2] if words[-1] == "GNU/Linux" else words[-1]
+    for key, path in (("cmdline", "/proc/cmdline"), ("clocksource", f"{_CLOCK}/current_clocksource")):
+        if path in files:
+            found[key] = files[path].strip()
+    if (path := f"{_CLOCK}/current_clocksource") in at_end:
+        found["clocksource_end"] = at_end[path].strip()
+    if (path := f"{_CLOCK}/available_clocksource") in files:
+        found["clocksources"] = files[path].split()
+    found.update(_cpus(files.get("/proc/cpuinfo", "")))
+    if match := re.search(r"^MemTotal:\s+(\d+) kB", files.get("/proc/meminfo", ""), re.MULTILINE):
         found["memory_kib"] = int(match[1])
-    if config := read_config(directory / "config.gz"):
-        found["config"] = config
-    if mitigations := {Path(p).name: v for p, v in _pairs(directory / "vulnerabilities").items()}:
-        found["mitigations"] = mitigations
-    sysctl = {path.removeprefix("/proc/sys/"): value for path, value in _pairs(directory / "sysctl").items()}
-    if sysctl := {k.replace("/", "."): v.replace("\t", " ") for k, v in sysctl.items() if not _VOLATILE.match(k)}:
-        found["sysctl"] = sysctl
-    packages = (line.split(" ", 1) for line in _text(directory / "packages").splitlines() if " " in line)
-    if table := dict(packages):
-        found["packages"] = table
-    settings = _pairs(directory / "sys")
-    if preempt := preemption(settings.get("/sys/kernel/debug/sched/preempt", ""), found.get("uname", "")):
-        found["preempt"] = preempt
-    if settings:
-        found["settings"] = settings
-    return found
+    packages = (line.split(" ", 1) for line in files.get("/kduel.packages", "").splitlines() if " " in line)
+    preempt = preemption(files.get("/sys/kernel/debug/sched/preempt", ""), found.get("uname", ""))
+    tables: dict[str, Any] = {
+        "config": read_config(directory / "config.gz"),
+        "mitigations": {Path(path).name: text for path, text in files.items() if "/vulnerabilities/" in path},
+        "sysctl": {
+            path.removeprefix("/proc/sys/").replace("/", "."): " ".join(text.split())
+            for path, text in files.items()
+            if path.startswith("/proc/sys/") and not _VOLATILE.match(path)
+        },
+        "packages": dict(packages),
+        "preempt": preempt,
+        "settings": {
+            path: text
+            for path, text in files.items()
+            if path.startswith("/sys/") and "/vulnerabilities/" not in path and "/clocksource" not in path
+        },
+    }
+    return found | {key: value for key, value in tables.items() if value}
 
 
 def preemption(debugfs: str, uname: str) -> str:
@@ -102,13 +107,13 @@ def _cpus(cpuinfo: str) -> dict[str, Any]:
     return found
 
 
-def _pairs(path: Path) -> dict[str, str]:
-    """Lines of `grep . FILES`; several lines of one file are joined by newlines."""
-    found: dict[str, str] = {}
+def _captured(path: Path) -> dict[str, str]:
+    """What `grep . FILES` wrote: the text of each file by its path, less empty lines."""
+    lines: dict[str, list[str]] = {}
     for line in _text(path).splitlines():
         if match := _PATH_AND_VALUE.match(line):
-            found[match[1]] = f"{found[match[1]]}\n{match[2]}" if match[1] in found else match[2]
-    return found
+            lines.setdefault(match[1], []).append(match[2])
+    return {name: "\n".join(text) for name, text in lines.items()}
 
 
 def _text(path: Path) -> str:

@@ -1,58 +1,65 @@
-#!/bin/sh
+#!/bin/busybox sh
 # Runs the trial's script in the guest's own root, sends what it left over the results port, and switches off.
+# Debian's static busybox runs its applets without starting a program, which an emulated guest is slow at.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TERM=dumb
 exec </dev/null >/dev/console 2>&1
 
 mount -t tmpfs -o mode=755 run /run
 mount -t tmpfs -o mode=1777 tmp /tmp
-mkdir -p /dev/shm /dev/pts /sys/fs/cgroup
+mkdir -p /dev/shm /dev/pts
 mount -t tmpfs -o mode=1777 shm /dev/shm
 mount -t devpts -o gid=5,mode=620,ptmxmode=666 devpts /dev/pts
 for fs in cgroup2:/sys/fs/cgroup tracefs:/sys/kernel/tracing debugfs:/sys/kernel/debug bpf:/sys/fs/bpf \
     securityfs:/sys/kernel/security; do
-    mount -t "${fs%%:*}" none "${fs#*:}" 2>/dev/null
+    [ ! -d "${fs#*:}" ] || mount -t "${fs%%:*}" none "${fs#*:}" 2>/dev/null
 done
 for link in fd: stdin:/0 stdout:/1 stderr:/2; do
     [ -e "/dev/${link%%:*}" ] || ln -s "/proc/self/fd${link#*:}" "/dev/${link%%:*}"
 done
 hostname kduel
-busybox ifconfig lo 127.0.0.1 up
+ifconfig lo 127.0.0.1 up
+
+fail() {
+    echo "kduel: cannot boot: $*"
+    busybox poweroff -f
+}
 
 # The results port is opened once and stays open: reopening a virtio port loses data.
 port=
-for _ in $(seq 100); do
+for _ in $(seq 200); do
     for p in /sys/class/virtio-ports/*; do
-        [ "$(cat "$p/name" 2>/dev/null)" = kduel.results ] && port=/dev/${p##*/} && break 2
+        name=
+        read -r name 2>/dev/null <"$p/name"
+        [ "$name" = kduel.results ] && port=/dev/${p##*/} && break 2
     done
-    sleep 0.05
+    usleep 50000
 done
-[ -n "$port" ] || { echo "kduel: cannot boot: the results port does not appear"; busybox poweroff -f; }
+[ -n "$port" ] || fail "the results port does not appear"
 exec 3>"$port"
 
-uptime() { cut -d' ' -f1 /proc/uptime; }
-
 for d in /sys/block/vd*; do
-    [ "$(cat "$d/serial" 2>/dev/null)" = kduel-scratch ] || continue
-    mkdir -p /scratch
+    [ "$(cat "$d/serial")" = kduel-scratch ] || continue
     # noinit_itable: no lazy initialisation in the background of a measurement.
-    mount -t ext4 -o noinit_itable,noatime "/dev/${d##*/}" /scratch || echo "kduel: cannot mount the scratch disk"
+    mount -t ext4 -o noinit_itable,noatime "/dev/${d##*/}" /scratch || fail "mount the scratch disk"
 done
 export KDUEL_SCRATCH=/scratch KDUEL_PROGRAMS=/kduel/programs KDUEL_CONSOLE=/dev/console
 out=/run/out
 mkdir -p $out
 echo "kduel: script"
-echo "KDUEL READY $(uptime)" >&3
-sh /kduel/guest.sh $out >/run/script.log 2>&1 3>&-
+read -r up _ </proc/uptime
+echo "KDUEL READY $up" >&3
+/bin/sh /kduel/guest.sh $out >/run/script.log 2>&1 3>&-
 status=$?
-echo "KDUEL DONE $(uptime) $status" >&3
+read -r up _ </proc/uptime
+echo "KDUEL DONE $up $status" >&3
 echo "kduel: script ended with $status"
 mv /run/script.log $out/script.log
-tar -C $out --format=ustar -cf /run/out.tar .
-set -- $(sha256sum /run/out.tar)
-echo "KDUEL BEGIN $(stat -c %s /run/out.tar) $1" >&3
+tar -C $out -cf /run/out.tar .
+digest=$(sha256sum </run/out.tar)
+echo "KDUEL BEGIN $(wc -c </run/out.tar) ${digest%% *}" >&3
 cat /run/out.tar >&3
 printf '\nKDUEL END\n' >&3
 umount /scratch 2>/dev/null
-busybox poweroff -f
+poweroff -f
 sleep 10
-busybox reboot -f
+reboot -f
