@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from scipy.special import nctdtrinc, stdtrit
 
-from kduel.verdict.bounds import nominal_levels
+from kduel.verdict.bounds import student_levels
 from kduel.verdict.rule import FEWEST_PAIRS, Rule
 
 POWER = 0.8
@@ -63,7 +63,7 @@ def blocks_more(
     ahead = [look for look in rule.looks() if look > blocks]
     before = [look for look in rule.looks() if FEWEST_PAIRS <= look - missed <= pairs]
     looks = before + ahead
-    levels = nominal_levels(alpha, looks, [look - missed for look in looks], rule.max_blocks).tolist()
+    levels = student_levels(alpha, looks, [look - missed for look in looks], rule.max_blocks).tolist()
     for look, level in list(zip(looks, levels, strict=True))[len(before) :]:
         if look - missed >= floor and reach(sd, look - missed, level) <= distance:
             return look - blocks

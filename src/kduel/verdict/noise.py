@@ -52,7 +52,8 @@ def bimodal(generator: np.random.Generator, shape: tuple[int, int]) -> Floats:
 
 def heavy(generator: np.random.Generator, shape: tuple[int, int]) -> Floats:
     """Student's t with 3 degrees of freedom; standard deviation 1."""
-    return generator.standard_t(3, shape) / np.sqrt(3)
+    drawn: Floats = generator.standard_t(3, shape) / np.sqrt(3)
+    return drawn
 
 
 def floor(scale: float) -> Draw:
@@ -118,7 +119,7 @@ def resampled(c: Comparison) -> Noise:
         raise InputError(f"{name} does not vary: there is no noise to resample")
 
     def draw(generator: np.random.Generator, runs: int, blocks: int) -> Floats:
-        signs = 1 - 2 * generator.integers(0, 2, (runs, blocks))
+        signs = generator.choice([-1.0, 1.0], (runs, blocks))
         drawn: Floats = signs * generator.choice(residuals, (runs, blocks))
         return drawn
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kduel.verdict.bounds import Floats, critical_t, nominal_levels
+from kduel.verdict.bounds import Floats, critical_t, student_levels
 from kduel.verdict.rule import FEWEST_PAIRS, Rule
 
 ABOVE, BELOW, WITHIN = 1, -1, 0
@@ -29,7 +29,7 @@ class Looks(NamedTuple):
 
     def levels(self, rule: Rule, alpha: float) -> Floats:
         """Nominal two-sided levels that together keep `alpha`."""
-        return nominal_levels(alpha, self.blocks, self.pairs, rule.max_blocks)
+        return student_levels(alpha, self.blocks, self.pairs, rule.max_blocks)
 
     def widths(self, rule: Rule, alpha: float) -> Floats:
         """What a standard deviation of the differences is multiplied by to give half an interval."""
