@@ -61,6 +61,12 @@ class Cyclictest(Benchmark):
         """Microseconds up to which latencies are told apart."""
         load: load.Load = "idle"
 
+        def __post_init__(self) -> None:
+            if self.threads * self.loops < 1000:
+                raise ValueError(
+                    f"the p99.9 of {self.threads * self.loops} wake-ups is their maximum: 1000 are needed"
+                )
+
     def label(self, parameters: Any) -> str:
         return label_of(
             "cyclictest-{load}-{threads}t",
@@ -123,13 +129,18 @@ def check(thread: Thread, where: str, parameters: Any) -> None:
     counted = sum(seen.values())
     if thread.cycles != parameters.loops:
         raise ParseError(f"{where} ran {thread.cycles} loops; asked for were {parameters.loops}")
-    if not seen or min(seen) < 0 or min(seen.values()) < 0 or counted > thread.cycles:
+    if min(seen, default=0) < 0 or min(seen.values(), default=0) < 0 or counted > thread.cycles:
         raise ParseError(f"{where}: the histogram does not fit the loops")
-    if not (0 <= thread.min == min(seen) <= thread.avg <= thread.max):
+    if not 0 <= thread.min == min(seen, default=thread.min) <= thread.avg + 0.01 <= thread.max + 0.01:
         raise ParseError(f"{where}: minimum, average, maximum and histogram contradict each other")
     overflow = thread.max >= parameters.histogram
-    if (counted < thread.cycles) != overflow or (not overflow and thread.max != max(seen)):
+    if (counted < thread.cycles) != overflow or (not overflow and thread.max != max(seen, default=None)):
         raise ParseError(f"{where}: the histogram does not hold all {thread.cycles} wake-ups")
+    missing = thread.cycles - counted
+    beyond = thread.avg * thread.cycles - sum(latency * count for latency, count in seen.items())
+    rounding = 0.0051 * thread.cycles
+    if not missing * parameters.histogram - rounding <= beyond <= missing * thread.max + rounding:
+        raise ParseError(f"{where}: the histogram's mean is not the average that is told")
 
 
 def percentile(latencies: Counter[int], total: int, per_mille: int, limit: int) -> float:

@@ -32,6 +32,9 @@ ABOUT = {
 }
 """The stressors that tell of the kernel rather than of the processor, and what one does."""
 
+OPTIONS = {"mmap": ("--mmap-bytes 1m",)}
+"""stress-ng's own 256 MiB are about one operation a second: too few to count."""
+
 Stressor = Literal[
     "switch", "context", "yield", "pipe", "futex", "sem", "eventfd", "sock", "fork", "vfork", "clone", "pthread",
     "mmap", "fault", "timer", "nanosleep",
@@ -72,8 +75,9 @@ class StressNg(Benchmark):
 
     def script(self, parameters: Any) -> str:
         p = parameters
+        more = "".join(f" {option}" for option in OPTIONS.get(p.stressor, ()))
         return (
-            f"stress-ng --{p.stressor} {p.instances} --timeout {p.time}s --temp-path . --metrics-brief"
+            f"stress-ng --{p.stressor} {p.instances}{more} --timeout {p.time}s --temp-path . --metrics-brief"
             f' --yaml "$KDUEL_STEP/{REPORT}"\n'
         )
 
@@ -85,12 +89,13 @@ class StressNg(Benchmark):
         if not text.startswith("---\n") or not text.endswith("\n...\n"):
             raise ParseError(f"{REPORT} is not whole: it lacks its beginning or its end")
         metrics = text.partition("\nmetrics:\n")[2]
-        stressors = metrics.count("- stressor: ")
+        stressors = metrics.count("    - stressor: ")
         if stressors != 1 or f"- stressor: {parameters.stressor}\n" not in metrics:
             raise ParseError(f"{REPORT} has no metrics of the stressor {parameters.stressor} alone")
 
         def value(key: str) -> float:
-            return only_number(rf" +{key}: (\S+)", metrics, key)
+            # Six spaces: from 0.20 on each instance has its own figures too, further to the right.
+            return only_number(rf" {{6}}{key}: (\S+)", metrics, key)
 
         rate = value("bogo-ops-per-second-real-time")
         agree(

@@ -7,6 +7,8 @@ from kduel.words import Metric
 
 PACKAGES = ("sysbench",)
 VALUE = r"(\S+)"
+ROUNDING = 0.0051
+"""Milliseconds that rounding to two decimals takes or gives."""
 
 
 def latency_metrics(of: str) -> tuple[Metric, ...]:
@@ -56,11 +58,11 @@ def read_report(text: str, threads: int) -> dict[str, float]:
     total = only_number(rf" +sum: +{VALUE}", text, "the sum of latencies")
     values["latency-avg"] = total / values["total-events"]
     printed = only_number(rf" +avg: +{VALUE}", text, "the average latency")
-    if abs(printed - values["latency-avg"]) > 0.0051:
+    if abs(printed - values["latency-avg"]) > ROUNDING:
         agree(printed, values["latency-avg"], "the average latency", 0.001)
-    ascending({name: values[name] for name in ("latency-min", "latency-avg", "latency-max")})
+    ascending({name: values[name] for name in ("latency-min", "latency-avg", "latency-max")}, ROUNDING)
     # The percentile is the upper edge of a histogram's step, which may lie a little above the maximum.
-    ascending({"latency-p95": values["latency-p95"], "1.1 x latency-max": 1.1 * values["latency-max"] + 0.01})
+    ascending({"latency-p95": values["latency-p95"], "1.1 x latency-max": 1.1 * values["latency-max"]}, ROUNDING)
     events = only(rf" +events \(avg/stddev\): +{VALUE}", text, "the fairness of events")
     values["events-sd"] = number(events.partition("/")[2], "the standard deviation of events per thread")
     # The report's last line: with it, the report is whole.

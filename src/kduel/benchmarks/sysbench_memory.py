@@ -11,6 +11,8 @@ from kduel.benchmarks.parameters import Seconds, Size, Threads, label_of
 from kduel.benchmarks.reading import agree, expect, only_number, positive
 from kduel.words import Metric
 
+ENDLESS = "900T"
+
 
 class SysbenchMemory(Benchmark):
     """Memory bandwidth from user space; small blocks live in the caches."""
@@ -20,12 +22,11 @@ class SysbenchMemory(Benchmark):
     packages = sysbench.PACKAGES
 
     class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """sysbench's own, but 2 seconds in place of 10, and no end by the amount (sysbench's 100 GiB)."""
+        """sysbench's own, but 2 seconds in place of 10, and never an end by the amount (sysbench's 100 GiB)."""
 
         threads: Threads = 1
         time: Seconds = 2
         block_size: Size = "1K"
-        total_size: Size = "900T"
         operation: Literal["write", "read"] = "write"
         access: Literal["seq", "rnd"] = "seq"
         scope: Literal["global", "local"] = "global"
@@ -36,7 +37,6 @@ class SysbenchMemory(Benchmark):
             parameters,
             time="{}s",
             block_size="block{}",
-            total_size="total{}",
             access="{}",
             scope="{}",
         )
@@ -52,7 +52,7 @@ class SysbenchMemory(Benchmark):
     def script(self, parameters: Any) -> str:
         return (
             f"sysbench memory --threads={parameters.threads} --time={parameters.time}"
-            f" --memory-block-size={parameters.block_size} --memory-total-size={parameters.total_size}"
+            f" --memory-block-size={parameters.block_size} --memory-total-size={ENDLESS}"
             f" --memory-oper={parameters.operation} --memory-access-mode={parameters.access}"
             f" --memory-scope={parameters.scope} run\n"
         )

@@ -1,0 +1,52 @@
+"""The captured outputs, as cases for tests: see `capture`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kduel.benchmarks import Benchmark, ParseError, Raw, benchmark
+
+CAPTURED = Path(__file__).parent / "captured"
+
+
+class Case:
+    """One captured step."""
+
+    def __init__(self, path: Path) -> None:
+        content: dict[str, Any] = json.loads(path.read_text())
+        self.directory = path.with_name(path.name.removesuffix(".json"))
+        self.name = str(self.directory.relative_to(CAPTURED))
+        self.benchmark: Benchmark = benchmark(content["benchmark"])
+        self.parameters = self.benchmark.read_parameters(content["parameters"])
+        self.expected: dict[str, float] | None = content.get("expected")
+        self.error: str = content.get("error", "")
+        self.raw = Raw.read(self.directory)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def texts(self) -> dict[str, str]:
+        """Everything that a parser may look at, by name."""
+        return {"stdout": self.raw.stdout, "stderr": self.raw.stderr, **self.raw.files}
+
+    def outcome(self, **replaced: str) -> dict[str, float] | None:
+        """The values with some texts replaced; None for a ParseError."""
+        texts = self.texts() | replaced
+        raw = msgspec.structs.replace(
+            self.raw,
+            stdout=texts.pop("stdout"),
+            stderr=texts.pop("stderr"),
+            files=texts,
+        )
+        try:
+            return self.benchmark.parse(raw, self.parameters)
+        except ParseError:
+            return None
+
+
+CASES = [Case(path) for path in sorted(CAPTURED.glob("*/*.json"))]
+GOOD = [case for case in CASES if case.expected is not None]
