@@ -27,6 +27,7 @@ from kduel.rundir import Lock, RunDir, TrialRecord
 from kduel.study import Study
 from kduel.talk import Talk
 from kduel.trialscript import Dress, boot_script, bring_home, keep_environment
+from kduel.verdict.standing import Standing, finished, standing
 
 HOPELESS = 2
 """So many void trials at the start of a contender, and none that is good: it cannot be measured."""
@@ -38,8 +39,12 @@ class Progress(Struct, kw_only=True):
     done: int
     planned: int
     record: TrialRecord
-    seconds: float
-    standings: list[Any]
+    block_done: bool
+    """Whether this trial made a block complete."""
+    mean_seconds: float
+    """Of a trial so far, for an estimate of the time left."""
+    standings: list[Standing]
+    """Of the primary metrics, after the complete blocks."""
 
 
 Watcher = Callable[[Progress], None]
@@ -251,7 +256,6 @@ class Runner:
         if not any(step.primary for step in self.ready.study.steps):
             return False
         from kduel.judgement import rule_of
-        from kduel.verdict.standing import finished
 
         return finished(self.collector.samples(complete), rule_of(self.lock), exact=self.ready.machine.exact)
 
@@ -322,6 +326,7 @@ class Runner:
     def keep(self, trials: list[tuple[Path, TrialRecord]]) -> None:
         """Make a boot's trials visible, tell of them, and give up on a contender that cannot be measured."""
         for staged, record in trials:
+            before = len(self.complete_blocks())
             self.run.keep(staged, record)
             self.take(record)
             self.watch(
@@ -329,19 +334,21 @@ class Runner:
                     done=len(self.records),
                     planned=len(self.plan),
                     record=record,
-                    seconds=record.seconds,
+                    block_done=len(self.complete_blocks()) > before,
+                    mean_seconds=sum(one.seconds for one in self.records.values())
+                    / len(self.records)
+                    / self.ready.machine.parallel,
                     standings=self.standings(),
                 )
             )
             self.refuse_hopeless(record)
 
-    def standings(self) -> list[Any]:
+    def standings(self) -> list[Standing]:
         """How the primary metrics stand after the complete blocks."""
         complete = self.complete_blocks()
         if not complete:
             return []
         from kduel.judgement import rule_of
-        from kduel.verdict.standing import standing
 
         return list(standing(self.collector.samples(complete), rule_of(self.lock), exact=self.ready.machine.exact))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -13,6 +13,9 @@ from kduel.cli.terminal import Terminal
 from kduel.errors import SLOWER, InputError
 from kduel.plan import slug
 from kduel.study import Study
+
+if TYPE_CHECKING:
+    from kduel.runner import Progress
 
 RUNS = Path("kduel-runs")
 
@@ -30,7 +33,7 @@ def carry_out(
 ) -> None:
     """Make ready, run, judge, report; ends the process with the exit status that `--fail-on` asks for."""
     from kduel.cache import Cache
-    from kduel.runner import Progress, make_ready, run_study
+    from kduel.runner import make_ready, run_study
 
     terminal = Terminal(quiet)
     path = out or default_out(study)
@@ -49,8 +52,9 @@ def carry_out(
                 nonlocal shown
                 task.advance(progress.done - shown)
                 shown = progress.done
-                task.describe(told_standing(progress.standings) or "trials")
                 terminal.info(told_trial(progress))
+                if progress.block_done and progress.standings:
+                    terminal.info(f"      {told_standing(progress, len(study.names))}")
 
             run = run_study(ready, path, origin=origin, seed=seed, talk=terminal, watch=watch)
     except KeyboardInterrupt:
@@ -100,7 +104,7 @@ def told_plan(study: Study) -> str:
     return f"up to {study.blocks.max} blocks, fewer when it is decided sooner"
 
 
-def told_trial(progress: Any) -> str:
+def told_trial(progress: Progress) -> str:
     """A line about a trial that has just ended."""
     record = progress.record
     line = (
@@ -113,16 +117,21 @@ def told_trial(progress: Any) -> str:
     return line
 
 
-def told_standing(standings: list[Any]) -> str:
-    """The first undecided primary metric's present interval, or how many are decided."""
-    undecided = [s for s in standings if s.verdict == "undecided"]
-    if not standings:
-        return ""
-    if not undecided:
-        return "all decided"
-    first = undecided[0]
-    text = f"{len(standings) - len(undecided)} of {len(standings)} decided; {first.told}"
-    return text
+def told_standing(progress: Progress, arms: int) -> str:
+    """Each primary metric's present interval, what is decided, and how long the rest may take."""
+    parts = []
+    for one in progress.standings:
+        unit = " %" if one.scale == "ratio" else ""
+        interval = f"{one.low:+.2f} to {one.high:+.2f}{unit}" if one.low is not None else "no interval yet"
+        rest = one.verdict if one.decided else f"~{one.blocks_more} more blocks" if one.blocks_more else "undecided"
+        parts.append(f"{one.benchmark}/{one.metric} {interval} ({rest})")
+    undecided = [one for one in progress.standings if not one.decided]
+    blocks_left = (progress.planned - progress.done) // arms
+    if undecided and blocks_left:
+        needed = max((one.blocks_more or blocks_left) for one in undecided)
+        minutes = min(needed, blocks_left) * arms * progress.mean_seconds / 60
+        parts.append(f"about {minutes:.0f} min left" if minutes >= 1 else "less than a minute left")
+    return "; ".join(parts)
 
 
 def write_up(path: Path, fail_on: str | None) -> None:
