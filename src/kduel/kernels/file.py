@@ -29,7 +29,7 @@ class File(KernelSource):
     def accepts(self, spec: str) -> bool:
         if spec == "host" or re.match(r"[a-z][a-z0-9-]*:", spec):
             return False
-        return "/" in spec or Path(spec).exists()
+        return "/" in spec or (spec != "" and Path(spec).exists())
 
     def resolve(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
         path = Path(spec)

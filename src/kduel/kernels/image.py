@@ -14,7 +14,9 @@ import shutil
 import struct
 import subprocess
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -29,6 +31,15 @@ PVH_NOTE = (b"Xen\0", 18)
 """Name and type of the ELF note that holds a PVH entry point (XEN_ELFNOTE_PHYS32_ENTRY)."""
 LARGEST = 1 << 29
 """An image that unpacks to more than this is no kernel, bytes."""
+
+DECODERS: tuple[tuple[bytes, Callable[[], Any]], ...] = (
+    (b"\x1f\x8b", lambda: zlib.decompressobj(31)),
+    (b"\xfd7zXZ\x00", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ)),
+    (b"]\x00\x00", lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE)),
+    (b"BZh", bz2.BZ2Decompressor),
+)
+PROGRAMS = ((b"\x28\xb5\x2f\xfd", "zstd"), (b"\x02\x21\x4c\x18", "lz4"), (b"\x89LZO", "lzop"))
+"""For what Python has no decoder of its own."""
 
 Bytes = bytes | mmap.mmap
 
@@ -117,21 +128,24 @@ def decompress(data: bytes, path: Path) -> bytes:
 
     Raises InputError where it is damaged, HostError where this host lacks the program for it.
     """
-    try:
-        if data[:2] == b"\x1f\x8b":
-            return zlib.decompressobj(31).decompress(data, LARGEST)
-        if data[:6] == b"\xfd7zXZ\x00":
-            return lzma.LZMADecompressor(lzma.FORMAT_XZ).decompress(data, LARGEST)
-        if data[:3] == b"]\x00\x00":
-            return lzma.LZMADecompressor(lzma.FORMAT_ALONE).decompress(data, LARGEST)
-        if data[:3] == b"BZh":
-            return bz2.BZ2Decompressor().decompress(data, LARGEST)
-    except (zlib.error, lzma.LZMAError, OSError, EOFError) as error:
-        raise InputError(f"the kernel in {path} is damaged: it does not decompress ({error})", _GET_AGAIN) from error
-    for magic, program in ((b"\x28\xb5\x2f\xfd", "zstd"), (b"\x02\x21\x4c\x18", "lz4"), (b"\x89LZO", "lzop")):
+    for magic, decoder in DECODERS:
+        if data.startswith(magic):
+            return _decode(decoder(), data, path)
+    for magic, program in PROGRAMS:
         if data.startswith(magic):
             return _run(program, data, path)
     return data
+
+
+def _decode(decoder: Any, data: bytes, path: Path) -> bytes:
+    try:
+        plain: bytes = decoder.decompress(data, LARGEST)
+        reason = "" if decoder.eof else "it ends too early"
+    except (zlib.error, lzma.LZMAError, OSError, EOFError) as error:
+        reason = str(error)
+    if reason:
+        raise InputError(f"the kernel in {path} is damaged: it does not decompress ({reason})", _GET_AGAIN)
+    return plain
 
 
 def _run(program: str, data: bytes, path: Path) -> bytes:
@@ -143,7 +157,7 @@ def _run(program: str, data: bytes, path: Path) -> bytes:
     # The kernel's build appends the length, which is no part of the format: it makes the program complain at the end.
     done = subprocess.run([program, "-d", "-c", "-q"], input=data, capture_output=True, check=False)
     size = int.from_bytes(data[-4:], "little")
-    if len(done.stdout) != size and done.returncode:
+    if done.returncode and not 0 < len(done.stdout) == size:
         said = done.stderr.decode("utf-8", errors="replace").strip().splitlines() or ["no reason given"]
         raise InputError(f"the kernel in {path} is damaged: {program} says {said[-1]}", _GET_AGAIN)
     return done.stdout
@@ -207,7 +221,7 @@ def _bzimage_payload(data: Bytes, path: Path) -> bytes:
 
 def _unwrapped(data: Bytes, path: Path) -> Bytes:
     """What is inside an EFI zboot image or a gzip file; other data as it is."""
-    if data[:2] == b"MZ" and data[4:8] == b"zimg":
+    if data[:2] == b"MZ" and data[4:8] == b"zimg" and len(data) >= 64:
         offset, size = struct.unpack_from("<II", data, 8)
         if offset + size > len(data):
             raise InputError(f"{path} is cut short: {offset + size - len(data)} bytes are missing", _GET_AGAIN)

@@ -1,0 +1,59 @@
+"""A small Debian archive of our own, signed by a key of our own and served on loopback: the real apt talks to it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from made import Mirror
+
+from kduel.cache import Cache
+from kduel.talk import Talk
+
+
+class Heard(Talk):
+    """Keeps what was said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.warned: list[str] = []
+
+    def info(self, text: str) -> None:
+        self.said.append(text)
+
+    def warn(self, text: str) -> None:
+        self.warned.append(text)
+
+
+@pytest.fixture
+def talk() -> Heard:
+    return Heard()
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+@pytest.fixture(scope="session")
+def signing_home() -> Iterator[Path]:
+    """GnuPG's directory; its socket's path must be short, so it is not below pytest's."""
+    home = Path(tempfile.mkdtemp(prefix="gpg-"))
+    yield home
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, signing_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
+    if not (shutil.which("apt-get") and shutil.which("gpg")):
+        pytest.skip("needs apt and gpg")
+    with Mirror(tmp_path / "mirror", signing_home) as served:
+        for name in [name for name in os.environ if name.startswith("KDUEL_") or name.lower().endswith("_proxy")]:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("KDUEL_DEBIAN_MIRROR", served.address)
+        monkeypatch.setenv("KDUEL_DEBIAN_KEYRING", str(served.keyring))
+        yield served

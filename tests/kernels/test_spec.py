@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kduel.errors import InputError
+from kduel.kernels.debian import ARCHITECTURES, FLAVOURS, matches, parse
+from kduel.registry import plugins
+
+number = st.integers(0, 30)
+series = st.builds("{}.{}".format, number, number)
+
+
+@given(series, st.sampled_from(["", *FLAVOURS]), st.sampled_from(["", *ARCHITECTURES]))
+def test_version_flavour_architecture(version: str, flavour: str, architecture: str) -> None:
+    spec = "debian:" + "-".join(part for part in (version, flavour, architecture) if part)
+    wanted = parse(spec)
+    assert wanted.version == version
+    assert wanted.flavour == (flavour or "generic")
+    assert wanted.architecture == (architecture or "amd64")
+
+
+@given(series, series, number, st.integers(1, 9))
+def test_a_series_means_itself_alone(wanted: str, other: str, patch: int, revision: int) -> None:
+    version = f"{other}.{patch}-{revision}"
+    assert matches(wanted, version, f"{other}.0-{revision}") == (wanted == other)
+
+
+@given(number, number, number)
+def test_a_major_version_means_all_its_series(major: int, other: int, minor: int) -> None:
+    assert matches(str(major), f"{other}.{minor}.1-1", "x") == (major == other)
+
+
+def test_610_is_not_61() -> None:
+    assert not matches("6.1", "6.10.3-1", "6.10.3-1")
+    assert not matches("6.10", "6.1.0-1", "6.1.0-1")
+    assert matches("6.1", "6.1~rc3-1~exp1", "6.1-rc3")
+    assert matches("6.1-rc3", "6.1~rc3-1~exp1", "x")
+
+
+def test_exact_names() -> None:
+    assert matches("6.1.192-2", "6.1.192-2", "6.1.0-56")
+    assert matches("6.1.192", "6.1.192-2", "6.1.0-56")
+    assert matches("6.1.0-56", "6.1.192-2", "6.1.0-56")
+    assert not matches("6.1.19", "6.1.192-2", "6.1.0-56")
+    assert not matches("6.1.192-1", "6.1.192-2", "6.1.0-56")
+
+
+def test_as_uname_says() -> None:
+    wanted = parse("debian:6.12.117+deb13-cloud-amd64")
+    assert (wanted.version, wanted.flavour, wanted.architecture) == ("6.12.117+deb13", "cloud", "amd64")
+    assert parse("debian:7-cloud").suffix == "cloud-amd64"
+    assert parse("debian:6.12-arm64").suffix == "arm64"
+
+
+@pytest.mark.parametrize("spec", ["debian:", "debian:-rt", "debian:6.1/../x", "debian: ", "debian:6.1 rt"])
+def test_nonsense_is_refused(spec: str) -> None:
+    with pytest.raises(InputError, match="names no version"):
+        parse(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "source"),
+    [
+        ("debian:6.1", "debian"),
+        ("host", "host"),
+        ("tree:linux", "tree"),
+        ("./vmlinuz", "file"),
+        ("/boot/vmlinuz-6.1", "file"),
+        ("a.deb", "deb"),
+        ("dir/a.deb,b.deb", "deb"),
+        ("source:linux-6.1.tar.xz", None),
+        ("git:some/dir#v6.1", None),
+        ("6.1", None),
+        ("", None),
+    ],
+)
+def test_who_takes_what(spec: str, source: str | None) -> None:
+    own = {"debian", "deb", "file", "host", "tree"}
+    takers = (name for name, plugin in plugins("kernels").items() if name in own and plugin.accepts(spec))
+    assert next(takers, None) == source
