@@ -155,8 +155,6 @@ def assemble(
     text: str,
     origin: str,
     *,
-    kernels: list[str] | None = None,
-    aa: bool = False,
     machine: str = "",
     fixed_blocks: int | None = None,
     max_blocks: int | None = None,
@@ -164,11 +162,10 @@ def assemble(
 ) -> Study:
     """The study that a file and the command line's own words make together. Raises InputError.
 
-    `kernels` are contenders that a suite does not name itself; `machine` is `KIND[:key=value,...]` and replaces
-    the file's kind, or some of its settings; the block numbers and `delta` replace the file's. With `aa` the same
-    kernel may come several times, each under a name of its own.
+    `machine` is `KIND[:key=value,...]` and replaces the file's kind, or some of its settings; the block numbers and
+    `delta` replace the file's.
     """
-    contenders = read_contenders(file.contender, origin) if not kernels else from_specs(kernels, aa)
+    contenders = read_contenders(file.contender, origin)
     if len(contenders) < 2:
         raise InputError(
             f"{origin} compares {len(contenders)} contender(s); a duel needs two at least",
@@ -208,15 +205,19 @@ def check_numbers(about: About, settle: Settle, blocks: Blocks, origin: str) -> 
         raise InputError(f"{origin}: settle.seconds is {settle.seconds}", "Give seconds, such as 10.")
 
 
-def from_specs(kernels: list[str], aa: bool) -> list[Contender]:
-    """Contenders that are nothing but kernels, as the command line names them; with `aa`, numbered."""
-    contenders = [Contender(kernel=spec) for spec in kernels]
-    if aa:
-        contenders = [
-            msgspec.structs.replace(contender, name=f"{short_name(contender)} #{number}")
-            for number, contender in enumerate(contenders, 1)
-        ]
-    return name_all(contenders, "the command line")
+def contender_tables(kernels: list[str], numbered: bool) -> str:
+    """The [[contender]] tables of a suite's kernels, as TOML, so that the run's study.toml says all.
+
+    `numbered` gives each a name of its own, for one kernel against itself.
+    """
+    tables = ["\n# From the command line:\n"]
+    for number, spec in enumerate(kernels, 1):
+        # A JSON string is a TOML string too.
+        tables.append(f"[[contender]]\nkernel = {msgspec.json.encode(spec).decode()}\n")
+        if numbered:
+            name = f"{short_name(Contender(kernel=spec))} #{number}"
+            tables.append(f"name = {msgspec.json.encode(name).decode()}\n")
+    return "".join(tables)
 
 
 def read_contenders(tables: list[dict[str, Any]], origin: str) -> list[Contender]:

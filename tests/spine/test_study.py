@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from kduel.errors import InputError
-from kduel.study import assemble, parse_study, read_machine, read_study, schema, suites
+from kduel.study import assemble, contender_tables, parse_study, read_machine, read_study, schema, suites
 
 HEAD = '[study]\nname = "s"\n'
 TWO = '[[contender]]\nkernel = "debian:6.1"\n[[contender]]\nkernel = "debian:6.10"\n'
@@ -90,15 +90,14 @@ def test_the_machine_of_the_command_line_replaces_what_it_names():
 
 
 def test_the_same_kernel_twice_gets_two_names():
-    text = suites()["quick"]
-    study = assemble(parse_study(text, "quick"), text, "quick", kernels=["debian:6.12"] * 2, aa=True)
+    study = study_of(HEAD + contender_tables(["debian:6.12"] * 2, True) + PIPE)
     assert study.names == ["debian-6.12 #1", "debian-6.12 #2"]
 
 
 @pytest.mark.parametrize("name", suites())
 def test_every_suite_can_be_assembled(name: str):
-    text = suites()[name]
-    study = assemble(parse_study(text, name), text, name, kernels=["debian:6.1", "debian:6.12"])
+    study = study_of(suites()[name] + contender_tables(["debian:6.1", 'a"\\b.deb'], False))
+    assert study.contenders[1].kernel == 'a"\\b.deb'
     assert study.steps
     assert any(step.primary for step in study.steps)
 

@@ -56,7 +56,7 @@ def command(
     kduel run --aa 2 debian:6.12
     kduel run STUDY.toml --machine qemu:accel=tcg
     """
-    from kduel.study import assemble, parse_study, read_study, suite_text
+    from kduel.study import assemble, contender_tables, parse_study, read_study, suite_text
 
     if blocks is not None and max_blocks is not None:
         raise InputError(
@@ -65,19 +65,18 @@ def command(
     names = list(contenders)
     is_file = len(names) == 1 and (names[0].endswith(".toml"))
     if is_file and aa is None:
-        text, file = read_study(Path(names[0]))
-        origin, kernels = names[0], None
+        origin = names[0]
+        text, file = read_study(Path(origin))
     else:
         if aa is not None:
             if len(names) != 1 or is_file:
                 raise InputError("--aa takes one kernel", "For example: kduel run --aa 2 debian:6.12.")
-            names = names * aa
         elif len(names) < 2:
             raise InputError(
                 f"{names[0]} alone is no duel", "Name a second kernel, a study file (*.toml), or give --aa 2."
             )
-        origin, kernels = suite, names
-        text = suite_text(suite)
+        origin = suite
+        text = suite_text(suite) + contender_tables(names if aa is None else names * aa, aa is not None)
         file = parse_study(text, f"the suite {suite}")
     if layouts is not None:
         machine = f"{machine or 'icount'}{',' if ':' in machine else ':'}layouts={layouts}"
@@ -85,8 +84,6 @@ def command(
         file,
         text,
         origin,
-        kernels=kernels,
-        aa=aa is not None,
         machine=machine,
         fixed_blocks=blocks,
         max_blocks=max_blocks,
