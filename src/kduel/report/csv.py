@@ -37,16 +37,16 @@ def rows(results: Results) -> Iterator[tuple[str, ...]]:
     tables: dict[tuple[str, ...], dict[str, list[float | None]]] = {}
     names: dict[str, None] = {}
     for metric in results.metrics:
-        place = (metric.benchmark, metric.metric, metric.unit, str(metric.better))
+        place: tuple[str, ...] = metric.benchmark, metric.metric, metric.unit, metric.better
         tables.setdefault(place, {}).update(metric.values)
         names.update(dict.fromkeys([metric.baseline, *metric.values]))
     for name in names:
         for index, block in enumerate(results.blocks):
-            for place, values in tables.items():
+            for words, values in tables.items():
                 column = values.get(name, [])
                 value = column[index] if index < len(column) else None
                 if value is not None:
-                    yield (visible(name), str(block), *(visible(word) for word in place), number(value))
+                    yield (visible(name), str(block), *(visible(word) for word in words), number(value))
 
 
 def number(value: float) -> str:

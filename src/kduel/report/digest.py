@@ -106,6 +106,12 @@ def digest(results: Results) -> Digest:
     )
 
 
+def delta_of(results: Results) -> float | None:
+    """The smallest effect of interest, in per cent."""
+    found = results.study.get("delta_pct", results.study.get("delta"))
+    return float(found) if isinstance(found, int | float) else None
+
+
 def run_facts(results: Results) -> list[str]:
     """Few words on what was run: how many blocks, on what."""
     blocks, trials = len(results.blocks), len(results.trials)
@@ -119,8 +125,6 @@ def run_facts(results: Results) -> list[str]:
         facts.append("imported")
     elif machine:
         facts.append(machine)
-    if results.study.get("suite"):
-        facts.append(f"suite {visible(results.study['suite'], 60)}")
     return facts
 
 
@@ -170,7 +174,7 @@ def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Co
     names = visible(baseline, 200), visible(contender, 200)
     gating = primary or exploratory
     kind = "primary metric" if primary else "metric"
-    delta = results.study.get("delta_pct")
+    delta = delta_of(results)
     return Comparison(
         baseline=names[0],
         contender=names[1],
@@ -203,7 +207,7 @@ def headline(metrics: list[MetricResult], baseline: str, contender: str, kind: s
         return f"{contender} is {good if better else bad} than {baseline}{where(better or worse)}"
     if large:
         return f"{contender} differs from {baseline}{where(large)}"
-    within = f" within ±{plain_number(delta)} %" if isinstance(delta, int | float) else ""
+    within = f" within ±{plain_number(delta)} %" if delta is not None else ""
     if all(m.verdict == "equal" for m in metrics):
         return f"{contender} and {baseline} are exactly equal" + ("" if len(metrics) == 1 else f" in all {total}")
     small = [m for m in metrics if decided(m)]
@@ -237,19 +241,19 @@ def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> li
     if len(different) > NAMED:
         found.append(Point(verdict="different", text=f"{len(different) - NAMED} more differ: see the table"))
     for verdict, words in (
-        ("equivalent", f"equivalent{bounds(delta)}"),
-        ("equal", "exactly equal"),
-        ("undecided", "undecided"),
+        ("equivalent", f"{bounds(delta).strip()}: "),
+        ("equal", "exactly: "),
+        ("undecided", ""),
     ):
         chosen = [m for m in metrics if m.verdict == verdict]
         if chosen:
-            found.append(Point(verdict=chosen[0].verdict, text=f"{words}: {named(chosen, notes)}"))
+            found.append(Point(verdict=chosen[0].verdict, text=f"{words}{named(chosen, notes)}"))
     return found
 
 
 def bounds(delta: float | None) -> str:
     """`within ±1 %` with a space before it."""
-    return f" within ±{plain_number(delta)} %" if isinstance(delta, int | float) else ""
+    return f" within ±{plain_number(delta)} %" if delta is not None else ""
 
 
 def largest_first(metric: MetricResult) -> tuple[int, float]:

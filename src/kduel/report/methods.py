@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kduel.report.amounts import plain_number
-from kduel.report.digest import count
+from kduel.report.digest import count, delta_of
 from kduel.report.escape import visible
 from kduel.results import Results
 
@@ -49,8 +49,8 @@ def design(results: Results) -> str:
 def rule(results: Results) -> str:
     """How values become a verdict."""
     study = results.study
-    delta = study.get("delta_pct")
-    within = f"±{plain_number(delta)} %" if isinstance(delta, int | float) else "the smallest effect of interest"
+    delta = delta_of(results)
+    within = f"±{plain_number(delta)} %" if delta is not None else "the smallest effect of interest"
     alpha = study.get("alpha")
     level = f"{plain_number(round(100 * alpha, 3))} %" if isinstance(alpha, int | float) else "the declared alpha"
     compared = (

@@ -33,6 +33,10 @@ class Notes(Struct, kw_only=True):
         """The numbers of the notes that touch it."""
         return self.marks.get(id(metric), [])
 
+    def of(self, metric: MetricResult) -> list[Note]:
+        """The notes that touch it."""
+        return [self.notes[number - 1] for number in self.marks_of(metric)]
+
     def marked(self, metric: MetricResult) -> str:
         """The metric's full name with its marks: `perf-stat/task_clock [2]`."""
         return " ".join([key(metric), *(f"[{number}]" for number in self.marks_of(metric))])

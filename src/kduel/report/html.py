@@ -1,0 +1,127 @@
+"""The report as one page that opens offline: verdicts first, then every value, the course of the run, and the methods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import quote
+
+import msgspec
+
+from kduel import __version__
+from kduel.report import Format, amounts, plots
+from kduel.report.bundle import vega_script
+from kduel.report.digest import SIGNS, count, decided, delta_of, digest, side, sided
+from kduel.report.environment import difference_groups, environment_rows
+from kduel.report.escape import visible
+from kduel.report.methods import methods
+from kduel.report.notes import key
+from kduel.report.pagedata import described, metric_groups, page_data
+from kduel.results import Results, TrialResult
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+OPEN_METRICS = 8
+"""So many metrics are shown unfolded; a longer list starts folded, with only the decided primary ones open."""
+
+
+class HtmlFormat(Format):
+    """One self-contained file."""
+
+    name: ClassVar[str] = "html"
+    summary: ClassVar[str] = "one page with plots that opens offline"
+    suffix: ClassVar[str] = ".html"
+
+    def render(self, results: Results) -> str:
+        return self.render_for(results, "..")
+
+    def render_for(self, results: Results, run: str) -> str:
+        environment = templates()
+        said = digest(results)
+        groups = metric_groups(results)
+        return environment.get_template("report.html").render(
+            results=results,
+            said=said,
+            groups=groups,
+            imported=bool(results.study.get("imported")),
+            exact=bool(results.machine.get("exact")),
+            delta=delta_of(results),
+            open_all=len(groups) <= OPEN_METRICS,
+            methods=methods(results),
+            differences=difference_groups(results),
+            environment=environment_rows(results),
+            names=[contender.name for contender in results.contenders],
+            links=lambda trial: raw_links(trial, run),
+            data=script_json(page_data(results, groups, said)),
+            vega=script(vega_script()),
+            version=__version__,
+        )
+
+
+PLUGIN = HtmlFormat()
+
+
+def templates() -> Environment:
+    """Jinja that escapes all that it is given, after making hidden characters visible."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def shown(value: Any) -> Any:
+        return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+    environment = Environment(
+        loader=PackageLoader("kduel.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {
+        "signs": SIGNS,
+        "key": key,
+        "described": described,
+        "side": side,
+        "sided": sided,
+        "decided": decided,
+        "count": count,
+        "tone": plots.tone,
+        "amount": amounts.amount,
+        "effect": amounts.effect,
+        "interval": amounts.interval,
+        "mean_and_sd": amounts.mean_and_sd,
+        "percent": amounts.percent,
+        "plain_number": amounts.plain_number,
+        "MISSING": amounts.MISSING,
+        "source": lambda name: Markup(environment.loader.get_source(environment, name)[0]),  # type: ignore[union-attr]
+    }
+    return environment
+
+
+def script_json(value: Any) -> Any:
+    """JSON that may stand in a script element: nothing in it can end the element or hide a character."""
+    from markupsafe import Markup
+
+    text = msgspec.json.encode(value).decode()
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def script(text: str) -> Any:
+    """Our own script, as it is."""
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+def raw_links(trial: TrialResult, run: str) -> list[tuple[str, str]]:
+    """(words, relative URL) of a trial's raw files; none for a path that would lead out of the run."""
+    path = trial.directory or ""
+    if not path or path.startswith("/") or ".." in path.split("/"):
+        return []
+    base = f"{run}/{quote(path, safe='/')}"
+    if not base.startswith("."):
+        base = f"./{base}"
+    files = [("all files", f"{base}/"), ("console", f"{base}/console.log"), ("script", f"{base}/guest.sh")]
+    return files if trial.status == "void" else [*files, ("environment", f"{base}/environment.json")]

@@ -1,0 +1,249 @@
+"""The plots of a matrix: wall and CPU time by count, context switches beside, and the heat map of verdicts."""
+
+from __future__ import annotations
+
+from kduel.matrix.grid import Place
+from kduel.matrix.shape import Judged, Matrix
+from kduel.report.amounts import amount, effect_with_interval
+from kduel.report.digest import SIGNS
+from kduel.report.plots import TONES, Row, Spec, Theme, base, tone
+
+TIMES = ("wall", "user", "system")
+SWITCHES = ("voluntary_switches", "involuntary_switches")
+PANEL = 190
+"""Pixels of a count's panel: each has its own scale, since times grow a hundredfold over the counts."""
+
+
+def has_times(matrix: Matrix, family: str) -> bool:
+    """Whether the family can be drawn in the published form."""
+    return all(name in matrix.metrics[family] for name in TIMES)
+
+
+def has_switches(matrix: Matrix, family: str) -> bool:
+    """Whether its context switches can be drawn."""
+    return all(name in matrix.metrics[family] for name in SWITCHES)
+
+
+def time_rows(matrix: Matrix, family: str) -> list[Row]:
+    """A row per bar: wall, and user and system to be stacked beside it."""
+    rows = []
+    for cell in matrix.cells:
+        if cell.place.family != family:
+            continue
+        wall = cell.means["wall"]
+        for name in TIMES:
+            mean = cell.means[name]
+            if mean is None:
+                continue
+            sd = cell.sds[name]
+            rows.append(
+                {
+                    "contender": cell.contender,
+                    "count": cell.place.count,
+                    "bar": "wall" if name == "wall" else "cpu",
+                    "part": name,
+                    "mean": mean,
+                    "low": wall - sd if name == "wall" and wall is not None and sd is not None else None,
+                    "high": wall + sd if name == "wall" and wall is not None and sd is not None else None,
+                    "told": f"{amount(mean)} s" + (f" (SD {amount(sd)}, n = {cell.n})" if sd is not None else ""),
+                }
+            )
+    return rows
+
+
+def switch_rows(matrix: Matrix, family: str) -> list[Row]:
+    """A row per contender, count and kind of switch."""
+    return [
+        {
+            "contender": cell.contender,
+            "count": cell.place.count,
+            "kind": name.removesuffix("_switches"),
+            "mean": cell.means[name],
+            "told": f"{amount(cell.means[name])} (n = {cell.n})",
+        }
+        for cell in matrix.cells
+        if cell.place.family == family
+        for name in SWITCHES
+        if cell.means[name] is not None
+    ]
+
+
+def panels(matrix: Matrix, family: str, theme: Theme, rows: list[Row], layers: list[Spec], title: str) -> Spec:
+    """One panel a count, side by side, each with a scale of its own."""
+    spec = base(theme, PANEL, 180, rows)
+    del spec["width"], spec["height"]
+    spec["autosize"] = {"type": "pad", "contains": "padding"}
+    spec["facet"] = {
+        "field": "count",
+        "type": "ordinal",
+        "sort": [place.count for place in matrix.families[family]],
+        "title": None,
+        "header": {"labelColor": theme.ink, "labelFontSize": 13, "labelExpr": f"datum.value + ' {title}'"},
+    }
+    spec["columns"] = len(matrix.families[family])
+    spec["spec"] = {"width": PANEL, "height": 180, "layer": layers}
+    spec["resolve"] = {"scale": {"y": "independent"}, "axis": {"y": "independent"}}
+    return spec
+
+
+def contender_axis(matrix: Matrix, theme: Theme) -> Spec:
+    """The contenders on x, in the study's order."""
+    return {
+        "field": "contender",
+        "type": "nominal",
+        "sort": matrix.contenders,
+        "axis": {"title": None, "labelAngle": -40, "labelLimit": 150, "labelColor": theme.ink},
+        "scale": {"paddingInner": 0.25, "paddingOuter": 0.12},
+    }
+
+
+def times(matrix: Matrix, family: str, theme: Theme) -> Spec:
+    """Grouped bars: wall time with its SD, and beside it user and system time stacked. The published form."""
+    parts = ["wall", "user", "system"]
+    y: Spec = {"field": "mean", "type": "quantitative", "title": "seconds", "stack": "zero", "axis": {"tickCount": 5}}
+    x = contender_axis(matrix, theme)
+    offset: Spec = {"field": "bar", "type": "nominal", "sort": ["wall", "cpu"]}
+    tip = [
+        {"field": "contender", "type": "nominal"},
+        {"field": "count", "type": "ordinal", "title": "processes"},
+        {"field": "part", "type": "nominal"},
+        {"field": "told", "type": "nominal", "title": "mean"},
+    ]
+    colour = {
+        "field": "part",
+        "type": "nominal",
+        "scale": {"domain": parts, "range": [theme.arms[0], theme.arms[2], theme.arms[1]]},
+        "legend": {"title": None, "orient": "top"},
+    }
+    error: Spec = {
+        "transform": [{"filter": "isValid(datum.low)"}],
+        "mark": {"type": "rule", "color": theme.ink, "strokeWidth": 1.5},
+        "encoding": {
+            "x": x,
+            "xOffset": offset,
+            "y": {"field": "low", "type": "quantitative"},
+            "y2": {"field": "high"},
+        },
+    }
+    bars: Spec = {
+        "mark": {"type": "bar", "opacity": 0.9},
+        "encoding": {"x": x, "xOffset": offset, "y": y, "color": colour, "tooltip": tip},
+    }
+    return panels(matrix, family, theme, time_rows(matrix, family), [bars, error], "processes")
+
+
+def switches(matrix: Matrix, family: str, theme: Theme) -> Spec:
+    """Context switches, voluntary and involuntary beside each other, on a scale that shows 5 and 500,000."""
+    x = contender_axis(matrix, theme)
+    bars: Spec = {
+        "mark": {"type": "bar", "opacity": 0.9},
+        "encoding": {
+            "x": x,
+            "xOffset": {"field": "kind", "type": "nominal"},
+            "y": {
+                "field": "mean",
+                "type": "quantitative",
+                "title": "context switches",
+                "scale": {"type": "symlog"},
+                "axis": {"values": [0, 1, 10, 100, 1000, 10_000, 100_000, 1_000_000], "format": ",d"},
+            },
+            "color": {
+                "field": "kind",
+                "type": "nominal",
+                "scale": {"domain": ["voluntary", "involuntary"], "range": [theme.arms[3], theme.arms[4]]},
+                "legend": {"title": None, "orient": "top"},
+            },
+            "tooltip": [
+                {"field": "contender", "type": "nominal"},
+                {"field": "kind", "type": "nominal"},
+                {"field": "told", "type": "nominal", "title": "mean"},
+            ],
+        },
+    }
+    return panels(matrix, family, theme, switch_rows(matrix, family), [bars], "processes")
+
+
+def column_of(judged: Judged) -> str:
+    """A heat map's column: what is compared with what."""
+    pair = judged.pair
+    return f"{pair.levels[1]} against {pair.levels[0]}" + (f", {pair.within}" if pair.within else "")
+
+
+def row_of(place: Place) -> str:
+    """A heat map's row."""
+    return f"{place.family} {place.count}"
+
+
+def heat_rows(matrix: Matrix) -> list[Row]:
+    """A row per cell: the verdict on the family's main metric."""
+    rows = []
+    for family, metrics in matrix.metrics.items():
+        if not metrics:
+            continue
+        for judged in matrix.verdicts(family, metrics[0]):
+            result = judged.result
+            size = "" if result.effect_pct is None else f"{result.effect_pct:+.0f} %"
+            rows.append(
+                {
+                    "row": row_of(judged.place),
+                    "column": column_of(judged),
+                    "tone": tone(result),
+                    "strength": 0.25 if result.verdict == "undecided" else strength(result.effect_pct),
+                    "said": f"{SIGNS[result.verdict]} {size}",
+                    "told": f"{result.metric}: {result.verdict}, {effect_with_interval(result)}",
+                }
+            )
+    return rows
+
+
+def strength(effect_pct: float | None) -> float:
+    """How strong a decided cell's colour is: full from 40 per cent on."""
+    return 0.6 if effect_pct is None else 0.35 + 0.65 * min(1.0, abs(effect_pct) / 40)
+
+
+def heat(matrix: Matrix, theme: Theme) -> Spec:
+    """Verdicts over the whole matrix: a colour where something is shown, its strength the size of the effect."""
+    rows = heat_rows(matrix)
+    columns = list(dict.fromkeys(row["column"] for row in rows))
+    spec = base(theme, {"step": 96}, {"step": 26}, rows)  # type: ignore[arg-type]
+    spec["autosize"] = {"type": "pad", "contains": "padding"}
+    place: Spec = {
+        "y": {
+            "field": "row",
+            "type": "nominal",
+            "sort": list(dict.fromkeys(row["row"] for row in rows)),
+            "axis": {"title": None, "domain": False, "ticks": False, "labelLimit": 260, "labelColor": theme.ink},
+        },
+        "x": {
+            "field": "column",
+            "type": "nominal",
+            "sort": columns,
+            "axis": {
+                "title": None, "orient": "top", "domain": False, "ticks": False, "labelLimit": 330, "labelAngle": -32,
+                "labelColor": theme.ink,
+            },
+        },
+    }  # fmt: skip
+    tip = [
+        {"field": "row", "type": "nominal", "title": "benchmark"},
+        {"field": "column", "type": "nominal", "title": "compared"},
+        {"field": "told", "type": "nominal", "title": "verdict"},
+    ]
+    spec["encoding"] = place
+    spec["layer"] = [
+        {
+            "mark": {"type": "rect", "stroke": theme.paper or "var(--paper)", "strokeWidth": 2},
+            "encoding": {
+                "color": {
+                    "field": "tone",
+                    "type": "nominal",
+                    "scale": {"domain": list(TONES), "range": list(theme.tones)},
+                    "legend": None,
+                },
+                "opacity": {"field": "strength", "type": "quantitative", "scale": None},
+                "tooltip": tip,
+            },
+        },
+        {"mark": {"type": "text", "fontSize": 12, "tooltip": None}, "encoding": {"text": {"field": "said"}}},
+    ]
+    return spec

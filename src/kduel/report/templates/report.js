@@ -1,0 +1,136 @@
+"use strict";
+// Draws a plot when it comes near the screen and drops it when it is far away, so that a page of hundreds stays quick.
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const tip = document.getElementById("tip");
+  const trialAt = new Map(data.trials.map((trial) => [`${trial[1]} ${trial[3]}`, trial]));
+  const views = new Map();
+
+  // The page's strings only ever take the place of a placeholder as values: never inside an expression.
+  const filled = (template, unit) =>
+    JSON.parse(JSON.stringify(template), (_, value) =>
+      value === "@unit@" ? unit : Array.isArray(value) && value[0] === "@names@" ? data.names : value);
+
+  const jitter = (index, arm) => (((index + 1) * 0.6180339887 + arm * 0.37) % 1) * 2 - 1;
+
+  const valueRows = (metric) =>
+    metric.values.flatMap((column, arm) =>
+      column.flatMap((value, index) => {
+        if (value === null) return [];
+        const block = data.blocks[index];
+        const trial = trialAt.get(`${block} ${arm}`);
+        return [{
+          c: data.names[arm], b: block, v: value, s: String(Number(value.toPrecision(10))), j: jitter(index, arm),
+          t: trial ? trial[0] : `number ${block}`, p: trial ? trial[2] + 1 : index + 1,
+        }];
+      }));
+
+  const courseRows = () =>
+    data.trials
+      .filter((trial) => trial[3] >= 0 && trial[5] !== null)
+      .map((trial) => ({ t: trial[0], p: trial[2] + 1, c: data.names[trial[3]], s: trial[4], v: trial[5], w: trial[6] }));
+
+  const plots = {
+    forest: (number) => [data.forests[number], null],
+    strip: (number) => [filled(data.strip, data.metrics[number].unit), valueRows(data.metrics[number])],
+    order: (number) => [filled(data.order, data.metrics[number].unit), valueRows(data.metrics[number])],
+    course: () => [filled(data.course, ""), courseRows()],
+  };
+
+  const showTip = (_, event, item, value) => {
+    tip.hidden = !value || typeof value !== "object";
+    if (tip.hidden) return;
+    tip.replaceChildren(...Object.entries(value).map(([name, text]) => {
+      const line = document.createElement("div");
+      const label = document.createElement("b");
+      label.textContent = name;
+      line.append(label, String(text));
+      return line;
+    }));
+    const box = tip.getBoundingClientRect();
+    tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - box.width - 8))}px`;
+    tip.style.top = `${event.clientY + 18 + box.height > innerHeight ? event.clientY - box.height - 12 : event.clientY + 18}px`;
+  };
+
+  function draw(place) {
+    if (views.has(place)) return;
+    const [spec, rows] = plots[place.dataset.plot](Number(place.dataset.number));
+    if (!spec) {
+      place.closest("figure")?.remove();
+      return;
+    }
+    if (rows) {
+      const table = spec.data.find((one) => one.name === "rows");
+      table.values = rows;
+    }
+    const options = { mode: "vega", renderer: "svg", actions: false, defaultStyle: false, tooltip: showTip };
+    views.set(place, null);
+    // Vega names the element it draws in; the outer one keeps our description of the plot.
+    const inner = document.createElement("div");
+    inner.setAttribute("aria-hidden", "true");
+    place.replaceChildren(inner);
+    vegaEmbed(inner, spec, options).then((made) => {
+      if (!views.has(place)) {
+        made.finalize();
+        return;
+      }
+      views.set(place, made);
+      place.dataset.drawn = rows ? rows.length : "all";
+      place.style.minHeight = `${place.offsetHeight}px`;
+    });
+  }
+
+  function drop(place) {
+    views.get(place)?.finalize();
+    views.delete(place);
+    place.replaceChildren();
+    delete place.dataset.drawn;
+  }
+
+  const near = new IntersectionObserver(
+    (entries) => entries.forEach((entry) => entry.isIntersecting && draw(entry.target)), { rootMargin: "600px" });
+  const far = new IntersectionObserver(
+    (entries) => entries.forEach((entry) => !entry.isIntersecting && drop(entry.target)), { rootMargin: "4000px" });
+  document.querySelectorAll(".plot").forEach((place) => {
+    near.observe(place);
+    far.observe(place);
+  });
+  addEventListener("beforeprint", () => {
+    far.disconnect();
+    document.querySelectorAll(".plot").forEach((place) => place.offsetWidth && draw(place));
+  });
+
+  // Every value as a table, made when it is opened.
+  const cell = (kind, text, scope) => {
+    const made = document.createElement(kind);
+    made.textContent = text;
+    if (scope) made.scope = scope; else made.className = "number";
+    return made;
+  };
+  document.querySelectorAll("details[data-values]").forEach((details) =>
+    details.addEventListener("toggle", () => {
+      const place = details.querySelector(".scroll");
+      if (!details.open || place.firstChild) return;
+      const metric = data.metrics[Number(details.dataset.values)];
+      const table = document.createElement("table");
+      table.className = "plain";
+      const head = table.createTHead().insertRow();
+      head.append(cell("th", "block", "col"), ...data.names.map((name) => cell("th", name, "col")));
+      const body = table.createTBody();
+      data.blocks.forEach((block, index) =>
+        body.insertRow().append(cell("th", block, "row"), ...metric.values.map((column) => cell("td", column[index] ?? "–"))));
+      place.append(table);
+    }));
+
+  const filter = document.getElementById("filter");
+  filter?.addEventListener("input", () => {
+    const wanted = filter.value.trim().toLowerCase();
+    const metrics = [...document.querySelectorAll("details.metric")];
+    metrics.forEach((metric) => {
+      metric.hidden = !metric.querySelector("summary").textContent.toLowerCase().includes(wanted);
+    });
+    const shown = metrics.filter((metric) => !metric.hidden);
+    document.getElementById("matches").textContent = `${shown.length} of ${metrics.length}`;
+    if (wanted && shown.length <= 4) shown.forEach((metric) => { metric.open = true; });
+  });
+})();
