@@ -1,0 +1,238 @@
+"""Matrices: their shape, the growth fitted, the pairs compared, and advice that only verdicts carry."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kduel.imported import results as imported_results
+from kduel.matrix import Matrix, advise, shape
+from kduel.matrix.grid import Place, pairs, places
+from kduel.matrix.growth import growth
+from kduel.results import ContenderResult, MetricResult, Results, TrialResult
+from kduel.verdict.judge import judge
+
+PUBLISHED = Path(__file__).parents[2] / "studies/published/policies.csv"
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    from click.testing import CliRunner
+
+    from kduel.cli.import_ import command
+
+    run = tmp_path_factory.mktemp("published") / "run"
+    done = CliRunner().invoke(command, [str(PUBLISHED), "--out", str(run)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return imported_results(run)
+
+
+def test_the_published_study_is_27_cells(published: Results) -> None:
+    matrix = shape(published)
+    assert matrix is not None
+    assert {family: [place.count for place in members] for family, members in matrix.families.items()} == {
+        family: [10, 100, 1000] for family in ("cpu", "io", "mixed")
+    }
+    assert len(matrix.cells) == 27
+    assert all(cell.n in (5, 6, 4) for cell in matrix.cells)
+
+
+def test_the_published_claims(published: Results) -> None:
+    matrix = shape(published)
+    assert matrix is not None
+
+    def cell(contender: str, label: str) -> MetricResult:
+        (found,) = [
+            j.result
+            for j in matrix.judged
+            if j.pair.contender == contender and j.place.label == label and j.result.metric == "wall"
+        ]
+        return found
+
+    large = cell("SCHED_OTHER", "io-large")
+    assert large.verdict == "faster"
+    assert large.effect_pct == pytest.approx(-25.8, abs=0.05)
+    assert cell("SCHED_OTHER", "cpu-large").verdict == "slower"
+    assert cell("SCHED_OTHER", "cpu-large").effect_pct == pytest.approx(8.0, abs=0.5)
+    assert cell("SCHED_OTHER", "mixed-small").verdict == "undecided", "it is not quicker, as the study claims"
+    # "increasing near exponentially": it is linear.
+    (found,) = [g for g in matrix.growth if (g.family, g.contender, g.metric) == ("cpu", "SCHED_OTHER", "wall")]
+    assert found.low < 1 < found.high
+    assert "linear growth is not excluded" in found.told
+    assert "10^9 times" in found.told
+
+
+def test_families_are_labels_that_differ_in_one_number() -> None:
+    found = places(["kload-cpu-10", "kload-cpu-100", "kload-io-10", "hackbench", "cyclictest-2t", "kload-io-100"])
+    assert [(place.family, place.count) for place in found] == [
+        ("kload-cpu", 10), ("kload-cpu", 100), ("kload-io", 10), ("kload-io", 100)
+    ]  # fmt: skip
+    found = places(["kload-cpu-10-20000i", "kload-cpu-100-20000i", "sysbench-cpu-1t", "sysbench-cpu-2t"])
+    assert [(place.family, place.count) for place in found] == [
+        ("kload-cpu-20000i", 10), ("kload-cpu-20000i", 100), ("sysbench-cpu-t", 1), ("sysbench-cpu-t", 2)
+    ]  # fmt: skip
+    assert places(["a", "b-1", "c-x"]) == []
+
+
+@given(st.lists(st.text("ab1290-", min_size=1, max_size=12), unique=True, max_size=12))
+def test_a_label_has_one_place_at_most(labels: list[str]) -> None:
+    found = places(labels)
+    assert len({place.label for place in found}) == len(found)
+    for family in {place.family for place in found}:
+        assert len([place for place in found if place.family == family]) >= 2
+
+
+def members(*counts: int) -> list[Place]:
+    return [Place(f"x-{count}", "x", count) for count in counts]
+
+
+@given(st.floats(-0.5, 3), st.floats(0.001, 1000), st.integers(3, 12))
+def test_a_power_law_is_found_exactly(power: float, scale: float, blocks: int) -> None:
+    values = {f"x-{n}": [scale * n**power] * blocks for n in (10, 100, 1000)}
+    found = growth(members(10, 100, 1000), "c", "wall", values)
+    assert found is not None
+    assert found.exponent == pytest.approx(power, abs=1e-9)
+    assert found.low == pytest.approx(found.high, abs=1e-6)
+
+
+def test_the_exponents_interval_covers_as_it_says() -> None:
+    draw = random.Random(7)
+    covered = 0
+    for _ in range(400):
+        values = {f"x-{n}": [0.01 * n**1.2 * math.exp(draw.gauss(0, 0.1)) for _ in range(6)] for n in (10, 100, 1000)}
+        found = growth(members(10, 100, 1000), "c", "wall", values)
+        assert found is not None
+        covered += found.low <= 1.2 <= found.high
+    assert 365 <= covered <= 394  # 95 % of 400 is 380
+
+
+def test_an_exponential_is_told_as_one() -> None:
+    draw = random.Random(8)
+    values = {f"x-{n}": [math.exp(0.01 * n + draw.gauss(0, 0.02)) for _ in range(6)] for n in (10, 100, 1000)}
+    found = growth(members(10, 100, 1000), "c", "wall", values)
+    assert found is not None
+    assert "steepens" in found.told and "an exponential fits too" in found.told
+
+
+def test_no_growth_without_positive_values_or_blocks() -> None:
+    assert growth(members(10, 100), "c", "user", {"x-10": [0.0] * 5, "x-100": [1.0] * 5}) is None
+    assert growth(members(10, 100), "c", "user", {"x-10": [1.0, 2.0], "x-100": [1.0, 2.0]}) is None
+    assert growth(members(10, 100), "c", "user", {"x-10": [1.0, None, 1, 1], "x-100": [1.0, 2, None, 1]}) is None
+
+
+def crossed(seed: int = 3, blocks: int = 6) -> Results:
+    """Two kernels x three policies x two counts; the newer kernel is 20 % quicker, fifo 30 % quicker, nothing else."""
+    draw = random.Random(seed)
+    contenders = [
+        ContenderResult(name=f"{kernel} {policy}", kernel=kernel, policy=policy)
+        for kernel in ("debian:6.1", "debian:6.12")
+        for policy in ("other", "rr:50", "fifo:50")
+    ]
+    trials, values = [], {}
+    for block in range(1, blocks + 1):
+        for position, contender in enumerate(contenders):
+            trials.append(
+                TrialResult(
+                    id=f"{block}-{position}", block=block, position=len(trials), contender=contender.name, status="ok"
+                )
+            )
+            for count in (10, 1000):
+                factor = (0.8 if contender.kernel == "debian:6.12" else 1) * (
+                    0.7 if "fifo" in contender.policy else 1
+                )
+                values.setdefault(f"kload-cpu-{count}", {}).setdefault(contender.name, []).append(
+                    count * 0.01 * factor * math.exp(draw.gauss(0, 0.01))
+                )
+    from kduel.samples import Samples
+    from kduel.verdict.rule import Rule
+    from kduel.words import Metric
+
+    tables = [
+        Samples(
+            benchmark=label,
+            metric=Metric("wall", "s", "lower"),
+            blocks=list(range(1, blocks + 1)),
+            values={c.name: values[label][c.name] for c in contenders},
+            order={c.name: [t.position for t in trials if t.contender == c.name] for c in contenders},
+        )
+        for label in values
+    ]
+    return Results(
+        study={"delta": 1.0, "alpha": 0.05, "fixed": blocks},
+        machine={},
+        contenders=contenders,
+        trials=trials,
+        metrics=judge(tables, Rule.fixed(blocks)),
+        blocks=list(range(1, blocks + 1)),
+    )
+
+
+def test_each_contender_is_compared_with_those_that_differ_in_one_thing() -> None:
+    found = pairs(crossed())
+    assert {(pair.reference, pair.contender, pair.factor) for pair in found} == {
+        ("debian:6.1 other", "debian:6.12 other", "kernel"),
+        ("debian:6.1 rr:50", "debian:6.12 rr:50", "kernel"),
+        ("debian:6.1 fifo:50", "debian:6.12 fifo:50", "kernel"),
+        ("debian:6.1 other", "debian:6.1 rr:50", "policy"),
+        ("debian:6.1 other", "debian:6.1 fifo:50", "policy"),
+        ("debian:6.12 other", "debian:6.12 rr:50", "policy"),
+        ("debian:6.12 other", "debian:6.12 fifo:50", "policy"),
+    }
+    assert {pair.within for pair in found if pair.factor == "policy"} == {"debian:6.1", "debian:6.12"}
+
+
+def test_every_cell_has_its_verdict_against_the_right_reference() -> None:
+    matrix = shape(crossed())
+    assert isinstance(matrix, Matrix)
+    assert len(matrix.judged) == 7 * 2
+    for judged in matrix.judged:
+        if judged.pair.factor == "kernel":
+            assert judged.result.verdict == "faster"
+            assert judged.result.effect_pct == pytest.approx(-20, abs=3)
+        elif "fifo" in judged.pair.contender:
+            assert judged.result.effect_pct == pytest.approx(-30, abs=3)
+        else:
+            assert judged.result.verdict in ("undecided", "equivalent")
+            assert abs(judged.result.effect_pct or 0) < 3
+
+
+def test_a_run_without_families_is_no_matrix() -> None:
+    results = crossed()
+    results.metrics = [metric for metric in results.metrics if metric.benchmark == "kload-cpu-10"]
+    assert shape(results) is None
+
+
+def test_advice_rests_on_verdicts_only() -> None:
+    results = crossed()
+    advice = advise(results)
+    assert {one.use for one in advice} == {"throughput"}
+    by_contender = {one.contender: one for one in advice}
+    fifo = by_contender["debian:6.1 fifo:50"]
+    assert "is better than debian:6.1 other" in fifo.told
+    assert {(s.benchmark, s.metric) for s in fifo.better} == {("kload-cpu-10", "wall"), ("kload-cpu-1000", "wall")}
+    assert "nothing is decided" in by_contender["debian:6.1 rr:50"].told
+    for metric in results.metrics:
+        metric.verdict = "undecided"
+    assert all("nothing is decided" in one.told and not one.better for one in advise(results))
+    results.metrics[0].verdict, results.metrics[1].verdict = "faster", "faster"
+    results.metrics[0].below_delta = results.metrics[1].below_delta = True
+    assert all("nothing is decided" in one.told for one in advise(results)), "too small to matter is no advice"
+
+
+def test_the_plots_compile(published: Results) -> None:
+    from kduel.report import matrix_plots, plots
+
+    matrix = shape(published)
+    assert matrix is not None
+    for family in matrix.families:
+        assert matrix_plots.has_times(matrix, family) and matrix_plots.has_switches(matrix, family)
+        for theme in (plots.PAGE, plots.PICTURE):
+            plots.vega(matrix_plots.times(matrix, family, theme))
+            plots.vega(matrix_plots.switches(matrix, family, theme))
+    heat = plots.svg(matrix_plots.heat(matrix, plots.PICTURE))
+    assert "-26 %" in heat and "▲" in heat
