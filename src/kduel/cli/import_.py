@@ -44,7 +44,9 @@ def command(
     The CSV has the columns contender,trial,benchmark,metric,unit,better,value: one value a line, better being higher,
     lower or none; the first contender is the baseline.
     """
+    from kduel.cli import printable
     from kduel.imported import bring_in
+    from kduel.verdict.telling import plural
 
     record = bring_in(
         [source(text) for text in files],
@@ -57,11 +59,11 @@ def command(
     )
     formats = ", ".join(sorted({stored.format for stored in record.files}))
     click.echo(
-        f"{record.values:,} values of {len(record.metrics):,} metrics, {' against '.join(record.contenders)} "
-        f"({formats}), are in {out}"
+        f"{plural(record.values, 'value')} of {plural(len(record.metrics), 'metric')}, "
+        f"{' against '.join(record.contenders)} ({formats}), are in {out}"
     )
     for reason in record.skipped:
-        click.echo(f"Left out: {reason}", err=True)
+        click.echo(printable(f"Left out: {reason}"), err=True)
     click.echo("Not interleaved, not randomised, environment unknown: the report says so beside every verdict.")
     click.echo(f"Go on with: kduel report {out}")
 
