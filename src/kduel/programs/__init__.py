@@ -58,8 +58,8 @@ def build(name: str, architecture: str = "x86_64", *, cache: Cache) -> Path:
     return _compiled(source, name, ("-target", target, processor, *_FLAGS), cache)
 
 
-def build_plugin(name: str = "counter", *, cache: Cache) -> Path:
-    """The QEMU plug-in NAME (a shared object of the host), compiled where the cache lacks it.
+def build_plugin(name: str = "counter", *, api: int, cache: Cache) -> Path:
+    """The QEMU plug-in NAME (a shared object of the host) for a version of QEMU's plug-in interface, 1 or 3.
 
     Raises InputError for a name that there is not, HostError where the compiler fails.
     """
@@ -67,7 +67,7 @@ def build_plugin(name: str = "counter", *, cache: Cache) -> Path:
     if not source.is_file():
         raise InputError(f"KDuel has no QEMU plug-in {name!r}")
     target = f"{platform.machine()}-linux-gnu.{_PLUGIN_GLIBC}"
-    return _compiled(source, f"{name}.so", ("-target", target, *_PLUGIN_FLAGS), cache)
+    return _compiled(source, f"{name}.so", ("-target", target, f"-DKDUEL_API={api}", *_PLUGIN_FLAGS), cache)
 
 
 def _compiled(source: Path, product: str, flags: tuple[str, ...], cache: Cache) -> Path:

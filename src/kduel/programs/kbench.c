@@ -83,6 +83,8 @@ static inline uint64_t ticks(void) { return __builtin_ia32_rdtsc(); }
 static double per_tick(void) { return 1; }
 #define MARK_BEGIN() __asm__ volatile("xchg %%bx, %%bx" ::: "memory")
 #define MARK_END() __asm__ volatile("xchg %%cx, %%cx" ::: "memory")
+#define MARK_SELECT() __asm__ volatile("xchg %%dx, %%dx" ::: "memory")
+#define MARK_RESET() __asm__ volatile("xchg %%si, %%si" ::: "memory")
 #elif defined __aarch64__
 static const char *const counter = "cntvct";
 static inline uint64_t ticks(void) {
@@ -97,12 +99,16 @@ static double per_tick(void) {
 }
 #define MARK_BEGIN() __asm__ volatile("hint #42" ::: "memory")
 #define MARK_END() __asm__ volatile("hint #43" ::: "memory")
+#define MARK_SELECT() __asm__ volatile("hint #44" ::: "memory")
+#define MARK_RESET() __asm__ volatile("hint #45" ::: "memory")
 #else
 static const char *const counter = "clock";
 static inline uint64_t ticks(void) { return nanoseconds(); }
 static double per_tick(void) { return 1; }
 #define MARK_BEGIN() __asm__ volatile("" ::: "memory")
 #define MARK_END() __asm__ volatile("" ::: "memory")
+#define MARK_SELECT() MARK_BEGIN()
+#define MARK_RESET() MARK_BEGIN()
 #endif
 
 static int by_value(const void *a, const void *b) {
@@ -194,10 +200,14 @@ static void print_result(const struct operation *what, double empty, long count,
 static void exact(const struct operation *what, long count) {
     measure_each(operations, count, empty_samples);
     qsort(empty_samples, (size_t)count, sizeof *empty_samples, by_value);
-    measure_each(what, count, samples); /* the first round warms up */
+    measure_each(what, count, samples); /* the first round warms up, unseen by the plug-in */
+    MARK_RESET();
+    for (const struct operation *o = operations; o <= what; o++) MARK_SELECT();
     measure_each(what, count, samples);
+    MARK_RESET();
     printf("{\"operation\":\"%s\",\"mode\":\"exact\",\"unit\":\"instructions\",\"counter\":\"%s\",\"count\":%ld", what->name,
            counter, count);
+    print_number("region", (double)(what - operations + 1));
     print_number("resolution", per_tick());
     print_result(what, quantile(empty_samples, count, .5), count, per_tick());
 }

@@ -1,0 +1,368 @@
+/* A QEMU plug-in that counts the instructions of marked regions, by call chain and block of code, exactly.
+ *
+ * Arguments: out=FILE (written when QEMU ends), disassemble=on (adds every block's text).
+ *
+ * A guest program selects a region by number, with as many SELECT markers, and measures between BEGIN and END
+ * markers; RESET leaves the region. Markers are instructions without effect, and are not counted.
+ *
+ * How it counts. QEMU adds one to a counter at every instruction, in generated code. When a block begins, what was
+ * added since the last one began belongs to that one; so a block that an exception cut short is counted as far as
+ * it came. An instruction that faulted is executed again later, and counts once, as it does for QEMU's own clock.
+ *
+ * How it knows call chains (x86_64). Every call and return of the kernel accesses its stack: the address says which
+ * stack (16 KiB, aligned) and how deep. Frames are kept per stack, so a task that sleeps finds its chain again. An
+ * interrupt's frames lie below those of what it interrupted; a switch to an empty stack by a call (interrupt stacks)
+ * continues the chain, one by a return (a new task) begins one.
+ */
+#include "qemu_api.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { STACK_SHIFT = 14, TABLE = 1 << 16, INSN_MAX = 16 };
+
+/* A place in the tree of call chains: called from just before `site`, by what `parent` is. */
+struct node {
+    struct node *parent, *next;
+    uint64_t site;
+    uint32_t id;
+    bool used;
+};
+struct frame {
+    uint64_t address;
+    struct node *node;
+};
+struct stack {
+    uint64_t key;
+    struct stack *next;
+    struct node *base;
+    struct frame *frames;
+    size_t depth, room;
+};
+/* How often `insns` instructions of `block` from `from` on were executed under `node` in `region`. */
+struct tally {
+    struct tally *next;
+    struct node *node;
+    struct block *block;
+    uint32_t region, from, insns;
+    uint64_t times;
+};
+struct block {
+    struct block *next;
+    uint64_t pc, hash;
+    uint32_t insns, id;
+    bool kernel, used, ends_in_access; /* `ends_in_access`: its last instruction accesses memory */
+    struct tally *last; /* the tally that this block went into last */
+    uint64_t *ends;     /* address after each instruction */
+    char **text;
+};
+struct marker {
+    struct block *block;
+    uint32_t index;
+    int what;
+};
+enum { BEGIN, END, SELECT, RESET, NO_MARKER };
+enum { READS = 1, WRITES = 2 };
+
+static const char *out_path;
+static bool disassemble, x86;
+static struct node root, *nodes[TABLE];
+static struct stack *stacks[TABLE];
+static struct tally *tallies[TABLE];
+static struct block *blocks[TABLE];
+static uint32_t node_count = 1, block_count;
+static uint64_t begins[256];
+
+static struct node *current = &root, *began_node;
+static struct stack *current_stack;
+static struct block *began;
+static uint32_t began_at, region;
+static uint64_t counted; /* at the last account */
+static bool accessed;    /* whether the last instruction of the block that began has had its access */
+static bool active, in_kernel;
+
+static void *need(void *memory) {
+    if (!memory) {
+        fprintf(stderr, "kduel counter: out of memory\n");
+        abort();
+    }
+    return memory;
+}
+static void *fresh(size_t size) { return need(calloc(1, size)); }
+static inline uint64_t mix(uint64_t a, uint64_t b) {
+    uint64_t x = (a ^ (b * 0x9e3779b97f4a7c15u)) * 0xbf58476d1ce4e5b9u;
+    return x ^ (x >> 29);
+}
+
+/* Call chains */
+
+static struct node *child_of(struct node *parent, uint64_t site) {
+    struct node **slot = &nodes[mix(parent->id, site) % TABLE], *node;
+    for (node = *slot; node; node = node->next)
+        if (node->parent == parent && node->site == site) return node;
+    node = fresh(sizeof *node);
+    *node = (struct node){.parent = parent, .next = *slot, .site = site, .id = node_count++};
+    return *slot = node;
+}
+
+static inline struct stack *stack_of(uint64_t address) {
+    uint64_t key = address >> STACK_SHIFT;
+    if (current_stack && current_stack->key == key) return current_stack;
+    struct stack **slot = &stacks[mix(key, 0) % TABLE], *stack;
+    for (stack = *slot; stack; stack = stack->next)
+        if (stack->key == key) return stack;
+    stack = fresh(sizeof *stack);
+    *stack = (struct stack){.key = key, .next = *slot, .base = &root};
+    return *slot = stack;
+}
+
+static inline void pop_to(struct stack *stack, uint64_t address) {
+    while (stack->depth && stack->frames[stack->depth - 1].address <= address) stack->depth--;
+}
+
+static void on_call(unsigned vcpu, uint32_t info, uint64_t address, void *site) {
+    (void)vcpu;
+    if (!qemu_plugin_mem_is_store(info)) return; /* the read of an indirect call's target */
+    accessed = true;
+    struct stack *stack = stack_of(address);
+    pop_to(stack, address);
+    if (!stack->depth && stack != current_stack) stack->base = current;
+    if (stack->depth == stack->room) {
+        stack->room = stack->room ? 2 * stack->room : 32;
+        stack->frames = need(realloc(stack->frames, stack->room * sizeof *stack->frames));
+    }
+    current = child_of(stack->depth ? stack->frames[stack->depth - 1].node : stack->base, (uint64_t)(uintptr_t)site);
+    stack->frames[stack->depth++] = (struct frame){address, current};
+    current_stack = stack;
+}
+
+static void on_return(unsigned vcpu, uint32_t info, uint64_t address, void *data) {
+    (void)vcpu, (void)info, (void)data;
+    accessed = true;
+    struct stack *stack = stack_of(address);
+    pop_to(stack, address);
+    if (stack != current_stack && !stack->depth) stack->base = &root;
+    current = stack->depth ? stack->frames[stack->depth - 1].node : stack->base;
+    current_stack = stack;
+}
+
+/* Counting */
+
+static void on_access(unsigned vcpu, uint32_t info, uint64_t address, void *data) {
+    (void)vcpu, (void)address;
+    if ((uintptr_t)data & (qemu_plugin_mem_is_store(info) ? WRITES : READS)) accessed = true;
+}
+
+static struct tally *tally_of(struct node *node, struct block *block, uint32_t from, uint32_t insns) {
+    uint64_t hash = mix(mix(node->id, block->id), (uint64_t)from << 40 | (uint64_t)insns << 20 | region);
+    struct tally **slot = &tallies[hash % TABLE], *tally;
+    for (tally = *slot; tally; tally = tally->next)
+        if (tally->node == node && tally->block == block && tally->region == region && tally->from == from &&
+            tally->insns == insns)
+            return tally;
+    tally = fresh(sizeof *tally);
+    *tally = (struct tally){
+        .next = *slot, .node = node, .block = block, .region = region, .from = from, .insns = insns};
+    block->used = true;
+    for (; node && !node->used; node = node->parent) node->used = true;
+    return *slot = tally;
+}
+
+/* The instructions since the last account belong to the block that began then. `next` is where it goes on, or 0. */
+static inline void account(uint64_t next) {
+    uint64_t now = counter_now();
+    uint32_t insns = (uint32_t)(now - counted), at = began_at + insns;
+    counted = now;
+    if (!began || !insns) return;
+    bool completed = accessed || !began->ends_in_access;
+    accessed = false;
+    /* The last one begun did not come to its end if the block was left early, or if its access did not happen;
+     * unless it goes on behind it, as after an access to a device or a string instruction of length 0. */
+    if (next && next != began->ends[at - 1] && (at < began->insns || !completed)) insns--;
+    if (!active || !insns) return;
+    struct tally *tally = began->last;
+    if (!tally || tally->node != began_node || tally->insns != insns || tally->from != began_at ||
+        tally->region != region)
+        tally = began->last = tally_of(began_node, began, began_at, insns);
+    tally->times++;
+}
+
+static void on_block(unsigned vcpu, void *data) {
+    (void)vcpu;
+    struct block *block = data;
+    if (block->kernel != in_kernel) {
+        /* Into the kernel every chain begins anew; on which stack, the first call will tell. */
+        in_kernel = block->kernel;
+        current = &root;
+        current_stack = NULL;
+    }
+    account(block->pc);
+    began = block;
+    began_at = 0;
+    began_node = current;
+}
+
+static void on_marker(unsigned vcpu, void *data) {
+    (void)vcpu;
+    struct marker *marker = data;
+    account(0);
+    active = marker->what == BEGIN && region;
+    if (active && region < sizeof begins / sizeof *begins) begins[region]++;
+    if (marker->what == SELECT) region++;
+    if (marker->what == RESET) region = 0;
+    began = marker->block;
+    began_at = marker->index + 1;
+    began_node = current;
+}
+
+/* Reading code */
+
+static int marker_x86(const uint8_t *b, size_t size) {
+    if (size != 3 || b[0] != 0x66 || b[1] != 0x87) return NO_MARKER;
+    return b[2] == 0xdb ? BEGIN : b[2] == 0xc9 ? END : b[2] == 0xd2 ? SELECT : b[2] == 0xf6 ? RESET : NO_MARKER;
+}
+static int marker_aarch64(const uint8_t *b, size_t size) { /* hint #42 to #45 */
+    uint32_t word;
+    if (size != 4) return NO_MARKER;
+    memcpy(&word, b, 4);
+    uint32_t hint = (word - 0xd503201f) >> 5;
+    return (word & 0xfffff01f) == 0xd503201f && hint >= 42 && hint <= 45 ? BEGIN + (int)hint - 42 : NO_MARKER;
+}
+
+enum { OTHER, CALL, RETURN };
+static int kind_x86(const uint8_t *b, size_t size) {
+    size_t i = 0;
+    while (i < size && (b[i] == 0xf2 || b[i] == 0xf3 || b[i] == 0x66 || b[i] == 0x2e || b[i] == 0x3e ||
+                        b[i] == 0x64 || b[i] == 0x65 || (b[i] & 0xf0) == 0x40))
+        i++;
+    if (i >= size) return OTHER;
+    if (b[i] == 0xe8 || (b[i] == 0xff && i + 1 < size && (b[i + 1] >> 3 & 7) == 2)) return CALL;
+    return b[i] == 0xc3 || b[i] == 0xc2 ? RETURN : OTHER;
+}
+
+/* What the instruction does to memory in its last step: 0, READS, WRITES, or either. */
+static int access_of(const char *text) {
+    static const char *const none[] = {"nop", "lea", "in ", "out", "prefetch", "hint"};
+    static const char *const reads[] = {"ret", "pop", "leave"}, *const writes[] = {"call", "push"};
+    if (!text) return 0;
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        if (!strncmp(text, none[i], strlen(none[i]))) return 0;
+    if (x86) {
+        for (size_t i = 0; i < sizeof reads / sizeof *reads; i++)
+            if (!strncmp(text, reads[i], strlen(reads[i]))) return READS;
+        for (size_t i = 0; i < sizeof writes / sizeof *writes; i++)
+            if (!strncmp(text, writes[i], strlen(writes[i]))) return WRITES;
+    }
+    return strchr(text, x86 ? '(' : '[') && !strstr(text, "(%dx)") ? READS | WRITES : 0;
+}
+
+static struct block *block_of(uint64_t pc, const uint8_t *bytes, size_t size, uint32_t insns) {
+    uint64_t hash = insns;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    struct block **slot = &blocks[mix(pc, 0) % TABLE], *block;
+    for (block = *slot; block; block = block->next)
+        if (block->pc == pc && block->hash == hash) return block;
+    block = fresh(sizeof *block);
+    *block = (struct block){.next = *slot, .pc = pc, .hash = hash, .insns = insns, .id = block_count++};
+    block->kernel = pc >> 63;
+    block->ends = fresh(insns * sizeof *block->ends);
+    return *slot = block;
+}
+
+static void on_each_access(struct qemu_plugin_insn *insn, on_memory callback, void *data) {
+    qemu_plugin_register_vcpu_mem_cb(insn, callback, NO_REGISTERS, READS_AND_WRITES, data);
+}
+
+static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
+    static uint8_t bytes[4096 * INSN_MAX];
+    static uint32_t starts[4096];
+    uint32_t insns = (uint32_t)qemu_plugin_tb_n_insns(tb);
+    size_t size = 0;
+    (void)id;
+    if (insns > 4096) abort();
+    for (uint32_t i = 0; i < insns; i++) {
+        starts[i] = (uint32_t)size;
+        size += bytes_of(qemu_plugin_tb_get_insn(tb, i), bytes + size, INSN_MAX);
+    }
+    struct block *block = block_of(qemu_plugin_tb_vaddr(tb), bytes, size, insns);
+    if (disassemble && !block->text) {
+        block->text = fresh(insns * sizeof *block->text);
+        for (uint32_t i = 0; i < insns; i++) block->text[i] = qemu_plugin_insn_disas(qemu_plugin_tb_get_insn(tb, i));
+    }
+    qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGISTERS, block);
+    for (uint32_t i = 0; i < insns; i++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+        const uint8_t *code = bytes + starts[i];
+        size_t length = (i + 1 < insns ? starts[i + 1] : size) - starts[i];
+        block->ends[i] = block->pc + starts[i] + length;
+        int what = block->kernel ? NO_MARKER : x86 ? marker_x86(code, length) : marker_aarch64(code, length);
+        if (what != NO_MARKER) {
+            struct marker *marker = fresh(sizeof *marker);
+            *marker = (struct marker){block, i, what};
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, on_marker, NO_REGISTERS, marker);
+            continue;
+        }
+        count_executions(insn);
+        int kind = x86 && block->kernel ? kind_x86(code, length) : OTHER;
+        if (kind == CALL) on_each_access(insn, on_call, (void *)(uintptr_t)block->ends[i]);
+        if (kind == RETURN) on_each_access(insn, on_return, NULL);
+        if (i + 1 < insns) continue;
+        char *text = qemu_plugin_insn_disas(insn);
+        int access = access_of(text);
+        free(text);
+        block->ends_in_access = access;
+        if (access && kind == OTHER) on_each_access(insn, on_access, (void *)(uintptr_t)access);
+    }
+}
+
+/* Writing down: lines of words, see kduel.explain.profile */
+
+static void write_all(FILE *out) {
+    fprintf(out, "kduel-counter 1 %s\n", x86 ? "x86_64" : "aarch64");
+    for (uint32_t r = 1; r < sizeof begins / sizeof *begins; r++)
+        if (begins[r]) fprintf(out, "R %u %llu\n", r, (unsigned long long)begins[r]);
+    for (int slot = 0; slot < TABLE; slot++)
+        for (struct node *n = nodes[slot]; n; n = n->next)
+            if (n->used) fprintf(out, "N %u %u %llx\n", n->id, n->parent->id, (unsigned long long)n->site);
+    for (int slot = 0; slot < TABLE; slot++)
+        for (struct block *b = blocks[slot]; b; b = b->next) {
+            if (!b->used) continue;
+            fprintf(out, "B %u %llx ", b->id, (unsigned long long)b->pc);
+            for (uint32_t i = 0; i < b->insns; i++)
+                fprintf(out, "%s%llu", i ? "," : "", (unsigned long long)(b->ends[i] - (i ? b->ends[i - 1] : b->pc)));
+            fputc('\n', out);
+            for (uint32_t i = 0; b->text && i < b->insns; i++) fprintf(out, "T %u %u %s\n", b->id, i, b->text[i]);
+        }
+    for (int slot = 0; slot < TABLE; slot++)
+        for (struct tally *t = tallies[slot]; t; t = t->next)
+            fprintf(out, "C %u %u %u %u %u %llu\n", t->region, t->node->id, t->block->id, t->from, t->insns,
+                    (unsigned long long)t->times);
+    fprintf(out, "end\n");
+}
+
+static void on_exit_(qemu_plugin_id_t id, void *data) {
+    (void)id, (void)data;
+    FILE *out = fopen(out_path, "w");
+    if (out) write_all(out);
+    if (!out || fclose(out)) {
+        perror(out_path);
+        abort();
+    }
+}
+
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count, char **words) {
+    for (int i = 0; i < count; i++) {
+        if (!strncmp(words[i], "out=", 4)) out_path = words[i] + 4;
+        else if (!strcmp(words[i], "disassemble=on")) disassemble = true;
+    }
+    x86 = !strcmp(info->target_name, "x86_64");
+    if (!out_path || !info->system_emulation || info->system.smp_vcpus != 1 ||
+        (!x86 && strcmp(info->target_name, "aarch64"))) {
+        fprintf(stderr, "kduel counter: needs out=FILE, a whole machine, one vCPU, x86_64 or aarch64\n");
+        return 1;
+    }
+    counter_new();
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+    qemu_plugin_register_atexit_cb(id, on_exit_, NULL);
+    return 0;
+}
