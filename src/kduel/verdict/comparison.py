@@ -22,6 +22,9 @@ ROUNDING = 1e-12
 """Two values that differ by less than this share of themselves are the same: no measurement is finer."""
 LARGEST = 1e150
 """Squares of larger values overflow."""
+TIME_UNITS = frozenset(("s", "sec", "seconds", "ms", "msec", "us", "µs", "ns", "min", "h"))
+"""In these nothing stays exactly the same: where no value varies, the clock's step hides that they do, and the arms
+are not called equal."""
 
 
 def check(samples: Sequence[Samples]) -> None:
@@ -133,7 +136,8 @@ class Comparison:
     @cached_property
     def margins(self) -> Floats:
         """By look: what counts as equivalent on that look's scale; the least there is where only equal is."""
-        return np.array([margin(scale, self.rule) for scale in self.scales])
+        hidden = self.table.metric.unit in TIME_UNITS
+        return np.array([0.0 if hidden and scale == "exact" else margin(scale, self.rule) for scale in self.scales])
 
     def decision(self, alpha: float) -> tuple[int, int] | None:
         """The index of the look that decided, and to which side; None while undecided."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from kduel.errors import InputError
 from kduel.verdict.bounds import Floats
-from kduel.verdict.comparison import Comparison, log_ratios
+from kduel.verdict.comparison import ROUNDING, Comparison, log_ratios
 from kduel.verdict.rule import FEWEST_PAIRS
 
 Draw = Callable[[np.random.Generator, int, int], Floats]
@@ -81,17 +81,18 @@ def drift(scale: float) -> Draw:
     return draw
 
 
-def made_up(name: str, cv_pct: float) -> Noise:
-    """One of NAMES; `cv_pct` is the standard deviation of a boot in per cent. Raises InputError."""
-    scale = cv_pct / 100
-    if not 0 < scale <= 1:
-        raise InputError(f"the coefficient of variation is {cv_pct:g} %", "Give more than 0 and 100 at most.")
+def made_up(name: str, spread_pct: float) -> Noise:
+    """One of NAMES. `spread_pct` is the standard deviation of the paired ratio, which is what a verdict depends on:
+    two boots that vary by 1 % each make a spread of 1.41 %. Raises InputError where it is out of bounds."""
+    if not 0 < spread_pct <= 100:
+        raise InputError(f"the spread is {spread_pct:g} %", "Give more than 0 and 100 at most.")
+    scale = spread_pct / 100 / np.sqrt(2)
     kinds = {
         "normal": Noise(name, "normal", boots(normal, scale)),
         "floor": Noise(name, "a floor and lognormal delays", floor(scale)),
         "bimodal": Noise(name, "two modes, .7 and .3 of the boots", boots(bimodal, scale)),
         "heavy": Noise(name, "heavy tails (Student's t, 3 degrees of freedom)", boots(heavy, scale)),
-        "drift": Noise(name, "normal, with a linear drift of 4 SD over the run", drift(scale)),
+        "drift": Noise(name, "normal, with a linear drift of 4 SD of a boot over the run", drift(scale)),
     }
     return kinds[name]
 
@@ -100,27 +101,36 @@ NAMES = ("normal", "floor", "bimodal", "heavy", "drift")
 
 
 def resampled(c: Comparison) -> Noise:
-    """The noise of a comparison that was measured: its log-ratios less their mean, drawn again with random sign.
+    """The noise of a comparison that was measured.
 
-    The sign is what "one kernel against itself" means: within a block the arms could be exchanged. Raises InputError
-    where there are too few pairs, zeros or negative values, or no spread at all.
+    Paired values: their log-ratios less the mean, drawn again with random sign, because one kernel against itself
+    means that the arms of a block could be exchanged. Unpaired ones: two draws from what is left of both arms without
+    their means. Raises InputError for too few values, zeros or negative ones, or no spread at all.
     """
     name = f"{c.table.key}, {c.contender}"
-    before, after = c.pairs
-    if c.n < FEWEST_PAIRS:
+    before, after = c.pairs if c.table.paired else (c.before[~np.isnan(c.before)], c.after[~np.isnan(c.after)])
+    count = min(before.size, after.size)
+    if count < FEWEST_PAIRS:
         raise InputError(
-            f"{name}: {c.n} complete pairs are too few to draw noise from", f"A pilot needs {FEWEST_PAIRS} at least."
+            f"{name}: {count} values in each arm are too few to draw noise from",
+            f"A pilot needs {FEWEST_PAIRS} at least.",
         )
     if (before <= 0).any() or (after <= 0).any():
         raise InputError(f"{name} has zeros or negative values, of which there is no ratio to resample")
-    logs = log_ratios(before, after)
-    residuals = (logs - logs.mean()) * np.sqrt(c.n / (c.n - 1))
-    if not residuals.any():
+    if c.table.paired:
+        parts = [log_ratios(before, after)]
+    else:
+        parts = [np.log(before), np.log(after)]
+    residuals = np.concatenate([(part - part.mean()) * np.sqrt(part.size / (part.size - 1)) for part in parts])
+    if np.abs(residuals).max() <= ROUNDING:
         raise InputError(f"{name} does not vary: there is no noise to resample")
 
     def draw(generator: np.random.Generator, runs: int, blocks: int) -> Floats:
-        signs = generator.choice([-1.0, 1.0], (runs, blocks))
-        drawn: Floats = signs * generator.choice(residuals, (runs, blocks))
+        drawn: Floats = generator.choice(residuals, (runs, blocks))
+        if c.table.paired:
+            drawn *= generator.choice([-1.0, 1.0], (runs, blocks))
+        else:
+            drawn -= generator.choice(residuals, (runs, blocks))
         return drawn
 
-    return Noise(name, f"{c.n} measured pairs, resampled", draw)
+    return Noise(name, f"{count} measured values of each arm, resampled", draw)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kduel.results import MetricResult
+from kduel.verdict.comparison import TIME_UNITS
 from kduel.verdict.rule import FEWEST_PAIRS, Rule
 
 HOPELESS = 1000
@@ -84,6 +85,8 @@ def undecided(result: MetricResult, rule: Rule) -> list[str]:
         )
     elif result.scale == "exact":
         sentences.append(f"Undecided: neither arm varied in {result.n} blocks, {amount(result)}.")
+        if result.unit in TIME_UNITS and not result.effect:
+            sentences.append("The step of the clock hides how equal they are.")
     else:
         sentences.append(f"Undecided: {amount(result)}.")
     if result.mde_pct is not None and result.n >= FEWEST_PAIRS:

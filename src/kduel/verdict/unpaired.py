@@ -17,16 +17,13 @@ from kduel.results import MetricResult, Scale
 from kduel.samples import Samples
 from kduel.verdict.beside import brown_forsythe, cliffs_delta, mann_whitney
 from kduel.verdict.bounds import Floats
-from kduel.verdict.comparison import check, margin, verdict
+from kduel.verdict.comparison import TIME_UNITS, check, margin, verdict
 from kduel.verdict.effort import POWER, fewest
 from kduel.verdict.judge import q_of
 from kduel.verdict.rule import FEWEST_PAIRS, Rule
 from kduel.verdict.sequence import ABOVE, BELOW, WITHIN
 from kduel.verdict.telling import amount, percent, plural
 from kduel.verdict.writing import MISSED_MODE, bounded, mean_of, sd_of
-
-TIME_UNITS = frozenset(("s", "sec", "seconds", "ms", "msec", "us", "µs", "ns", "min", "h"))
-"""In these nothing stays exactly the same: where no value varies, the clock's step hides that they do."""
 
 
 class Estimate(NamedTuple):

@@ -1,0 +1,242 @@
+"""kduel plan: what a verdict will cost, by the noise of an earlier run or of a pilot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kduel.errors import InputError
+
+if TYPE_CHECKING:
+    from kduel.samples import Samples
+    from kduel.verdict.effort import Cost
+    from kduel.verdict.rule import Rule
+
+HOPELESS = 1000
+"""Blocks that nobody will measure."""
+
+
+@click.command()
+@click.argument("pilot", type=click.Path(path_type=Path), metavar="RUN|FILE.csv")
+@click.option(
+    "--metric", "keys", multiple=True, metavar="STEP/METRIC", help="Only this one; primary ones by default."
+)
+@click.option("--delta", type=float, help="Smallest effect of interest, in %.  [default: RUN's, or 1]")
+@click.option("--alpha", type=float, help="Chance of a false alarm.  [default: RUN's, or 0.05]")
+@click.option("--block-seconds", type=float, help="How long a block takes.  [default: as in RUN]")
+@click.option("--boot-seconds", type=float, help="A boot and its settling, without the benchmark (for a CSV).")
+@click.option("--iteration-seconds", type=float, help="One iteration of the benchmark (for a CSV).")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(
+    pilot: Path,
+    keys: tuple[str, ...],
+    delta: float | None,
+    alpha: float | None,
+    block_seconds: float | None,
+    boot_seconds: float | None,
+    iteration_seconds: float | None,
+    form: str,
+) -> None:
+    """How many blocks, and how much time, a verdict will cost.
+
+    RUN is the directory of an earlier run, short or long, on the same machine with the same benchmarks; five blocks
+    are enough to say something. A CSV (contender,trial,benchmark,metric,unit,better,value) may hold several values of
+    a metric in one trial, the iterations within a boot: then it is told, too, how many of them are worth while.
+    """
+    for name, given in (
+        ("--block-seconds", block_seconds),
+        ("--boot-seconds", boot_seconds),
+        ("--iteration-seconds", iteration_seconds),
+    ):
+        if given is not None and not 0 < given < 1e9:
+            raise InputError(f"{name} is {given:g}", "Give the seconds that it takes.")
+    division: list[dict[str, Any]] = []
+    if pilot.is_dir():
+        rule, samples, seen_seconds = from_run(pilot)
+        block_seconds = block_seconds if block_seconds is not None else seen_seconds
+    else:
+        from kduel.verdict.pilot import read_pilot
+        from kduel.verdict.rule import Rule
+
+        rule, read = Rule(), read_pilot(pilot)
+        samples = read.samples
+        division = divided(read.iterations, boot_seconds, iteration_seconds)
+    rule = said(rule, delta, alpha)
+    costs, silent = cost_of(samples, rule, keys, block_seconds)
+    if form == "json":
+        import msgspec
+
+        document = {"schema": 1, "rule": rule, "costs": costs, "no_cost": silent, "iterations": division}
+        click.echo(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())
+    else:
+        click.echo("\n".join([*cost_lines(costs, silent, rule), *division_lines(division)]))
+
+
+def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:
+    """A run's rule, its numbers, and how long a block of it took."""
+    from kduel.collect import collect
+    from kduel.judgement import rule_of
+    from kduel.rundir import RunDir
+    from kduel.verdict.rule import Rule
+
+    run = RunDir.open(path)
+    samples = list(collect(path))
+    if run.imported:
+        return Rule(), samples, None
+    lock = run.lock()
+    seconds: dict[str, list[float]] = {}
+    for record in run.records():
+        if record.status != "void" and record.seconds > 0:
+            seconds.setdefault(record.contender, []).append(record.seconds)
+    known = len(seconds) == len(lock.contenders)
+    return rule_of(lock), samples, sum(sum(each) / len(each) for each in seconds.values()) if known else None
+
+
+def said(rule: Rule, delta: float | None, alpha: float | None) -> Rule:
+    """The rule with what the command line says instead, looks on the way as usual. Raises InputError."""
+    from kduel.verdict.rule import Rule
+
+    return Rule(
+        delta_pct=rule.delta_pct if delta is None else delta,
+        alpha=rule.alpha if alpha is None else alpha,
+        max_blocks=max(rule.max_blocks, Rule().max_blocks),
+    )
+
+
+def cost_of(
+    samples: list[Samples], rule: Rule, keys: tuple[str, ...], block_seconds: float | None
+) -> tuple[list[Cost], list[str]]:
+    """The cost of each metric, and the names of those that tell none. Raises InputError where none does."""
+    import msgspec
+
+    from kduel.verdict.comparison import compare
+    from kduel.verdict.effort import cost
+    from kduel.verdict.judge import split
+
+    known = [table.key for table in samples]
+    unknown = [key for key in keys if key not in known]
+    if unknown:
+        raise InputError(f"the pilot has no metric {unknown[0]!r}", f"It has {', '.join(known) or 'none'}.")
+    chosen = [table for table in samples if table.key in keys] if keys else []
+    chosen = chosen or [table for table in samples if table.primary] or samples
+    blocks = max((len(table.blocks) for table in samples), default=0)
+    whole = msgspec.structs.replace(rule, max_blocks=max(rule.max_blocks, blocks))
+    share = split([msgspec.structs.replace(table, primary=True) for table in chosen], rule)
+    costs: list[Cost] = []
+    silent: list[str] = []
+    for c in compare(chosen, whole):
+        found = cost(c, share, block_seconds)
+        if found is None:
+            silent.append(f"{c.table.key}, {c.contender}")
+        else:
+            costs.append(found)
+    if not costs:
+        raise InputError(
+            "no metric of the pilot tells how much it varies",
+            "It takes five complete blocks and values above zero; measure some more, or name another --metric.",
+        )
+    return costs, silent
+
+
+def cost_lines(costs: list[Cost], silent: list[str], rule: Rule) -> list[str]:
+    """A table, and what it says."""
+    width = max(len(name_of(cost)) for cost in costs)
+    lines = [
+        f"Blocks for a verdict at delta {rule.delta_pct:g} %, alpha {rule.alpha:g} over {len(costs)} comparison(s), "
+        "power 80 %:",
+        "",
+        f"{'':{width}}                   if equal   if equal,     to find",
+        f"{'':{width}}  pairs   spread    blocks     safely       delta      time   delta in {rule.max_blocks} blocks",
+    ]
+    for cost in costs:
+        lines.append(
+            f"{name_of(cost):{width}}  {cost.pairs:>5} {cost.spread_pct:>7.2f}% {blocks(cost.no_difference):>9}"
+            f" {blocks(cost.no_difference_safe):>10} {blocks(cost.delta_difference):>11} {duration(cost.seconds):>9}"
+            f" {cost.delta_reached_pct:>17.2f} %"
+        )
+    hopeless = [cost for cost in costs if cost.no_difference is None or cost.no_difference > HOPELESS]
+    needed = max((cost.no_difference or 0 for cost in costs if cost not in hopeless), default=0)
+    lines.append("")
+    if needed:
+        lines.append(
+            f"--max-blocks {needed} would do{' for the rest' if hopeless else ''}; large effects end a run sooner."
+        )
+    for cost in hopeless:
+        lines.insert(
+            -1 if needed else len(lines),
+            f"{name_of(cost)} varies too much for {rule.delta_pct:g} %: measure longer in each trial, or be content with "
+            f"a delta of {cost.delta_reached_pct:.1f} %.",
+        )
+    lines.append('"Safely": if the spread is as high as so few pairs cannot exclude (its upper bound at 80 %).')
+    if silent:
+        lines.append(f"No cost can be told of: {'; '.join(silent)}.")
+    return lines
+
+
+def name_of(cost: Cost) -> str:
+    return f"{cost.benchmark}/{cost.metric}, {cost.contender}"
+
+
+def blocks(count: int | None) -> str:
+    return "-" if count is None else f"{count:,}"
+
+
+def duration(seconds: float | None) -> str:
+    """As people say it."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
+
+
+def divided(
+    iterations: dict[str, dict[str, list[list[float]]]], boot_seconds: float | None, iteration_seconds: float | None
+) -> list[dict[str, Any]]:
+    """Per metric and contender: how it varies between boots and within, and the best number of iterations."""
+    from kduel.verdict.effort import best_iterations, boot_spread, variance_parts
+
+    found = []
+    for key, arms in iterations.items():
+        for contender, boots in arms.items():
+            parts = variance_parts(boots)
+            if parts is None:
+                continue
+            best = None
+            if boot_seconds is not None and iteration_seconds is not None:
+                best = best_iterations(parts, boot_seconds, iteration_seconds)
+            found.append(
+                {
+                    "metric": key,
+                    "contender": contender,
+                    "boots": parts.boots,
+                    "iterations": parts.iterations,
+                    "between_boots_pct": 100 * parts.between,
+                    "within_boots_pct": 100 * parts.within,
+                    "best_iterations": best,
+                    "boot_spread_pct": None if best is None else 100 * boot_spread(parts, best),
+                }
+            )
+    return found
+
+
+def division_lines(division: list[dict[str, Any]]) -> list[str]:
+    """What was found of boots against iterations."""
+    if not division:
+        return []
+    lines = ["", "Boots against iterations within a boot (Kalibera and Jones, 2013):"]
+    for part in division:
+        line = (
+            f"{part['metric']}, {part['contender']}: varies by {part['between_boots_pct']:.2f} % between boots, "
+            f"by {part['within_boots_pct']:.2f} % within"
+        )
+        if part["best_iterations"] is not None:
+            line += (
+                f"; best {part['best_iterations']} iteration(s) a boot, then {part['boot_spread_pct']:.2f} % a boot"
+            )
+        lines.append(line + ".")
+    if division[0]["best_iterations"] is None:
+        lines.append("With --boot-seconds and --iteration-seconds the best number of iterations is told.")
+    return lines
