@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 )
 @click.option("--baseline", metavar="NAME", help="The contender that the others are compared with; else the first.")
 @click.option(
-    "--primary", multiple=True, metavar="BENCHMARK[/METRIC]", help="What the headline is about; else every metric."
+    "--primary",
+    multiple=True,
+    metavar="METRIC|BENCHMARK[/METRIC]",
+    help="What the headline is about; else every metric.",
 )
 @click.option(
     "--delta", type=float, default=1.0, show_default=True, help="The smallest effect of interest, in per cent."

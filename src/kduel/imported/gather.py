@@ -91,13 +91,13 @@ class Gathering:
                 )
 
     def samples(self, baseline: str | None, primary: list[str]) -> list[Samples]:
-        """One table a metric. `primary` are full names (benchmark/metric) or benchmarks; none: all are primary.
+        """One table a metric. `primary` names metrics, benchmarks, or both (benchmark/metric); none: all are primary.
 
         Block i holds each contender's trial number i; it pairs nothing.
         Raises InputError where there is nothing to compare.
         """
         names = self.ordered(baseline)
-        unknown = [name for name in primary if not any(name in (b, f"{b}/{m}") for b, m in self.found)]
+        unknown = [name for name in primary if not any(name in names_of(*key) for key in self.found)]
         if unknown:
             known = ", ".join(f"{b}/{m}" for b, m in self.found)
             raise InputError(f"there is no metric {unknown[0]!r} to be primary", f"There are: {known[:1000]}.")
@@ -113,7 +113,7 @@ class Gathering:
             Samples(
                 benchmark=benchmark,
                 metric=found.metric,
-                primary=not primary or benchmark in primary or f"{benchmark}/{metric}" in primary,
+                primary=not primary or any(name in names_of(benchmark, metric) for name in primary),
                 paired=False,
                 blocks=blocks,
                 values={name: [found.values.get(name, {}).get(block) for block in blocks] for name in names},
@@ -143,3 +143,8 @@ class Gathering:
                 f"{key} has values of {next(iter(found.values))!r} only (first at {found.first}): {missing[:300]} is missing",
                 "Add the values of the other contenders, or remove this metric.",
             )
+
+
+def names_of(benchmark: str, metric: str) -> tuple[str, str, str]:
+    """What a user may call a metric."""
+    return benchmark, metric, f"{benchmark}/{metric}"

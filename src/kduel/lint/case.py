@@ -103,3 +103,8 @@ def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
 def short(value: float) -> str:
     """A value as a message quotes it."""
     return f"{value:.6g}"
+
+
+def amount(value: float, unit: str) -> str:
+    """A value with its unit as a message quotes it."""
+    return short(value) if unit in ("", "1", "count") else f"{short(value)} {unit}"

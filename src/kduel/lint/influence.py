@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kduel.lint.case import Case, Floats, short
+from kduel.lint.case import Case, Floats, amount, short
 from kduel.lint.chance import outlier
 from kduel.results import Warning_
 
@@ -47,7 +47,7 @@ def suspects(case: Case) -> Iterator[Suspect]:
     for index, arm in enumerate(case.arms):
         place, chance = outlier(arm.values)
         if chance < LEVEL / 2:
-            words = f"trial {arm.blocks[place]} of {arm.name} ({short(arm.values[place])} {case.metric.unit})"
+            words = f"trial {arm.blocks[place]} of {arm.name} ({amount(arm.values[place], case.metric.unit)})"
             yield Suspect(place if index == 0 else None, place if index == 1 else None, words)
 
 
@@ -66,7 +66,7 @@ def paired_suspects(case: Case) -> Iterator[Suspect]:
         place, chance = outlier(values)
         if chance < LEVEL / len(views) and place not in seen:
             seen.add(place)
-            words = f"block {blocks[place]} ({short(before[place])} against {short(after[place])} {case.metric.unit})"
+            words = f"block {blocks[place]} ({short(before[place])} against {amount(after[place], case.metric.unit)})"
             yield Suspect(place, place, words)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kduel.lint.case import Case, Floats, short
+from kduel.lint.case import Case, Floats, amount, short
 from kduel.results import Warning_
 
 TIED = 0.5
@@ -33,8 +33,8 @@ def ties(case: Case) -> Iterator[Warning_]:
             most = counts.argmax()
             yield Warning_(
                 code="ties",
-                message=f"{counts[most]} of {arm.values.size} values of {arm.name} are {short(found[most])} "
-                f"{case.metric.unit}: the metric hardly moves, and intervals from it are not to be trusted. Measure it "
+                message=f"{counts[most]} of {arm.values.size} values of {arm.name} are "
+                f"{amount(found[most], case.metric.unit)}: the metric hardly moves, and intervals from it are not to be trusted. Measure it "
                 "for longer, or count something that happens more often.",
             )
             return
@@ -46,7 +46,7 @@ def ties(case: Case) -> Iterator[Warning_]:
         if step > COARSE * median:
             yield Warning_(
                 code="quantised",
-                message=f"The values come in steps of {short(step)} {case.metric.unit}, {100 * step / median:.0f} % of "
+                message=f"The values come in steps of {amount(step, case.metric.unit)}, {100 * step / median:.0f} % of "
                 f"the median {short(median)}: smaller differences cannot be seen. Measure it for longer or in a finer unit.",
             )
 
@@ -72,7 +72,7 @@ def two_modes(case: Case) -> Iterator[Warning_]:
             yield Warning_(
                 code="two-modes",
                 message=f"The trials of {arm.name} fall into two groups: {low.size} around {short(low.mean())} and "
-                f"{high.size} around {short(high.mean())} {case.metric.unit}. Something is decided anew at each boot "
+                f"{high.size} around {amount(high.mean(), case.metric.unit)}. Something is decided anew at each boot "
                 "(placement in memory, clock source, interrupts): find it in the environments, or measure more blocks.",
             )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kduel.lint.case import Arm, Case, Floats, short
+from kduel.lint.case import Arm, Case, Floats, amount, short
 from kduel.lint.chance import t_two_sided
 from kduel.results import Warning_
 
@@ -27,7 +27,7 @@ def drift(case: Case) -> Iterator[Warning_]:
         return
     slope = np.polyfit(places, residuals, 1)[0] * np.ptp(places)
     level = abs(np.mean([arm.values.mean() for arm in case.arms]))
-    size = f"{100 * slope / level:+.2g} %" if level else f"{short(slope)} {case.metric.unit}"
+    size = f"{100 * slope / level:+.2g} %" if level else amount(slope, case.metric.unit)
     remedy = (
         "Randomised blocks keep it out of the verdict, but it widens the interval: look for heat, a filling disk or "
         "other work on the host."
@@ -60,11 +60,11 @@ def first_trial(case: Case) -> Iterator[Warning_]:
     if spread == 0 or t_two_sided(gap / spread, freedom) >= LEVEL:
         return
     firsts = " and ".join(f"{short(arm.values[0])} ({arm.name})" for arm in arms)
-    rests = " and ".join(short(arm.values[1:].mean()) for arm in arms)
-    remedy = "Add a trial before the first that is thrown away, by a rule set beforehand"
+    rests = " and ".join(amount(arm.values[1:].mean(), case.metric.unit) for arm in arms)
     yield Warning_(
         code="first-trial",
-        message=f"The first trial stands out: {firsts} against a mean of {rests} {case.metric.unit} in the others. {remedy}.",
+        message=f"The first trial stands out: {firsts} against a mean of {rests} in the others. Add a trial "
+        "before the first that is thrown away, by a rule set beforehand.",
     )
 
 
