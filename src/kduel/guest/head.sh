@@ -142,14 +142,14 @@ step() {
         return
     fi
     run "$1" "$2"
+    set --
     for left in "$KDUEL_SCRATCH"/* "$KDUEL_SCRATCH"/.[!.]*; do
         case $left in
             */lost+found) ;;
-            *) [ ! -e "$left" ] || { rm -rf "$left" && swept=yes; } ;;
+            *) [ ! -e "$left" ] || set -- "$@" "$left" ;;
         esac
     done
-    [ -z "${swept:-}" ] || sync
-    swept=
+    [ $# = 0 ] || { rm -rf "$@" && sync; }
 }
 
 gate_status=0
