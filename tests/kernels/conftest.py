@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from made import Mirror
+from made_kernels import Mirror
 
 from kduel.cache import Cache
 from kduel.talk import Talk
@@ -47,13 +47,23 @@ def signing_home() -> Iterator[Path]:
     shutil.rmtree(home, ignore_errors=True)
 
 
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Packages that several tests use."""
+    return tmp_path_factory.mktemp("built")
+
+
 @pytest.fixture
-def mirror(tmp_path: Path, signing_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
+def mirror(tmp_path: Path, signing_home: Path, built: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
     if not (shutil.which("apt-get") and shutil.which("gpg")):
         pytest.skip("needs apt and gpg")
-    with Mirror(tmp_path / "mirror", signing_home) as served:
+    with Mirror(tmp_path / "mirror", signing_home, built) as served:
         for name in [name for name in os.environ if name.startswith("KDUEL_") or name.lower().endswith("_proxy")]:
             monkeypatch.delenv(name)
+        (tmp_path / "apt.conf").write_text(
+            'Dir::Etc::parts "/dev/null"; Dir::Etc::main "/dev/null"; Acquire::Retries "0";\n'
+        )
+        monkeypatch.setenv("APT_CONFIG", str(tmp_path / "apt.conf"))
         monkeypatch.setenv("KDUEL_DEBIAN_MIRROR", served.address)
         monkeypatch.setenv("KDUEL_DEBIAN_KEYRING", str(served.keyring))
         yield served

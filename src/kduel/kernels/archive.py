@@ -140,7 +140,7 @@ class Archive:
                 said = process.communicate()[0]
             if process.returncode:
                 reason = _reason(said)
-                kind = GoneError if "404" in reason else HostError
+                kind = GoneError if re.search(r" 404 |File not found", reason) else HostError
                 raise kind(
                     f"{packages[0].name} {packages[0].version} could not be downloaded: {reason}", _CHECK_MIRROR
                 )
@@ -212,13 +212,13 @@ class Archive:
                     if suite := re.match(r"(?:Hit|Get):\d+ \S+ (\S+) InRelease", line):
                         answered.add(suite[1])
                         task.describe(f"reading Debian's package lists: {suite[1]}")
-                    elif line.startswith(("E:", "W:", "Err:")) and "does not have a Release file" not in line:
+                    elif line.startswith(("E: ", "W: ")) and "does not have a Release file" not in line:
                         complaints.append(line.strip())
             if not answered:
                 reason = _reason("\n".join(complaints))
                 raise HostError(f"Debian's archive does not answer: {reason}", _CHECK_MIRROR)
-            for complaint in [c for c in complaints if not c.startswith("Err:")][:3]:
-                self.talk.warn(f"apt says: {complaint[2:].strip()}")
+            for complaint in complaints[:3]:
+                self.talk.warn(f"apt says: {complaint[3:]}")
             if not any(suite.endswith("-security") for suite in answered):
                 self.talk.warn("no security archive answered; name one in KDUEL_DEBIAN_SECURITY_MIRROR")
             packages, suites = self._read_lists()
@@ -330,6 +330,7 @@ class Archive:
             (self.place / "debian.sources").write_text("\n".join(stanzas), encoding="utf-8")
 
 
+_SAYS_NOTHING = ("Download Failed", "have been ignored, or old ones used instead.")
 _GO_ONLINE = "Run once without --offline."
 _CHECK_MIRROR = (
     "Check the network and apt's proxy settings, or name another mirror in KDUEL_DEBIAN_MIRROR; "
@@ -344,8 +345,8 @@ def _is_fresh(index: Index) -> bool:
 def _reason(said: str) -> str:
     """The most telling line of what apt said."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    telling = [line for line in lines if re.match(r"(E|W|Err):", line) and "Some index files failed" not in line]
-    return re.sub(r"^(E|W|Err:\d+):?\s*", "", (telling or lines or ["apt gave no reason"])[0])[:500]
+    telling = [line for line in lines if line.startswith(("E: ", "W: ")) and not line.endswith(_SAYS_NOTHING)]
+    return re.sub(r"^[EW]: ", "", (telling or lines or ["apt gave no reason"])[0])[:500]
 
 
 def _kernel_packages(stanzas: bytes, suite: str, base: str) -> Iterator[Package]:

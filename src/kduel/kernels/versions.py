@@ -15,8 +15,8 @@ def version_key(version: str) -> tuple[int, Part, Part]:
 
 
 def _part_key(text: str) -> Part:
-    """Pairs of a word and a number. In a word `~` sorts before its end, letters before everything else."""
-    pairs = re.findall(r"(\D*)(\d*)", text)
+    """Pairs of a word and a number. In a word `~` sorts before its end, letters before everything else. A missing part is `0`."""
+    pairs = re.findall(r"(\D*)(\d*)", text or "0")
     key = [((*map(_rank, word), 0), int(number or 0)) for word, number in pairs if word or number]
     return (*key, ((0,), 0))
 

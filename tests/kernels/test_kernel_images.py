@@ -9,14 +9,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from made import HEADERS, bzimage, elf, vmlinux, with_length
+from made_kernels import HEADERS, bzimage, elf, vmlinux, with_length
 
 from kduel.cache import Cache
 from kduel.errors import HostError, InputError
 from kduel.kernels import Kernel
 from kduel.kernels.image import contents, embedded_config, has_pvh_entry, identify, uncompressed
+
+START = bzimage()[:0x260]
 
 
 def put(directory: Path, data: bytes) -> Path:
@@ -43,10 +45,11 @@ def test_cut_short_is_told(release: str, tmp_path: Path) -> None:
         identify(put(tmp_path, whole[:-1000]))
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.binary(max_size=2000))
 def test_whatever_is_no_kernel_is_refused_or_read(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     directory = tmp_path_factory.mktemp("any", numbered=True)
-    for start in (b"", b"MZ\0\0zimg", b"\x7fELF\x02\x01", bzimage()[:0x260]):
+    for start in (b"", b"MZ\0\0zimg", b"\x7fELF\x02\x01", START):
         with pytest.raises(InputError):
             identify(put(directory, start + data))
 
@@ -157,6 +160,7 @@ def test_no_pvh_entry_gives_none(tmp_path: Path, cache: Cache) -> None:
     assert uncompressed(as_kernel(image, "2" * 64, "aarch64"), cache) is None
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.binary(max_size=300))
 def test_garbled_elf_has_no_pvh_entry(data: bytes) -> None:
     assert not has_pvh_entry(b"\x7fELF\x02\x01" + data.replace(b"Xen", b"xen"))

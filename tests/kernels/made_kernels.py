@@ -86,7 +86,10 @@ def module(release: str, *, depends: str = "", more: Sequence[str] = (), **shape
 
 
 def deb(into: Path, name: str, version: str, files: dict[str, bytes], depends: str = "") -> Path:
-    """A package, by the real dpkg-deb."""
+    """A package, by the real dpkg-deb; one that is there by that name already is taken as it is."""
+    target = into / f"{name}_{version.replace(':', '%3a')}_amd64.deb"
+    if target.exists():
+        return target
     place = into / f"build-{name}-{version}"
     (place / "DEBIAN").mkdir(parents=True)
     control = f"Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: Nobody <n@example.org>\n"
@@ -95,7 +98,6 @@ def deb(into: Path, name: str, version: str, files: dict[str, bytes], depends: s
     for path, data in files.items():
         (place / path).parent.mkdir(parents=True, exist_ok=True)
         (place / path).write_bytes(data)
-    target = into / f"{name}_{version.replace(':', '%3a')}_amd64.deb"
     subprocess.run(["dpkg-deb", "--build", "--root-owner-group", "-Zxz", "-z0", place, target], check=True, stdout=-3)
     return target
 
@@ -127,8 +129,9 @@ def signing_key(home: Path) -> Path:
 class Mirror:
     """A signed archive on loopback. `add` packages, then `publish`; `asked` counts what was fetched."""
 
-    def __init__(self, root: Path, home: Path) -> None:
+    def __init__(self, root: Path, home: Path, built: Path) -> None:
         self.root = root
+        self.built = built
         self.home = home
         self.keyring = signing_key(home)
         self.stanzas: dict[str, list[str]] = {}
@@ -168,17 +171,13 @@ class Mirror:
         stanza = f"{control}{fields}Filename: pool/{package.name}\nSize: {package.stat().st_size}\nSHA256: {digest}\n"
         self.stanzas.setdefault(suite, []).append(stanza)
 
-    def add_kernel(
-        self, suite: str, version: str, abi: str, suffix: str = "amd64", built: Path | None = None
-    ) -> None:
+    def add_kernel(self, suite: str, version: str, abi: str, suffix: str = "amd64", meta: str = "") -> None:
         """An undivided kernel, with the metapackage that points to it."""
         release = f"{abi}-{suffix}"
-        into = built or self.root
-        self.add(
-            suite, deb(into, f"linux-image-{release}", version, kernel_files(release), "kmod, linux-base (>= 4.3~)")
-        )
-        meta = deb(into, f"linux-image-{suffix}", version, {}, f"linux-image-{release} (= {version})")
-        self.add(suite, meta)
+        needs = "kmod, linux-base (>= 4.3~)"
+        self.add(suite, deb(self.built, f"linux-image-{release}", version, kernel_files(release), needs))
+        points_to = f"linux-image-{release} (= {version})"
+        self.add(suite, deb(self.built, meta or f"linux-image-{suffix}", version, {}, points_to))
 
     def publish(self, *, signed: bool = True, valid_for: timedelta = timedelta(days=7)) -> None:
         """Write and sign the indexes of all suites."""

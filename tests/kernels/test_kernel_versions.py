@@ -21,7 +21,7 @@ version = st.one_of(
 
 
 @pytest.mark.skipif(not shutil.which("dpkg"), reason="needs dpkg, which is asked for the truth")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(version, version)
 def test_versions_sort_as_dpkg_does(one: str, other: str) -> None:
     def dpkg(relation: str) -> bool:

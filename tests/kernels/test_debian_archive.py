@@ -1,0 +1,372 @@
+"""`debian:` from end to end: the real apt and dpkg-deb, against a small signed archive on loopback."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from conftest import Heard
+from made_kernels import Mirror, bzimage, deb, kernel_files, module
+
+from kduel.cache import Cache
+from kduel.errors import HostError, InputError
+from kduel.kernels import mirror as mirrors
+from kduel.kernels import resolve
+from kduel.kernels.archive import Archive
+from kduel.kernels.debian import PLUGIN
+
+
+def got(spec: str, cache: Cache, talk: Heard, *, offline: bool = False) -> str:
+    """The version that a specification comes to."""
+    version: str = resolve(spec, cache=cache, talk=talk, offline=offline).provenance["version"]
+    return version
+
+
+def make_old(cache: Cache) -> None:
+    """Let the list of kernels be of the day before yesterday."""
+    path = cache.root / "archive/amd64/index.json"
+    text = path.read_text()
+    made = text.split('"made":')[1].split(",")[0]
+    path.write_text(text.replace(made, str(float(made) - 2 * 86400)))
+
+
+@pytest.fixture
+def stocked(mirror: Mirror) -> Mirror:
+    mirror.add_kernel("bookworm", "6.1.170-1", "6.1.0-47")
+    mirror.add_kernel("bookworm", "6.10.3-1", "6.10.3+deb12", meta="linux-image-6.10-amd64")
+    mirror.add_kernel("bookworm-security", "6.1.192-2", "6.1.0-56")
+    mirror.add_kernel("bookworm-security", "6.12.95-1~deb12u1", "6.12.95+deb12", meta="linux-image-6.12-amd64")
+    mirror.add_kernel("trixie", "6.12.95-1", "6.12.95+deb13")
+    mirror.add_kernel("trixie", "6.12.95-1", "6.12.95+deb13", "cloud-amd64")
+    mirror.add_kernel("trixie-backports", "7.2.9-1~bpo13+1", "7.2.9+deb13", "cloud-amd64")
+    mirror.add_kernel("experimental", "7.3~rc7-1~exp1", "7.3-rc7", "cloud-amd64")
+    mirror.publish()
+    return mirror
+
+
+def test_the_newest_that_is_meant(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+    assert got("debian:6.1", cache, talk) == "6.1.192-2"
+    assert got("debian:6.10", cache, talk) == "6.10.3-1"
+    assert got("debian:6.12", cache, talk) == "6.12.95-1"
+    assert got("debian:6", cache, talk) == "6.12.95-1"
+    assert got("debian:6.12-cloud", cache, talk) == "6.12.95-1"
+    assert got("debian:6.1.170-1", cache, talk) == "6.1.170-1"
+    assert got("debian:6.1.0-47-amd64", cache, talk) == "6.1.170-1"
+    assert got("debian:7-cloud", cache, talk) == "7.2.9-1~bpo13+1", "not the release candidate, though it is newer"
+    assert got("debian:latest-cloud", cache, talk) == "7.2.9-1~bpo13+1"
+    assert got("debian:7.3-cloud", cache, talk) == "7.3~rc7-1~exp1"
+    assert got("debian:experimental-cloud", cache, talk) == "7.3~rc7-1~exp1"
+    assert stocked.fetched("/bookworm/InRelease") == 1, "one look at the archive serves all"
+
+
+def test_a_suite_is_what_its_metapackage_installs(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+    assert got("debian:bookworm", cache, talk) == "6.1.192-2"
+    assert got("debian:trixie-cloud", cache, talk) == "6.12.95-1"
+    with pytest.raises(InputError, match="has no rt kernel trixie"):
+        got("debian:trixie-rt", cache, talk)
+
+
+def test_a_kernel_whole(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+    kernel = resolve("debian:6.1", cache=cache, talk=talk)
+    assert (kernel.release, kernel.architecture, kernel.spec) == ("6.1.0-56-amd64", "x86_64", "debian:6.1")
+    assert kernel.sha256 == hashlib.sha256(kernel.image.read_bytes()).hexdigest()
+    assert kernel.config is not None and kernel.config.read_text() == "CONFIG_PVH=y\n"
+    assert kernel.modules is not None and kernel.modules.name == kernel.release
+    assert sorted(p.name for p in kernel.modules.rglob("*") if p.is_file()) == ["modules.builtin", "virtio_blk.ko"]
+    assert kernel.provenance["suites"] == ["bookworm-security"]
+    (package,) = kernel.provenance["packages"]
+    assert package["name"] == "linux-image-6.1.0-56-amd64" and len(package["sha256"]) == 64
+    left = {p.name for p in kernel.image.parent.iterdir()}
+    assert left == {"vmlinuz", "config", "lib", "kernel.json"}, "the package itself is not kept"
+
+
+def test_offline_uses_what_is_there(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+    with pytest.raises(HostError, match=r"debian:6.1 is not in the cache.*has: none"):
+        got("debian:6.1", cache, talk, offline=True)
+    got("debian:6.1.170-1", cache, talk)
+    asked = len(stocked.asked)
+    assert got("debian:6.1", cache, talk, offline=True) == "6.1.170-1"
+    assert got("debian:bookworm", cache, talk, offline=True) == "6.1.170-1"
+    with pytest.raises(HostError, match=r"debian:6.12 is not in the cache.*has: 6.1.0-47-amd64"):
+        got("debian:6.12", cache, talk, offline=True)
+    with pytest.raises(HostError, match="offline"):
+        Archive(cache, talk, offline=True).fetch("linux-image-6.1.0-56-amd64")
+    assert len(stocked.asked) == asked, "nothing was fetched"
+
+
+def test_an_unknown_version_tells_what_is_near(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+    with pytest.raises(InputError) as caught:
+        got("debian:6.1.128-1", cache, talk)
+    assert caught.value.message == "Debian's archive has no generic kernel 6.1.128-1 for amd64"
+    assert caught.value.remedy == "Of that series it has: 6.1.192-2, 6.1.170-1."
+    with pytest.raises(InputError, match=r"It has: 6.12.95-1, 6.10.3-1, 6.1.192-2"):
+        got("debian:4.19", cache, talk)
+    with pytest.raises(InputError, match="brings its own modules"):
+        resolve("debian:6.1", cache=cache, talk=talk, modules="/lib/modules")
+
+
+def split_kernel(mirror: Mirror, suite: str, version: str, abi: str, *, leave_out: str = "") -> None:
+    release = f"{abi}-cloud-amd64"
+    place = f"usr/lib/modules/{release}"
+    parts = {
+        "base": {f"{place}/config": b"CONFIG_X=y\n", f"{place}/modules.builtin": b""},
+        "binary": {f"{place}/vmlinuz": bzimage(release)},
+        "modules": {f"{place}/kernel/fs/ext4.ko": module(release)},
+    }
+    needs = ", ".join(f"linux-{part}-{release} (= {version})" for part in parts)
+    for part, files in parts.items():
+        if part != leave_out:
+            mirror.add(suite, deb(mirror.built, f"linux-{part}-{release}", version, files))
+    mirror.add(suite, deb(mirror.built, f"linux-image-{release}", version, {}, f"dracut | initramfs-tools, {needs}"))
+
+
+def test_split_packages(mirror: Mirror, cache: Cache, talk: Heard) -> None:
+    split_kernel(mirror, "trixie-backports", "7.2.8-1~bpo13+1", "7.2.8+deb13")
+    split_kernel(mirror, "trixie-backports", "7.3.1-1~bpo13+1", "7.3.1+deb13", leave_out="modules")
+    mirror.publish()
+    kernel = resolve("debian:7-cloud", cache=cache, talk=talk)
+    assert kernel.release == "7.2.8+deb13-cloud-amd64"
+    assert kernel.config is not None and kernel.modules is not None
+    assert [p.name for p in (kernel.modules / "kernel").rglob("*.ko")] == ["ext4.ko"]
+    assert len(kernel.provenance["packages"]) == 3
+    assert any("skipped" in said and "7.3.1-1~bpo13+1" in said for said in talk.said)
+    with pytest.raises(InputError, match=r"without linux-modules-7.3.1\+deb13-cloud-amd64, so it cannot be booted"):
+        got("debian:7.3-cloud", cache, talk)
+
+
+def test_an_undivided_kernel_may_lack_a_package_that_holds_nothing(mirror: Mirror, cache: Cache, talk: Heard) -> None:
+    release = "6.18.1+deb13-amd64"
+    needs = f"kmod, linux-base-{release} (= 6.18.1-1~bpo13+1)"
+    mirror.add(
+        "trixie-backports",
+        deb(mirror.built, f"linux-image-{release}", "6.18.1-1~bpo13+1", kernel_files(release), needs),
+    )
+    mirror.publish()
+    assert got("debian:6.18", cache, talk) == "6.18.1-1~bpo13+1"
+
+
+def test_the_archive_moves_on(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+    got("debian:6.12", cache, talk)
+    stocked.stanzas["bookworm-security"].clear()
+    stocked.add_kernel("bookworm-security", "6.1.194-1", "6.1.0-57")
+    stocked.publish()
+    for old in (stocked.root / "debian/pool").glob("*6.1.192*"):
+        old.unlink()
+    assert got("debian:6.1", cache, talk) == "6.1.194-1", "the list is a minute old, but what it names is gone"
+    with pytest.raises(InputError, match=r"has no generic kernel 6.1.192-2"):
+        got("debian:6.1.192-2", cache, talk)
+
+
+def test_a_kernel_that_rotated_out_stays_ours(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+    first = resolve("debian:6.1.192-2", cache=cache, talk=talk)
+    stocked.stanzas["bookworm-security"].clear()
+    stocked.publish()
+    make_old(cache)
+    assert got("debian:6.1", cache, talk) == "6.1.170-1"
+    assert resolve("debian:6.1.192-2", cache=cache, talk=talk).sha256 == first.sha256
+
+
+def test_an_old_list_is_read_anew_or_told_of(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+    got("debian:6.1", cache, talk)
+    make_old(cache)
+    got("debian:6.1", cache, talk)
+    assert stocked.fetched("/bookworm/InRelease") == 2
+    make_old(cache)
+    stocked.server.shutdown()
+    stocked.server.server_close()
+    assert got("debian:6.1", cache, talk) == "6.1.192-2"
+    assert any("does not answer" in said and "2 days ago" in said for said in talk.warned)
+
+
+def test_no_archive_at_all(mirror: Mirror, cache: Cache, talk: Heard) -> None:
+    mirror.server.shutdown()
+    mirror.server.server_close()
+    with pytest.raises(HostError, match="Debian's archive does not answer") as caught:
+        got("debian:6.1", cache, talk)
+    assert "KDUEL_DEBIAN_MIRROR" in caught.value.remedy
+    assert not (cache.root / "archive/amd64/index.json").exists()
+
+
+def test_a_suite_without_signature_is_not_believed(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+    signed = stocked.root / "debian/dists/trixie/InRelease"
+    signed.write_text(signed.read_text().replace("Origin: Debian", "Origin: Nobody"))
+    with pytest.raises(InputError, match=r"has no cloud kernel 6.12"):
+        got("debian:6.12-cloud", cache, talk)
+    assert any("trixie" in said and "signature" in said.lower() for said in talk.warned)
+
+
+def test_an_unsigned_archive_is_no_archive(mirror: Mirror, cache: Cache, talk: Heard) -> None:
+    mirror.add_kernel("bookworm", "6.1.170-1", "6.1.0-47")
+    mirror.publish(signed=False)
+    with pytest.raises(HostError, match="does not answer"):
+        got("debian:6.1", cache, talk)
+
+
+def test_a_package_that_was_tampered_with(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+    for file in (stocked.root / "debian/pool").glob("linux-image-6.1.0-56-amd64_*"):
+        data = bytearray(file.read_bytes())
+        data[-500] ^= 1
+        file.write_bytes(data)
+    with pytest.raises(HostError, match=r"6.1.192-2 could not be downloaded: .*(Hash Sum mismatch|hash)"):
+        got("debian:6.1", cache, talk)
+    assert not list((cache.root / "kernels").glob("*")), "nothing half-made stays"
+
+
+def test_an_archived_release_may_be_out_of_date(mirror: Mirror, cache: Cache, talk: Heard) -> None:
+    mirror.add_kernel("bullseye", "5.10.262-1", "5.10.0-46")
+    mirror.add_kernel("trixie", "6.12.95-1", "6.12.95+deb13")
+    mirror.publish(valid_for=timedelta(days=-3))
+    assert got("debian:5.10", cache, talk) == "5.10.262-1"
+    with pytest.raises(InputError, match=r"has no generic kernel 6\.12"):
+        got("debian:6.12", cache, talk)
+    assert any("trixie" in said and "expired" in said for said in talk.warned)
+
+
+def test_the_systems_apt_is_untouched(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+    def state() -> dict[str, tuple[int, int]]:
+        places = [Path(p) for p in ("/etc/apt", "/var/lib/apt", "/var/cache/apt", "/var/lib/dpkg")]
+        files = [path for place in places for path in [place, *place.rglob("*")] if path.name != "lock"]
+        return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.exists()}
+
+    before = state()
+    got("debian:6.1", cache, talk)
+    assert state() == before
+    settings = cache.root / "archive/amd64/apt.conf"
+    dump = subprocess.run(
+        ["apt-config", "dump"],
+        env={**os.environ, "APT_CONFIG": str(settings)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "Post-Invoke" not in dump, "the host's hooks do not run"
+    assert 'Acquire::AllowInsecureRepositories "1"' not in dump
+    for place in ("Dir::State ", "Dir::Cache ", "Dir::Etc::sourcelist "):
+        assert f'{place}"{cache.root}/' in dump
+
+
+def test_two_processes_fetch_once(stocked: Mirror, cache: Cache) -> None:
+    program = (
+        "import sys; from kduel.cache import Cache; from kduel.talk import Talk; from kduel.kernels import resolve\n"
+        "from pathlib import Path\n"
+        "print(resolve('debian:6.1', cache=Cache(Path(sys.argv[1])), talk=Talk()).image)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", program, str(cache.root)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(2)]
+    answers = {process.communicate(timeout=120)[0] for process in both}
+    assert [process.returncode for process in both] == [0, 0]
+    assert len(answers) == 1 and Path(answers.pop().strip()).is_file()
+    assert stocked.fetched("/bookworm/InRelease") == 1
+    assert stocked.fetched("linux-image-6.1.0-56-amd64_6.1.192-2_amd64.deb") == 1
+
+
+def test_a_damaged_cache_is_told(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+    kernel = resolve("debian:6.1", cache=cache, talk=talk)
+    kernel.image.write_bytes(b"x")
+    with pytest.raises(HostError, match="not the one that was stored") as caught:
+        got("debian:6.1", cache, talk)
+    assert f"rm -r {kernel.image.parent}" in caught.value.remedy
+    (kernel.image.parent / "kernel.json").write_text("{")
+    with pytest.raises(HostError, match=r"damaged: kernel.json"):
+        got("debian:6.1", cache, talk, offline=True)
+
+
+def test_an_unusable_cache_is_told(mirror: Mirror, tmp_path: Path, talk: Heard) -> None:
+    (tmp_path / "occupied").write_text("")
+    for offline in (False, True):
+        with pytest.raises(HostError, match="cache"):
+            got("debian:6.1", Cache(tmp_path / "occupied"), talk, offline=offline)
+
+
+def test_what_can_be_had(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+    got("debian:6.1.170-1", cache, talk)
+    got("debian:6.12", cache, talk)
+    lines = {line.spec: line for line in PLUGIN.available(cache=cache, talk=talk)}
+    assert set(lines) == {
+        *("debian:6.1", "debian:6.10", "debian:6.12", "debian:6.12-cloud", "debian:7.2-cloud", "debian:7.3-cloud"),
+        "debian:6.1.170-1",
+    }
+    assert {spec for spec, line in lines.items() if line.cached} == {"debian:6.12", "debian:6.1.170-1"}
+    assert lines["debian:6.1"].where == "bookworm-security"
+    for spec in lines:
+        assert got(spec, cache, talk) == lines[spec].version, "every name that is listed can be given"
+
+
+def test_fetch_keeps_a_package(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+    archive = Archive(cache, talk)
+    (first,) = archive.fetch("linux-image-6.1.0-56-amd64")
+    (second,) = archive.fetch("linux-image-6.1.0-56-amd64", "6.1.192-2")
+    assert first == second and first.stat().st_size > 1000
+    assert stocked.fetched("linux-image-6.1.0-56-amd64_6.1.192-2_amd64.deb") == 1
+    with pytest.raises(InputError, match=r"no linux-image-6.1.0-56-amd64 9"):
+        archive.fetch("linux-image-6.1.0-56-amd64", "9")
+
+
+def test_a_mirror_in_the_file_system(
+    stocked: Mirror, cache: Cache, talk: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KDUEL_DEBIAN_MIRROR", f"file:{stocked.root}/debian/")
+    (kept,) = Archive(cache, talk).fetch("linux-image-6.1.0-56-amd64")
+    assert kept.is_file() and not kept.is_symlink()
+    assert got("debian:6.1", cache, talk) == "6.1.192-2"
+
+
+class TestWhereTheMirrorIs:
+    def test_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("KDUEL_DEBIAN_MIRROR", "http://mirror.example/debian/")
+        assert mirrors.debian_mirror() == "http://mirror.example/debian"
+        assert mirrors.security_mirror() == "http://mirror.example/debian-security"
+        monkeypatch.setenv("KDUEL_DEBIAN_SECURITY_MIRROR", "http://other.example/security")
+        assert mirrors.security_mirror() == "http://other.example/security"
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("sid", "default_mirror http://mirror.example/debian\n"),
+            (
+                "mmdebstrap",
+                "my $mirror = 'http://mirror.example/debian';\n$s = 'http://mirror.example/debian-security';",
+            ),
+            ("Debian.info", "BaseURI: https://mirror.example/debian/\nMatchURI: debian\\.org\n"),
+        ],
+    )
+    def test_elsewhere_than_debian(
+        self, name: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("KDUEL_DEBIAN_MIRROR", raising=False)
+        (tmp_path / "os-release").write_text('ID=ubuntu\nVERSION_CODENAME="noble"\n')
+        (tmp_path / name).write_text(text)
+        monkeypatch.setattr(mirrors, "OS_RELEASE", tmp_path / "os-release")
+        monkeypatch.setattr(mirrors, "SHIPPED", (tmp_path / "absent", tmp_path / name))
+        assert mirrors.debian_mirror() in ("http://mirror.example/debian", "https://mirror.example/debian")
+        assert mirrors.security_mirror() == mirrors.debian_mirror() + "-security"
+
+    def test_nowhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("KDUEL_DEBIAN_MIRROR", raising=False)
+        monkeypatch.setattr(mirrors, "OS_RELEASE", tmp_path / "absent")
+        monkeypatch.setattr(mirrors, "SHIPPED", ())
+        with pytest.raises(HostError, match="no Debian mirror") as caught:
+            mirrors.debian_mirror()
+        assert "KDUEL_DEBIAN_MIRROR" in caught.value.remedy
+
+    def test_a_list_of_mirrors(self, tmp_path: Path) -> None:
+        (tmp_path / "debian.list").write_text(
+            "# comment\nhttps://mirror.example/debian\tpriority:1\nhttps://b.example\n"
+        )
+        assert (
+            mirrors._first_of_mirror_list(f"mirror+file:{tmp_path}/debian.list/") == "https://mirror.example/debian"
+        )
+        assert mirrors._first_of_mirror_list("http://mirror.example/debian/") == "http://mirror.example/debian/"
+
+    def test_no_keys(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.delenv("KDUEL_DEBIAN_KEYRING", raising=False)
+        monkeypatch.setattr(mirrors, "KEYRINGS", (tmp_path / "none.gpg",))
+        with pytest.raises(HostError, match="archive keys") as caught:
+            mirrors.keyring()
+        assert "debian-archive-keyring" in caught.value.remedy
