@@ -6,7 +6,6 @@ import os
 import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -252,7 +251,7 @@ def test_google_benchmark_text_where_a_number_belongs_is_named(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["huge.csv", "huge.json", "huge.xml", "line.csv"])
-def test_huge_files_are_refused_in_little_time_and_memory(tmp_path: Path, name: str) -> None:
+def test_huge_files_are_refused_in_little_memory(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     start = {"huge.csv": HEADER + "\n", "line.csv": HEADER + "\n", "huge.json": '{"results": [{"command": "',
              "huge.xml": "<PhoronixTestSuite>"}[name]  # fmt: skip
@@ -266,7 +265,6 @@ def test_huge_files_are_refused_in_little_time_and_memory(tmp_path: Path, name: 
         "try: bring_in([Source(Path(sys.argv[1]))], Path(sys.argv[2]))\n"
         "except InputError as error: print(error.message)"
     )
-    began = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", code, str(path), str(tmp_path / "run")],
         capture_output=True,
@@ -276,7 +274,6 @@ def test_huge_files_are_refused_in_little_time_and_memory(tmp_path: Path, name: 
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert "larger than" in done.stdout or "longer than" in done.stdout or "NUL" in done.stdout
-    assert time.monotonic() - began < 60, "bounded work, however large the file"
 
 
 def test_trial_numbers_that_would_fill_memory_are_refused(tmp_path: Path) -> None:

@@ -50,6 +50,11 @@ class Case:
         return self.result.scale == "exact" or all(np.ptp(arm.values) == 0 for arm in self.arms)
 
     @property
+    def positive(self) -> bool:
+        """Whether both means are above 0, so that shares of them mean something."""
+        return all(arm.values.mean() > 0 for arm in self.arms)
+
+    @property
     def counterpart(self) -> tuple[Floats, Floats, Ints]:
         """The values of both arms in the blocks that have both, with the blocks."""
         blocks, first, second = np.intersect1d(self.baseline.blocks, self.contender.blocks, return_indices=True)
@@ -57,9 +62,14 @@ class Case:
 
     @cached_property
     def residuals(self) -> tuple[Floats, Ints]:
-        """All values, each arm's mean taken off, with their places in time; known times count, else trial numbers."""
+        """All values as shares of their arm's mean above or below it, with their places in time.
+
+        Where a mean is not positive they are in the metric's unit. Known times count, else trial numbers.
+        """
         known = all(arm.positions is not None for arm in self.arms)
         values = [arm.values - arm.values.mean() for arm in self.arms]
+        if self.positive:
+            values = [gaps / arm.values.mean() for gaps, arm in zip(values, self.arms, strict=True)]
         places = [arm.positions if known and arm.positions is not None else arm.blocks for arm in self.arms]
         return np.concatenate(values), np.concatenate(places)
 

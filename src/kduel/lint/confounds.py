@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from kduel.results import Difference, Warning_
+from kduel.verdict.telling import plural
 from kduel.words import Contender
 
 Environment = Mapping[str, Any]
@@ -240,7 +241,7 @@ def confounded(found: Sequence[Difference]) -> Iterator[Warning_]:
         listed = "; ".join(f"{group}: {quoted([d.key for d in undeclared if d.group == group])}" for group in groups)
         yield Warning_(
             code="confounds",
-            message=f"The arms differ in {len(undeclared)} things that the study does not declare ({listed}). A difference "
+            message=f"The arms differ in {plural(len(undeclared), 'thing')} that the study does not declare ({listed}). A difference "
             "measured here may come from any of them: make them equal, or declare them as what is compared.",
         )
     options = [difference.key for difference in found if difference.group == "config" and difference.declared]
@@ -249,7 +250,7 @@ def confounded(found: Sequence[Difference]) -> Iterator[Warning_]:
         counted = ", ".join(f"{topics[name]} {name}" for name in TOPIC_NAMES if topics[name])
         yield Warning_(
             code="config-differs",
-            message=f"The kernels' configurations differ in {len(options)} options ({counted}). The verdicts compare "
+            message=f"The kernels' configurations differ in {plural(len(options), 'option')} ({counted}). The verdicts compare "
             "these builds, not the versions alone.",
         )
 

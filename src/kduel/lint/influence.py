@@ -104,6 +104,8 @@ def other_verdict(case: Case, whole: tuple[Floats, Floats], left: tuple[Floats, 
     primary metrics are those of the verdict.
     """
     result = case.result
+    if result.verdict != "undecided":
+        return ""  # A trial far out widens the interval: it hides a decision, and never makes one.
     if result.scale == "ratio":
         if result.ci_low_pct is None or result.ci_high_pct is None or result.ci_low_pct <= -100:
             return ""
@@ -123,10 +125,6 @@ def other_verdict(case: Case, whole: tuple[Floats, Floats], left: tuple[Floats, 
     errors = (high - low) / 2 / error
     centre, error = estimate(*left, case.paired)
     low, high = centre - errors * error, centre + errors * error
-    if result.verdict in ("faster", "slower", "higher", "lower"):
-        return "undecided" if low <= 0 <= high else ""
-    if result.verdict != "undecided":
-        return ""
     if result.scale == "ratio" and result.n >= ENOUGH and max(-low, high) <= math.log1p(case.delta_pct / 100):
         return "equivalent"
     if low <= 0 <= high:

@@ -9,6 +9,7 @@ import numpy as np
 
 from kduel.lint.case import Case, Floats, amount, short
 from kduel.results import Warning_
+from kduel.verdict.comparison import TIME_UNITS
 
 TIED = 0.5
 COARSE = 0.1
@@ -25,7 +26,7 @@ tests/lint/test_false_alarms.py holds it to that)."""
 
 def ties(case: Case) -> Iterator[Warning_]:
     """Where half of an arm's values are one and the same, or the scale's step is above 10 % of the median."""
-    if case.result.scale == "exact":
+    if case.steady and case.metric.unit not in TIME_UNITS:
         return
     for arm in case.arms:
         found, counts = np.unique(arm.values, return_counts=True)

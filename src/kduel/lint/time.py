@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kduel.lint.case import Arm, Case, Floats, amount, short
+from kduel.lint.case import Arm, Case, amount, short
 from kduel.lint.chance import t_two_sided
 from kduel.results import Warning_
+from kduel.verdict.beside import midranks
 
 LEVEL = 0.01
 FEWEST = 6
@@ -19,15 +20,14 @@ def drift(case: Case) -> Iterator[Warning_]:
     residuals, places = case.residuals
     if case.steady or any(arm.values.size < FEWEST for arm in case.arms):
         return
-    correlation = float(np.corrcoef(ranks(residuals), ranks(places.astype(float)))[0, 1])
+    correlation = float(np.corrcoef(midranks(residuals), midranks(places.astype(float)))[0, 1])
     freedom = residuals.size - 3
     if not np.isfinite(correlation) or abs(correlation) >= 1:
         return
     if t_two_sided(correlation * np.sqrt(freedom / (1 - correlation**2)), freedom) >= LEVEL:
         return
     slope = np.polyfit(places, residuals, 1)[0] * np.ptp(places)
-    level = abs(np.mean([arm.values.mean() for arm in case.arms]))
-    size = f"{100 * slope / level:+.2g} %" if level else amount(slope, case.metric.unit)
+    size = f"{100 * slope:+.2g} %" if case.positive else amount(slope, case.metric.unit)
     remedy = (
         "Randomised blocks keep it out of the verdict, but it widens the interval: look for heat, a filling disk or "
         "other work on the host."
@@ -46,7 +46,7 @@ def first_trial(case: Case) -> Iterator[Warning_]:
     """The run's first trial, or each arm's where the arms were measured apart, against all others."""
     if case.steady or any(arm.values.size < FEWEST for arm in case.arms):
         return
-    arms = [arm for arm in case.arms if not case.paired or opens(arm, case)]
+    arms = [arm for arm in case.arms if not case.paired or opens(arm)]
     if not arms:
         return
     gaps, variances = [], []
@@ -68,16 +68,6 @@ def first_trial(case: Case) -> Iterator[Warning_]:
     )
 
 
-def opens(arm: Arm, case: Case) -> bool:
-    """Whether the earliest trial of the two arms is this arm's."""
-    if any(each.positions is None for each in case.arms):
-        return False
-    return bool(arm.positions is not None and arm.positions[0] == min(each.positions[0] for each in case.arms))  # type: ignore[index]
-
-
-def ranks(values: Floats) -> Floats:
-    """Ranks, ties sharing their mean."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    shared: Floats = (ends - (counts - 1) / 2)[inverse]
-    return shared
+def opens(arm: Arm) -> bool:
+    """Whether the run's very first trial is this arm's."""
+    return arm.positions is not None and bool(arm.positions[0] == 0)

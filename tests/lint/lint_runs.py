@@ -1,0 +1,80 @@
+"""Small runs with a known flaw, and what the lint says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kduel.lint import examine
+from kduel.results import ContenderResult, Results
+from kduel.samples import Samples
+from kduel.verdict.judge import judge
+from kduel.verdict.rule import Rule
+from kduel.verdict.unpaired import judge_unpaired
+from kduel.words import Better, Contender, Metric, Statistic
+
+Column = Sequence[float | None] | np.ndarray
+
+
+def table(
+    old: Column,
+    new: Column,
+    *,
+    unit: str = "events/s",
+    better: Better = "higher",
+    statistic: Statistic = "value",
+    fixed_at: float | None = None,
+    paired: bool = True,
+    primary: bool = True,
+    benchmark: str = "bench",
+    seed: int = 1,
+) -> Samples:
+    """Two arms; paired ones in randomised blocks of two."""
+    rng = np.random.default_rng(seed)
+    places = [rng.permutation(2) + 2 * block for block in range(len(old))]
+    return Samples(
+        benchmark=benchmark,
+        metric=Metric(name="metric", unit=unit, better=better, statistic=statistic, fixed_at=fixed_at),
+        primary=primary,
+        paired=paired,
+        blocks=list(range(1, len(old) + 1)),
+        values={
+            name: [None if value is None else float(value) for value in column]
+            for name, column in (("old", old), ("new", new))
+        },
+        order={name: [int(place[arm]) for place in places] for arm, name in enumerate(("old", "new"))}
+        if paired
+        else {},
+    )
+
+
+def linted(samples: Samples, *, imported: bool = False, exact: bool = False) -> Results:
+    """The run of one metric, judged and examined."""
+    if samples.paired:
+        metrics = judge([samples], Rule(max_blocks=len(samples.blocks)), exact=exact)
+    else:
+        metrics = judge_unpaired([samples], Rule())
+    results = Results(
+        study={"delta": 1.0, "imported": imported},
+        machine={"exact": exact},
+        contenders=[ContenderResult(name=name, kernel=name) for name in samples.contenders],
+        trials=[],
+        metrics=metrics,
+    )
+    examine(results, [samples], {}, [Contender(kernel=name, name=name) for name in samples.contenders])
+    return results
+
+
+def said(samples: Samples, **how: bool) -> dict[str, str]:
+    """By code, what the lint says of the metric."""
+    (metric,) = linted(samples, **how).metrics
+    assert len({warning.code for warning in metric.warnings}) == len(metric.warnings), "a finding is told once"
+    return {warning.code: warning.message for warning in metric.warnings}
+
+
+def noise(count: int, level: float = 1000.0, cv: float = 0.005, seed: int = 7) -> np.ndarray:
+    """Clean normal values whose sample is exactly of that level and spread, so that nothing depends on luck."""
+    drawn = np.random.default_rng(seed).normal(size=count)
+    standard: np.ndarray = (drawn - drawn.mean()) / drawn.std(ddof=1)
+    return level * (1 + cv * standard)

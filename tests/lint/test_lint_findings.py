@@ -1,0 +1,238 @@
+"""Every finding: noticed where it was planted, with its evidence; silent on the same data without it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lint_runs import linted, noise, said, table
+
+from kduel.lint.chance import fisher, outlier, t_two_sided
+from kduel.lint.conduct import crashes, not_interleaved
+from kduel.results import ContenderResult, Results, TrialResult
+from kduel.words import TrialStatus
+
+OLD, NEW = noise(12), noise(12, seed=8)
+
+
+def test_clean_data_are_left_in_peace() -> None:
+    results = linted(table(OLD, NEW))
+    assert results.metrics[0].verdict == "equivalent"
+    assert results.metrics[0].warnings == [] and results.warnings == []
+
+
+class TestFixedByHarness:
+    def test_a_declared_limit_is_noticed_within_half_a_per_cent(self) -> None:
+        found = said(table(OLD, NEW, fixed_at=1004.0))
+        assert "1004 events/s, which the harness itself sets" in found["fixed-by-harness"]
+        assert "fixed-by-harness" not in said(table(OLD, NEW, fixed_at=1006.0))
+
+    @pytest.mark.parametrize(("level", "unit"), [(10.0037, "s"), (10007.0, "ms"), (5.01e6, "us"), (60.1, "s")])
+    def test_a_round_time_that_hardly_moves_is_noticed(self, level: float, unit: str) -> None:
+        arms = noise(10, level, 0.0004), noise(10, level, 0.002, seed=9)
+        assert "fixed-by-harness" in said(table(*arms, unit=unit, better="lower"))
+
+    @pytest.mark.parametrize(
+        ("level", "unit", "cv"),
+        [(10.3, "s", 0.0004), (10.0, "s", 0.02), (10.0, "events/s", 0.0004), (0.5, "s", 0.0004), (7.0, "s", 0.0004)],
+    )
+    def test_other_values_are_left_in_peace(self, level: float, unit: str, cv: float) -> None:
+        arms = noise(10, level, cv), noise(10, level, cv, seed=9)
+        assert "fixed-by-harness" not in said(table(*arms, unit=unit, better="lower"))
+
+    def test_a_limit_in_one_arm_only_is_no_limit(self) -> None:
+        assert "fixed-by-harness" not in said(table(noise(10, 10.0, 0.001), noise(10, 10.6, 0.001), unit="s"))
+
+
+class TestShape:
+    def test_half_equal_values_are_ties(self) -> None:
+        assert "6 of 12 values of old are 7" in said(table([7] * 6 + [5, 6, 8, 9, 10, 11], NEW, unit="count"))["ties"]
+        assert "ties" not in said(table([7] * 5 + [4, 5, 6, 8, 9, 10, 11], NEW, unit="count"))
+
+    def test_a_step_above_a_tenth_of_the_median_is_coarse(self) -> None:
+        coarse = [4, 5, 6, 4, 7, 5, 6, 8, 4, 5]
+        assert "steps of 1, 20 % of the median 5" in said(table(coarse, coarse[::-1], unit="count"))["quantised"]
+        fine = [value + 20 for value in coarse]
+        assert "quantised" not in said(table(fine, fine[::-1], unit="count"))
+
+    def test_sizes_that_never_vary_are_neither(self) -> None:
+        found = said(table([1000] * 12, [1001] * 12, unit="B", better="lower"))
+        assert not {"ties", "quantised", "two-modes", "drift", "fixed-by-harness"} & set(found)
+
+    def test_times_that_never_vary_are_ties(self) -> None:
+        assert "ties" in said(table([0.01] * 12, [0.02] * 12, unit="s", better="lower"))
+
+    def test_a_maximum_is_advised_against(self) -> None:
+        assert "99.9th percentile" in said(table(OLD, NEW, statistic="max"))["maximum"]
+        assert "maximum" not in said(table(OLD, NEW, statistic="p99"))
+
+    @pytest.mark.parametrize("count", [10, 20, 200])
+    def test_two_modes_between_boots_are_noticed(self, count: int) -> None:
+        slow = noise(count)
+        slow[: count * 3 // 10] *= 1.08
+        message = said(table(np.random.default_rng(3).permutation(slow), noise(count, seed=8)))["two-modes"]
+        assert f"{count - count * 3 // 10} around" in message and f"{count * 3 // 10} around" in message
+
+    def test_one_outlier_is_no_mode(self) -> None:
+        slow = OLD.copy()
+        slow[4] *= 1.2
+        assert "two-modes" not in said(table(slow, NEW))
+
+
+class TestTime:
+    ramp = np.linspace(0, 1, 12)
+
+    def test_drift_is_noticed_and_what_it_means_depends_on_the_blocks(self) -> None:
+        arms = OLD * (1 + 0.03 * self.ramp), NEW * (1 + 0.03 * self.ramp)
+        assert "blocks keep it out" in said(table(*arms))["drift"]
+        assert "Nobody can tell it" in said(table(*arms, paired=False))["drift"]
+        assert "+2" in said(table(*arms))["drift"] or "+3" in said(table(*arms))["drift"]
+
+    def test_a_difference_between_the_arms_is_no_drift(self) -> None:
+        assert "drift" not in said(table(OLD, NEW * 1.5))
+
+    def test_the_runs_first_trial_is_noticed(self) -> None:
+        samples = table(OLD, NEW)
+        first = next(name for name, order in samples.order.items() if order[0] == 0)
+        samples.values[first][0] = 900.0
+        assert f"900 ({first})" in said(samples)["first-trial"]
+        other = table(OLD, NEW)
+        other.values["new" if first == "old" else "old"][0] = 900.0
+        assert "first-trial" not in said(other), "the second trial is not the first"
+
+    def test_of_arms_measured_apart_the_first_of_each_counts(self) -> None:
+        old, new = OLD.copy(), NEW.copy()
+        old[0] *= 0.97
+        new[0] *= 0.97
+        assert "first-trial" in said(table(old, new, paired=False))
+        assert "first-trial" not in said(table(OLD, NEW, paired=False))
+
+
+class TestOneTrial:
+    def test_a_flipped_sign_is_noticed(self) -> None:
+        new = noise(12, 990, seed=8)
+        new[5] = 1300
+        message = said(table(OLD, new))["one-trial"]
+        assert "block 6" in message and "1300" in message and "instead of" in message
+        assert "trial 6 of new (1300 events/s)" in said(table(OLD, new, paired=False))["one-trial"]
+
+    def test_a_verdict_that_one_trial_hides_is_noticed(self) -> None:
+        new = noise(12, 1030, seed=8)
+        new[5] = 700
+        message = said(table(OLD, new))["one-trial"]
+        assert "the verdict would be faster instead of undecided" in message
+
+    def test_an_equivalence_that_one_trial_hides_is_noticed(self) -> None:
+        new = NEW.copy()
+        new[5] = 1100
+        assert "the verdict would be equivalent instead of undecided" in said(table(OLD, new))["one-trial"]
+
+    def test_an_outlier_that_changes_nothing_is_left_in_peace(self) -> None:
+        new = noise(12, 1200, seed=8)
+        new[5] = 1300
+        assert "one-trial" not in said(table(OLD, new))
+
+    def test_without_an_outlier_a_narrow_decision_is_left_in_peace(self) -> None:
+        for shift in np.linspace(1.0, 1.02, 21):
+            assert "one-trial" not in said(table(OLD, NEW * shift))
+
+
+class TestSize:
+    def test_one_trial_and_too_few_are_told(self) -> None:
+        assert "n = 1" in said(table([5.0], [6.0]))["single-trial"]
+        assert "too-few" not in said(table([5.0], [6.0]))
+        for count in (2, 3, 4):
+            assert "too few for any verdict" in said(table(OLD[:count], NEW[:count]))["too-few"]
+        assert "equivalence takes 10" in said(table(OLD[:6], NEW[:6]))["too-few"]
+        assert "too-few" not in said(table(OLD, NEW))
+
+    def test_unequal_numbers_are_told(self) -> None:
+        missing = [*OLD[:10], None, None]
+        assert "old has 10 values and new 12" in said(table(missing, NEW))["unequal-n"]
+
+
+class TestHeadline:
+    def test_an_interval_wider_than_the_effect_is_told(self) -> None:
+        wild = noise(12, 1050, 0.12), noise(12, 1000, 0.12, seed=8)
+        assert "Not even its direction" in said(table(*wild))["unreliable"]
+        assert "unreliable" not in said(table(*wild, primary=False)), "nobody makes a headline of it"
+        assert "unreliable" not in said(table(OLD, NEW * 1.1)), "the interval is narrow"
+        assert "unreliable" not in said(table(OLD, NEW)), "there is no effect to quote"
+
+    @pytest.mark.parametrize(
+        ("benchmark", "unit", "level", "noticed"),
+        [
+            ("sysbench-fileio", "MiB/s", 25023, True),
+            ("fio-seqread", "GB/s", 21.0, True),
+            ("sysbench-fileio", "MiB/s", 7272, False),
+            ("sysbench-memory", "MiB/s", 25023, False),
+            ("fileio", "ops/s", 25023e6, False),
+        ],
+    )
+    def test_storage_faster_than_any_drive_is_memory(
+        self, benchmark: str, unit: str, level: float, noticed: bool
+    ) -> None:
+        found = said(table(noise(10, level), noise(10, level, seed=8), unit=unit, benchmark=benchmark))
+        assert ("page-cache" in found) is noticed
+
+
+def test_exact_numbers_know_no_chance() -> None:
+    results = linted(table([100.0], [101.0], statistic="max"), exact=True)
+    assert {w.code for w in results.metrics[0].warnings} == {"maximum"}
+
+
+class TestConduct:
+    def run(self, statuses: dict[str, list[TrialStatus]]) -> Results:
+        trials = [
+            TrialResult(id=f"{name}{n}", block=n, position=n, contender=name, status=status)
+            for name, each in statuses.items()
+            for n, status in enumerate(each)
+        ]
+        contenders = [ContenderResult(name=name, kernel=name) for name in statuses]
+        return Results(study={}, machine={}, contenders=contenders, trials=trials, metrics=[])
+
+    def test_a_contender_that_crashes_more_often_is_a_finding(self) -> None:
+        (found,) = crashes(self.run({"old": ["ok"] * 10, "new": ["void"] * 5 + ["ok"] * 5}))
+        assert "5 of 10 trials of new are void, and 0 of 10 of old" in found.message and "0.033" in found.message
+        assert not list(crashes(self.run({"old": ["ok"] * 10, "new": ["void"] * 4 + ["ok"] * 6})))
+        assert not list(crashes(self.run({"old": ["void"] * 5 + ["ok"] * 5, "new": ["void"] * 5 + ["ok"] * 5})))
+        assert not list(crashes(self.run({})))
+
+    def test_arms_one_after_the_other_are_told(self) -> None:
+        samples = table(OLD, NEW)
+        assert not list(not_interleaved(self.run({}), [samples]))
+        samples.order = {"old": list(range(12)), "new": list(range(12, 24))}
+        (found,) = not_interleaved(self.run({}), [samples])
+        assert "All trials of old (up to number 12) came before all of new (from number 13)" in found.message
+        samples.order = {"old": list(range(12, 24)), "new": list(range(12))}
+        (found,) = not_interleaved(self.run({}), [samples])
+        assert "All trials of new" in found.message
+
+    def test_imported_runs_say_so(self) -> None:
+        results = linted(table(OLD, NEW, paired=False), imported=True)
+        assert [w.code for w in results.warnings] == ["not-interleaved"]
+        assert results.warnings[0].message.startswith("Imported")
+
+
+class TestChance:
+    def test_against_scipy(self) -> None:
+        from scipy.stats import fisher_exact, t
+
+        for statistic, freedom in ((0.0, 3), (2.2, 7.5), (-4.0, 20)):
+            assert t_two_sided(statistic, freedom) == pytest.approx(2 * t.sf(abs(statistic), freedom))
+        for a, n, b, m in ((0, 10, 5, 10), (3, 7, 4, 30), (0, 5, 0, 5), (5, 5, 0, 5), (1, 200, 9, 100)):
+            expected = fisher_exact([[a, n - a], [b, m - b]]).pvalue
+            assert fisher(a, n, b, m) == pytest.approx(expected)
+
+    def test_the_outlier_of_a_sample(self) -> None:
+        # Grubbs' table: the two-sided critical value at .05 for ten values is 2.290.
+        values = np.array([0.0] * 9 + [1.0]) + np.linspace(-0.01, 0.01, 10)
+        assert outlier(values)[0] == 9 and outlier(values)[1] < 1e-6
+        base = noise(9, 0.0 + 100, 0.01)
+        low, high = 100.0, 110.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            both = np.append(base, middle)
+            inside = (middle - both.mean()) / both.std(ddof=1) < 2.290
+            low, high = (middle, high) if inside else (low, middle)
+        assert outlier(np.append(base, low))[1] == pytest.approx(0.05, abs=0.001)
+        assert outlier(np.ones(5))[1] == 1.0 and outlier(np.array([1.0, 2.0]))[1] == 1.0
