@@ -67,3 +67,10 @@ def mirror(tmp_path: Path, signing_home: Path, built: Path, monkeypatch: pytest.
         monkeypatch.setenv("KDUEL_DEBIAN_MIRROR", served.address)
         monkeypatch.setenv("KDUEL_DEBIAN_KEYRING", str(served.keyring))
         yield served
+
+
+@pytest.fixture(scope="session")
+def real_cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    """For kernels from Debian's own archive. $KDUEL_TEST_CACHE keeps them between test runs."""
+    kept = os.environ.get("KDUEL_TEST_CACHE")
+    return Cache(Path(kept) if kept else tmp_path_factory.mktemp("real"))

@@ -106,7 +106,7 @@ class _Tree:
     def __init__(self, modules_dir: Path) -> None:
         self.place = modules_dir
         self.files = module_files(modules_dir)
-        self.builtin, self.builtin_aliases = _builtin(modules_dir)
+        self.builtin = _builtin(modules_dir)
         self.ordered: dict[Path, None] = {}
         self.under_way: set[str] = set()
         self._algorithms: dict[str, list[str]] | None = None
@@ -140,7 +140,7 @@ class _Tree:
         name = _canonical(soft)
         if name in self.files:
             self.need(name, "")
-        elif name not in self.builtin and name not in self.builtin_aliases:
+        elif name not in self.builtin:
             for provider in self.algorithms().get(name, []):
                 self.need(provider, "")
 
@@ -175,23 +175,13 @@ def _softdeps(text: str, which: str) -> list[str]:
     return words
 
 
-def _builtin(modules_dir: Path) -> tuple[set[str], set[str]]:
-    """Names, and aliases, of what is built in."""
-    listed = _text(modules_dir / "modules.builtin").split()
-    names = {_canonical(Path(line).name.partition(".")[0]) for line in listed}
-    aliases = set()
-    for entry in _text(modules_dir / "modules.builtin.modinfo").split("\0"):
-        key, _, value = entry.partition("=")
-        if key.endswith(".alias"):
-            aliases.add(_canonical(value))
-    return names, aliases
-
-
-def _text(path: Path) -> str:
+def _builtin(modules_dir: Path) -> set[str]:
+    """Names of what is built in."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        listed = (modules_dir / "modules.builtin").read_text(encoding="utf-8", errors="replace").split()
     except FileNotFoundError:
-        return ""
+        return set()
+    return {_canonical(Path(line).name.partition(".")[0]) for line in listed}
 
 
 def _modinfo_section(elf: bytes, path: Path) -> bytes:
