@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from made_kernels import Mirror
+
+from kduel.cli.kernels import command
+
+
+@pytest.fixture
+def stocked(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mirror:
+    monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
+    mirror.add_kernel("bookworm", "6.1.170-1", "6.1.0-47")
+    mirror.add_kernel("trixie", "6.12.95-1", "6.12.95+deb13")
+    mirror.add_kernel("trixie", "6.12.95-1", "6.12.95+deb13", "cloud-amd64")
+    mirror.publish()
+    return mirror
+
+
+def test_table(stocked: Mirror) -> None:
+    done = CliRunner().invoke(command, [])
+    lines = [line.split() for line in done.stdout.splitlines() if line.startswith(("KERNEL", "debian:"))]
+    assert lines == [
+        ["KERNEL", "VERSION", "FROM"],
+        ["debian:6.12-cloud", "6.12.95-1", "trixie"],
+        ["debian:6.12", "6.12.95-1", "trixie"],
+        ["debian:6.1", "6.1.170-1", "bookworm"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["6.1"], ["debian:6.1"]),
+        (["6.12", "cloud"], ["debian:6.12-cloud"]),
+        (["trixie"], ["debian:6.12-cloud", "debian:6.12"]),
+        (["nothing"], []),
+    ],
+)
+def test_words_choose(words: list[str], found: list[str], stocked: Mirror) -> None:
+    done = CliRunner().invoke(command, ["--json", *words])
+    told = json.loads(done.stdout)
+    assert told["schema"] == 1
+    kernels = [entry for entry in told["kernels"] if entry["spec"] != "host"]
+    assert [entry["spec"] for entry in kernels] == found
+    assert all(set(entry) == {"spec", "version", "where", "cached"} for entry in kernels)
+
+
+def test_offline_with_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KDUEL_CACHE", str(tmp_path))
+    done = CliRunner().invoke(command, ["--offline", "debian"])
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "No such kernel is in the cache" in done.stderr
+
+
+def test_help_names_every_way_to_give_a_kernel() -> None:
+    told = CliRunner().invoke(command, ["--help"]).output
+    for word in (
+        "debian:6.12",
+        "-cloud",
+        "-rt",
+        "-generic",
+        "tree:DIR",
+        "host",
+        "A.deb,B.deb",
+        "KDUEL_DEBIAN_MIRROR",
+    ):
+        assert word in told
+
+
+def test_import_costs_nothing() -> None:
+    program = "import sys, kduel.cli.kernels; print([m for m in sys.modules if m in ('rich', 'numpy', 'msgspec')])"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.strip() == "[]"
