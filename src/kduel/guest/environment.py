@@ -12,7 +12,7 @@ _LIMIT = 4 << 20
 _PATH_AND_VALUE = re.compile(r"^(/[^:]+):(.*)$")
 _CLOCK = "/sys/devices/system/clocksource/clocksource0"
 _VOLATILE = re.compile(
-    r"/proc/sys/(?:kernel/(random/|ns_last_pid|hostname|pty/nr|keys/|cap_last_cap|version|osrelease|ostype)|vm/stat_refresh)"
+    r"/proc/sys/(?:kernel/(?:random/|ns_last_pid|hostname|pty/nr|keys/|version|osrelease|ostype)|vm/stat_refresh)"
 )
 """Sysctls that count, or that say what is said elsewhere."""
 

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from kduel.cache import Cache
 from kduel.errors import HostError
+from kduel.kernels.mirror import debian_mirror, keyring, security_mirror
 from kduel.talk import Talk
 
 RECIPE = 1
@@ -98,7 +99,11 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
         '--aptopt=Apt::Install-Recommends "false"',
         *(f"--dpkgopt=path-exclude={path}" for path in USELESS),
         *(f"--customize-hook={hook}" for hook in hooks),
+        f"--keyring={keyring()}",
         *(suite, str(tar)),
+        f"deb {debian_mirror()} {suite} main",
+        f"deb {debian_mirror()} {suite}-updates main",
+        f"deb {security_mirror()} {suite}-security main",
     ]
     _run(command, "the guest root cannot be made")
     try:

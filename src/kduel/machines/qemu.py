@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from kduel.guest.environment import read_environment
 from kduel.guest.gates import gate
 from kduel.guest.launch import Run, run
 from kduel.guest.root import Root, root_image
-from kduel.guest.vm import BOARDS, VirtualMachine
+from kduel.guest.vm import BOARDS, VirtualMachine, Wiring
 from kduel.kernels.image import uncompressed
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
 from kduel.talk import Talk
@@ -97,21 +98,10 @@ class QemuMachine(Machine):
             initrd = held.enter_context(tempfile.NamedTemporaryFile(prefix="kduel-", suffix=".cpio"))
             initrd.write(self.bases[kernel.sha256].read_bytes() + initramfs.trial_archive(trial.script))
             initrd.flush()
+            (trial.into / "rerun.sh").write_text(self.by_hand(trial.arm))
             disk = held.enter_context(scratch.fresh_copy(self.disk, self.cache)) if self.disk else None
-            machine = VirtualMachine(
-                architecture=kernel.architecture,
-                accelerator=self.accelerator,
-                cpus=self.settings.cpus,
-                memory_mib=mebibytes(self.settings.memory, "memory"),
-                kernel=self.images[kernel.sha256],
-                initrd=Path(initrd.name),
-                cmdline=self.cmdline(trial.arm),
-                root=self.root.image,
-                scratch=Path(f"/proc/self/fd/{disk.fileno()}") if disk else None,
-                disk_cache=self.settings.disk_cache,
-            )
             done = run(
-                machine,
+                self.describe(trial.arm, Path(initrd.name), Path(f"/proc/self/fd/{disk.fileno()}") if disk else None),
                 trial.into / "console.log",
                 boot_deadline=self.settings.boot_deadline,
                 deadline=trial.deadline,
@@ -119,6 +109,46 @@ class QemuMachine(Machine):
                 handles=[disk.fileno()] if disk else [],
             )
         return self.judge(trial, done)
+
+    def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
+        """The virtual machine of an arm."""
+        return VirtualMachine(
+            architecture=arm.kernel.architecture,
+            accelerator=self.accelerator,
+            cpus=self.settings.cpus,
+            memory_mib=mebibytes(self.settings.memory, "memory"),
+            kernel=self.images[arm.kernel.sha256],
+            initrd=initrd,
+            cmdline=self.cmdline(arm),
+            root=self.root.image,
+            scratch=disk,
+            disk_cache=self.settings.disk_cache,
+        )
+
+    def by_hand(self, arm: Arm) -> str:
+        """A shell script that boots an arm's guest as a trial does, with the console on the terminal."""
+        initrd, disk = "@WORK@/initrd", "@WORK@/scratch"
+        machine = self.describe(arm, Path(initrd), Path(disk) if self.disk else None)
+        argv = machine.argv(Wiring(console="stdio,signal=off", results="file,path=results"))
+        quoted = " ".join(shlex.quote(word) for word in argv).replace("@WORK@", '"$work"')
+        base, busybox = shlex.quote(str(self.bases[arm.kernel.sha256])), shlex.quote(str(self.root.busybox))
+        return "\n".join(
+            [
+                "#!/bin/sh",
+                "# Boots this trial's guest again: sh rerun.sh. What it sends home goes to the file results.",
+                "set -eu",
+                'here=$(cd "$(dirname "$0")" && pwd)',
+                "work=$(mktemp -d)",
+                "trap 'rm -rf \"$work\"' EXIT",
+                'mkdir "$work/kduel"',
+                'cp "$here/guest.sh" "$work/kduel/guest.sh"',
+                f'cat {base} >"$work/initrd"',
+                f'(cd "$work" && printf \'kduel\\nkduel/guest.sh\\n\' | {busybox} cpio -o -H newc) >>"$work/initrd"',
+                *([f'cp --sparse=always {shlex.quote(str(self.disk))} "$work/scratch"'] if self.disk else []),
+                quoted,
+                "",
+            ]
+        )
 
     def cmdline(self, arm: Arm) -> str:
         """The kernel's command line: the same for all arms, then what the contender adds."""

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kduel.cache import Cache
+from kduel.guest.cpio import Cpio
+from kduel.guest.initramfs import base_archive, trial_archive
+from kduel.kernels import Kernel
+
+BUSYBOX = Path("/bin/busybox")
+
+
+def unpack(archive: bytes, into: Path) -> dict[str, bytes]:
+    into.mkdir()
+    subprocess.run(["cpio", "-idm", "--quiet"], cwd=into, input=archive, check=True)
+    return {str(p.relative_to(into)): p.read_bytes() for p in into.rglob("*") if p.is_file() and not p.is_symlink()}
+
+
+def test_the_archive_is_what_cpio_reads(tmp_path):
+    archive = Cpio()
+    archive.file("a/b/c", b"12345", 0o755)
+    archive.file("empty", b"")
+    archive.link("bin/sh", "busybox")
+    archive.directory("a/b/d")
+    found = unpack(archive.finish(), tmp_path / "x")
+    assert found == {"a/b/c": b"12345", "empty": b""}
+    assert (tmp_path / "x/a/b/c").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "x/bin/sh").readlink() == Path("busybox")
+    assert (tmp_path / "x/a/b/d").is_dir()
+
+
+def test_a_device_is_a_device():
+    archive = Cpio()
+    archive.character_device("dev/console", 5, 1)
+    listed = subprocess.run(["cpio", "-tv", "--quiet"], input=archive.finish(), capture_output=True, check=True)
+    line = next(line for line in listed.stdout.decode().splitlines() if "dev/console" in line)
+    assert line.startswith("crw-------") and "5,   1" in line
+
+
+def test_the_same_content_gives_the_same_bytes():
+    def made() -> bytes:
+        archive = Cpio()
+        archive.file("x/y", b"z")
+        return archive.finish()
+
+    assert made() == made()
+
+
+@pytest.fixture
+def kernel(tmp_path):
+    config = tmp_path / "config"
+    config.write_text("CONFIG_A=y\n")
+    return Kernel(spec="x", release="1.2.3", image=tmp_path / "vmlinuz", sha256="0" * 64, config=config)
+
+
+def test_programs_and_config_are_inside_and_change_the_key(kernel, tmp_path):
+    cache = Cache(tmp_path / "cache")
+    program = tmp_path / "kbench"
+    program.write_bytes(b"\x7fELF")
+    program.chmod(0o755)
+    bare = base_archive(kernel, BUSYBOX, cache=cache)
+    with_program = base_archive(kernel, BUSYBOX, cache=cache, programs=[("sub/kbench", program)])
+    assert bare != with_program
+    assert base_archive(kernel, BUSYBOX, cache=cache) == bare
+    found = unpack(with_program.read_bytes(), tmp_path / "x")
+    assert found["kduel/programs/sub/kbench"] == b"\x7fELF"
+    assert found["boot/config-1.2.3"] == b"CONFIG_A=y\n"
+    assert found["kduel/modules"] == b""
+    assert (tmp_path / "x/kduel/programs/sub/kbench").stat().st_mode & 0o111
+
+
+def test_a_trials_script_follows_the_base(kernel, tmp_path):
+    base = base_archive(kernel, BUSYBOX, cache=Cache(tmp_path / "cache")).read_bytes()
+    assert len(base) % 4 == 0, "the kernel wants archives aligned to 4 bytes"
+    found = unpack(trial_archive("echo hello\n"), tmp_path / "x")
+    assert found == {"kduel/guest.sh": b"echo hello\n"}
+
+
+@pytest.mark.parametrize("name", ["init.sh", "run.sh"])
+def test_our_init_is_sound_shell(name):
+    script = Path(__file__).parents[2] / "src/kduel/guest" / name
+    subprocess.run(["busybox", "sh", "-n", script], check=True)

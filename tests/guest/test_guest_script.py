@@ -1,0 +1,197 @@
+"""The guest script is run here as it runs in a guest: by a POSIX shell, on this very Linux."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kduel.guest.environment import read_environment
+from kduel.guest.script import Part, compose, directory_of
+from kduel.words import Settle
+
+NOW = Settle(mode="fixed", seconds=0)
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(*parts: Part, setup: str = "", settle: Settle = NOW, shell: str = "sh") -> Path:
+        script = tmp_path / "guest.sh"
+        script.write_text(compose(parts, settle=settle, setup=setup))
+        (tmp_path / "scratch/lost+found").mkdir(parents=True, exist_ok=True)
+        environment = {**os.environ, "TMPDIR": str(tmp_path), "KDUEL_SCRATCH": str(tmp_path / "scratch")}
+        run.done = subprocess.run(
+            [*shell.split(), script, tmp_path / "out"], env=environment, capture_output=True, text=True, timeout=60
+        )
+        return tmp_path / "out"
+
+    return run
+
+
+def test_a_step_leaves_its_output_its_files_and_how_it_ended(run):
+    out = run(
+        Part(label="hello", script="echo out; echo err >&2; echo more >$KDUEL_STEP/histogram", timeout=10),
+        Part(label="bad", script="echo before\nfalse\necho after", timeout=10),
+    )
+    step = out / "01-hello"
+    assert {p.name: p.read_text() for p in step.iterdir() if p.name != "exit.json"} == {
+        "stdout": "out\n",
+        "stderr": "err\n",
+        "histogram": "more\n",
+    }
+    ended = json.loads((step / "exit.json").read_text())
+    assert ended["status"] == 0 and 0 <= ended["seconds"] < 30 and ended["started"] > 0
+    assert (out / "02-bad/stdout").read_text() == "before\n"
+    assert json.loads((out / "02-bad/exit.json").read_text())["status"] == 1
+    assert run.done.returncode == 0
+
+
+def test_a_step_that_takes_too_long_is_ended_with_all_its_children(run, tmp_path):
+    out = run(Part(label="slow", script=f"(sleep 30; touch {tmp_path}/survived) & sleep 30", timeout=1))
+    ended = json.loads((out / "01-slow/exit.json").read_text())
+    assert ended["status"] == 124
+    assert 1 <= ended["seconds"] < 20
+    assert not subprocess.run(["pgrep", "-f", f"{tmp_path}/survived"], capture_output=True).stdout
+
+
+def test_a_step_can_read_no_input_and_not_the_script(run):
+    out = run(Part(label="cat", script="cat\necho done", timeout=10), Part(label="next", script="echo x", timeout=10))
+    assert (out / "01-cat/stdout").read_text() == "done\n"
+    assert (out / "02-next/stdout").read_text() == "x\n"
+
+
+def test_each_step_begins_in_an_empty_directory_with_a_clean_scratch_disk(run):
+    messy = (
+        "touch here .hidden; mkdir $KDUEL_SCRATCH/d; touch $KDUEL_SCRATCH/d/x $KDUEL_SCRATCH/.h '$KDUEL_SCRATCH/a b'"
+    )
+    clean = "ls -A; echo; ls -A $KDUEL_SCRATCH"
+    out = run(
+        Part(label="messy", script=messy.replace("'", '"'), timeout=10), Part(label="clean", script=clean, timeout=10)
+    )
+    assert json.loads((out / "01-messy/exit.json").read_text())["status"] == 0
+    assert (out / "02-clean/stdout").read_text() == "\nlost+found\n"
+
+
+@given(text=st.text(st.characters(exclude_characters="\0\r\n", exclude_categories=["Cs"]), max_size=60))
+@settings(max_examples=25, deadline=None)
+def test_a_script_reaches_its_step_untouched(text, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("script")
+    quoted = "'" + text.replace("'", "'\\''") + "'"
+    part = Part(label="echo", script=f"printf '%s' {quoted}", timeout=10)
+    (directory / "guest.sh").write_text(compose([part], settle=NOW), "utf-8")
+    subprocess.run(["sh", directory / "guest.sh", directory / "out"], check=True, timeout=60)
+    assert (directory / "out/01-echo/stdout").read_bytes() == text.encode()
+
+
+def test_a_script_may_hold_the_mark_that_ends_it():
+    script = "echo one"
+    first = compose([Part(label="a", script=script, timeout=1)], settle=NOW)
+    mark = next(line.split("'")[1] for line in first.splitlines() if line.startswith("step 01-a"))
+    tricky = f"echo {mark}\n{mark}"
+    text = compose([Part(label="a", script=tricky, timeout=1)], settle=NOW)
+    line = next(line for line in text.splitlines() if line.startswith("step 01-a"))
+    assert line.split("'")[1] not in tricky
+
+
+def test_a_gate_that_fails_keeps_its_step_from_running_and_no_other(run):
+    out = run(
+        Part(label="refused", script="echo ran", timeout=10, before="echo closed; exit 7", after="echo looked"),
+        Part(label="next", script="echo ran", timeout=10),
+    )
+    assert (out / "01-refused/stdout").read_text() == ""
+    assert "ended with 7" in (out / "01-refused/stderr").read_text()
+    assert json.loads((out / "01-refused/exit.json").read_text()) == {
+        "status": 125,
+        "seconds": None,
+        "started": None,
+    }
+    assert (out / "gates/01-refused.before").read_text() == "closed\n"
+    assert (out / "gates/01-refused.before.status").read_text() == "7\n"
+    assert (out / "gates/01-refused.after").read_text() == "looked\n"
+    assert (out / "02-next/stdout").read_text() == "ran\n"
+
+
+def test_a_gate_after_a_step_is_kept_and_stops_nothing(run):
+    out = run(
+        Part(label="a", script="echo a", timeout=10, after="echo changed >&2; false"),
+        Part(label="b", script="echo b", timeout=10, before="true"),
+    )
+    assert (out / "gates/01-a.after").read_text() == "changed\n"
+    assert (out / "gates/01-a.after.status").read_text() == "1\n"
+    assert (out / "02-b/stdout").read_text() == "b\n"
+
+
+def test_setup_that_fails_ends_the_script_and_says_why(run):
+    out = run(Part(label="a", script="echo a", timeout=10), setup="echo no such knob >&2\nexit 4\n")
+    assert run.done.returncode == 3
+    assert "no such knob" in run.done.stderr
+    assert (out / "setup/stderr").read_text() == "no such knob\n"
+    assert not (out / "01-a").exists()
+
+
+def test_settling_takes_the_time_that_was_asked(run):
+    out = run(settle=Settle(mode="fixed", seconds=1.5))
+    told = json.loads((out / "settle.json").read_text())
+    assert told["mode"] == "fixed" and told["idle"] is None and 1.5 <= told["seconds"] < 10
+
+
+def test_settling_until_idle_is_bounded_and_says_whether_it_was(run):
+    out = run(settle=Settle(mode="idle", seconds=3))
+    told = json.loads((out / "settle.json").read_text())
+    assert told["mode"] == "idle" and isinstance(told["idle"], bool) and told["seconds"] < 20
+
+
+def test_the_environment_is_that_of_this_machine(run):
+    out = run(Part(label="a", script="true", timeout=10))
+    found = read_environment(out / "environment")
+    assert found["release"] == os.uname().release
+    assert found["architecture"] == os.uname().machine
+    assert found["cmdline"] == Path("/proc/cmdline").read_text().strip()
+    assert found["cpus"] == os.cpu_count()
+    assert found["clocksource"] == found["clocksource_end"]
+    assert found["clocksource"] in found["clocksources"]
+    assert found["sysctl"]["vm.swappiness"] == Path("/proc/sys/vm/swappiness").read_text().strip()
+    assert found["sysctl"]["kernel.printk"] == " ".join(Path("/proc/sys/kernel/printk").read_text().split())
+    assert not any(key.startswith("kernel.random.") for key in found["sysctl"])
+    if shutil.which("dpkg-query"):
+        assert "libc6" in found["packages"]
+
+
+def test_nothing_of_the_script_is_left_behind(run, tmp_path):
+    run(Part(label="a", script="touch x", timeout=10))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["guest.sh", "out", "scratch"]
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash", "busybox sh"])
+def test_any_posix_shell_runs_it(run, shell):
+    if not shutil.which(shell.split()[0]):
+        pytest.skip(f"{shell} is not here")
+    out = run(Part(label="a", script="echo $((1 + 1))", timeout=10, before="true"), setup="true", shell=shell)
+    assert run.done.stderr == ""
+    assert (out / "01-a/stdout").read_text() == "2\n"
+    assert json.loads((out / "01-a/exit.json").read_text())["status"] == 0
+
+
+def test_shellcheck_finds_nothing(tmp_path):
+    if not shutil.which("shellcheck"):
+        pytest.skip("shellcheck is not here")
+    guest = Path(__file__).parents[2] / "src/kduel/guest"
+    text = compose([Part(label="a", script="true", timeout=1, before="true", after="true")], settle=NOW, setup="true")
+    (tmp_path / "guest.sh").write_text(text)
+    subprocess.run(["shellcheck", "-s", "sh", tmp_path / "guest.sh"], check=True)
+    subprocess.run(["shellcheck", "-s", "dash", guest / "init.sh", guest / "run.sh"], check=True)
+
+
+def test_a_label_that_is_no_name_is_a_mistake():
+    with pytest.raises(ValueError, match="a b"):
+        compose([Part(label="a b", script="true", timeout=1)], settle=NOW)
+
+
+def test_directories_count_from_one():
+    assert directory_of(0, Part(label="x", script="", timeout=1)) == "01-x"
