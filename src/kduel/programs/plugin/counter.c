@@ -10,9 +10,10 @@
  * it came. An instruction that faulted is executed again later, and counts once, as it does for QEMU's own clock.
  *
  * How it knows call chains (x86_64). Every call and return of the kernel accesses its stack: the address says which
- * stack (16 KiB, aligned) and how deep. Frames are kept per stack, so a task that sleeps finds its chain again. An
- * interrupt's frames lie below those of what it interrupted; a switch to an empty stack by a call (interrupt stacks)
- * continues the chain, one by a return (a new task) begins one.
+ * stack (16 KiB, aligned) and how deep. Frames are kept per stack, so a task that sleeps finds its chain again. A
+ * switch to an empty stack by a call (interrupt stacks) continues the chain, one by a return (a new task) begins one.
+ * Where user code enters the kernel a chain begins; those addresses are known from then on, so that an exception or
+ * interrupt in kernel mode is seen too: its frames go below those of what it interrupted, until an iret.
  */
 #include "qemu_api.h"
 
@@ -21,12 +22,12 @@
 
 enum { STACK_SHIFT = 14, TABLE = 1 << 16, INSN_MAX = 16 };
 
-/* A place in the tree of call chains: called from just before `site`, by what `parent` is. */
+/* A place in the tree of call chains: below `parent`, called from just before `site`, or entered at `site`. */
 struct node {
     struct node *parent, *next;
     uint64_t site;
     uint32_t id;
-    bool used;
+    bool entry, used;
 };
 struct frame {
     uint64_t address;
@@ -51,7 +52,8 @@ struct block {
     struct block *next;
     uint64_t pc, hash;
     uint32_t insns, id;
-    bool kernel, used, ends_in_access; /* `ends_in_access`: its last instruction accesses memory */
+    bool kernel, used, entry;               /* `entry`: the kernel is entered here */
+    bool ends_in_access, ends_in_interrupt_return; /* its last instruction accesses memory, is iret */
     struct tally *last; /* the tally that this block went into last */
     uint64_t *ends;     /* address after each instruction */
     char **text;
@@ -74,6 +76,7 @@ static uint32_t node_count = 1, block_count;
 static uint64_t begins[256];
 
 static struct node *current = &root, *began_node;
+static struct node *pending; /* an entry in kernel mode that has not yet called anything */
 static struct stack *current_stack;
 static struct block *began;
 static uint32_t began_at, region;
@@ -96,12 +99,12 @@ static inline uint64_t mix(uint64_t a, uint64_t b) {
 
 /* Call chains */
 
-static struct node *child_of(struct node *parent, uint64_t site) {
+static struct node *child_of(struct node *parent, uint64_t site, bool entry) {
     struct node **slot = &nodes[mix(parent->id, site) % TABLE], *node;
     for (node = *slot; node; node = node->next)
-        if (node->parent == parent && node->site == site) return node;
+        if (node->parent == parent && node->site == site && node->entry == entry) return node;
     node = fresh(sizeof *node);
-    *node = (struct node){.parent = parent, .next = *slot, .site = site, .id = node_count++};
+    *node = (struct node){.parent = parent, .next = *slot, .site = site, .id = node_count++, .entry = entry};
     return *slot = node;
 }
 
@@ -120,6 +123,18 @@ static inline void pop_to(struct stack *stack, uint64_t address) {
     while (stack->depth && stack->frames[stack->depth - 1].address <= address) stack->depth--;
 }
 
+static void push(struct stack *stack, uint64_t address, struct node *node) {
+    if (stack->depth == stack->room) {
+        stack->room = stack->room ? 2 * stack->room : 32;
+        stack->frames = need(realloc(stack->frames, stack->room * sizeof *stack->frames));
+    }
+    stack->frames[stack->depth++] = (struct frame){address, node};
+}
+
+static inline struct node *top(const struct stack *stack) {
+    return stack->depth ? stack->frames[stack->depth - 1].node : stack->base;
+}
+
 static void on_call(unsigned vcpu, uint32_t info, uint64_t address, void *site) {
     (void)vcpu;
     if (!qemu_plugin_mem_is_store(info)) return; /* the read of an indirect call's target */
@@ -127,12 +142,10 @@ static void on_call(unsigned vcpu, uint32_t info, uint64_t address, void *site) 
     struct stack *stack = stack_of(address);
     pop_to(stack, address);
     if (!stack->depth && stack != current_stack) stack->base = current;
-    if (stack->depth == stack->room) {
-        stack->room = stack->room ? 2 * stack->room : 32;
-        stack->frames = need(realloc(stack->frames, stack->room * sizeof *stack->frames));
-    }
-    current = child_of(stack->depth ? stack->frames[stack->depth - 1].node : stack->base, (uint64_t)(uintptr_t)site);
-    stack->frames[stack->depth++] = (struct frame){address, current};
+    if (pending && stack->depth) push(stack, address + 1, pending);
+    pending = NULL;
+    push(stack, address, child_of(top(stack), (uint64_t)(uintptr_t)site, false));
+    current = top(stack);
     current_stack = stack;
 }
 
@@ -142,8 +155,46 @@ static void on_return(unsigned vcpu, uint32_t info, uint64_t address, void *data
     struct stack *stack = stack_of(address);
     pop_to(stack, address);
     if (stack != current_stack && !stack->depth) stack->base = &root;
-    current = stack->depth ? stack->frames[stack->depth - 1].node : stack->base;
+    pending = NULL;
+    current = top(stack);
     current_stack = stack;
+}
+
+static void note_entry(uint64_t pc) {
+    for (struct block *block = blocks[mix(pc, 0) % TABLE]; block; block = block->next)
+        if (block->pc == pc) block->entry = true;
+}
+
+/* From user code: a new chain; on which stack, the first call will tell. */
+static void enter_from_user(struct block *block) {
+    if (!block->entry) note_entry(block->pc);
+    current = child_of(&root, block->pc, true);
+    current_stack = NULL;
+    pending = NULL;
+}
+
+static void return_from_interrupt(void) {
+    if (pending) {
+        current = pending->parent;
+        pending = NULL;
+    } else if (current_stack) {
+        size_t depth = current_stack->depth;
+        while (depth && !current_stack->frames[depth - 1].node->entry) depth--;
+        if (!depth) return;
+        current_stack->depth = depth - 1;
+        current = top(current_stack);
+    }
+}
+
+static inline void follow(struct block *block) {
+    if (block->kernel != in_kernel) {
+        in_kernel = block->kernel;
+        if (in_kernel) enter_from_user(block);
+        else current = &root;
+    } else if (in_kernel) {
+        if (began && began->ends_in_interrupt_return) return_from_interrupt();
+        if (block->entry) current = pending = child_of(current, block->pc, true);
+    }
 }
 
 /* Counting */
@@ -190,13 +241,8 @@ static inline void account(uint64_t next) {
 static void on_block(unsigned vcpu, void *data) {
     (void)vcpu;
     struct block *block = data;
-    if (block->kernel != in_kernel) {
-        /* Into the kernel every chain begins anew; on which stack, the first call will tell. */
-        in_kernel = block->kernel;
-        current = &root;
-        current_stack = NULL;
-    }
     account(block->pc);
+    follow(block);
     began = block;
     began_at = 0;
     began_node = current;
@@ -229,7 +275,7 @@ static int marker_aarch64(const uint8_t *b, size_t size) { /* hint #42 to #45 */
     return (word & 0xfffff01f) == 0xd503201f && hint >= 42 && hint <= 45 ? BEGIN + (int)hint - 42 : NO_MARKER;
 }
 
-enum { OTHER, CALL, RETURN };
+enum { OTHER, CALL, RETURN, INTERRUPT_RETURN };
 static int kind_x86(const uint8_t *b, size_t size) {
     size_t i = 0;
     while (i < size && (b[i] == 0xf2 || b[i] == 0xf3 || b[i] == 0x66 || b[i] == 0x2e || b[i] == 0x3e ||
@@ -237,7 +283,7 @@ static int kind_x86(const uint8_t *b, size_t size) {
         i++;
     if (i >= size) return OTHER;
     if (b[i] == 0xe8 || (b[i] == 0xff && i + 1 < size && (b[i + 1] >> 3 & 7) == 2)) return CALL;
-    return b[i] == 0xc3 || b[i] == 0xc2 ? RETURN : OTHER;
+    return b[i] == 0xc3 || b[i] == 0xc2 ? RETURN : b[i] == 0xcf ? INTERRUPT_RETURN : OTHER;
 }
 
 /* What the instruction does to memory in its last step: 0, READS, WRITES, or either. */
@@ -260,10 +306,14 @@ static struct block *block_of(uint64_t pc, const uint8_t *bytes, size_t size, ui
     uint64_t hash = insns;
     for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
     struct block **slot = &blocks[mix(pc, 0) % TABLE], *block;
-    for (block = *slot; block; block = block->next)
+    bool entry = false;
+    for (block = *slot; block; block = block->next) {
         if (block->pc == pc && block->hash == hash) return block;
+        if (block->pc == pc) entry |= block->entry;
+    }
     block = fresh(sizeof *block);
-    *block = (struct block){.next = *slot, .pc = pc, .hash = hash, .insns = insns, .id = block_count++};
+    *block = (struct block){
+        .next = *slot, .pc = pc, .hash = hash, .insns = insns, .id = block_count++, .entry = entry};
     block->kernel = pc >> 63;
     block->ends = fresh(insns * sizeof *block->ends);
     return *slot = block;
@@ -311,6 +361,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         int access = access_of(text);
         free(text);
         block->ends_in_access = access;
+        block->ends_in_interrupt_return = kind == INTERRUPT_RETURN;
         if (access && kind == OTHER) on_each_access(insn, on_access, (void *)(uintptr_t)access);
     }
 }
@@ -323,7 +374,8 @@ static void write_all(FILE *out) {
         if (begins[r]) fprintf(out, "R %u %llu\n", r, (unsigned long long)begins[r]);
     for (int slot = 0; slot < TABLE; slot++)
         for (struct node *n = nodes[slot]; n; n = n->next)
-            if (n->used) fprintf(out, "N %u %u %llx\n", n->id, n->parent->id, (unsigned long long)n->site);
+            if (n->used) fprintf(out, "N %u %u %c %llx\n", n->id, n->parent->id, n->entry ? 'e' : 'c',
+                                 (unsigned long long)n->site);
     for (int slot = 0; slot < TABLE; slot++)
         for (struct block *b = blocks[slot]; b; b = b->next) {
             if (!b->used) continue;

@@ -1,0 +1,239 @@
+"""What the counting plug-in wrote down, read back with names: instructions by context and call chain.
+
+The file's lines (see programs/plugin/counter.c):
+
+    kduel-counter 1 x86_64
+    R region begins              how often the region was entered: the number of operations
+    N id parent e|c site         a call chain: entered at `site`, or called from just before it; 0 is none
+    B id pc size,size,...        a block of code, its instructions' sizes
+    T block index text           an instruction's text, if it was asked for
+    C region node block from insns times
+    end
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from kduel.errors import NotMeasuredError
+from kduel.explain.symbols import Symbols
+
+OPERATION, USER, INTERRUPT, THREAD, IDLE = "operation", "user", "interrupts", "kernel threads", "idle"
+CONTEXTS = {
+    OPERATION: "what the kernel did for the operation",
+    USER: "the program's own instructions",
+    INTERRUPT: "interrupts that struck meanwhile",
+    THREAD: "kernel threads that ran meanwhile",
+    IDLE: "the idle loop",
+}
+USER_FUNCTION = "(program)"
+
+_INTERRUPT_ENTRY = re.compile(
+    r"^(?:asm_)?(?:sysvec_|common_interrupt|spurious_|irq_entries|spurious_entries|exc_nmi)|"
+    r"^(?:el[01](?:h|t)?(?:_(?:64|32))?_(?:irq|fiq)|el[01]_irq)"
+)
+_THREAD = {"kthread", "kthreadd", "worker_thread", "kthread_worker_fn", "kernel_init", "smpboot_thread_fn"}
+_IDLE = {"do_idle", "cpu_startup_entry", "default_idle_call", "cpu_idle_poll"}
+
+Stack = tuple[str, ...]
+"""A context, then functions from the outermost to the one that executed."""
+
+
+class Instruction(Struct, frozen=True):
+    """One instruction of one function, and how often it was executed."""
+
+    offset: int
+    """From the function's beginning."""
+    text: str
+    times: int
+    block: int
+    """The address of the block of code that it was seen in."""
+
+
+class Profile(Struct, kw_only=True):
+    """One region of one trial. All counts are of instructions, exact."""
+
+    operations: int
+    """How often the region was entered."""
+    stacks: dict[Stack, int]
+    known: frozenset[str]
+    """All functions that the kernel has, executed or not."""
+
+    @property
+    def total(self) -> int:
+        """All instructions of the region."""
+        return sum(self.stacks.values())
+
+    def functions(self) -> dict[tuple[str, str], int]:
+        """(context, function) to the instructions executed in the function itself."""
+        found: dict[tuple[str, str], int] = defaultdict(int)
+        for stack, count in self.stacks.items():
+            found[stack[0], stack[-1]] += count
+        return dict(found)
+
+    def contexts(self) -> dict[str, int]:
+        """Context to instructions."""
+        found: dict[str, int] = defaultdict(int)
+        for stack, count in self.stacks.items():
+            found[stack[0]] += count
+        return dict(found)
+
+
+class Dump(Struct, kw_only=True):
+    """A dump, parsed but not yet named."""
+
+    architecture: str
+    begins: dict[int, int]
+    nodes: dict[int, tuple[int, bool, int]]
+    """id to (parent, is an entry, site)."""
+    blocks: dict[int, tuple[int, list[int]]]
+    """id to (address, sizes)."""
+    texts: dict[tuple[int, int], str]
+    counts: list[tuple[int, int, int, int, int, int]]
+    """(region, node, block, from, instructions, times)."""
+
+
+def read_dump(path: Path) -> Dump:
+    """Parse a dump. Raises NotMeasuredError where it is missing or cut short."""
+    dump = Dump(architecture="", begins={}, nodes={}, blocks={}, texts={}, counts=[])
+    whole = False
+    try:
+        with path.open(encoding="utf-8", errors="replace") as stream:
+            for line in stream:
+                kind, _, rest = line.rstrip("\n").partition(" ")
+                match kind:
+                    case "C":
+                        region, node, block, start, insns, times = map(int, rest.split())
+                        dump.counts.append((region, node, block, start, insns, times))
+                    case "B":
+                        number, pc, sizes = rest.split()
+                        dump.blocks[int(number)] = (int(pc, 16), [int(size) for size in sizes.split(",")])
+                    case "N":
+                        number, parent, how, site = rest.split()
+                        dump.nodes[int(number)] = (int(parent), how == "e", int(site, 16))
+                    case "T":
+                        block_text, index, text = rest.split(" ", 2)
+                        dump.texts[int(block_text), int(index)] = text.strip()
+                    case "R":
+                        region_text, begins = rest.split()
+                        dump.begins[int(region_text)] = int(begins)
+                    case "kduel-counter":
+                        _, dump.architecture = rest.split()
+                    case "end":
+                        whole = True
+    except (OSError, ValueError) as error:
+        raise NotMeasuredError(f"the counting plug-in's file {path} cannot be read: {error}") from error
+    if not whole:
+        raise NotMeasuredError(
+            f"the counting plug-in's file {path} is cut short", "Is there room on the disk? Run it again."
+        )
+    return dump
+
+
+class Naming:
+    """A dump's nodes and blocks by their names."""
+
+    def __init__(self, dump: Dump, symbols: Symbols) -> None:
+        self.dump = dump
+        self.symbols = symbols
+        self._chains: dict[int, Stack] = {0: ()}
+        self._contexts: dict[Stack, str] = {}
+
+    def chain(self, node: int) -> Stack:
+        """The functions that lead to a node: entries with a mark, then callers, outermost first."""
+        path = []
+        while node not in self._chains:
+            path.append(node)
+            node = self.dump.nodes[node][0]
+        chain = self._chains[node]
+        for number in reversed(path):
+            _, entry, site = self.dump.nodes[number]
+            name = self.symbols.function(site if entry else site - 1)
+            if entry:
+                chain = (*chain, f"→{name}")
+            elif not chain or chain[-1] != f"→{name}":
+                chain = (*chain, name)
+            self._chains[number] = chain
+        return chain
+
+    def context(self, chain: Stack, function: str) -> str:
+        """Whose work it is: the innermost entry into the kernel decides, or the task that runs."""
+        if chain not in self._contexts:
+            entry = next((name[1:] for name in reversed(chain) if name[0] == "→"), "")
+            if _INTERRUPT_ENTRY.match(entry):
+                self._contexts[chain] = INTERRUPT
+            elif not _THREAD.isdisjoint(chain):
+                self._contexts[chain] = THREAD
+            elif not _IDLE.isdisjoint(chain):
+                self._contexts[chain] = IDLE
+            else:
+                self._contexts[chain] = OPERATION
+        known = self._contexts[chain]
+        if known == OPERATION and not chain:
+            return THREAD if function in _THREAD else IDLE if function in _IDLE else OPERATION
+        return known
+
+    def pieces(self, block: int, start: int, insns: int) -> Iterator[tuple[str, int]]:
+        """The functions that a run of instructions lies in, with how many are in each."""
+        pc, sizes = self.dump.blocks[block]
+        address = pc + sum(sizes[:start])
+        function, count = "", 0
+        for size in sizes[start : start + insns]:
+            name = self.symbols.function(address)
+            if name != function and count:
+                yield function, count
+                count = 0
+            function, count, address = name, count + 1, address + size
+        if count:
+            yield function, count
+
+
+def profile(dump: Dump, symbols: Symbols, region: int) -> Profile:
+    """One region with names. Raises NotMeasuredError where the guest never entered it."""
+    if not dump.begins.get(region):
+        raise NotMeasuredError(
+            "the guest never came to the region that was to be counted", "Did the benchmark run? See its output."
+        )
+    naming = Naming(dump, symbols)
+    stacks: dict[Stack, int] = defaultdict(int)
+    pieces: dict[tuple[int, int, int], list[tuple[str, int]]] = {}
+    for number, node, block, start, insns, times in dump.counts:
+        if number != region:
+            continue
+        if not dump.blocks[block][0] >> 63:
+            stacks[USER, USER_FUNCTION] += insns * times
+            continue
+        key = (block, start, insns)
+        if key not in pieces:
+            pieces[key] = list(naming.pieces(*key))
+        chain = naming.chain(node)
+        for function, count in pieces[key]:
+            inner = (function,) if not chain or chain[-1] != f"→{function}" else ()
+            named = tuple(name.removeprefix("→") for name in (*chain, *inner))
+            stacks[naming.context(chain, function), *named] += count * times
+    return Profile(operations=dump.begins[region], stacks=dict(stacks), known=frozenset(symbols.names))
+
+
+def annotate(dump: Dump, symbols: Symbols, region: int, function: str) -> list[Instruction]:
+    """Every instruction of a function that was executed, in the order of addresses; [] where none was."""
+    times: dict[int, int] = defaultdict(int)
+    where: dict[int, tuple[int, str]] = {}
+    for number, _, block, start, insns, count in dump.counts:
+        pc, sizes = dump.blocks[block]
+        if number != region or not pc >> 63:
+            continue
+        address = pc + sum(sizes[:start])
+        for index in range(start, start + insns):
+            if symbols.function(address) == function:
+                times[address] += count
+                where.setdefault(address, (pc, dump.texts.get((block, index), "")))
+            address += sizes[index]
+    return [
+        Instruction(offset=address - symbols.start(address), text=where[address][1], times=times[address], block=where[address][0])
+        for address in sorted(times)
+    ]

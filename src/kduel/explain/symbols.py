@@ -1,0 +1,82 @@
+"""Which function an address of the kernel belongs to, modules included."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from pathlib import Path
+
+from kduel.errors import InputError
+
+UNKNOWN = "(unknown)"
+_LINE = re.compile(r"^([0-9a-fA-F]{8,16}) ([tTwW]) (\S+)(?:\s+\[([^\]\s]+)\])?\s*$")
+_COMPILERS = re.compile(r"\.(?:isra|constprop|part|cold|llvm|lto_priv|localalias)(?:\.\d+)*")
+
+
+class Symbols:
+    """Text symbols by address. Where several names share one, the choice depends on the names alone."""
+
+    def __init__(self, symbols: Iterable[tuple[int, str]]) -> None:
+        best: dict[int, str] = {}
+        for address, name in symbols:
+            known = best.get(address)
+            if known is None or _rank(name) < _rank(known):
+                best[address] = name
+        self.addresses = sorted(best)
+        self.by_address = [best[address] for address in self.addresses]
+        self.names = set(self.by_address)
+
+    @classmethod
+    def from_kallsyms(cls, text: str) -> Symbols:
+        """From /proc/kallsyms as root sees it, a System.map, or the output of nm.
+
+        Raises InputError where it names no functions, or hides their addresses.
+        """
+        found = []
+        for line in text.splitlines():
+            if match := _LINE.match(line):
+                name = plain(match[3])
+                found.append((int(match[1], 16), f"{name} [{match[4]}]" if match[4] else name))
+        if not found:
+            raise InputError(
+                "the symbol table names no functions of the kernel",
+                "Give /proc/kallsyms read as root, a System.map, or what `nm vmlinux` says.",
+            )
+        if not any(address for address, _ in found):
+            raise InputError("the symbol table hides the addresses", "Read /proc/kallsyms as root.")
+        return cls(found)
+
+    @classmethod
+    def read(cls, path: Path) -> Symbols:
+        """From a file. Raises InputError."""
+        try:
+            return cls.from_kallsyms(path.read_text("utf-8", errors="replace"))
+        except OSError as error:
+            raise InputError(f"cannot read the symbols {path}: {error.strerror}") from error
+
+    def function(self, address: int) -> str:
+        """The function that holds an address."""
+        at = bisect_right(self.addresses, address)
+        return self.by_address[at - 1] if at else UNKNOWN
+
+    def start(self, address: int) -> int:
+        """Where that function begins; the address itself where none is known."""
+        at = bisect_right(self.addresses, address)
+        return self.addresses[at - 1] if at else address
+
+
+def plain(name: str) -> str:
+    """A function's name in the source: without what compilers add to the pieces and variants they make of it."""
+    return _COMPILERS.sub("", name)
+
+
+def _rank(name: str) -> tuple[bool, bool, bool, int, str]:
+    """Lower is better: not padding, not a section's mark, not a local label; then short."""
+    return (
+        name.startswith(("__pfx_", "__cfi_")),
+        name.endswith(("_start", "_end", "_begin", "_stext", "_etext")) or name in {"_text", "_stext", "_etext"},
+        name.startswith((".", "$", "__SCT__", "__SCK__")),
+        len(name),
+        name,
+    )
