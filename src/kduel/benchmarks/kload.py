@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.parameters import Count, Number, Seconds, label_of
@@ -80,7 +80,11 @@ class Kload(Benchmark):
         deadline: Seconds = 600
 
     def label(self, parameters: Any) -> str:
-        return label_of("kload-{kind}-{processes}", parameters, iterations="{}i", transfers="{}t", io="{}")
+        unused = {"cpu": ("transfers", "io", "outputs", "block", "size"), "io": ("iterations",)}.get(
+            parameters.kind, ()
+        )
+        plain = structs.replace(parameters, **{name: getattr(self.Parameters(), name) for name in unused})
+        return label_of("kload-{kind}-{processes}", plain, iterations="{}i", transfers="{}t", io="{}")
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         return (

@@ -80,12 +80,14 @@ sched_look() {
     sched_log
 }
 
-# sched_stop: end the scheduler and wait until the kernel has taken over again.
+# sched_stop: end the scheduler and wait until the kernel has taken over again; what the contender's scheduler left at
+# work all the same (another one in its place, say) the kernel throws out.
 sched_stop() {
     if [ -e "$sched_dir/pid" ]; then
         kill -TERM "$(cat "$sched_dir/pid")" 2>/dev/null
-        if ! sched_wait disabled 30; then
+        if [ -e "$sched_dir/ended" ] || ! sched_wait disabled 30; then
             kill -KILL "$(cat "$sched_dir/pid")" 2>/dev/null
+            [ "$(sched_state)" = disabled ] || echo S >/proc/sysrq-trigger
             sched_wait disabled 30 || echo "failed scheduler-does-not-end the state is still $(sched_state)"
         fi
         rm -f "$sched_dir/pid"

@@ -1,0 +1,32 @@
+"""The studies that come with KDuel are studies, and say what they claim to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kduel.plan import make_plan
+from kduel.study import assemble, read_study
+
+STUDIES = Path(__file__).parents[2] / "studies"
+
+
+@pytest.mark.parametrize("name", ["policies", "sched-ext", "eevdf"])
+def test_it_is_a_study(name: str) -> None:
+    path = STUDIES / f"{name}.toml"
+    text, file = read_study(path)
+    made = assemble(file, text, str(path))
+    assert made.about.name == name
+    assert make_plan(made, 1)
+
+
+def test_policies_has_27_cells_on_each_kernel() -> None:
+    text, file = read_study(STUDIES / "policies.toml")
+    made = assemble(file, text, "policies")
+    assert len(made.contenders) * len(made.steps) == 54
+    assert made.contenders[0].policy == "other"
+    plan = make_plan(made, 1)
+    # One boot a kernel and block, three policies in it, the cells in an order of the block's own.
+    assert len({trial.boot for trial in plan}) == 2 * 5
+    assert len({tuple(trial.steps) for trial in plan}) > 1
