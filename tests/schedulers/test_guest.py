@@ -107,7 +107,7 @@ def test_gates_are_green_for_a_scheduler_that_stays_and_tell_what_befell_the_oth
     reasons = {name: reason for name, (_, reason) in told.items()}
     assert "scheduler-ejected" in reasons["killed"] and "killed by signal 9" in reasons["killed"]
     assert "unregistered from user space" in reasons["killed"]
-    assert "scheduler-ejected" in reasons["ejected"] and "by SysRq-S" in reasons["ejected"]
+    assert "scheduler-ejected" in reasons["ejected"] and "disabled by sysrq-S" in reasons["ejected"]
     assert "scheduler-ended" in reasons["swapped"] or "scheduler-changed" in reasons["swapped"]
     assert "wrong-scheduler" in reasons["impostor"] and "bpfland_" in reasons["impostor"]
     assert "scheduler-not-started" in reasons["refused"] and "--no-such-option" in reasons["refused"]
