@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lint_runs import linted, noise, said, table
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lint_runs import linted, noise, result_of, said, table
 
+from kduel.lint import examine
 from kduel.lint.chance import fisher, outlier, t_two_sided
 from kduel.lint.conduct import crashes, not_interleaved
 from kduel.results import ContenderResult, Results, TrialResult
@@ -236,3 +239,24 @@ class TestChance:
             low, high = (middle, high) if inside else (low, middle)
         assert outlier(np.append(base, low))[1] == pytest.approx(0.05, abs=0.001)
         assert outlier(np.ones(5))[1] == 1.0 and outlier(np.array([1.0, 2.0]))[1] == 1.0
+
+
+VALUES = st.lists(
+    st.none() | st.integers(-3, 3) | st.floats(-1e150, 1e150, allow_nan=False) | st.floats(99, 101),
+    min_size=1,
+    max_size=14,
+)
+
+
+@pytest.mark.filterwarnings("error")
+@settings(max_examples=200, deadline=None)
+@given(old=VALUES, new=VALUES, paired=st.booleans(), unit=st.sampled_from(["s", "B", "MiB/s"]))
+def test_whatever_was_measured_is_examined_without_falling_over(
+    old: list[float | None], new: list[float | None], paired: bool, unit: str
+) -> None:
+    count = min(len(old), len(new))
+    samples = table(old[:count], new[:count], paired=paired, unit=unit, benchmark="fileio")
+    results = Results(study={}, machine={}, contenders=[], trials=[], metrics=[result_of(samples)])
+    examine(results, [samples], {}, [])
+    for warning in results.metrics[0].warnings:
+        assert "nan" not in warning.message and "inf" not in warning.message.replace("interval", "")

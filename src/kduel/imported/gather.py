@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from msgspec import Struct, field
 from kduel.errors import InputError
 from kduel.imported.foreign import Row, at
 from kduel.samples import Samples
+from kduel.verdict.comparison import LARGEST
 from kduel.words import Metric
 
 MOST_VALUES = 2_000_000
@@ -52,7 +52,7 @@ class Gathering:
 
     def add_row(self, path: Path, row: Row) -> None:
         """One value."""
-        if not math.isfinite(row.value):
+        if not abs(row.value) <= LARGEST:
             raise InputError(f"{at(path, row.where)}: the value is {row.value}", "Leave it out, or measure it again.")
         key = row.benchmark, row.metric
         found = self.found.get(key)

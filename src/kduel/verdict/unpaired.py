@@ -17,7 +17,7 @@ from kduel.results import MetricResult, Scale
 from kduel.samples import Samples
 from kduel.verdict.beside import brown_forsythe, cliffs_delta, mann_whitney
 from kduel.verdict.bounds import Floats
-from kduel.verdict.comparison import TIME_UNITS, check, margin, verdict
+from kduel.verdict.comparison import TIME_UNITS, check, differences, margin, verdict
 from kduel.verdict.effort import POWER, fewest
 from kduel.verdict.judge import q_of
 from kduel.verdict.rule import FEWEST_PAIRS, Rule
@@ -94,12 +94,15 @@ def estimate(before: Floats, after: Floats) -> Estimate | None:
     if least < 2:
         return None
     if np.ptp(before) == 0 and np.ptp(after) == 0:
-        return Estimate("exact", float(after[0] - before[0]), 0.0, math.inf, least)
+        return Estimate("exact", float(differences(before[:1], after[:1])[0]), 0.0, math.inf, least)
     scale: Scale = "ratio" if (before > 0).all() and (after > 0).all() else "difference"
     arms = [np.log(values) if scale == "ratio" else values for values in (before, after)]
     parts = np.array([arm.var(ddof=1) / arm.size for arm in arms])
-    freedom = parts.sum() ** 2 / (parts**2 / (np.array([before.size, after.size]) - 1)).sum()
-    return Estimate(scale, float(arms[1].mean() - arms[0].mean()), float(np.sqrt(parts.sum())), float(freedom), least)
+    total = float(parts.sum())
+    if not total > 0:
+        return None  # The spread is too small for its square to be a number.
+    freedom = 1 / ((parts / total) ** 2 / (np.array([before.size, after.size]) - 1)).sum()
+    return Estimate(scale, float(arms[1].mean() - arms[0].mean()), math.sqrt(total), float(freedom), least)
 
 
 def write(m: Match, rule: Rule, alpha: float, q_values: dict[float, float] | None) -> MetricResult:
@@ -164,11 +167,7 @@ def judge_estimate(found: Estimate, result: MetricResult, rule: Rule, alpha: flo
     else:
         result.effect, result.ci_low, result.ci_high = found.mean, low, high
     border = margin(found.scale, rule)
-    side = None
-    if found.fewest >= rule.equivalent_from and max(-low, high) <= border:
-        side = WITHIN
-    elif found.fewest >= FEWEST_PAIRS and (low > 0 or high < 0):
-        side = ABOVE if low > 0 else BELOW
+    side = settled(found, half, rule)
     if side is not None:
         result.verdict = verdict(found.scale, side, result.better)
         result.decided_at = found.fewest
@@ -182,6 +181,15 @@ def judge_estimate(found: Estimate, result: MetricResult, rule: Rule, alpha: flo
             result.mde_pct = bounded(100 * math.expm1(shift))
         if side is None:
             result.blocks_more = trials_more(found, border, rule, alpha)
+
+
+def settled(found: Estimate, half: float, rule: Rule) -> int | None:
+    """The side to which the interval decides, or None."""
+    if found.fewest >= rule.equivalent_from and abs(found.mean) + half <= margin(found.scale, rule):
+        return WITHIN
+    if found.fewest >= FEWEST_PAIRS and abs(found.mean) > half:
+        return ABOVE if found.mean > 0 else BELOW
+    return None
 
 
 def trials_more(found: Estimate, border: float, rule: Rule, alpha: float) -> int | None:
