@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +11,7 @@ from kduel.errors import InputError
 
 if TYPE_CHECKING:
     from kduel.samples import Samples
-    from kduel.verdict.effort import Cost
+    from kduel.verdict.effort import Cost, Division
     from kduel.verdict.rule import Rule
 
 HOPELESS = 1000
@@ -45,6 +45,9 @@ def command(
     are enough to say something. A CSV (contender,trial,benchmark,metric,unit,better,value) may hold several values of
     a metric in one trial, the iterations within a boot: then it is told, too, how many of them are worth while.
     """
+    from kduel.verdict.effort import divide
+    from kduel.verdict.judge import split
+
     for name, given in (
         ("--block-seconds", block_seconds),
         ("--boot-seconds", boot_seconds),
@@ -52,7 +55,7 @@ def command(
     ):
         if given is not None and not 0 < given < 1e9:
             raise InputError(f"{name} is {given:g}", "Give the seconds that it takes.")
-    division: list[dict[str, Any]] = []
+    iterations: dict[str, dict[str, list[list[float]]]] = {}
     if pilot.is_dir():
         rule, samples, seen_seconds = from_run(pilot)
         block_seconds = block_seconds if block_seconds is not None else seen_seconds
@@ -61,10 +64,17 @@ def command(
         from kduel.verdict.rule import Rule
 
         rule, read = Rule(), read_pilot(pilot)
-        samples = read.samples
-        division = divided(read.iterations, boot_seconds, iteration_seconds)
-    rule = said(rule, delta, alpha)
-    costs, silent = cost_of(samples, rule, keys, block_seconds)
+        samples, iterations = read.samples, read.iterations
+    measured = max((len(table.blocks) for table in samples), default=0)
+    rule = said(rule, delta, alpha, measured)
+    chosen = choose(samples, keys)
+    share = split(chosen, rule)
+    costs, silent = cost_of(chosen, rule, share, block_seconds)
+    tables = [table.key for table in chosen if table.key in iterations]
+    found = [
+        divide(key, list(iterations[key].values()), rule, share, boot_seconds, iteration_seconds) for key in tables
+    ]
+    division = [part for part in found if part is not None]
     if form == "json":
         import msgspec
 
@@ -94,39 +104,42 @@ def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:
     return rule_of(lock), samples, sum(sum(each) / len(each) for each in seconds.values()) if known else None
 
 
-def said(rule: Rule, delta: float | None, alpha: float | None) -> Rule:
+def said(rule: Rule, delta: float | None, alpha: float | None, measured: int) -> Rule:
     """The rule with what the command line says instead, looks on the way as usual. Raises InputError."""
     from kduel.verdict.rule import Rule
 
     return Rule(
         delta_pct=rule.delta_pct if delta is None else delta,
         alpha=rule.alpha if alpha is None else alpha,
-        max_blocks=max(rule.max_blocks, Rule().max_blocks),
+        max_blocks=max(rule.max_blocks, Rule().max_blocks, measured),
     )
 
 
-def cost_of(
-    samples: list[Samples], rule: Rule, keys: tuple[str, ...], block_seconds: float | None
-) -> tuple[list[Cost], list[str]]:
-    """The cost of each metric, and the names of those that tell none. Raises InputError where none does."""
-    import msgspec
+def choose(samples: list[Samples], keys: tuple[str, ...]) -> list[Samples]:
+    """The metrics that were asked for, else the primary ones, else all; as primary ones, which alpha is split over.
 
-    from kduel.verdict.comparison import compare
-    from kduel.verdict.effort import cost
-    from kduel.verdict.judge import split
+    Raises InputError where one is not there.
+    """
+    import msgspec
 
     known = [table.key for table in samples]
     unknown = [key for key in keys if key not in known]
     if unknown:
         raise InputError(f"the pilot has no metric {unknown[0]!r}", f"It has {', '.join(known) or 'none'}.")
-    chosen = [table for table in samples if table.key in keys] if keys else []
-    chosen = chosen or [table for table in samples if table.primary] or samples
-    blocks = max((len(table.blocks) for table in samples), default=0)
-    whole = msgspec.structs.replace(rule, max_blocks=max(rule.max_blocks, blocks))
-    share = split([msgspec.structs.replace(table, primary=True) for table in chosen], rule)
+    chosen = [table for table in samples if table.key in keys or (table.primary and not keys)] or samples
+    return [msgspec.structs.replace(table, primary=True) for table in chosen]
+
+
+def cost_of(
+    chosen: list[Samples], rule: Rule, share: float, block_seconds: float | None
+) -> tuple[list[Cost], list[str]]:
+    """The cost of each metric, and the names of those that tell none. Raises InputError where none does."""
+    from kduel.verdict.comparison import compare
+    from kduel.verdict.effort import cost
+
     costs: list[Cost] = []
     silent: list[str] = []
-    for c in compare(chosen, whole):
+    for c in compare(chosen, rule):
         found = cost(c, share, block_seconds)
         if found is None:
             silent.append(f"{c.table.key}, {c.contender}")
@@ -192,51 +205,21 @@ def duration(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
 
 
-def divided(
-    iterations: dict[str, dict[str, list[list[float]]]], boot_seconds: float | None, iteration_seconds: float | None
-) -> list[dict[str, Any]]:
-    """Per metric and contender: how it varies between boots and within, and the best number of iterations."""
-    from kduel.verdict.effort import best_iterations, boot_spread, variance_parts
-
-    found = []
-    for key, arms in iterations.items():
-        for contender, boots in arms.items():
-            parts = variance_parts(boots)
-            if parts is None:
-                continue
-            best = None
-            if boot_seconds is not None and iteration_seconds is not None:
-                best = best_iterations(parts, boot_seconds, iteration_seconds)
-            found.append(
-                {
-                    "metric": key,
-                    "contender": contender,
-                    "boots": parts.boots,
-                    "iterations": parts.iterations,
-                    "between_boots_pct": 100 * parts.between,
-                    "within_boots_pct": 100 * parts.within,
-                    "best_iterations": best,
-                    "boot_spread_pct": None if best is None else 100 * boot_spread(parts, best),
-                }
-            )
-    return found
-
-
-def division_lines(division: list[dict[str, Any]]) -> list[str]:
+def division_lines(division: list[Division]) -> list[str]:
     """What was found of boots against iterations."""
     if not division:
         return []
     lines = ["", "Boots against iterations within a boot (Kalibera and Jones, 2013):"]
     for part in division:
         line = (
-            f"{part['metric']}, {part['contender']}: varies by {part['between_boots_pct']:.2f} % between boots, "
-            f"by {part['within_boots_pct']:.2f} % within"
+            f"{part.metric} varies by {part.between_boots_pct:.2f} % between boots, "
+            f"by {part.within_boots_pct:.2f} % from iteration to iteration"
         )
-        if part["best_iterations"] is not None:
-            line += (
-                f"; best {part['best_iterations']} iteration(s) a boot, then {part['boot_spread_pct']:.2f} % a boot"
-            )
+        if part.best_iterations is not None:
+            line += f"; {part.best_iterations} iteration(s) a boot serve best"
+            if part.blocks is not None:
+                line += f", with {part.blocks:,} blocks, {duration(part.seconds)}"
         lines.append(line + ".")
-    if division[0]["best_iterations"] is None:
+    if division[0].best_iterations is None:
         lines.append("With --boot-seconds and --iteration-seconds the best number of iterations is told.")
     return lines

@@ -101,11 +101,11 @@ NAMES = ("normal", "floor", "bimodal", "heavy", "drift")
 
 
 def resampled(c: Comparison) -> Noise:
-    """The noise of a comparison that was measured.
+    """The noise of a comparison that was measured: the difference of two boots, drawn from what both arms have left
+    without their means. Paired values are then scaled to the spread that their ratios had, so that what blocks gain
+    is kept.
 
-    Paired values: their log-ratios less the mean, drawn again with random sign, because one kernel against itself
-    means that the arms of a block could be exchanged. Unpaired ones: two draws from what is left of both arms without
-    their means. Raises InputError for too few values, zeros or negative ones, or no spread at all.
+    Raises InputError for too few values, zeros or negative ones, or no spread at all.
     """
     name = f"{c.table.key}, {c.contender}"
     before, after = c.pairs if c.table.paired else (c.before[~np.isnan(c.before)], c.after[~np.isnan(c.after)])
@@ -117,20 +117,16 @@ def resampled(c: Comparison) -> Noise:
         )
     if (before <= 0).any() or (after <= 0).any():
         raise InputError(f"{name} has zeros or negative values, of which there is no ratio to resample")
-    if c.table.paired:
-        parts = [log_ratios(before, after)]
-    else:
-        parts = [np.log(before), np.log(after)]
-    residuals = np.concatenate([(part - part.mean()) * np.sqrt(part.size / (part.size - 1)) for part in parts])
-    if np.abs(residuals).max() <= ROUNDING:
+    arms = [np.log(before), np.log(after)]
+    residuals = np.concatenate([(arm - arm.mean()) * np.sqrt(arm.size / (arm.size - 1)) for arm in arms])
+    spread = float(log_ratios(before, after).std(ddof=1)) if c.table.paired else np.sqrt(2) * residuals.std()
+    if spread <= ROUNDING or residuals.std() <= ROUNDING:
         raise InputError(f"{name} does not vary: there is no noise to resample")
+    boot = residuals * (spread / np.sqrt(2) / residuals.std())
 
     def draw(generator: np.random.Generator, runs: int, blocks: int) -> Floats:
-        drawn: Floats = generator.choice(residuals, (runs, blocks))
-        if c.table.paired:
-            drawn *= generator.choice([-1.0, 1.0], (runs, blocks))
-        else:
-            drawn -= generator.choice(residuals, (runs, blocks))
+        first, second = generator.choice(boot, (2, runs, blocks))
+        drawn: Floats = second - first
         return drawn
 
     return Noise(name, f"{count} measured values of each arm, resampled", draw)
