@@ -23,6 +23,7 @@ def under(load: Load, lines: str) -> str:
 setsid sh -c 'exec {COMMANDS[load]}' >/dev/null &
 load=$!
 trap 'kill -KILL "-$load" || :' EXIT
+trap 'exit 143' TERM
 sleep 1
 {lines}\
 kill -0 "$load" || {{ echo "the load {load} ended before the measurement did" >&2; exit 1; }}

@@ -39,7 +39,7 @@ class Schbench(Benchmark):
             worker_threads="{}t",
             rps="{}rps",
             time="{}s",
-            warmup="warmup{}s",
+            warmup="warmup{}",
         )
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:

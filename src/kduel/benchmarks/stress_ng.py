@@ -56,6 +56,8 @@ class StressNg(Benchmark):
         instances: Number = 1
         """0: one a CPU."""
         time: Seconds = 1
+        pinned: bool = False
+        """All on CPU 0."""
 
     def label(self, parameters: Any) -> str:
         return label_of("stress-ng-{stressor}", parameters, instances="{}x", time="{}s")
@@ -75,7 +77,8 @@ class StressNg(Benchmark):
 
     def script(self, parameters: Any) -> str:
         p = parameters
-        more = "".join(f" {option}" for option in OPTIONS.get(p.stressor, ()))
+        more = " --taskset 0" if p.pinned else ""
+        more += "".join(f" {option}" for option in OPTIONS.get(p.stressor, ()))
         return (
             f"stress-ng --{p.stressor} {p.instances}{more} --timeout {p.time}s --temp-path . --metrics-brief"
             f' --yaml "$KDUEL_STEP/{REPORT}"\n'

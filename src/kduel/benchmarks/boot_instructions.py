@@ -1,0 +1,44 @@
+"""boot-instructions: how many instructions a kernel takes from its entry to its first process (machine icount)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.words import Metric
+
+GUEST_FILE = "/kduel/boot-instructions"
+"""Where the machine icount leaves the number."""
+
+
+class BootInstructions(Benchmark):
+    """What the machine icount counted for this kernel, in a boot of its own, and left in the guest for this."""
+
+    name = "boot-instructions"
+    summary = "Instructions from the kernel's first to the first of init, on the machine icount"
+
+    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+        """None."""
+
+    def label(self, parameters: Any) -> str:  # noqa: ARG002
+        return "boot"
+
+    def metrics(self, parameters: Any) -> tuple[Metric, ...]:  # noqa: ARG002
+        return (Metric("boot-instructions", "instructions", "lower", "From the kernel's entry to init's first."),)
+
+    def script(self, parameters: Any) -> str:  # noqa: ARG002
+        return f"cat {GUEST_FILE}\n"
+
+    def seconds(self, parameters: Any) -> float:  # noqa: ARG002
+        return 0.1
+
+    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:  # noqa: ARG002
+        word = raw.stdout.strip()
+        if not (word.isascii() and word.isdigit() and int(word)):
+            raise ParseError("the guest does not know how its boot was counted: that takes the machine icount")
+        return {"boot-instructions": float(word)}
+
+
+PLUGIN = BootInstructions()
