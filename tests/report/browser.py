@@ -45,6 +45,7 @@ class Browser:
         self.requests: list[str] = []
         self.number = 0
         self.rest = b""
+        self.loaded = False
 
     def __enter__(self) -> Self:
         self.profile = tempfile.mkdtemp()
@@ -120,7 +121,9 @@ class Browser:
 
     def note(self, method: str, said: dict[str, Any]) -> None:
         """Keep what a test wants to know."""
-        if method == "Runtime.exceptionThrown":
+        if method == "Page.loadEventFired":
+            self.loaded = True
+        elif method == "Runtime.exceptionThrown":
             self.problems.append(json.dumps(said["exceptionDetails"])[:500])
         elif method == "Runtime.consoleAPICalled" and said["type"] in ("error", "warning", "assert"):
             self.problems.append(json.dumps(said["args"])[:500])
@@ -130,13 +133,18 @@ class Browser:
             self.requests.append(said["request"]["url"])
 
     def open(self, path: Path) -> None:
-        """Load a file."""
+        """Load a file, and return when it is there."""
+        self.loaded = False
         self.call("Page.navigate", url=path.as_uri())
-        self.wait("document.readyState === 'complete' && location.protocol === 'file:'")
+        deadline = time.monotonic() + 60
+        while not self.loaded:
+            self.receive(deadline)
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression in the page."""
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        answer = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True, replMode=True
+        )
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 

@@ -345,8 +345,9 @@ def hostile() -> Results:
         trial.reason = HOSTILE
         trial.directory = f"trials/{HOSTILE}"
         trial.failed_steps = {HOSTILE: HOSTILE}
-    for metric in found.metrics:
-        metric.benchmark = metric.metric = metric.unit = metric.about = metric.told = HOSTILE
+    for number, metric in enumerate(found.metrics):
+        metric.benchmark = f"{HOSTILE} {number}"
+        metric.metric = metric.unit = metric.about = metric.told = HOSTILE
         metric.warnings = [Warning_(code=HOSTILE, message=HOSTILE)]
         metric.beside = {HOSTILE: 1.0}
     for difference in found.differences:

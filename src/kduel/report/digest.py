@@ -24,6 +24,8 @@ SIGNS: dict[str, str] = {
     "undecided": "?",
 }
 SAME = ("equivalent", "equal")
+HARNESS = "fixed-by-harness"
+"""The lint's code for a metric whose value the benchmark's own settings make."""
 NAMED = 6
 """How many metrics a sentence names before it says how many more there are."""
 
@@ -87,6 +89,11 @@ def side(metric: MetricResult) -> Side:
 def decided(metric: MetricResult) -> bool:
     """Whether a difference was shown."""
     return metric.verdict not in (*SAME, "undecided")
+
+
+def set_by_harness(metric: MetricResult) -> bool:
+    """Whether it says nothing about the kernel."""
+    return any(warning.code == HARNESS for warning in metric.warnings)
 
 
 def digest(results: Results) -> Digest:
@@ -263,6 +270,7 @@ def largest_first(metric: MetricResult) -> tuple[int, float]:
 
 def conclusions(metrics: list[MetricResult], notes: Notes, delta: float | None) -> list[str]:
     """What can be concluded: every decided metric in its own words, the equivalent ones in one sentence."""
+    metrics = [m for m in metrics if not set_by_harness(m)]
     different = sorted((m for m in metrics if decided(m)), key=largest_first)
     said = [f"{notes.marked(m)}: {told(m)}" for m in different[:NAMED]]
     if len(different) > NAMED:
@@ -291,9 +299,14 @@ def open_questions(
 ) -> list[str]:
     """What cannot be concluded."""
     said = []
-    undecided = [m for m in metrics if m.verdict == "undecided"]
+    undecided = [m for m in metrics if m.verdict == "undecided" and not set_by_harness(m)]
     if undecided:
         said.append(f"Undecided, which is not the same as equal: {named(undecided, notes, with_need=True)}.")
+    harness = [m for m in metrics if set_by_harness(m)]
+    if harness:
+        said.append(
+            f"Anything about the kernel from {named(harness, notes)}: the benchmark's settings make these values."
+        )
     if results.machine.get("exact"):
         said.append("How long it takes on a real processor: these are counts of work done, not times.")
     differing = [m for m in exploratory if decided(m)]
@@ -302,7 +315,7 @@ def open_questions(
             f"Exploratory, so a hint and no proof: {named(sorted(differing, key=largest_first), notes, with_effect=True)}."
         )
     confounds = [d for d in results.differences if not d.declared]
-    if confounds:
+    if confounds and all(warning.code != "confounds" for warning in results.warnings):
         groups = Counter(visible(d.group, 40) for d in confounds)
         listed = ", ".join(f"{group} ({number})" for group, number in groups.most_common())
         said.append(

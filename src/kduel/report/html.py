@@ -15,7 +15,7 @@ from kduel.report.environment import difference_groups, environment_rows
 from kduel.report.escape import visible
 from kduel.report.methods import methods
 from kduel.report.notes import key
-from kduel.report.pagedata import described, metric_groups, page_data
+from kduel.report.pagedata import described, has_forest, metric_groups, page_data
 from kduel.results import Results, TrialResult
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def templates() -> Environment:
         "signs": SIGNS,
         "key": key,
         "described": described,
+        "has_forest": has_forest,
         "side": side,
         "sided": sided,
         "decided": decided,

@@ -27,7 +27,12 @@ def exact() -> str:
 
 def imported(results: Results) -> str:
     """For results measured elsewhere."""
-    source = f" ({visible(results.study['source'], 200)})" if results.study.get("source") else ""
+    sources = results.study.get("source") or []
+    names = [
+        one.get("name") if isinstance(one, dict) else one
+        for one in (sources if isinstance(sources, list) else [sources])
+    ]
+    source = f" ({visible(', '.join(map(str, names)), 200)})" if names else ""
     return (
         f"The values were measured elsewhere and imported{source}. Nothing is known of the order of the trials, so they count "
         "as neither interleaved nor randomised, and trials of the same number are not taken as pairs."

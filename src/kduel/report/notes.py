@@ -38,8 +38,9 @@ class Notes(Struct, kw_only=True):
         return [self.notes[number - 1] for number in self.marks_of(metric)]
 
     def marked(self, metric: MetricResult) -> str:
-        """The metric's full name with its marks: `perf-stat/task_clock [2]`."""
-        return " ".join([key(metric), *(f"[{number}]" for number in self.marks_of(metric))])
+        """The metric's full name with its marks: `perf-stat/task_clock [2, 3]`."""
+        marks = ", ".join(str(number) for number in self.marks_of(metric))
+        return f"{key(metric)} [{marks}]" if marks else key(metric)
 
 
 def key(metric: MetricResult) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kduel.report import plots
+from kduel.report import plots, valueplots
 from kduel.report.amounts import amount
 from kduel.report.digest import Digest, delta_of
 from kduel.report.escape import visible
@@ -59,7 +59,7 @@ def page_data(results: Results, groups: list[MetricGroup], said: Digest) -> dict
     arms = {contender.name: number for number, contender in enumerate(results.contenders)}
     delta = delta_of(results) or 0.0
     timed = not results.study.get("imported")
-    placeholder = [plots.NAMES]
+    placeholder = [valueplots.NAMES]
     return {
         "names": names,
         "blocks": results.blocks,
@@ -80,9 +80,11 @@ def page_data(results: Results, groups: list[MetricGroup], said: Digest) -> dict
             plots.vega(plots.forest(comparison.gating, delta, plots.PAGE)) if has_forest(comparison.gating) else None
             for comparison in said.comparisons
         ],
-        "strip": plots.vega(plots.strip(placeholder, plots.PAGE)),
-        "order": plots.vega(plots.order(placeholder, plots.PAGE, timed=timed)),
-        "course": plots.vega(plots.course(placeholder, plots.PAGE)) if results.trials else None,
+        "strip": plots.vega(valueplots.strip(placeholder, plots.PAGE)),
+        "points": plots.vega(valueplots.strip(placeholder, plots.PAGE, box=False)),
+        "box_from": valueplots.BOX_FROM,
+        "order": plots.vega(valueplots.order(placeholder, plots.PAGE, timed=timed)),
+        "course": plots.vega(valueplots.course(placeholder, plots.PAGE)) if results.trials else None,
     }
 
 

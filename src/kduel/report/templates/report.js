@@ -32,7 +32,11 @@
 
   const plots = {
     forest: (number) => [data.forests[number], null],
-    strip: (number) => [filled(data.strip, data.metrics[number].unit), valueRows(data.metrics[number])],
+    strip: (number) => {
+      const metric = data.metrics[number];
+      const most = Math.max(...metric.values.map((column) => column.filter((value) => value !== null).length));
+      return [filled(most >= data.box_from ? data.strip : data.points, metric.unit), valueRows(metric)];
+    },
     order: (number) => [filled(data.order, data.metrics[number].unit), valueRows(data.metrics[number])],
     course: () => [filled(data.course, ""), courseRows()],
   };
@@ -55,11 +59,12 @@
   function draw(place) {
     if (views.has(place)) return;
     const [spec, rows] = plots[place.dataset.plot](Number(place.dataset.number));
-    if (!spec) {
-      place.closest("figure")?.remove();
-      return;
-    }
     if (rows) {
+      if (!rows.length) {
+        place.textContent = "No value.";
+        place.dataset.drawn = 0;
+        return;
+      }
       const table = spec.data.find((one) => one.name === "rows");
       table.values = rows;
     }

@@ -1,0 +1,149 @@
+"""The page in a real browser: it opens offline, draws its plots, tells a trial on hover, and runs nothing of a stranger's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import Browser, executable
+from examples import ALL, Results, hostile, published, simulated
+
+from kduel.report import report_format
+
+pytestmark = pytest.mark.skipif(executable() is None, reason="no Chromium is installed: apt-get install chromium")
+
+DRAWN = "[...document.querySelectorAll('.plot')].filter(p => p.offsetWidth && !p.dataset.drawn).length === 0"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with Browser() as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser: Browser, tmp_path: Path) -> Iterator[Browser]:
+    """The browser, with what it noted cleared; at the end nothing must have gone wrong in the page."""
+    browser.problems.clear()
+    browser.requests.clear()
+    browser.resize(1200, 900)
+    browser.media()
+    yield browser
+    assert browser.problems == []
+    assert [url for url in browser.requests if not url.startswith(("file:", "data:"))] == []
+
+
+def show(page: Browser, directory: Path, results: Results) -> None:
+    path = directory / "index.html"
+    path.write_text(report_format("html").render(results), "utf-8")
+    page.open(path)
+
+
+def scroll_through(page: Browser) -> None:
+    """Look at every plot; each is drawn by the time one looks at it."""
+    for number in range(page.evaluate("document.querySelectorAll('.plot').length")):
+        page.evaluate(f"document.querySelectorAll('.plot')[{number}].scrollIntoView({{block: 'center'}})")
+        page.wait(f"'drawn' in document.querySelectorAll('.plot')[{number}].dataset")
+
+
+def test_every_value_is_drawn(page: Browser, tmp_path: Path) -> None:
+    show(page, tmp_path, published())
+    scroll_through(page)
+    assert page.evaluate(DRAWN)
+    counts = page.evaluate(
+        "[...document.querySelectorAll('.strip')].map(p => p.querySelectorAll('.mark-symbol path').length)"
+    )
+    assert counts == [20] * 7
+    assert page.evaluate("document.querySelectorAll('[data-plot=forest] .mark-rule line').length") >= 7
+    assert page.evaluate("[...document.querySelectorAll('.plot')].every(p => p.getAttribute('role') === 'img')")
+
+
+def test_hover_tells_the_trial_and_its_value(page: Browser, tmp_path: Path) -> None:
+    show(page, tmp_path, simulated())
+    page.evaluate("document.querySelector('.strip').scrollIntoView({block: 'center'})")
+    page.wait("document.querySelector('.strip').dataset.drawn === '24'")
+    box = "document.querySelector('.strip .mark-symbol path').getBoundingClientRect()"
+    x, y = page.evaluate(f"[{box}.x + {box}.width / 2, {box}.y + {box}.height / 2]")
+    page.hover(x, y)
+    page.wait("!document.getElementById('tip').hidden")
+    told = page.evaluate("document.getElementById('tip').textContent")
+    assert "debian-6.1" in told
+    assert "-b01-" in told
+    first = simulated().metrics[0].values["debian-6.1"][0]
+    assert f"{first:.10g}" in told
+
+
+def test_a_strangers_strings_do_nothing(page: Browser, tmp_path: Path) -> None:
+    page.call("Page.addScriptToEvaluateOnNewDocument", source="window.alert = () => { window.pwned = true; };")
+    show(page, tmp_path, hostile())
+    scroll_through(page)
+    assert page.evaluate("document.scripts.length") == 3
+    assert not page.evaluate("window.pwned === true")
+    labels = page.evaluate("document.querySelector('.strip svg').textContent")
+    assert '<script>alert("x")</script>' in labels
+    told = page.evaluate("document.body.innerText")
+    assert "\\u202egnp.exe" in told
+    assert "\u202e" not in told
+
+
+@pytest.mark.parametrize("width", [360, 768, 1200])
+@pytest.mark.parametrize("example", ["published", "three", "broken", "exact", "hostile"])
+def test_no_page_is_wider_than_its_window(page: Browser, tmp_path: Path, example: str, width: int) -> None:
+    page.resize(width, 800)
+    show(page, tmp_path, ALL[example]())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_dark_and_light_reach_the_plots(page: Browser, tmp_path: Path) -> None:
+    show(page, tmp_path, published())
+    page.wait("!!document.querySelector('[data-plot=forest]').dataset.drawn")
+    ink = "getComputedStyle(document.querySelector('[data-plot=forest] text')).fill"
+    light = page.evaluate(ink)
+    page.media(scheme="dark")
+    dark = page.evaluate(ink)
+    assert light != dark
+    page.media("print", "dark")
+    assert page.evaluate(ink) == light
+
+
+def test_a_long_run_stays_light(page: Browser, tmp_path: Path) -> None:
+    """Plots out of sight are dropped: the page does not grow with the number of metrics looked at."""
+    show(page, tmp_path, simulated(blocks=60, metrics=40))
+    page.evaluate("document.querySelectorAll('details.metric').forEach(d => { d.open = true; })")
+    most = 0
+    for number in range(0, 80, 4):
+        page.evaluate(f"document.querySelectorAll('.strip, .order')[{number}].scrollIntoView()")
+        page.wait(f"'drawn' in document.querySelectorAll('.strip, .order')[{number}].dataset")
+        most = max(most, page.evaluate("document.querySelectorAll('[data-drawn]').length"))
+    assert most <= 50
+
+
+def test_filter_and_tables_of_values(page: Browser, tmp_path: Path) -> None:
+    show(page, tmp_path, simulated(blocks=4, metrics=16))
+    page.evaluate(
+        "const f = document.getElementById('filter'); f.value = 'hackbench'; f.dispatchEvent(new Event('input'))"
+    )
+    assert page.evaluate("document.getElementById('matches').textContent") == "2 of 16"
+    page.evaluate("document.querySelector('details.metric:not([hidden]) details[data-values]').open = true")
+    page.wait("!!document.querySelector('details[data-values][open] table')")
+    rows = page.evaluate(
+        "[...document.querySelectorAll('details[data-values][open] tr')].map(r => [...r.cells].map(c => c.textContent))"
+    )
+    values = simulated(blocks=4, metrics=16).metrics[2].values
+    assert rows[0] == ["block", *values]
+    assert [[float(cell) for cell in row[1:]] for row in rows[1:]] == [
+        list(pair) for pair in zip(*values.values(), strict=True)
+    ]
+
+
+def test_a_missing_value_is_not_drawn(page: Browser, tmp_path: Path) -> None:
+    show(page, tmp_path, ALL["broken"]())
+    page.evaluate("document.querySelector('.strip').scrollIntoView()")
+    page.wait("document.querySelector('.strip').dataset.drawn === '22'")
+
+
+@pytest.mark.parametrize("example", ["empty", "single", "exact", "undecided"])
+def test_thin_runs_open_too(page: Browser, tmp_path: Path, example: str) -> None:
+    show(page, tmp_path, ALL[example]())
+    scroll_through(page)

@@ -1,0 +1,79 @@
+"""The plots as pictures, and what may stand where in their specifications."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from examples import ALL, hostile, published, simulated
+
+from kduel.report import plots, valueplots
+from kduel.report.escape import visible
+
+
+def strings(node: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], str]]:
+    """Every string of a specification with where it stands."""
+    if isinstance(node, dict):
+        return [
+            found
+            for name, inner in node.items()
+            for found in [*strings(inner, (*path, name)), ((*path, "key"), name)]
+        ]
+    if isinstance(node, list):
+        return [found for inner in node for found in strings(inner, path)]
+    return [(path, node)] if isinstance(node, str) else []
+
+
+def test_strangers_strings_are_data_only() -> None:
+    results = hostile()
+    names = [visible(contender.name) for contender in results.contenders]
+    rows = valueplots.value_rows(results, results.metrics[0])
+    for spec in (
+        plots.forest(results.metrics, 1.0, plots.PAGE),
+        valueplots.strip(names, plots.PAGE, rows),
+        valueplots.order(names, plots.PAGE, rows),
+    ):
+        for path, text in strings(spec):
+            if "script" in text:
+                assert path[:2] == ("data", "values") or path[-2:] == ("scale", "domain"), path
+
+
+@pytest.mark.parametrize("example", ["published", "simulated", "three", "broken", "undecided"])
+def test_pictures_are_drawn(example: str) -> None:
+    results = ALL[example]()
+    names = [contender.name for contender in results.contenders]
+    drawn = plots.svg(plots.forest(results.metrics, 1.0, plots.PICTURE, width=800))
+    assert "sysbench-cpu-" in drawn
+    metric = results.metrics[1]
+    rows = valueplots.value_rows(results, metric)
+    assert len(rows) == sum(value is not None for values in metric.values.values() for value in values)
+    strip = plots.svg(valueplots.strip(names, plots.PICTURE, rows, unit=metric.unit, width=400))
+    assert all(name in strip for name in names)
+    assert plots.png(valueplots.order(names, plots.PICTURE, rows, unit=metric.unit, width=400)).startswith(b"\x89PNG")
+
+
+def test_forest_cuts_wide_intervals_and_says_so() -> None:
+    metrics = published().metrics
+    limit = plots.forest_limit(metrics, 1.0)
+    rows = {row["label"]: row for row in plots.forest_rows(metrics, limit)}
+    latency = rows["cyclictest/max_latency"]
+    assert latency["over"] == limit
+    assert latency["high"] == limit
+    switches = rows["perf-stat/context_switches"]
+    assert switches["over"] is None
+    assert switches["under"] is None
+    assert -limit < switches["low"] < switches["effect"] < switches["high"] < 0
+
+
+def test_forest_keeps_the_decided_ones_of_many() -> None:
+    results = simulated(blocks=12, metrics=120)
+    kept = plots.forest_metrics(results.metrics)
+    assert len(kept) == plots.FOREST_ROWS
+    assert all(metric.verdict != "undecided" for metric in kept)
+
+
+def test_jitter_is_spread_and_always_the_same() -> None:
+    places = [valueplots.jitter(index, 0) for index in range(100)]
+    assert places == [valueplots.jitter(index, 0) for index in range(100)]
+    assert min(places) < -0.95
+    assert max(places) > 0.95

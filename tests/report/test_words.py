@@ -1,0 +1,211 @@
+"""The digest, the numbers and the escapes that all formats share."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+import pytest
+from examples import ALL, Results, Warning_, broken, exact, published, rough, simulated, single, three, undecided
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kduel.report.amounts import MISSING, amount, effect, interval, mean_and_sd, signed
+from kduel.report.digest import digest, headline
+from kduel.report.escape import ascii_only, visible
+from kduel.report.methods import methods
+from kduel.results import MetricResult, Verdict
+
+HEADLINES = {
+    "published": ["linux-6.6.0 differs from linux-4.19.309 in 1 of 7 metrics"],
+    "simulated": ["debian-6.12 is faster than debian-6.1 in 1 of 3 primary metrics, and slower in 1"],
+    "undecided": ["Undecided: this run cannot tell debian-6.12 from debian-6.1"],
+    "single": ["Undecided: this run cannot tell debian-6.12 from debian-6.1"],
+    "exact": ["patched is better than parent in 1 of 4 primary metrics, and worse in 1"],
+    "empty": ["Nothing was measured on both debian-6.12 and debian-6.1"],
+}
+
+
+@pytest.mark.parametrize("example", HEADLINES)
+def test_headline(example: str) -> None:
+    assert [c.headline for c in digest(ALL[example]()).comparisons] == HEADLINES[example]
+
+
+def metric(verdict: Verdict, effect_pct: float = 3.0, *, small: bool = False, better: str = "higher") -> MetricResult:
+    values: dict[str, list[float | None]] = {"a": [1.0, 1.1], "b": [1.0, 1.2]}
+    made = rough("bench", f"m{effect_pct}", "u", better, values, baseline="a", contender="b")
+    made.verdict, made.below_delta, made.effect_pct = verdict, small, effect_pct
+    return made
+
+
+@pytest.mark.parametrize(
+    ("metrics", "said"),
+    [
+        ([], "Nothing was measured on both b and a"),
+        ([metric("faster")], "b is faster than a"),
+        ([metric("slower")], "b is slower than a"),
+        ([metric("faster"), metric("undecided")], "b is faster than a in 1 of 2 metrics"),
+        ([metric("higher", better="none")], "b differs from a"),
+        ([metric("equivalent")], "b and a are equivalent within ±1 %"),
+        ([metric("equivalent"), metric("equal")], "b and a are equivalent within ±1 % in all 2 metrics"),
+        ([metric("equal"), metric("equal")], "b and a are exactly equal in all 2 metrics"),
+        ([metric("faster", small=True)], "b differs from a, but by too little to matter"),
+        ([metric("faster", small=True), metric("slower")], "b is slower than a in 1 of 2 metrics"),
+        (
+            [metric("equivalent"), metric("undecided")],
+            "No difference shown between b and a: the same within ±1 % in 1 of 2 metrics, undecided in 1",
+        ),
+    ],
+)
+def test_headline_of_every_kind(metrics: list[MetricResult], said: str) -> None:
+    assert headline(metrics, "a", "b", "metric", 1.0) == said
+
+
+def test_what_is_undecided_is_never_called_equal() -> None:
+    said = digest(undecided()).comparisons[0]
+    assert said.can == []
+    assert "not the same as equal" in said.cannot[0]
+    assert "about 14 more blocks" in said.cannot[0]
+
+
+def test_what_the_harness_sets_is_no_conclusion() -> None:
+    said = digest(published()).comparisons[0]
+    assert not any("total_time" in sentence or "task_clock" in sentence for sentence in said.can)
+    assert any(
+        "task_clock [3], sysbench-fileio-seqwr/total_time [4]: the benchmark's settings" in s for s in said.cannot
+    )
+
+
+def test_exploratory_metrics_are_hints() -> None:
+    said = digest(simulated()).comparisons[0]
+    assert not any("stress-ng-vm" in sentence for sentence in said.can)
+    assert any("a hint and no proof: stress-ng-vm/bogo_ops +10" in sentence for sentence in said.cannot)
+
+
+def test_each_contender_has_a_comparison_of_its_own() -> None:
+    said = digest(three())
+    assert [(c.baseline, c.contender) for c in said.comparisons] == [
+        ("debian-6.1", "debian-6.12"),
+        ("debian-6.1", "debian-7.1"),
+    ]
+    assert all(len(c.primary) == 3 for c in said.comparisons)
+
+
+def test_void_trials_are_told() -> None:
+    told = digest(broken()).caveats
+    assert "debian-6.12: 1 of 12 trials void: nothing of them is used." in told
+    assert any("partial" in sentence for sentence in told)
+
+
+def test_one_trial_gives_no_confidence() -> None:
+    said = digest(single())
+    assert "Too few trials" in said.sure
+    assert "%" not in said.sure
+
+
+def test_the_same_warning_gets_one_number_and_names_all_it_touches() -> None:
+    results = simulated(metrics=3)
+    for one in results.metrics[:2]:
+        one.warnings = [Warning_(code="ties", message="half of the values are equal")]
+    results.warnings = [Warning_(code="drift", message="the machine grew slower")]
+    notes = digest(results).notes
+    assert [(note.number, note.code, len(note.touches)) for note in notes.notes] == [(1, "drift", 0), (2, "ties", 2)]
+    assert [notes.marks_of(one) for one in results.metrics] == [[2], [2], []]
+
+
+def test_methods_say_only_what_is_true_of_the_run() -> None:
+    assert "random order (seed 7)" in " ".join(methods(simulated()))
+    told = " ".join(methods(published()))
+    assert "neither interleaved nor randomised" in told
+    assert "random order" not in told
+    assert "deterministic" in methods(exact())[0]
+    assert "interval" not in " ".join(methods(exact()))
+
+
+@pytest.mark.parametrize(
+    ("value", "spread", "shown"),
+    [
+        (3230.663, 5.4967, "3,230.7"),
+        (6477.699, 10.52, "6,478"),
+        (10.00356, 0.000858, "10.00356"),
+        (1204551, None, "1,204,551"),
+        (0.8312345, None, "0.83123"),
+        (0.0, None, "0"),
+        (None, None, MISSING),
+        (math.nan, None, MISSING),
+        (-4.26, 0.11, "−4.26"),
+        (1e18, None, "1e+18"),
+        (2.0, 0.0, "2"),
+    ],
+)
+def test_amount(value: float | None, spread: float | None, shown: str) -> None:
+    assert amount(value, spread) == shown
+
+
+def test_mean_and_sd_share_their_decimals() -> None:
+    assert mean_and_sd(3230.663, 5.4967) == "3,230.7 ± 5.5"
+    assert mean_and_sd(3230.663, None) == "3,230.7"
+    assert mean_and_sd(None, None) == MISSING
+
+
+def test_nothing_is_minus_nothing() -> None:
+    assert signed(-0.0001, 2) == "0.00"
+    assert signed(0.004, 2) == "0.00"
+    assert signed(-0.006, 2) == "−0.01"
+
+
+@pytest.mark.parametrize(
+    ("pct", "low", "high", "shown", "bounds"),
+    [
+        (-22.62, -30.2, -14.2, "−22.6 %", "−30.2 to −14.2 %"),
+        (0.037, -0.24, 0.316, "+0.04 %", "−0.24 to +0.32 %"),
+        (2.0, -35.0, 60.1, "+2 %", "−35 to +60 %"),
+        (12.3, None, None, "+12.3 %", MISSING),
+        (None, None, None, MISSING, MISSING),
+    ],
+)
+def test_effect_has_the_digits_its_interval_supports(
+    pct: float | None, low: float | None, high: float | None, shown: str, bounds: str
+) -> None:
+    one = metric("undecided")
+    one.effect_pct, one.ci_low_pct, one.ci_high_pct = pct, low, high
+    assert (effect(one), interval(one)) == (shown, bounds)
+
+
+def test_effect_on_other_scales_is_in_the_unit() -> None:
+    one = metric("undecided")
+    one.scale, one.unit, one.effect_pct, one.ci_low_pct, one.ci_high_pct = "difference", "ms", None, None, None
+    one.effect, one.ci_low, one.ci_high = -0.31, -0.52, -0.1
+    assert (effect(one), interval(one)) == ("−0.31 ms", "−0.52 to −0.10 ms")
+    found: Results = exact()
+    assert effect(found.metrics[0]) == "+7 (+0.581 %)"
+    assert effect(found.metrics[2]) == "0"
+    assert interval(found.metrics[0]) == "exact"
+
+
+@given(st.floats(-1e300, 1e300), st.none() | st.floats(0, 1e300))
+def test_amount_is_near_the_value(value: float, spread: float | None) -> None:
+    shown = float(amount(value, spread).replace(",", "").replace("−", "-"))
+    assert shown == pytest.approx(value, rel=1e-3, abs=max(1e-5, (spread or 0)))
+
+
+@given(st.text(max_size=300))
+def test_visible_hides_nothing(text: str) -> None:
+    shown = visible(text)
+    assert shown.isprintable()
+    assert visible(shown) == shown
+    assert visible(text, 10_000).replace("\\", "").isprintable()
+    if text.isprintable():
+        assert shown == text
+
+
+def test_visible_shows_tricks() -> None:
+    assert visible("\x1b[31m\u202eexe\u200b\x9b\x00") == "\\x1b[31m\\u202eexe\\u200b\\x9b\\x00"
+    assert visible("two\r\nlines\tand\xa0more") == "two  lines and more"
+    assert visible("x" * 3000, 5) == "xxxxx... (2,995 more characters)"
+    assert all(not unicodedata.category(c).startswith("C") for c in visible("\U000e0041\ufeff\ue000\ud800"))
+
+
+@given(st.text(max_size=100))
+def test_ascii_only_is(text: str) -> None:
+    assert ascii_only(text).isascii()
