@@ -151,7 +151,7 @@ def test_a_scheduler_that_is_refused_keeps_every_step_from_running(tmp_path: Pat
     assert guest.step("01-a") == 1
     assert guest.step("02-b") == 1
     assert guest.reason().startswith("scheduler-not-started: ")
-    assert "exit status 1" in guest.reason()
+    assert "ended with status 1 before it was at work" in guest.reason()
     assert "Invalid argument" in guest.reason(), "the scheduler's own words"
 
 

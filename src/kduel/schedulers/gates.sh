@@ -56,9 +56,10 @@ sched_start() {
         echo $! >"$0/pid"
         wait $!
         echo $? >"$0/ended"' "$sched_dir" "$@" >/dev/null 2>&1 </dev/null &
-    sched_wait enabled "$limit" ||
-        sched_fail "scheduler-not-started $1 was not at work within $limit s (state $(sched_state)," \
-            "exit status $(cat "$sched_dir/ended" 2>/dev/null || echo none))"
+    sched_wait enabled "$limit" && return
+    [ ! -e "$sched_dir/ended" ] ||
+        sched_fail "scheduler-not-started $1 ended with status $(cat "$sched_dir/ended") before it was at work"
+    sched_fail "scheduler-not-started $1 was not at work within $limit s (state $(sched_state))"
 }
 
 # sched_look: what the kernel says now, one fact a line.
