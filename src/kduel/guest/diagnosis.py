@@ -24,16 +24,19 @@ _SIGNS: tuple[tuple[str, str, str], ...] = (
     ("oops", r"\b(?:Oops: |BUG: unable to handle|general protection fault|kernel BUG at |invalid opcode: )", "had a kernel oops"),
     ("panic", r"Kernel panic - not syncing", "panicked"),
     ("soft-lockup", r"watchdog: BUG: soft lockup|rcu: INFO: rcu_\w+ (?:self-)?detected (?:expedited )?stalls?", "had a CPU locked up"),
+    ("hang", r"INFO: task \S+ blocked for more than \d+ seconds", "had a task that hung"),
     ("boot-failed", r"kduel: cannot boot: ", "could not reach its script"),
     ("setup-failed", r"kduel: setup failed", "could not carry out the setup lines"),
 )  # fmt: skip
 
 
-def diagnose(console: Sequence[str], *, ended: str, ready: bool, seconds: float, stderr: str = "") -> Diagnosis:
+def diagnose(
+    console: Sequence[str], *, ended: str, ready: bool, seconds: float, stderr: str = "", stuck: Sequence[str] = ()
+) -> Diagnosis:
     """Why there are no results.
 
     `console` are its lines without the host's times; `ended` as in kduel.guest.launch.Run; `ready` whether the
-    script began; `seconds` how long the machine ran; `stderr` what QEMU itself said.
+    script began; `seconds` how long the machine ran; `stderr` what QEMU itself said; `stuck` as in Run.
     """
     for void, pattern, words in _SIGNS:
         for index, line in enumerate(console):
@@ -41,17 +44,20 @@ def diagnose(console: Sequence[str], *, ended: str, ready: bool, seconds: float,
                 return Diagnosis(void, f"The guest {words}:\n{excerpt(console, index)}")
     tail = f"Its last lines:\n{excerpt(console, max(0, len(console) - LINES))}"
     where = last_step(console)
+    froze = f" It was frozen: {'; '.join(stuck)}." if stuck else ""
     said = f"\nQEMU said: {stderr.strip()[:1000]}" if stderr.strip() else ""
     if not any(line.strip() for line in console):
         return Diagnosis(
             "no-console",
             f"Nothing came over the console in {seconds:.0f} s (it {_ENDED[ended]}). The kernel may lack a serial "
-            f"console (CONFIG_SERIAL_8250_CONSOLE), or it does not boot on this machine at all.{said}",
+            f"console (CONFIG_SERIAL_8250_CONSOLE), or it does not boot on this machine at all.{froze}{said}",
         )
     if ended == "flood":
         return Diagnosis("flood", f"The guest sent more results than a trial may.{where} {tail}")
     if ended == "boot-deadline" or (ended == "deadline" and not ready):
         return Diagnosis("hang", f"The guest did not come to its script in {seconds:.0f} s. {tail}")
+    if stuck:
+        return Diagnosis("hang", f"The guest froze: {'; '.join(stuck)}.{where} {tail}")
     if ended == "deadline":
         return Diagnosis("deadline", f"The script was not done after {seconds:.0f} s.{where} {tail}")
     return Diagnosis("silent-exit", f"The guest went away without a word about why.{where} {tail}{said}")

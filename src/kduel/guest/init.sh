@@ -19,6 +19,16 @@ while read -r module; do
     insmod "$module"
 done </kduel/modules
 
+# A machine may do without disks: the root is then this RAM disk, or what lies in memory.
+root=
+for word in $(cat /proc/cmdline); do
+    case $word in kduel.root=*) root=${word#*=} ;; esac
+done
+if [ "$root" = ram ]; then
+    mkdir -p /run /tmp /scratch
+    exec /kduel/run
+fi
+
 # The disk with the serial number $1, once it is there; at most 10 seconds.
 disk() {
     for _ in $(seq 200); do
@@ -30,7 +40,7 @@ disk() {
     return 1
 }
 
-root=$(disk kduel-root) || fail "the root disk does not appear"
+[ -n "$root" ] || root=$(disk kduel-root) || fail "the root disk does not appear"
 mkdir -p /ro /rw /new
 mount -t squashfs -o ro "$root" /ro || fail "mount $root"
 mount -t tmpfs -o mode=755 rw /rw || fail "mount tmpfs"

@@ -21,14 +21,11 @@ from msgspec import Struct, field
 from kduel.errors import HostError
 from kduel.guest import envelope
 from kduel.guest.console import ConsoleLog
+from kduel.guest.monitor import Monitor, MonitorError, stuck_cpus
 from kduel.guest.vm import VirtualMachine, Wiring
 
 POWER_OFF_SECONDS = 15.0
 """How long a guest may take to switch itself off once its results are home."""
-
-
-START_SECONDS = 60.0
-"""How long QEMU may take until it answers."""
 
 
 class Run(Struct, kw_only=True):
@@ -42,7 +39,11 @@ class Run(Struct, kw_only=True):
     exit_status: int
     stderr: str
     timings: dict[str, float] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
+    argv: list[str] = field(default_factory=list)
+    pinned: list[int] = field(default_factory=list)
+    """Host CPUs, one for each vCPU, or none."""
+    stuck: list[str] = field(default_factory=list)
+    """At a deadline: vCPUs that could not have gone on by themselves."""
 
 
 def run(
@@ -65,23 +66,26 @@ def run(
         serial, serial_far = _pipe(held)
         results, results_far = _pair(held)
         monitor, monitor_far = _pair(held)
+        observer, observer_far = _pair(held)
         wiring = Wiring(
             console=f"file,path=/proc/self/fd/{serial_far.fileno()}",
             results=f"socket,fd={results_far.fileno()}",
             monitor=f"socket,fd={monitor_far.fileno()}",
+            observer=f"socket,fd={observer_far.fileno()}",
         )
         argv = [*machine.argv(wiring, paused=True), *extra]
-        far = (serial_far, results_far, monitor_far)
+        far = (serial_far, results_far, monitor_far, observer_far)
         process = _start(argv, [*(end.fileno() for end in far), *handles])
         held.callback(_bury, process)
         for end in far:
             end.close()
-        facts = {"argv": argv, "pinned": _release(process, monitor, pin, argv)}
+        pinned = _release(process, monitor, pin, argv)
         log = ConsoleLog(console, started)
         held.callback(log.close)
         watch = _Watch(process, serial, results, log, started)
         watch.timings["launched"] = time.monotonic() - started
         ended = watch.until_gone(boot_deadline, deadline)
+        stuck = stuck_cpus(observer) if ended.endswith("deadline") else []
         _bury(process)
         watch.drain()
     if log.first is not None:
@@ -93,7 +97,9 @@ def run(
         exit_status=process.returncode,
         stderr=watch.stderr.decode("utf-8", errors="replace"),
         timings=watch.timings,
-        facts=facts,
+        argv=argv,
+        pinned=pinned,
+        stuck=stuck,
     )
 
 
@@ -142,35 +148,24 @@ def _release(
     process: subprocess.Popen[bytes], monitor: socket.socket, pin: Sequence[int], argv: list[str]
 ) -> list[int]:
     """Pin the vCPUs of the machine, which waits, and let it go. Gives the host CPUs, [] for none."""
-    import asyncio
 
-    from qemu.qmp import QMPClient, QMPError
-
-    async def talk() -> list[int]:
-        client = QMPClient()
-        client.logger.disabled = True
-        await client.connect(monitor)
-        pinned = []
-        if pin:
-            answer: Any = await client.execute("query-cpus-fast")
-            for cpu in answer:
-                host_cpu = pin[cpu["cpu-index"]]
-                os.sched_setaffinity(cpu["thread-id"], {host_cpu})
-                pinned.append(host_cpu)
-        await client.execute("cont")
-        with contextlib.suppress(QMPError, OSError, EOFError):
-            await client.disconnect()
-        return pinned
+    def pinning(answer: Any) -> list[int]:
+        for cpu in answer:
+            os.sched_setaffinity(cpu["thread-id"], {pin[cpu["cpu-index"]]})
+        return [pin[cpu["cpu-index"]] for cpu in answer]
 
     try:
-        return asyncio.run(asyncio.wait_for(talk(), START_SECONDS))
-    except (QMPError, OSError, EOFError, TimeoutError) as error:
+        with Monitor(monitor) as told:
+            pinned = pinning(told("query-cpus-fast")) if pin else []
+            told("cont")
+    except MonitorError as error:
         _bury(process)
         said = process.stderr.read(4096).decode(errors="replace").strip() if process.stderr else ""
         raise HostError(
             f"QEMU does not start (status {process.returncode}): {said or error}",
             "Check the machine's settings (memory, cpus) against this host. Command: " + " ".join(argv),
         ) from error
+    return pinned
 
 
 class _Watch:

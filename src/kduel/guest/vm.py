@@ -34,6 +34,8 @@ class Wiring(Struct, frozen=True):
     console: str
     results: str
     monitor: str = ""
+    observer: str = ""
+    """A second monitor, for a look at a machine that does not end."""
 
 
 class VirtualMachine(Struct, frozen=True, kw_only=True):
@@ -78,8 +80,9 @@ class VirtualMachine(Struct, frozen=True, kw_only=True):
             out += _disk(
                 "scratch", self.scratch, SCRATCH_SERIAL, f"cache={self.disk_cache},discard=unmap,werror=report"
             )
-        if wiring.monitor:
-            out += ["-chardev", _backend(wiring.monitor, "monitor"), "-mon", "chardev=monitor,mode=control"]
+        for name, backend in (("monitor", wiring.monitor), ("observer", wiring.observer)):
+            if backend:
+                out += ["-chardev", _backend(backend, name), "-mon", f"chardev={name},mode=control"]
         return [*out, "-S"] if paused else out
 
 

@@ -165,7 +165,7 @@ class QemuMachine(Machine):
     def judge(self, trial: Trial, done: Run) -> Outcome:
         """Unpack what came home, or say why nothing did."""
         console = read_console(trial.into / "console.log")
-        facts = {**done.facts, "ended": done.ended}
+        facts: dict[str, Any] = {"argv": done.argv, "pinned": done.pinned, "ended": done.ended}
         try:
             envelope.unpack(envelope.open_envelope(done.stream), trial.into)
         except envelope.BrokenEnvelope as error:
@@ -175,6 +175,7 @@ class QemuMachine(Machine):
                 ready="ready" in done.timings,
                 seconds=done.timings["off"],
                 stderr=done.stderr,
+                stuck=done.stuck,
             )
             void, message = found.void, found.message
             if void == "silent-exit" and "done" in done.timings:

@@ -1,0 +1,98 @@
+"""Speaking with QEMU over its machine protocol: a question and an answer at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import socket
+import time
+from typing import Any
+
+from qemu.qmp import QMPClient, QMPError
+
+ANSWER_SECONDS = 60.0
+"""How long QEMU may take to answer, on a busy host."""
+SAMPLES = 6
+INTERRUPTS_ON = 0x200
+
+
+class MonitorError(Exception):
+    """QEMU does not answer, or answers with an error."""
+
+
+class Monitor:
+    """A connection to a monitor, for use in a `with`; call it with a command and its arguments.
+
+    Raises MonitorError. A monitor can be used once: QEMU does not reopen the socket.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._client = QMPClient()
+        self._client.logger.disabled = True
+        self._connection = connection
+        self._runner = asyncio.Runner()
+
+    def __enter__(self) -> Monitor:
+        self._runner.__enter__()
+        try:
+            self._do(self._client.connect(self._connection))
+        except BaseException:
+            self._runner.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(MonitorError):
+            self._do(self._client.disconnect())
+        self._runner.close()
+
+    def __call__(self, command: str, **arguments: object) -> Any:
+        return self._do(self._client.execute(command, arguments or None))
+
+    def _do(self, work: Any) -> Any:
+        async def bounded() -> Any:
+            return await asyncio.wait_for(work, ANSWER_SECONDS)
+
+        try:
+            return self._runner.run(bounded())
+        except (QMPError, OSError, EOFError, TimeoutError) as error:
+            raise MonitorError(str(error) or type(error).__name__) from error
+
+
+def stuck_cpus(observer: socket.socket) -> list[str]:
+    """The vCPUs that run, or sleep, with interrupts off in every one of some looks: nothing can reach them any more.
+
+    [] where there are none, or QEMU does not answer.
+    """
+    looks: list[dict[int, tuple[bool, str]]] = []
+    try:
+        with Monitor(observer) as monitor:
+            for _ in range(SAMPLES):
+                registers = monitor("human-monitor-command", **{"command-line": "info registers -a"})
+                looks.append(read_registers(str(registers)))
+                time.sleep(0.1)
+    except MonitorError:
+        return []
+    return [
+        f"CPU {cpu} had its interrupts off all the time, at {looks[-1][cpu][1]}"
+        for cpu in looks[0]
+        if all(look.get(cpu, (False, ""))[0] for look in looks)
+    ]
+
+
+def read_registers(text: str) -> dict[int, tuple[bool, str]]:
+    """From QEMU's `info registers -a`: by CPU, whether its interrupts are off, and where it is.
+
+    A CPU that waits to be started or was taken offline sleeps with interrupts off too; it is left out as long as
+    another one is awake.
+    """
+    found: dict[int, tuple[bool, str, bool]] = {}
+    for block in re.split(r"(?=^CPU#\d+)", text, flags=re.MULTILINE):
+        cpu = re.match(r"CPU#(\d+)", block)
+        where = re.search(r"^(?:RIP|EIP)=([0-9a-f]+) (?:RFL|EFL)=([0-9a-f]+).*HLT=(\d)", block, re.MULTILINE)
+        if cpu and where:
+            off = not int(where[2], 16) & INTERRUPTS_ON
+            found[int(cpu[1])] = (off, where[1], where[3] == "1")
+    awake = any(not (off and asleep) for off, _, asleep in found.values())
+    return {cpu: (off, at) for cpu, (off, at, asleep) in found.items() if not (awake and off and asleep)}

@@ -1,0 +1,189 @@
+"""Running a machine once, with real QEMU and kernels of a few bytes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import tiny_kernels as tiny
+
+from kduel.errors import HostError
+from kduel.guest import launch
+from kduel.guest.console import read_console
+from kduel.guest.diagnosis import diagnose
+from kduel.guest.launch import Run, run
+from kduel.guest.monitor import read_registers
+from kduel.guest.vm import VirtualMachine
+
+pytestmark = pytest.mark.guest
+
+
+def machine(directory: Path, code: bytes, **changes: object) -> VirtualMachine:
+    initrd = directory / "initrd"
+    initrd.write_bytes(b"x")
+    given = {
+        "accelerator": "tcg",
+        "cpus": 1,
+        "memory_mib": 64,
+        "kernel": tiny.kernel(directory / "kernel", code),
+        "initrd": initrd,
+        "cmdline": "",
+    }
+    return VirtualMachine(**{**given, **changes})
+
+
+def boot(directory: Path, code: bytes, deadline: float = 60.0, **changes: object) -> Run:
+    return run(
+        machine(directory, code, **changes), directory / "console.log", boot_deadline=deadline, deadline=deadline
+    )
+
+
+def named(directory: Path, done: Run) -> str:
+    return diagnose(
+        read_console(directory / "console.log"),
+        ended=done.ended,
+        ready=False,
+        seconds=done.timings["off"],
+        stderr=done.stderr,
+        stuck=done.stuck,
+    ).void
+
+
+def test_what_a_kernel_says_is_kept_with_its_time(tmp_path):
+    done = boot(tmp_path, tiny.say(b"hello\r\nworld") + tiny.POWER_OFF)
+    assert read_console(tmp_path / "console.log") == ["hello", "world"]
+    assert done.ended == "off" and done.exit_status == 0
+    assert 0 < done.timings["launched"] <= done.timings["kernel"] <= done.timings["off"]
+    assert named(tmp_path, done) == "silent-exit"
+
+
+def test_a_long_console_comes_whole(tmp_path):
+    line = b"0123456789abcdef" * 4 + b"\n"
+    done = boot(tmp_path, tiny.say(line * 20) + tiny.POWER_OFF)
+    assert done.ended == "off"
+    assert read_console(tmp_path / "console.log") == [line.decode().strip()] * 20 + [""]
+
+
+def test_a_triple_fault_is_an_end_not_another_boot(tmp_path):
+    done = boot(tmp_path, tiny.say(b"once\n") + tiny.TRIPLE_FAULT)
+    assert done.ended == "off"
+    assert read_console(tmp_path / "console.log") == ["once", ""]
+
+
+def test_a_silent_kernel_is_ended_at_its_deadline_and_named(tmp_path):
+    began = time.monotonic()
+    done = boot(tmp_path, tiny.SPIN, deadline=3)
+    assert done.ended == "deadline"
+    assert 3 <= time.monotonic() - began < 30
+    assert done.stuck and "CPU 0" in done.stuck[0] and "100001" in done.stuck[0]
+    assert named(tmp_path, done) == "no-console"
+
+
+def test_a_kernel_that_sleeps_for_ever_is_seen_to_be_frozen(tmp_path):
+    done = boot(tmp_path, tiny.say(b"starting\n") + tiny.SLEEP_FOR_EVER, deadline=3)
+    assert done.stuck
+    assert named(tmp_path, done) == "hang"
+
+
+def test_a_flood_on_the_console_does_not_grow_without_bound(tmp_path, monkeypatch):
+    from kduel.guest import console
+
+    monkeypatch.setattr(launch, "ConsoleLog", lambda path, started: console.ConsoleLog(path, started, limit=5000))
+    done = boot(tmp_path, tiny.flood(), deadline=3)
+    assert done.ended == "deadline"
+    assert (tmp_path / "console.log").stat().st_size < 6000
+
+
+def test_qemu_that_cannot_have_its_memory_is_the_hosts_trouble(tmp_path):
+    with pytest.raises(HostError, match="QEMU does not start") as caught:
+        boot(tmp_path, tiny.SPIN, memory_mib=1 << 30)
+    assert "memory" in caught.value.message.lower()
+    assert "Command: qemu-system-x86_64" in caught.value.remedy
+
+
+def test_qemu_that_is_not_installed_is_the_hosts_trouble(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(HostError, match="qemu-system-x86_64 is not installed"):
+        boot(tmp_path, tiny.SPIN)
+
+
+def test_vcpus_are_pinned(tmp_path):
+    cpus = sorted(os.sched_getaffinity(0))[:1]
+    done = run(machine(tmp_path, tiny.POWER_OFF), tmp_path / "console.log", boot_deadline=60, deadline=60, pin=cpus)
+    assert done.pinned == cpus
+
+
+KILLED = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {here!r})
+import tiny_kernels as tiny
+from test_guest_launch import boot
+boot(Path({directory!r}), tiny.say(b"up") + tiny.SPIN, deadline=300)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_guest_dies_with_us_however_we_die(how, tmp_path):
+    program = KILLED.format(here=str(Path(__file__).parent), directory=str(tmp_path))
+    with subprocess.Popen(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, stderr=-1
+    ) as parent:
+        log = tmp_path / "console.log"
+        wait_until(lambda: log.exists() and "up" in log.read_text())
+        assert guests(tmp_path)
+        parent.send_signal(how)
+        parent.wait(30)
+        wait_until(lambda: not guests(tmp_path))
+
+
+def guests(directory: Path) -> list[str]:
+    """Processes of QEMU that boot a kernel from the directory."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[0].endswith(b"qemu-system-x86_64") and str(directory / "kernel").encode() in words:
+            found.append(entry.parent.name)
+    return found
+
+
+def wait_until(true: object, seconds: float = 60.0) -> None:
+    limit = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < limit, "it did not come to that"
+        time.sleep(0.05)
+
+
+def test_no_file_handle_and_no_process_is_left(tmp_path):
+    boot(tmp_path, tiny.POWER_OFF)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    boot(tmp_path, tiny.POWER_OFF)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert not guests(tmp_path)
+
+
+CPUS = """CPU#0
+RAX=0
+RIP=ffffffff81c00000 RFL=00000246 [---Z-P-] CPL=0 II=0 A20=1 SMM=0 HLT={0}
+
+CPU#1
+RIP=ffffffff81c00aaa RFL=00000{1}46 [---Z-P-] CPL=0 II=0 A20=1 SMM=0 HLT={2}
+"""
+
+
+def test_registers_say_whether_a_cpu_can_be_reached():
+    def off(text: str) -> dict[int, bool]:
+        return {cpu: seen[0] for cpu, seen in read_registers(text).items()}
+
+    assert off(CPUS.format(1, 2, 1)) == {0: False, 1: False}
+    assert off(CPUS.format(1, 0, 0)) == {0: False, 1: True}
+    assert off(CPUS.format(1, 0, 1)) == {0: False}, "an offline CPU is no trouble while another one works"
+    assert read_registers("unknown command") == {}
