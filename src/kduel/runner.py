@@ -279,7 +279,14 @@ class Runner:
         try:
             (staged / "guest.sh").write_text(script.text, "utf-8")
             outcome = self.ready.machine.boot(
-                Trial(id=boot[0].id, arm=arm, script=script.text, deadline=script.deadline, into=staged)
+                Trial(
+                    id=boot[0].id,
+                    arm=arm,
+                    script=script.text,
+                    deadline=script.deadline,
+                    into=staged,
+                    block=boot[0].block,
+                )
             )
             parts = bring_home(staged, boot, self.run.stage)
             return [

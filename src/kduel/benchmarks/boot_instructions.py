@@ -22,19 +22,19 @@ class BootInstructions(Benchmark):
     class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """None."""
 
-    def label(self, parameters: Any) -> str:  # noqa: ARG002
+    def label(self, parameters: Any) -> str:
         return "boot"
 
-    def metrics(self, parameters: Any) -> tuple[Metric, ...]:  # noqa: ARG002
+    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         return (Metric("boot-instructions", "instructions", "lower", "From the kernel's entry to init's first."),)
 
-    def script(self, parameters: Any) -> str:  # noqa: ARG002
+    def script(self, parameters: Any) -> str:
         return f"cat {GUEST_FILE}\n"
 
-    def seconds(self, parameters: Any) -> float:  # noqa: ARG002
+    def seconds(self, parameters: Any) -> float:
         return 0.1
 
-    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:  # noqa: ARG002
+    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
         word = raw.stdout.strip()
         if not (word.isascii() and word.isdigit() and int(word)):
             raise ParseError("the guest does not know how its boot was counted: that takes the machine icount")

@@ -110,17 +110,24 @@ def uncompressed(kernel: Kernel, cache: Cache) -> Path | None:
 
 def has_pvh_entry(elf: Bytes) -> bool:
     """Whether this is a 64-bit little-endian ELF with a PVH note."""
+    return pvh_entry(elf) is not None
+
+
+def pvh_entry(elf: Bytes) -> int | None:
+    """The physical address at which a 64-bit little-endian ELF is entered by PVH; None where it has none."""
     if elf[:6] != b"\x7fELF\x02\x01" or len(elf) < 64:
-        return False
+        return None
     table, size, count = struct.unpack_from("<Q", elf, 32)[0], *struct.unpack_from("<HH", elf, 54)
     for number in range(count):
         start = table + number * size
         if start + 56 > len(elf):
-            return False
+            return None
         kind, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", elf, start)
-        if kind == 4 and PVH_NOTE in _notes(elf[offset : offset + length]):
-            return True
-    return False
+        if kind == 4:
+            for name, note, text in _notes(elf[offset : offset + length]):
+                if (name, note) == PVH_NOTE and len(text) in (4, 8):
+                    return int.from_bytes(text, "little")
+    return None
 
 
 def decompress(data: bytes, path: Path) -> bytes:
@@ -231,12 +238,13 @@ def _unwrapped(data: Bytes, path: Path) -> Bytes:
     return data
 
 
-def _notes(section: bytes) -> list[tuple[bytes, int]]:
+def _notes(section: bytes) -> list[tuple[bytes, int, bytes]]:
     found, at = [], 0
     while at + 12 <= len(section):
         name_size, text_size, kind = struct.unpack_from("<III", section, at)
-        found.append((section[at + 12 : at + 12 + name_size], kind))
-        at += 12 + -(-name_size // 4) * 4 + -(-text_size // 4) * 4
+        text = at + 12 + -(-name_size // 4) * 4
+        found.append((section[at + 12 : at + 12 + name_size], kind, section[text : text + text_size]))
+        at = text + -(-text_size // 4) * 4
     return found
 
 

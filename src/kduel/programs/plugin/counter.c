@@ -1,6 +1,7 @@
 /* A QEMU plug-in that counts the instructions of marked regions, by call chain and block of code, exactly.
  *
- * Arguments: out=FILE (written when QEMU ends), disassemble=on (adds every block's text).
+ * Arguments: out=FILE (written when QEMU ends), disassemble=on (adds every block's text), boot=ADDRESS (instead of all
+ * else: count from the first block at ADDRESS to the first of user code, write that, and end QEMU).
  *
  * A guest program selects a region by number, with as many SELECT markers, and measures between BEGIN and END
  * markers; RESET leaves the region. Markers are instructions without effect, and are not counted.
@@ -19,6 +20,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { STACK_SHIFT = 14, TABLE = 1 << 16, INSN_MAX = 16 };
 
@@ -68,6 +70,7 @@ enum { READS = 1, WRITES = 2 };
 
 static const char *out_path;
 static bool disassemble, x86;
+static uint64_t boot_entry;
 static struct node root, *nodes[TABLE];
 static struct stack *stacks[TABLE];
 static struct tally *tallies[TABLE];
@@ -261,6 +264,24 @@ static void on_marker(unsigned vcpu, void *data) {
     began_node = current;
 }
 
+/* The boot alone */
+
+static void on_boot_block(unsigned vcpu, void *data) {
+    static uint64_t entered;
+    static bool has_entered, in_high_half;
+    uint64_t pc = (uint64_t)(uintptr_t)data;
+    (void)vcpu;
+    if (pc == boot_entry && !has_entered) {
+        has_entered = true;
+        entered = counter_now();
+    }
+    in_high_half |= pc >> 63 && has_entered;
+    if (pc >> 63 || !in_high_half) return;
+    FILE *out = fopen(out_path, "w");
+    if (!out || fprintf(out, "%llu\n", (unsigned long long)(counter_now() - entered)) < 0 || fclose(out)) abort();
+    _exit(0);
+}
+
 /* Reading code */
 
 static int marker_x86(const uint8_t *b, size_t size) {
@@ -368,6 +389,13 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
 
 /* Writing down: lines of words, see kduel.explain.profile */
 
+static void on_boot_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
+    (void)id;
+    void *pc = (void *)(uintptr_t)qemu_plugin_tb_vaddr(tb);
+    qemu_plugin_register_vcpu_tb_exec_cb(tb, on_boot_block, NO_REGISTERS, pc);
+    for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++) count_executions(qemu_plugin_tb_get_insn(tb, i));
+}
+
 static void write_all(FILE *out) {
     fprintf(out, "kduel-counter 1 %s\n", x86 ? "x86_64" : "aarch64");
     for (uint32_t r = 1; r < sizeof begins / sizeof *begins; r++)
@@ -406,6 +434,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
     for (int i = 0; i < count; i++) {
         if (!strncmp(words[i], "out=", 4)) out_path = words[i] + 4;
         else if (!strcmp(words[i], "disassemble=on")) disassemble = true;
+        else if (!strncmp(words[i], "boot=", 5)) boot_entry = strtoull(words[i] + 5, NULL, 0);
     }
     x86 = !strcmp(info->target_name, "x86_64");
     if (!out_path || !info->system_emulation || info->system.smp_vcpus != 1 ||
@@ -414,6 +443,10 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
         return 1;
     }
     counter_new();
+    if (boot_entry) {
+        qemu_plugin_register_vcpu_tb_trans_cb(id, on_boot_translation);
+        return 0;
+    }
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
     qemu_plugin_register_atexit_cb(id, on_exit_, NULL);
     return 0;

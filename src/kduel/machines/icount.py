@@ -1,0 +1,292 @@
+"""The machine `icount`: virtual machines whose clock counts instructions, so that a trial is the same every time.
+
+One vCPU, QEMU's instruction-counting virtual clock, no entropy and no time of the host's, no address randomisation,
+root in memory. Nothing in the guest waits for the host: devices answer in the instruction that asks them (virtio
+without ioeventfd), so a busy host makes a trial longer and changes nothing in it.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta
+
+from kduel import programs
+from kduel.benchmarks.boot_instructions import GUEST_FILE
+from kduel.cache import Cache
+from kduel.errors import InputError, NotMeasuredError
+from kduel.guest import initramfs
+from kduel.guest.console import read_console
+from kduel.guest.cpio import Cpio
+from kduel.guest.launch import run
+from kduel.guest.root import Root, root_image
+from kduel.guest.vm import VirtualMachine
+from kduel.kernels.image import pvh_entry, uncompressed
+from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
+from kduel.machines.qemu import QemuMachine, QemuSettings, mebibytes, qemu_version
+from kduel.talk import Talk
+
+CPU = "max,-rdrand,-rdseed,-erms,-fsrm,-la57"
+"""No entropy; no fast string instructions, whose every byte would count as one; page tables of four levels."""
+MODULES = ("virtio_pci", "virtio_console")
+QUIET = "kduel.root=ram cryptomgr.notests"
+STILL = "nokaslr norandmaps"
+
+
+class IcountSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The [machine] table of a study with kind = "icount"."""
+
+    memory: str = "512M"
+    cpu: str = CPU
+    """QEMU's CPU model and what is left out of it; without the entropy instructions trials can be repeated."""
+    workers: Annotated[int, Meta(ge=0, le=1024)] = 0
+    """Trials at once; 0: as many as the host has CPUs."""
+    layouts: Annotated[int, Meta(ge=0, le=10_000)] = 0
+    """Above 0: address layouts are random, from the number of the block modulo this; each block has its own."""
+    cmdline: str = ""
+    """Words added to every contender's command line."""
+    boot_deadline: float = 600.0
+    """Seconds of the host's from start to the script."""
+
+
+class IcountMachine(QemuMachine):
+    """Made by `Icount.prepare`. `boot` may be called from several threads."""
+
+    exact = True
+
+    def __init__(
+        self,
+        settings: IcountSettings,
+        root: Root,
+        bases: Mapping[str, Path],
+        images: Mapping[str, Path],
+        cache: Cache,
+    ) -> None:
+        inner = QemuSettings(
+            cpus=1,
+            memory=settings.memory,
+            accel="tcg",
+            cmdline=" ".join([QUIET, "" if settings.layouts else STILL, settings.cmdline]).strip(),
+            boot_deadline=settings.boot_deadline,
+        )
+        super().__init__(inner, "tcg", root, bases, images, None, cache)
+        self.pin = []
+        self.timing_warning = ""
+        self.parallel = settings.workers or len(os.sched_getaffinity(0))
+        self.icount = settings
+        self.facts = {
+            "accelerator": "tcg",
+            "clock": "icount: one nanosecond of the guest is one instruction",
+            "qemu": qemu_version(),
+            "cpus": 1,
+            "cpu": settings.cpu,
+            "memory_mib": mebibytes(settings.memory, "memory"),
+            "layouts": settings.layouts,
+            "busybox": root.packages.get("busybox-static", ""),
+        }
+        self._proof = threading.Lock()
+        self._proved = False
+        self._boots: dict[tuple[str, int], int] = {}
+
+    def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
+        """As of a timing machine, without any disk."""
+        return _without_root(super().describe(arm, initrd, disk))
+
+    def boot(self, trial: Trial) -> Outcome:
+        """One boot. The first good one is repeated at the same time, and must come out the same bit for bit.
+
+        Raises NotMeasuredError, naming what differs, where it does not.
+        """
+        with self._proof:
+            first, self._proved = not self._proved, True
+        if not first:
+            return self.boot_once(trial)
+        with tempfile.TemporaryDirectory(prefix="kduel-twin-") as name:
+            twin_outcome: list[Outcome | BaseException] = []
+
+            def boot_twin() -> None:
+                try:
+                    twin = Trial(
+                        id=trial.id,
+                        arm=trial.arm,
+                        script=trial.script,
+                        deadline=trial.deadline,
+                        into=Path(name),
+                        block=trial.block,
+                    )
+                    twin_outcome.append(self.boot_once(twin))
+                except BaseException as error:  # noqa: BLE001 - raised again below, in the caller's thread
+                    twin_outcome.append(error)
+
+            thread = threading.Thread(target=boot_twin, daemon=True)
+            thread.start()
+            outcome = self.boot_once(trial)
+            thread.join()
+            twin = twin_outcome[0]
+            if isinstance(twin, BaseException):
+                raise twin
+            if outcome.void:
+                self._proved = False
+                return outcome
+            if twin.void:
+                raise NotMeasuredError(
+                    f"the machine is not exact: of two equal trials one is good, the other {twin.void}: {twin.message}"
+                )
+            compared = compare(trial.into, Path(name))
+        outcome.facts["proof"] = f"a second trial gave the same {compared} files, bit for bit"
+        return outcome
+
+    def boot_once(self, trial: Trial, extra: Sequence[str] = ()) -> Outcome:
+        """One boot, with further arguments for QEMU."""
+        with ExitStack() as held:
+            initrd = held.enter_context(tempfile.NamedTemporaryFile(prefix="kduel-", suffix=".cpio"))
+            initrd.write(self.bases[trial.arm.kernel.sha256].read_bytes() + initramfs.trial_archive(trial.script))
+            if GUEST_FILE in trial.script:
+                initrd.write(self.boot_note(trial.arm, trial.block, Path(initrd.name)))
+            initrd.flush()
+            done = run(
+                self.describe(trial.arm, Path(initrd.name), None),
+                trial.into / "console.log",
+                boot_deadline=self.settings.boot_deadline,
+                deadline=max(trial.deadline, self.settings.boot_deadline),
+                extra=[*self.fixed(trial.block), *extra],
+            )
+        return self.judge(trial, done)
+
+    def fixed(self, block: int) -> list[str]:
+        """QEMU's arguments that take the host's time and entropy out of the guest."""
+        cpu, seed = self.icount.cpu, 1
+        if self.icount.layouts:
+            # The guest takes its layout from these instructions, and QEMU what they give from the seed.
+            cpu = cpu.replace(",-rdrand", "").replace(",-rdseed", "")
+            seed = 1 + (block - 1) % self.icount.layouts
+        return [
+            *("-cpu", cpu, "-icount", "shift=0,sleep=off", "-seed", str(seed)),
+            *("-rtc", "base=2026-01-01T00:00:00,clock=vm"),
+            *("-global", "virtio-serial-pci.ioeventfd=off"),
+        ]
+
+    def boot_note(self, arm: Arm, block: int, initrd: Path) -> bytes:
+        """An archive with the number of instructions that this kernel takes to boot, counted in a boot of its own."""
+        key = arm.contender.name, block if self.icount.layouts else 0
+        entry = pvh_entry(self.images[arm.kernel.sha256].read_bytes())
+        if entry is None:
+            return b""
+        if key not in self._boots:
+            plugin = programs.build_plugin(api=plugin_api(self.facts["qemu"]), cache=self.cache)
+            with tempfile.TemporaryDirectory(prefix="kduel-boot-") as name:
+                count = Path(name) / "count"
+                run(
+                    self.describe(arm, initrd, None),
+                    Path(name) / "console.log",
+                    boot_deadline=self.settings.boot_deadline,
+                    deadline=self.settings.boot_deadline,
+                    extra=[*self.fixed(block), "-plugin", f"{plugin},out={count},boot={entry:#x}"],
+                )
+                if not count.is_file():
+                    return b""
+                self._boots[key] = int(count.read_text())
+        archive = Cpio()
+        archive.file(GUEST_FILE.lstrip("/"), f"{self._boots[key]}\n".encode())
+        return archive.finish()
+
+
+def _without_root(machine: VirtualMachine) -> VirtualMachine:
+    import msgspec
+
+    return msgspec.structs.replace(machine, root=None)
+
+
+def plugin_api(qemu: str) -> int:
+    """The version of the plug-in interface to build for, by QEMU's own version."""
+    major, minor = (int(number) for number in qemu.split(".")[:2])
+    return 1 if (major, minor) < (9, 1) else 3
+
+
+def compare(one: Path, other: Path) -> int:
+    """How many files two trials left, if they are the same bit for bit; the consoles less the host's times.
+
+    Raises NotMeasuredError that names what differs.
+    """
+    names = {str(path.relative_to(top)) for top in (one, other) for path in top.rglob("*") if path.is_file()}
+    names -= {"console.log", "guest.sh", "rerun.sh"}
+    for name in sorted(names):
+        contents = [path.read_bytes() if path.is_file() else None for path in (one / name, other / name)]
+        if contents[0] != contents[1]:
+            raise NotMeasuredError(
+                f"the machine is not exact here: two equal trials differ in {name}: {_difference(*contents)}",
+                "Nothing was counted. Tell us QEMU's version and this file; another QEMU may do.",
+            )
+    if read_console(one / "console.log") != read_console(other / "console.log"):
+        consoles = ["\n".join(read_console(top / "console.log")).encode() for top in (one, other)]
+        raise NotMeasuredError(
+            f"the machine is not exact here: two equal trials differ in what they print: {_difference(*consoles)}",
+            "Nothing was counted. Tell us QEMU's version and this line; another QEMU may do.",
+        )
+    return len(names) + 1
+
+
+def _difference(one: bytes | None, other: bytes | None) -> str:
+    """The first line that differs."""
+    if one is None or other is None:
+        return "only one of them has it"
+    for number, (a, b) in enumerate(zip(one.splitlines(), other.splitlines(), strict=False), 1):
+        if a != b:
+            return f"line {number} is {a[:120]!r} and {b[:120]!r}"
+    return f"one is {len(one)} bytes long, the other {len(other)}"
+
+
+class Icount(MachineKind):
+    """Exact machines on this host."""
+
+    name: ClassVar[str] = "icount"
+    summary: ClassVar[str] = (
+        "a deterministic virtual machine that counts instructions: exact, on any host, in parallel"
+    )
+    Settings = IcountSettings
+
+    def prepare(
+        self,
+        settings: Any,
+        arms: Sequence[Arm],
+        needs: Needs,
+        *,
+        cache: Cache,
+        talk: Talk,
+        offline: bool = False,
+    ) -> Machine:
+        """Make the programs and the initial RAM disks. There is no other root than these."""
+        architectures = {arm.kernel.architecture for arm in arms}
+        if architectures != {"x86_64"}:
+            raise InputError(
+                f"machine icount runs x86_64 kernels, not {', '.join(sorted(architectures - {'x86_64'}))}"
+            )
+        mebibytes(settings.memory, "memory")
+        if needs.packages or needs.scratch:
+            asked = ", ".join([*needs.packages, *(["a scratch disk"] if needs.scratch else [])])
+            raise InputError(
+                f"machine icount has no disks, and benchmarks of this study need {asked}",
+                "Use benchmarks of our own programs there, such as kbench; or the machine qemu.",
+            )
+        qemu_version()
+        root = root_image(cache=cache, talk=talk, offline=offline)
+        files = [*needs.files, *((name, programs.build(name, "x86_64", cache=cache)) for name in needs.programs)]
+        kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
+        images = {
+            sha: (None if settings.layouts else uncompressed(kernel, cache)) or kernel.image
+            for sha, kernel in kernels.items()
+        }
+        bases = {
+            sha: initramfs.base_archive(kernel, root.busybox, cache=cache, programs=files, modules=MODULES)
+            for sha, kernel in kernels.items()
+        }
+        return IcountMachine(settings, root, bases, images, cache)
+
+
+PLUGIN = Icount()
