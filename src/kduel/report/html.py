@@ -13,6 +13,7 @@ from kduel.report.bundle import vega_script
 from kduel.report.digest import SIGNS, count, decided, delta_of, digest, side, sided
 from kduel.report.environment import difference_groups, environment_rows
 from kduel.report.escape import visible
+from kduel.report.matrix_part import matrix_part
 from kduel.report.methods import methods
 from kduel.report.notes import key
 from kduel.report.pagedata import described, has_forest, metric_groups, page_data
@@ -39,10 +40,12 @@ class HtmlFormat(Format):
         environment = templates()
         said = digest(results)
         groups = metric_groups(results)
+        matrix = matrix_part(results)
         return environment.get_template("report.html").render(
             results=results,
             said=said,
             groups=groups,
+            matrix=matrix,
             imported=bool(results.study.get("imported")),
             exact=bool(results.machine.get("exact")),
             delta=delta_of(results),
@@ -52,7 +55,7 @@ class HtmlFormat(Format):
             environment=environment_rows(results),
             names=[contender.name for contender in results.contenders],
             links=lambda trial: raw_links(trial, run),
-            data=script_json(page_data(results, groups, said)),
+            data=script_json(page_data(results, groups, said) | {"matrix": matrix.specs if matrix else []}),
             vega=script(vega_script()),
             version=__version__,
         )

@@ -6,6 +6,7 @@ from kduel.matrix.grid import Place
 from kduel.matrix.shape import Judged, Matrix
 from kduel.report.amounts import amount, effect_with_interval
 from kduel.report.digest import SIGNS
+from kduel.report.escape import visible
 from kduel.report.plots import TONES, Row, Spec, Theme, base, tone
 
 TIMES = ("wall", "user", "system")
@@ -38,7 +39,8 @@ def time_rows(matrix: Matrix, family: str) -> list[Row]:
             sd = cell.sds[name]
             rows.append(
                 {
-                    "contender": cell.contender,
+                    "contender": visible(cell.contender, 200),
+                    "rank": matrix.contenders.index(cell.contender),
                     "count": cell.place.count,
                     "bar": "wall" if name == "wall" else "cpu",
                     "part": name,
@@ -55,7 +57,8 @@ def switch_rows(matrix: Matrix, family: str) -> list[Row]:
     """A row per contender, count and kind of switch."""
     return [
         {
-            "contender": cell.contender,
+            "contender": visible(cell.contender, 200),
+            "rank": matrix.contenders.index(cell.contender),
             "count": cell.place.count,
             "kind": name.removesuffix("_switches"),
             "mean": cell.means[name],
@@ -76,7 +79,6 @@ def panels(matrix: Matrix, family: str, theme: Theme, rows: list[Row], layers: l
     spec["facet"] = {
         "field": "count",
         "type": "ordinal",
-        "sort": [place.count for place in matrix.families[family]],
         "title": None,
         "header": {"labelColor": theme.ink, "labelFontSize": 13, "labelExpr": f"datum.value + ' {title}'"},
     }
@@ -86,12 +88,16 @@ def panels(matrix: Matrix, family: str, theme: Theme, rows: list[Row], layers: l
     return spec
 
 
-def contender_axis(matrix: Matrix, theme: Theme) -> Spec:
+BY_RANK: Spec = {"field": "rank", "op": "min"}
+"""A list of names would become part of an expression; names are the user's."""
+
+
+def contender_axis(theme: Theme) -> Spec:
     """The contenders on x, in the study's order."""
     return {
         "field": "contender",
         "type": "nominal",
-        "sort": matrix.contenders,
+        "sort": BY_RANK,
         "axis": {"title": None, "labelAngle": -40, "labelLimit": 150, "labelColor": theme.ink},
         "scale": {"paddingInner": 0.25, "paddingOuter": 0.12},
     }
@@ -101,7 +107,7 @@ def times(matrix: Matrix, family: str, theme: Theme) -> Spec:
     """Grouped bars: wall time with its SD, and beside it user and system time stacked. The published form."""
     parts = ["wall", "user", "system"]
     y: Spec = {"field": "mean", "type": "quantitative", "title": "seconds", "stack": "zero", "axis": {"tickCount": 5}}
-    x = contender_axis(matrix, theme)
+    x = contender_axis(theme)
     offset: Spec = {"field": "bar", "type": "nominal", "sort": ["wall", "cpu"]}
     tip = [
         {"field": "contender", "type": "nominal"},
@@ -134,7 +140,7 @@ def times(matrix: Matrix, family: str, theme: Theme) -> Spec:
 
 def switches(matrix: Matrix, family: str, theme: Theme) -> Spec:
     """Context switches, voluntary and involuntary beside each other, on a scale that shows 5 and 500,000."""
-    x = contender_axis(matrix, theme)
+    x = contender_axis(theme)
     bars: Spec = {
         "mark": {"type": "bar", "opacity": 0.9},
         "encoding": {
@@ -166,17 +172,18 @@ def switches(matrix: Matrix, family: str, theme: Theme) -> Spec:
 def column_of(judged: Judged) -> str:
     """A heat map's column: what is compared with what."""
     pair = judged.pair
-    return f"{pair.levels[1]} against {pair.levels[0]}" + (f", {pair.within}" if pair.within else "")
+    return visible(f"{pair.levels[1]} against {pair.levels[0]}" + (f", {pair.within}" if pair.within else ""), 200)
 
 
 def row_of(place: Place) -> str:
     """A heat map's row."""
-    return f"{place.family} {place.count}"
+    return visible(f"{place.family} {place.count}", 200)
 
 
 def heat_rows(matrix: Matrix) -> list[Row]:
     """A row per cell: the verdict on the family's main metric."""
     rows = []
+    labels = [place for members in matrix.families.values() for place in members]
     for family, metrics in matrix.metrics.items():
         if not metrics:
             continue
@@ -186,7 +193,9 @@ def heat_rows(matrix: Matrix) -> list[Row]:
             rows.append(
                 {
                     "row": row_of(judged.place),
+                    "row_rank": labels.index(judged.place),
                     "column": column_of(judged),
+                    "column_rank": matrix.pairs.index(judged.pair),
                     "tone": tone(result),
                     "strength": 0.25 if result.verdict == "undecided" else strength(result.effect_pct),
                     "said": f"{SIGNS[result.verdict]} {size}",
@@ -204,20 +213,19 @@ def strength(effect_pct: float | None) -> float:
 def heat(matrix: Matrix, theme: Theme) -> Spec:
     """Verdicts over the whole matrix: a colour where something is shown, its strength the size of the effect."""
     rows = heat_rows(matrix)
-    columns = list(dict.fromkeys(row["column"] for row in rows))
     spec = base(theme, {"step": 96}, {"step": 26}, rows)  # type: ignore[arg-type]
     spec["autosize"] = {"type": "pad", "contains": "padding"}
     place: Spec = {
         "y": {
             "field": "row",
             "type": "nominal",
-            "sort": list(dict.fromkeys(row["row"] for row in rows)),
+            "sort": {"field": "row_rank", "op": "min"},
             "axis": {"title": None, "domain": False, "ticks": False, "labelLimit": 260, "labelColor": theme.ink},
         },
         "x": {
             "field": "column",
             "type": "nominal",
-            "sort": columns,
+            "sort": {"field": "column_rank", "op": "min"},
             "axis": {
                 "title": None, "orient": "top", "domain": False, "ticks": False, "labelLimit": 330, "labelAngle": -32,
                 "labelColor": theme.ink,
