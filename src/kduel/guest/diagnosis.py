@@ -21,7 +21,7 @@ class Diagnosis(Struct, frozen=True):
 _SIGNS: tuple[tuple[str, str, str], ...] = (
     # The first one that is found names the trouble: a cause stands before what it leads to.
     ("out-of-memory", r"Out of memory: Killed|System is deadlocked on memory|Out of memory and no killable", "ran out of memory"),
-    ("oops", r"\b(?:Oops: |BUG: unable to handle|general protection fault|kernel BUG at |invalid opcode: )", "had a kernel oops"),
+    ("oops", r"\b(?:Oops: |BUG: (?:unable|kernel) |[Uu]nable to handle kernel |Internal error: |general protection fault|kernel BUG at |invalid opcode: )", "had a kernel oops"),
     ("panic", r"Kernel panic - not syncing", "panicked"),
     ("soft-lockup", r"watchdog: BUG: soft lockup|rcu: INFO: rcu_\w+ (?:self-)?detected (?:expedited )?stalls?", "had a CPU locked up"),
     ("hang", r"INFO: task \S+ blocked for more than \d+ seconds", "had a task that hung"),

@@ -1,0 +1,89 @@
+"""Consoles that real guests left (tests/guest/consoles) are told apart by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kduel.guest.console import read_console
+from kduel.guest.diagnosis import LINES, WIDTH, diagnose, findings
+
+CONSOLES = Path(__file__).parent / "consoles"
+WENT_ON = {"warn", "oom-tail", "oom-tmpfs"}
+"""Those whose results came home all the same."""
+
+
+@pytest.mark.parametrize(
+    ("name", "ended", "ready", "void", "shown"),
+    [
+        ("panic-no-init", "off", False, "panic", "VFS: Unable to mount root fs"),
+        ("panic-sysrq-5.10", "off", True, "panic", "sysrq triggered crash"),
+        ("panic-sysrq-7.3", "off", True, "panic", "sysrq triggered crash"),
+        ("panic-rt", "off", True, "panic", "sysrq triggered crash"),
+        ("oops", "off", True, "oops", "BUG: kernel NULL pointer dereference"),
+        ("gpf", "off", True, "oops", "general protection fault"),
+        ("bug", "off", True, "oops", "kernel BUG at"),
+        ("soft-lockup", "deadline", True, "soft-lockup", "kdcrash"),
+        ("rcu-stall", "deadline", True, "soft-lockup", "stall"),
+        ("oom-boot", "off", False, "out-of-memory", "System is deadlocked on memory"),
+        ("silent-exit", "off", True, "silent-exit", "step 01-t"),
+        ("silent-reboot", "off", True, "silent-exit", "Restarting system"),
+        ("deadline", "deadline", True, "deadline", "step 01-t"),
+        ("boot-hang", "boot-deadline", False, "hang", "clocksource: hpet"),
+        ("setup-failed", "off", True, "setup-failed", "setup failed"),
+    ],
+)
+def test_what_became_of_a_guest_is_named_and_shown(name, ended, ready, void, shown):
+    found = diagnose(read_console(CONSOLES / f"{name}.log"), ended=ended, ready=ready, seconds=12.3)
+    assert found.void == void
+    assert shown in found.message
+    assert len(found.message.splitlines()) <= LINES + 2
+
+
+def test_a_frozen_guest_is_told_from_a_slow_one():
+    console = read_console(CONSOLES / "frozen.log")
+    slow = diagnose(console, ended="deadline", ready=True, seconds=50)
+    frozen = diagnose(console, ended="deadline", ready=True, seconds=50, stuck=["CPU 0 had its interrupts off"])
+    assert (slow.void, frozen.void) == ("deadline", "hang")
+    assert "CPU 0" in frozen.message
+
+
+def test_every_capture_is_used():
+    names = {path.stem for path in CONSOLES.glob("*.log")}
+    marks = test_what_became_of_a_guest_is_named_and_shown.pytestmark[0].args[1]
+    assert names == {row[0] for row in marks} | WENT_ON | {"frozen"}
+
+
+def test_a_guest_that_said_nothing_is_named(tmp_path):
+    found = diagnose(read_console(tmp_path / "none"), ended="deadline", ready=False, seconds=60, stderr="kvm: oh")
+    assert found.void == "no-console"
+    assert "CONFIG_SERIAL_8250_CONSOLE" in found.message and "QEMU said: kvm: oh" in found.message
+
+
+def test_trouble_in_a_trial_that_came_home_is_found():
+    assert findings(read_console(CONSOLES / "warn.log"))["warning"].startswith("[")
+    assert "Killed process" in findings(read_console(CONSOLES / "oom-tail.log"))["out-of-memory"]
+
+
+@pytest.mark.parametrize("name", ["silent-exit", "silent-reboot", "deadline", "boot-hang", "frozen"])
+def test_an_ordinary_boot_shows_no_trouble(name):
+    assert findings(read_console(CONSOLES / f"{name}.log")) == {}
+
+
+@given(
+    lines=st.lists(st.text(max_size=300), max_size=30),
+    ended=st.sampled_from(["off", "boot-deadline", "deadline", "flood", "lingered"]),
+    ready=st.booleans(),
+)
+def test_any_console_gets_a_name_and_a_bounded_message(lines, ended, ready):
+    found = diagnose(lines, ended=ended, ready=ready, seconds=1, stderr="x" * 10_000)
+    assert found.void
+    assert len(found.message) < (LINES + 1) * (WIDTH + 6) + 1500
+
+
+def test_a_panic_after_an_oops_is_the_oops():
+    console = ["BUG: unable to handle page fault for address: 8", "Kernel panic - not syncing: Fatal exception"]
+    assert diagnose(console, ended="off", ready=True, seconds=1).void == "oops"
