@@ -283,6 +283,16 @@ def test_desktop_printed_changes_recompute(
     assert round(change, decimals) == printed
 
 
+def test_desktop_summary_table_is_held() -> None:
+    table = values("desktop.csv")
+    rows = {
+        CPU: (40109, 33284, 35959), MEMORY: (5263, 13923, 14197), FILE: (7272, 25023, 23219),
+        SWITCH: (31.6, 25.6, 22.6), ("system", "modules"): (248, 238, 260), INITRAMFS: (29, 30, 33), BOOT: (55.0, 47.6, 57.8),
+    }  # fmt: skip
+    for what, printed in rows.items():
+        assert tuple(table[name, *what][0] for name in (STOCK, CLEANED, BPFLAND)) == printed
+
+
 def test_desktop_power_and_scaling_recompute() -> None:
     power = values("desktop-power.csv")
     per_watt = [
