@@ -25,7 +25,7 @@ from kduel.report.text import render_text
 FORMATS = ["text", "json", "csv", "markdown", "html", "latex", "mail"]
 ALLOWED_TEX = {
     *("begin", "end", "centering", "small", "caption", "label", "toprule", "midrule", "bottomrule", "endhead"),
-    *("multicolumn", "emph", "addlinespace", "textbf", "textsuperscript", "footnotesize"),
+    *("multicolumn", "quad", "hspace", "emph", "addlinespace", "textbf", "textsuperscript", "footnotesize"),
     *("textbackslash", "textasciicircum", "textasciitilde", "textless", "textgreater", "textbar", "textquotedbl"),
     *("textquotesingle", "textasciigrave", "textendash", "pm", "cdot", "mu", "approx", "neq", "uparrow", "downarrow"),
 }
@@ -64,7 +64,9 @@ def test_a_missing_number_is_a_dash_and_never_zero(name: str, dashes: int) -> No
         if name == "html"
         else report_format(name).render(results)
     )
-    row = text[text.rindex("b/ m") if name == "html" else text.index("b/m") :]
+    row = text[
+        text.rindex("b/ m") if name == "html" else text.index("\nb &" if name == "latex" else "b/m") :
+    ].lstrip()
     row = " ".join(row.splitlines()[:10] if name == "html" else row.splitlines()[:2])
     assert len(re.findall(r"–|\\textendash|(?<= )-(?= )", row + " ")) == dashes, row
     assert not re.search(r"\b0(\.0+)?\b", row), row
@@ -231,9 +233,9 @@ def test_latex_has_no_command_but_our_own(example: str) -> None:
     columns = {
         len(re.findall(r"(?<!\\)&", line))
         for line in body.splitlines()
-        if line.endswith(r"\\") and "multicolumn" not in line
+        if re.search(r"\\\\\*?$", line) and "multicolumn" not in line and "caption" not in line
     }
-    assert columns <= {6}
+    assert columns <= {5}
 
 
 class Reader(HTMLParser):

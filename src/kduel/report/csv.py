@@ -37,16 +37,17 @@ def rows(results: Results) -> Iterator[tuple[str, ...]]:
     tables: dict[tuple[str, ...], dict[str, list[float | None]]] = {}
     names: dict[str, None] = {}
     for metric in results.metrics:
-        place: tuple[str, ...] = metric.benchmark, metric.metric, metric.unit, metric.better
-        tables.setdefault(place, {}).update(metric.values)
+        words = (metric.benchmark, metric.metric, metric.unit, metric.better)
+        tables.setdefault(tuple(visible(word) for word in words), {}).update(metric.values)
         names.update(dict.fromkeys([metric.baseline, *metric.values]))
     for name in names:
+        shown = visible(name)
+        columns = [(place, values.get(name, [])) for place, values in tables.items()]
         for index, block in enumerate(results.blocks):
-            for words, values in tables.items():
-                column = values.get(name, [])
+            for place, column in columns:
                 value = column[index] if index < len(column) else None
                 if value is not None:
-                    yield (visible(name), str(block), *(visible(word) for word in words), number(value))
+                    yield (shown, str(block), *place, number(value))
 
 
 def number(value: float) -> str:

@@ -6,14 +6,13 @@ import re
 from typing import ClassVar
 
 from kduel.report import Format
-from kduel.report.amounts import effect, interval, mean_and_sd
+from kduel.report.amounts import amount, effect, interval
 from kduel.report.digest import Comparison, Digest, decided, digest
 from kduel.report.escape import visible
-from kduel.report.notes import key
 from kduel.results import MetricResult, Results
 
-LONG = 30
-"""More rows than this do not fit a page."""
+LONG = 60
+"""More lines than this do not fit a page."""
 
 SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -41,7 +40,8 @@ SPECIAL = {
     "≈": r"\(\approx\)",
     "≠": r"\(\neq\)",
 }
-COLUMNS = "llrrrrr"
+GAP = r"@{\hspace{.6em}}"
+COLUMNS = rf"@{{}}l{GAP}l{GAP}r{GAP}r{GAP}r{GAP}r@{{}}"
 ARROWS = {"higher": r"\(\uparrow\)", "lower": r"\(\downarrow\)", "none": ""}
 LIGATURES = re.compile(r"([-,!?])(?=[-,`])")
 """What TeX would draw as another character: -- and the like."""
@@ -76,14 +76,15 @@ def table(comparison: Comparison, said: Digest, number: int) -> str:
         if metrics and comparison.primary and comparison.exploratory:
             if rows:
                 rows.append(r"\addlinespace")
-            rows.append(rf"\multicolumn{{7}}{{l}}{{\emph{{{heading}}}}} \\")
+            rows.append(rf"\multicolumn{{6}}{{l}}{{\emph{{{heading}}}}} \\")
         rows += [row(metric, said) for metric in metrics]
     caption = escaped(f"{comparison.headline}. {said.sure} An arrow points to the better side.")
-    head = rf"metric & verdict & change & interval & {escaped(comparison.baseline)} & {escaped(comparison.contender)} & $n$ \\"
+    head = rf"metric & verdict & change & {escaped(comparison.baseline)} & {escaped(comparison.contender)} & $n$ \\"
     label = rf"\label{{tab:kduel-{number}}}"
-    if len(rows) > LONG:
+    if 2 * len(rows) > LONG:
         return "\n".join(
             [
+                r"{\footnotesize",
                 rf"\begin{{longtable}}{{{COLUMNS}}}",
                 rf"\caption{{{caption}}}{label} \\",
                 r"\toprule",
@@ -93,12 +94,13 @@ def table(comparison: Comparison, said: Digest, number: int) -> str:
                 *rows,
                 r"\bottomrule",
                 r"\end{longtable}",
+                "}",
             ]
         )
     return "\n".join(
         [
             r"\begin{table}",
-            r"\centering\small",
+            r"\centering\footnotesize",
             rf"\caption{{{caption}}}{label}",
             rf"\begin{{tabular}}{{{COLUMNS}}}",
             r"\toprule",
@@ -113,19 +115,35 @@ def table(comparison: Comparison, said: Digest, number: int) -> str:
 
 
 def row(metric: MetricResult, said: Digest) -> str:
-    """A metric's row; its notes as superscripts behind the verdict."""
+    """A metric in two lines, to fit a column of text: below the benchmark, change and means come metric, interval, SDs.
+
+    Its notes are superscripts behind the verdict.
+    """
     verdict = rf"\textbf{{{metric.verdict}}}" if decided(metric) else str(metric.verdict)
     marks = ",".join(str(number) for number in said.notes.marks_of(metric))
-    cells = (
-        f"{escaped(key(metric))} ({escaped(visible(metric.unit, 40))}{ARROWS[metric.better]})",
+    name = escaped(visible(metric.metric, 200))
+    upper = (
+        escaped(visible(metric.benchmark, 200)),
         verdict + (rf"\textsuperscript{{{marks}}}" if marks else ""),
         escaped(effect(metric)),
-        escaped(interval(metric)),
-        escaped(mean_and_sd(metric.baseline_mean, metric.baseline_sd)),
-        escaped(mean_and_sd(metric.mean, metric.sd)),
+        escaped(amount(metric.baseline_mean, metric.baseline_sd)),
+        escaped(amount(metric.mean, metric.sd)),
         str(metric.n),
     )
-    return " & ".join(cells) + r" \\"
+    lower = (
+        rf"\quad {name} ({escaped(visible(metric.unit, 40))}{ARROWS[metric.better]})",
+        "",
+        escaped(interval(metric)),
+        spread(metric.baseline_sd),
+        spread(metric.sd),
+        "",
+    )
+    return rf"{' & '.join(upper)} \\*" + "\n" + rf"{' & '.join(lower)} \\"
+
+
+def spread(sd: float | None) -> str:
+    """The standard deviation behind its sign; nothing where there is none."""
+    return "" if sd is None else escaped(f"± {amount(sd, sd)}")
 
 
 def notes(said: Digest) -> str:
