@@ -97,7 +97,8 @@ def tell(found: Growth) -> str:
         bend = f"the growth flattens from {first} to {last}"
     else:
         bend = "no sign that it steepens"
-    return f"{what}: {kind}; {bend}{exponential(found)}"
+    # The published study claims an exponential growth of wall times.
+    return f"{what}: {kind}; {bend}{exponential(found) if found.metric == 'wall' else ''}"
 
 
 def exponential(found: Growth) -> str:
