@@ -79,6 +79,8 @@ def test_a_kernel_whole(stocked: Mirror, cache: Cache, talk: Heard) -> None:
     assert kernel.modules is not None and kernel.modules.name == kernel.release
     assert sorted(p.name for p in kernel.modules.rglob("*") if p.is_file()) == ["modules.builtin", "virtio_blk.ko"]
     assert kernel.provenance["suites"] == ["bookworm-security"]
+    assert kernel.provenance["exact"] == "debian:6.1.192-2-generic-amd64"
+    assert got(kernel.provenance["exact"], cache, talk) == "6.1.192-2"
     (package,) = kernel.provenance["packages"]
     assert package["name"] == "linux-image-6.1.0-56-amd64" and len(package["sha256"]) == 64
     left = {p.name for p in kernel.image.parent.iterdir()}

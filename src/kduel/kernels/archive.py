@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -261,9 +262,11 @@ class Archive:
                 yield from _kernel_packages(whole, suite, base)
             yield from _kernel_packages(rest, suite, base)
 
-    def _apt(self, command: list[str]) -> subprocess.Popen[str]:
+    @contextmanager
+    def _apt(self, command: list[str]) -> Iterator[subprocess.Popen[str]]:
+        """One of apt's programs under way, which does not outlive us when we are interrupted."""
         self._write_settings()
-        return subprocess.Popen(
+        with subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -271,7 +274,12 @@ class Archive:
             text=True,
             errors="replace",
             env=self._environment(),
-        )
+        ) as process:
+            try:
+                yield process
+            except BaseException:
+                process.terminate()
+                raise
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "APT_CONFIG": str(self.place / "apt.conf"), "LC_ALL": "C.UTF-8"}

@@ -167,6 +167,7 @@ def _build(chosen: Candidate, wanted: Wanted, archive: Archive, into: Path) -> N
         )
     provenance = {
         "source": "debian",
+        "exact": f"{PREFIX}{chosen.image.version}-{wanted.flavour}-{wanted.architecture}",
         "version": chosen.image.version,
         "abi": chosen.abi,
         "flavour": wanted.flavour,
