@@ -127,7 +127,10 @@ def signing_key(home: Path) -> Path:
 
 
 class Mirror:
-    """A signed archive on loopback. `add` packages, then `publish`; `asked` counts what was fetched."""
+    """A signed archive on loopback. `add` packages, then `publish`; `asked` is what was fetched.
+
+    A path that ends in `held` is not answered until `let_go` is set.
+    """
 
     def __init__(self, root: Path, home: Path, built: Path) -> None:
         self.root = root
@@ -136,12 +139,19 @@ class Mirror:
         self.keyring = signing_key(home)
         self.stanzas: dict[str, list[str]] = {}
         self.asked: list[str] = []
+        self.held = ""
+        self.let_go = threading.Event()
         (root / "debian/pool").mkdir(parents=True)
         mirror = self
 
         class Handler(SimpleHTTPRequestHandler):
             def log_request(self, code: object = "-", size: object = "-") -> None:
                 mirror.asked.append(self.path)
+
+            def do_GET(self) -> None:
+                if mirror.held and self.path.endswith(mirror.held):
+                    mirror.let_go.wait(30)
+                super().do_GET()
 
             def log_message(self, *_: object) -> None: ...
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import subprocess
 import sys
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -252,14 +254,55 @@ def test_the_systems_apt_is_untouched(stocked: Mirror, cache: Cache, talk: Heard
         assert f'{place}"{cache.root}/' in dump
 
 
-def test_two_processes_fetch_once(stocked: Mirror, cache: Cache) -> None:
-    program = (
-        "import sys; from kduel.cache import Cache; from kduel.talk import Talk; from kduel.kernels import resolve\n"
-        "from pathlib import Path\n"
-        "print(resolve('debian:6.1', cache=Cache(Path(sys.argv[1])), talk=Talk()).image)"
-    )
+PROGRAM = """
+import sys
+from pathlib import Path
+from kduel.cache import Cache
+from kduel.kernels import resolve
+from kduel.talk import Talk
+print(resolve("debian:6.1", cache=Cache(Path(sys.argv[1])), talk=Talk()).image)
+"""
+
+
+def test_an_interrupt_leaves_nothing(stocked: Mirror, cache: Cache) -> None:
+    stocked.held = "linux-image-6.1.0-56-amd64_6.1.192-2_amd64.deb"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", program, str(cache.root)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(cache.root)], stderr=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not (helpers := _children(process.pid)) or "apt-helper" not in helpers.values():
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in process.communicate(timeout=30)[1]
+    finally:
+        process.kill()
+        stocked.let_go.set()
+    while any(_name(pid) == "apt-helper" for pid in helpers):
+        assert time.monotonic() < deadline, "apt's helper lives on"
+        time.sleep(0.05)
+    assert not list((cache.root / "kernels").glob("*/kernel.json"))
+    assert not list((cache.root / "kernels").glob(".new-*"))
+
+
+def _children(parent: int) -> dict[int, str]:
+    """Process ids and names."""
+    listed = Path(f"/proc/{parent}/task/{parent}/children")
+    return {int(pid): _name(int(pid)) for pid in listed.read_text().split()} if listed.exists() else {}
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def test_two_processes_fetch_once(stocked: Mirror, cache: Cache) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", PROGRAM, str(cache.root)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(2)]
     answers = {process.communicate(timeout=120)[0] for process in both}
     assert [process.returncode for process in both] == [0, 0]
