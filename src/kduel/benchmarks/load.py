@@ -7,8 +7,8 @@ from typing import Literal
 Load = Literal["idle", "sysbench-cpu", "sysbench-cpu-2x", "hackbench"]
 
 COMMANDS = {
-    "sysbench-cpu": "sysbench cpu --threads=$(nproc) --time=0 run",
-    "sysbench-cpu-2x": "sysbench cpu --threads=$((2 * $(nproc))) --time=0 run",
+    "sysbench-cpu": 'sysbench cpu --threads="$(nproc)" --time=0 run',
+    "sysbench-cpu-2x": 'sysbench cpu --threads="$((2 * $(nproc)))" --time=0 run',
     "hackbench": "hackbench -g 2 -f 5 -l 1000000000",
 }
 """One endless thread a CPU; two a CPU, so that the scheduler must choose; 20 processes that pass messages."""
@@ -20,7 +20,7 @@ def under(load: Load, lines: str) -> str:
     if load == "idle":
         return lines
     return f"""\
-setsid sh -c 'exec {COMMANDS[load]}' >/dev/null &
+setsid {COMMANDS[load]} >/dev/null &
 load=$!
 trap 'kill -KILL "-$load" || :' EXIT
 trap 'exit 143' TERM
@@ -28,7 +28,7 @@ sleep 1
 {lines}\
 kill -0 "$load" || {{ echo "the load {load} ended before the measurement did" >&2; exit 1; }}
 kill -TERM "-$load"
-wait "$load" || :
+wait "$load" 2>/dev/null || :
 trap - EXIT
 """
 

@@ -25,17 +25,18 @@ class Case:
         self.expected: dict[str, float] | None = content.get("expected")
         self.error: str = content.get("error", "")
         self.raw = Raw.read(self.directory)
+        self.texts = {"stdout": self.raw.stdout, "stderr": self.raw.stderr, **self.raw.files}
+        """Everything that a parser may look at, by name."""
+        self.written = [name for name, text in self.texts.items() if text]
+        self.whole = self.outcome()
+        """What the untouched output gives."""
 
     def __repr__(self) -> str:
         return self.name
 
-    def texts(self) -> dict[str, str]:
-        """Everything that a parser may look at, by name."""
-        return {"stdout": self.raw.stdout, "stderr": self.raw.stderr, **self.raw.files}
-
     def outcome(self, **replaced: str) -> dict[str, float] | None:
         """The values with some texts replaced; None for a ParseError."""
-        texts = self.texts() | replaced
+        texts = self.texts | replaced
         raw = msgspec.structs.replace(
             self.raw,
             stdout=texts.pop("stdout"),

@@ -1,0 +1,157 @@
+"""Parameters, labels, metrics and scripts of every benchmark here, over all that a study may ask for."""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+import subprocess
+from typing import Any
+
+import msgspec
+import pytest
+from benchmark_cases import CASES
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import inspect
+
+from kduel.benchmarks import benchmark
+from kduel.errors import InputError
+
+NAMES = (
+    "cyclictest",
+    "fio",
+    "hackbench",
+    "perf-sched-messaging",
+    "perf-sched-pipe",
+    "perf-stat",
+    "schbench",
+    "stress-ng",
+    "sysbench-cpu",
+    "sysbench-fileio",
+    "sysbench-memory",
+    "vmstat",
+)
+
+
+def values_of(kind: inspect.Type) -> st.SearchStrategy[Any]:
+    """Everything that a parameter of that type may be."""
+    match kind:
+        case inspect.IntType():
+            return st.integers(kind.ge, kind.le)
+        case inspect.BoolType():
+            return st.booleans()
+        case inspect.LiteralType():
+            return st.sampled_from(kind.values)
+        case inspect.StrType():
+            return st.from_regex(kind.pattern, fullmatch=True).map(str.strip)
+    raise TypeError(kind)
+
+
+def tables(name: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Tables that a study may give a benchmark."""
+    fields = inspect.type_info(benchmark(name).Parameters).fields
+    table = st.fixed_dictionaries({}, optional={field.name: values_of(field.type) for field in fields})
+    return table.filter(lambda table: accepts(name, table))
+
+
+def accepts(name: str, table: dict[str, Any]) -> bool:
+    try:
+        benchmark(name).read_parameters(table)
+    except InputError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_labels_are_well_formed_and_tell_parameters_apart(name: str, data: st.DataObject) -> None:
+    chosen = benchmark(name)
+    first = data.draw(tables(name))
+    changed = data.draw(tables(name))
+    second = data.draw(
+        st.sampled_from([changed, first | dict(list(changed.items())[:1])]).filter(lambda t: accepts(name, t))
+    )
+    one, two = chosen.read_parameters(first), chosen.read_parameters(second)
+    assert re.fullmatch(r"[a-z0-9][a-z0-9.-]*[a-z0-9]", chosen.label(one))
+    assert (chosen.label(one) == chosen.label(two)) == (one == two)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_metrics_are_well_formed(name: str, data: st.DataObject) -> None:
+    chosen = benchmark(name)
+    parameters = chosen.read_parameters(data.draw(tables(name)))
+    metrics = chosen.metrics(parameters)
+    assert metrics
+    assert len({metric.name for metric in metrics}) == len(metrics)
+    for metric in metrics:
+        assert re.fullmatch(r"[a-z0-9.-]+", metric.name) and metric.unit and metric.about.endswith(".")
+        assert msgspec.convert(msgspec.to_builtins(metric), type(metric)) == metric
+    assert 0 < chosen.seconds(parameters) < math.inf
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_scripts_are_posix_shell(name: str, data: st.DataObject) -> None:
+    chosen = benchmark(name)
+    script = chosen.script(chosen.read_parameters(data.draw(tables(name))))
+    assert script.endswith("\n")
+    checked = subprocess.run(["sh", "-n"], input=script, text=True, capture_output=True, check=False)
+    assert checked.returncode == 0 and not checked.stderr, checked.stderr + script
+
+
+@pytest.mark.skipif(not shutil.which("shellcheck"), reason="needs the package shellcheck")
+def test_scripts_pass_shellcheck() -> None:
+    scripts = {case.benchmark.script(case.parameters) for case in CASES}
+    scripts |= {benchmark(name).script(benchmark(name).read_parameters({})) for name in NAMES}
+    script = '#!/bin/sh -e\n: "${KDUEL_STEP:=}" "${KDUEL_SCRATCH:=}"\n' + "".join(
+        f"(\n{s})\n" for s in sorted(scripts)
+    )
+    checked = subprocess.run(["shellcheck", "-"], input=script, text=True, capture_output=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_a_benchmark_that_is_handed_nothing_has_short_defaults() -> None:
+    for name in NAMES:
+        chosen = benchmark(name)
+        if name not in ("sysbench-fileio", "schbench"):
+            assert chosen.seconds(chosen.read_parameters({})) <= 5, name
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "told"),
+    [
+        ("sysbench-cpu", {"threads": 0}, "threads"),
+        ("sysbench-cpu", {"threads": "2"}, "threads"),
+        ("sysbench-cpu", {"thread": 2}, "thread"),
+        ("sysbench-cpu", {"time": 2.5}, "time"),
+        ("sysbench-fileio", {"mode": "seq"}, "mode"),
+        ("sysbench-fileio", {"file_total_size": "2G; reboot"}, "file_total_size"),
+        ("sysbench-fileio", {"file_total_size": "2 GiB"}, "file_total_size"),
+        ("perf-stat", {"load": "busy"}, "load"),
+        ("cyclictest", {"priority": 100}, "priority"),
+        ("cyclictest", {"loops": 999}, "loops"),
+        ("stress-ng", {"stressor": "reboot"}, "stressor"),
+        ("fio", {"iodepth": 8}, "iodepth 8 needs ioengine libaio or io_uring"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_name(name: str, table: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError) as error:
+        benchmark(name).read_parameters(table)
+    assert told in str(error.value) and name in str(error.value)
+
+
+def test_fixed_metrics_say_what_fixes_them() -> None:
+    def fixed(name: str, **table: Any) -> dict[str, float | None]:
+        chosen = benchmark(name)
+        return {m.name: m.fixed_at for m in chosen.metrics(chosen.read_parameters(table)) if m.fixed_at is not None}
+
+    assert fixed("sysbench-fileio", time=10) == {"total-time": 10.0}
+    assert fixed("sysbench-cpu", time=3) == {"total-time": 3.0}
+    assert fixed("perf-stat", time=5) == {"task-clock": 5000.0}
+    assert fixed("schbench", rps=500) == {"requests-per-second": 500.0}
+    assert not fixed("schbench") and not fixed("cyclictest") and not fixed("fio")
