@@ -46,13 +46,14 @@ KERNELS = Declared(kernels=True)
 
 
 def test_equal_environments_do_not_differ() -> None:
-    assert compare(other(boot_id="two")) == {}
+    assert compare(other(boot_id="two", sysctl={"kernel.perf_event_max_sample_rate": "63000"})) == {}
 
 
 @pytest.mark.parametrize(
     ("changed", "name"),
     [
         ({"clocksource": "hpet"}, "clocksource.clocksource"),
+        ({"clocksource_end": "hpet"}, "clocksource.clocksource_end"),
         ({"cmdline": "console=ttyS0 quiet root=/dev/vda mitigations=off"}, "cmdline.mitigations"),
         ({"cmdline": "console=ttyS0 root=/dev/vda"}, "cmdline.quiet"),
         ({"cmdline": "console=ttyS1 quiet root=/dev/vda"}, "cmdline.console"),

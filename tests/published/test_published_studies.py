@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 import statistics
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kduel.imported import Source, bring_in, results
+from kduel.report import report_format
 from kduel.results import MetricResult, Results
 
 PUBLISHED = Path(__file__).parents[2] / "studies" / "published"
@@ -327,3 +329,22 @@ def test_desktop_confounds_and_the_page_cache_are_noticed(judged: Callable[[str]
     assert {"confounds", "not-interleaved"} <= {w.code for w in found.warnings}
     cached = {m.contender for m in found.metrics if "page-cache" in codes(m)}
     assert cached == {DOCKED, CLEANED, BPFLAND}
+
+
+@pytest.mark.parametrize("format_name", ["text", "markdown", "csv", "latex", "mail"])
+@pytest.mark.parametrize("name", ["generations", "footprint", "policies", "desktop"])
+def test_every_study_is_written_up(judged: Callable[[str], Results], name: str, format_name: str) -> None:
+    found = judged(name)
+    text = report_format(format_name).render(found)
+    escaped = text.replace("\\_", "_").replace("\\allowbreak{}", "")
+    if format_name != "csv":
+        assert "mported" in text, "what is not known of the run is said"
+    for contender in found.contenders[1:]:
+        assert contender.name in escaped
+
+
+def test_the_json_has_null_for_what_is_missing(judged: Callable[[str], Results]) -> None:
+    document = json.loads(report_format("json").render(judged("desktop")))
+    (latency,) = [m for m in document["metrics"] if m["metric"] == "max_latency" and m["contender"] == BPFLAND]
+    assert latency["effect_pct"] is None and latency["baseline_mean"] is None
+    assert latency["values"][STOCK] == [None] and latency["values"][BPFLAND] == [5.8]

@@ -18,7 +18,8 @@ Environment = Mapping[str, Any]
 GROUPS = {
     "release": "kernel", "version": "kernel", "uname": "kernel", "preempt": "kernel", "modules": "kernel",
     "kernel": "kernel", "initramfs": "kernel", "compiler": "kernel", "scheduler": "scheduler",
-    "sched_ext": "scheduler", "policy": "scheduler", "cpus": "hardware", "cpu": "hardware", "cpu_model": "hardware",
+    "sched_ext": "scheduler", "policy": "scheduler", "clocksource": "clocksource", "clocksource_end": "clocksource",
+    "clocksources": "clocksource", "cpus": "hardware", "cpu": "hardware", "cpu_model": "hardware",
     "cpu_flags": "hardware", "memory_kib": "hardware", "architecture": "hardware", "devices": "hardware",
 }  # fmt: skip
 """Of top-level keys; another one that holds a table is a group of its own, a bare one belongs to the conditions."""
@@ -36,7 +37,7 @@ ORDER = (
 """Of the groups; unknown ones follow, the kernel's configuration comes last since it is the longest."""
 VOLATILE = {
     "boot_id", "uptime", "date", "time", "started", "hostname", "loadavg", "load", "dmesg", "kernel_log", "machine_id",
-    "temperatures", "interrupts", "pid", "seed", "entropy",
+    "temperatures", "interrupts", "pid", "seed", "entropy", "kernel.perf_event_max_sample_rate",
 }  # fmt: skip
 """Keys whose values are another at every boot and say nothing of the arms."""
 TOPICS = (
@@ -143,7 +144,7 @@ def flattened(top: str, value: Any) -> dict[tuple[str, str], Any]:
     if top == "cmdline" and isinstance(value, str):
         return {("cmdline", word.partition("=")[0]): word for word in value.split()}
     if not isinstance(value, Mapping):
-        return {(GROUPS.get(top, top if top == "clocksource" else "conditions"), top): leaf(value)}
+        return {(GROUPS.get(top, "conditions"), top): leaf(value)}
     group = GROUPS.get(top, top)
     return {(group, key): found for key, found in branches(value, top if top != group else "") if key not in VOLATILE}
 
