@@ -348,6 +348,8 @@ class Runner:
                     standings=self.standings(),
                 )
             )
+        # Only when all of the boot's trials are kept: the others may be good.
+        for _, record in trials:
             self.refuse_hopeless(record)
 
     def standings(self) -> list[Standing]:
