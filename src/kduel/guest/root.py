@@ -22,7 +22,7 @@ from kduel.errors import HostError
 from kduel.kernels.mirror import debian_mirror, keyring, security_mirror
 from kduel.talk import Talk
 
-RECIPE = 1
+RECIPE = 2
 """To be raised whenever the making of the root changes what is in it."""
 SUITE = "bookworm"
 PACKAGES = (
@@ -110,6 +110,7 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
         with tarfile.open(tar) as archive:
             busybox = archive.extractfile("./usr/bin/busybox")
             (directory / "busybox").write_bytes(busybox.read() if busybox else b"")
+            (directory / "busybox").chmod(0o755)
             listing = archive.extractfile("./kduel.packages")
             lines = listing.read().decode().splitlines() if listing else []
         packages_found = dict(line.split(" ", 1) for line in lines)

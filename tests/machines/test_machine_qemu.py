@@ -1,0 +1,201 @@
+"""The machine `qemu`, with real guests. Kernels come from the cache, or from Debian's archive."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kduel.cache import Cache
+from kduel.errors import HostError, InputError
+from kduel.guest import envelope
+from kduel.guest.environment import read_environment
+from kduel.guest.root import root_image
+from kduel.guest.script import Part, compose
+from kduel.kernels import Kernel, resolve
+from kduel.machines import Arm, Needs, Outcome, Trial, machine_kind
+from kduel.machines.qemu import PLUGIN, host_cpus, mebibytes
+from kduel.talk import Talk
+from kduel.words import Contender, Settle
+
+SPEC = "debian:6.1-cloud"
+
+
+@pytest.fixture(scope="module")
+def cache():
+    return Cache()
+
+
+@pytest.fixture(scope="module")
+def kernel(cache) -> Kernel:
+    return resolve(SPEC, cache=cache, talk=Talk())
+
+
+@pytest.fixture
+def boot(cache, kernel, tmp_path):
+    def boot(*scripts: str, cmdline: str = "", deadline: float = 150, release: str = "", **settings: object):
+        if release:
+            chosen = Kernel(
+                spec=SPEC, release=release, image=kernel.image, sha256=kernel.sha256, modules=kernel.modules
+            )
+        else:
+            chosen = kernel
+        arm = Arm(Contender(kernel=SPEC, cmdline=cmdline), chosen)
+        table = {"accel": "tcg", "memory": "512M", "disk": "256M", **settings}
+        needs = Needs(scratch=True, files=(("greet", greeter(tmp_path)),))
+        machine = PLUGIN.prepare(PLUGIN.read_settings(table), [arm], needs, cache=cache, talk=Talk())
+        parts = [Part(label=f"s{n}", script=script, timeout=100) for n, script in enumerate(scripts)]
+        script = compose(parts, settle=Settle(mode="fixed", seconds=0))
+        into = tmp_path / "trial"
+        into.mkdir()
+        (into / "guest.sh").write_text(script)
+        boot.machine = machine
+        return machine.boot(Trial(id="t", arm=arm, script=script, deadline=deadline, into=into)), into
+
+    return boot
+
+
+def greeter(directory: Path) -> Path:
+    program = directory / "greet"
+    program.write_text("#!/bin/sh\necho hello from a program\n")
+    program.chmod(0o755)
+    return program
+
+
+def good(outcome: Outcome) -> Outcome:
+    assert outcome.void == "", outcome.message
+    return outcome
+
+
+@pytest.mark.guest
+def test_a_trial_from_start_to_end_and_again_by_hand(boot, kernel):
+    looking = """
+        uname -r
+        greet
+        mount | grep -c scratch
+        echo text >$KDUEL_SCRATCH/file; sync; cat $KDUEL_SCRATCH/file
+        ls /sys/class/net
+        echo kept >$KDUEL_STEP/more
+        test -r /boot/config-$(uname -r)
+        dmesg | grep -c 'EXT4-fs.*mounted'
+        sysbench --version
+        perf --version >/dev/null
+        command -v cyclictest stress-ng fio vmstat >/dev/null
+        test ! -e /proc/1/root/etc/machine-id
+    """
+    outcome, into = boot(looking, "exit 9")
+    good(outcome)
+    at = outcome.timings
+    assert 0 < at["launched"] < at["kernel"] < at["ready"] < at["done"] <= at["home"] <= at["off"]
+    said = (into / "01-s0/stdout").read_text().splitlines()
+    assert said[:6] == [kernel.release, "hello from a program", "1", "text", "lo", "1"]
+    assert said[6].startswith("sysbench ")
+    assert (into / "01-s0/stderr").read_text() == ""
+    assert json.loads((into / "01-s0/exit.json").read_text())["status"] == 0
+    assert (into / "01-s0/more").read_text() == "kept\n"
+    assert json.loads((into / "02-s1/exit.json").read_text())["status"] == 9
+    found = read_environment(into / "environment")
+    assert found["release"] == kernel.release
+    assert found["clocksource"] == found["clocksource_end"] == "tsc"
+    assert found["cpus"] == 2
+    assert found["config"]["SMP"] == "y"
+    assert found["mitigations"]["meltdown"]
+    assert found["packages"] == boot.machine.facts["root"]["packages"]
+    assert "kduel: step 01-s0" in (into / "console.log").read_text()
+    assert boot.machine.facts["accelerator"] == "tcg" and "emulator" in boot.machine.timing_warning
+    assert outcome.facts["pinned"] == host_cpus(2)
+
+    subprocess.run(["sh", into / "rerun.sh"], cwd=into, check=True, timeout=150, stdin=-3, stdout=-3)
+    again = into / "again"
+    again.mkdir()
+    envelope.unpack(envelope.open_envelope((into / "results").read_bytes()), again)
+    assert (again / "01-s0/stdout").read_text().splitlines()[:2] == [kernel.release, "hello from a program"]
+
+
+@pytest.mark.guest
+def test_a_kernel_that_panics_is_named_with_its_console(boot):
+    outcome, into = boot("echo c >/proc/sysrq-trigger; sleep 60")
+    assert outcome.void == "panic"
+    assert "sysrq triggered crash" in outcome.message
+    assert "ready" in outcome.timings and "done" not in outcome.timings
+    assert (into / "console.log").stat().st_size > 5000
+
+
+@pytest.mark.guest
+def test_another_clock_source_or_kernel_than_planned_voids_the_trial(boot):
+    outcome, _ = boot("true", cmdline="clocksource=hpet", release="6.1.0-planned")
+    assert outcome.void == "wrong-machine"
+    assert "the clock source is hpet, planned is tsc" in outcome.message
+    assert "planned is 6.1.0-planned" in outcome.message
+
+
+@pytest.mark.guest
+def test_results_beyond_the_bound_are_told_not_kept(boot, monkeypatch):
+    monkeypatch.setattr(envelope, "LIMIT", 200_000)
+    outcome, into = boot("dd if=/dev/zero bs=1M count=8")
+    assert outcome.void == "flood"
+    assert not (into / "01-s0").exists()
+
+
+@pytest.mark.guest
+def test_a_step_that_never_ends_is_named_at_the_deadline(boot):
+    outcome, _ = boot("true", "sleep 1000", deadline=30)
+    assert outcome.void in {"deadline", "hang"}
+    if outcome.void == "deadline":
+        assert "step 02-s1" in outcome.message
+
+
+@pytest.mark.parametrize(("size", "number"), [("4096M", 4096), ("4G", 4096), ("512", 512), ("1GiB", 1024)])
+def test_sizes(size, number):
+    assert mebibytes(size, "memory") == number
+
+
+@pytest.mark.parametrize("size", ["", "0", "four", "-1G", "1T", "1.5G", "99999999G"])
+def test_what_is_no_size_names_the_key(size):
+    with pytest.raises(InputError, match="memory"):
+        mebibytes(size, "memory")
+
+
+def test_settings_are_checked_by_name():
+    with pytest.raises(InputError, match="memroy") as caught:
+        machine_kind("qemu").read_settings({"memroy": "4G"})
+    assert "memory" in caught.value.remedy
+    with pytest.raises(InputError, match="accel"):
+        PLUGIN.read_settings({"accel": "xen"})
+
+
+def test_vcpus_get_host_cpus_or_none():
+    allowed = sorted(os.sched_getaffinity(0))
+    assert host_cpus(len(allowed)) == allowed
+    assert host_cpus(len(allowed) + 1) == []
+    assert host_cpus(1) == allowed[-1:]
+
+
+def test_a_kernel_of_another_architecture_is_refused(kernel_like, cache):
+    arm = Arm(Contender(kernel="x"), kernel_like("aarch64"))
+    with pytest.raises(InputError, match="aarch64"):
+        PLUGIN.prepare(PLUGIN.read_settings({}), [arm], Needs(), cache=cache, talk=Talk())
+
+
+@pytest.fixture
+def kernel_like(tmp_path):
+    def like(architecture: str) -> Kernel:
+        return Kernel(spec="x", release="1", image=tmp_path / "k", sha256="0", architecture=architecture)
+
+    return like
+
+
+def test_offline_without_a_root_says_what_to_do(tmp_path):
+    with pytest.raises(HostError, match="not in the cache") as caught:
+        root_image(cache=Cache(tmp_path), talk=Talk(), offline=True)
+    assert "--offline" in caught.value.remedy
+
+
+def test_a_root_that_cannot_be_made_says_why_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("KDUEL_DEBIAN_MIRROR", "http://127.0.0.1:9/debian")
+    with pytest.raises(HostError, match="the guest root cannot be made"):
+        root_image(cache=Cache(tmp_path), talk=Talk())
+    assert not list((tmp_path / "root").iterdir())
