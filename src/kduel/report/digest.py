@@ -125,9 +125,9 @@ def run_facts(results: Results) -> list[str]:
     facts = [count(blocks, "block")] if blocks else []
     if trials:
         facts.append(count(trials, "trial"))
-    machine = " ".join(
-        visible(results.machine[word], 60) for word in ("kind", "accelerator") if results.machine.get(word)
-    )
+    inner = results.machine.get("facts")
+    known = {**inner, **results.machine} if isinstance(inner, dict) else results.machine
+    machine = " ".join(visible(known[word], 60) for word in ("kind", "accelerator") if known.get(word))
     if results.study.get("imported"):
         facts.append("imported")
     elif machine:

@@ -13,6 +13,8 @@ from kduel.results import Difference, Results
 ROWS = 400
 """So many rows of a group are shown; the raw files have the rest."""
 LONGEST = 300
+LARGEST = 40
+"""A table of more entries (a kernel's configuration, the packages of a root image) is only counted."""
 FIRST = ("clocksource", "cmdline", "mitigations", "scheduler", "hardware", "machine", "conditions", "sysctl")
 """Groups that explain a difference in speed more often than others."""
 
@@ -56,7 +58,9 @@ def environment_rows(results: Results) -> list[tuple[str, list[str]]]:
 
 def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
     """A nested table as dotted keys, its leaves as short strings."""
-    if isinstance(value, dict):
+    if isinstance(value, dict) and prefix and len(value) > LARGEST:
+        yield visible(prefix, 120), f"{len(value):,} entries: see the raw files, and the differences above"
+    elif isinstance(value, dict):
         for name, inner in value.items():
             yield from flat(inner, f"{prefix}.{name}" if prefix else str(name))
     elif isinstance(value, list) and all(not isinstance(inner, dict | list) for inner in value):

@@ -65,7 +65,7 @@ def rule(results: Results) -> str:
     )
     looks = (
         ""
-        if study.get("imported")
+        if study.get("imported") or study.get("fixed")
         else " Looking after each block costs nothing: the intervals are repeated ones, with the error spent over the looks."
     )
     return (

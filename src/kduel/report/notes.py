@@ -7,6 +7,8 @@ from msgspec import Struct
 from kduel.report.escape import visible
 from kduel.results import MetricResult, Results, Warning_
 
+COMMON_FROM = 3
+
 
 class Note(Struct, kw_only=True):
     """A warning with the number that marks the verdicts it touches; touching none, it is about the whole run."""
@@ -15,6 +17,11 @@ class Note(Struct, kw_only=True):
     code: str
     message: str
     touches: list[str]
+
+    @property
+    def common(self) -> bool:
+        """Whether it is said once for all that it touches, and not again beside each."""
+        return not self.touches or len(self.touches) > COMMON_FROM
 
     @property
     def sentence(self) -> str:

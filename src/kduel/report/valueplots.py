@@ -11,6 +11,7 @@ from kduel.results import MetricResult, Results
 
 UNIT = "@unit@"
 NAMES = "@names@"
+WHOLE = "datum.value % 1 === 0 ? format(datum.value, ',d') : ''"
 BOX_FROM = 5
 """A box of fewer values would pretend to know their distribution."""
 
@@ -128,7 +129,7 @@ def order(
             "field": "p",
             "type": "quantitative",
             "scale": {"nice": False, "padding": 8, "zero": False},
-            "axis": {"title": title, "tickMinStep": 1, "grid": False, "tickCount": 8, "format": "d"},
+            "axis": {"title": title, "tickMinStep": 1, "grid": False, "tickCount": 8, "labelExpr": WHOLE},
         },
         "y": {
             "field": "v",
