@@ -115,7 +115,7 @@ run() {
 
 # setup: standard input is a script that must succeed before anything is measured.
 setup() {
-    run setup 120
+    run setup 300 # a sched_ext scheduler takes up to a minute to attach in an emulator
     [ "$status" = 0 ] && return
     tell "setup failed"
     cat "$OUT/setup/stderr" >&2
