@@ -83,7 +83,7 @@ def test_mann_whitney_with_ties() -> None:
     assert beside.mann_whitney(before, after) == pytest.approx(expected, abs=0.015)
 
 
-@pytest.mark.parametrize("size", [2, 5, 6, 10, 14, 20, 200])
+@pytest.mark.parametrize("size", [2, 5, 6, 10, 14, 20, 200, 300])
 def test_sign_flips(size: int) -> None:
     before, after = arms(size)
     gaps = after - before
@@ -108,6 +108,15 @@ def test_cliffs_delta_is_mann_whitneys_u() -> None:
         before, after = tied(size)
         u = stats.mannwhitneyu(after, before).statistic
         assert beside.cliffs_delta(before, after) == pytest.approx(2 * u / size**2 - 1)
+
+
+@pytest.mark.parametrize("size", [101, 150, 400])
+def test_hodges_lehmann_by_halving_is_the_same(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for gaps in (arms(size)[0] - 100, np.subtract(*tied(size))):
+        halved = beside.hodges_lehmann(gaps)
+        with monkeypatch.context() as patch:
+            patch.setattr(beside, "WALSH_MEANS_UP_TO", size)
+            assert halved == pytest.approx(beside.hodges_lehmann(gaps), abs=1e-12)
 
 
 @pytest.mark.parametrize(("size", "cut"), [(6, 0), (8, 3), (10, 8), (20, 52)])
