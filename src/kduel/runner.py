@@ -106,7 +106,7 @@ def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
             "facts": ready.machine.facts,
         },
         contenders=study.contenders,
-        kernels=[kernel_facts(arm) for arm in ready.arms],
+        kernels=[kernel_facts(arm) | ready.dress.facts(arm.contender) for arm in ready.arms],
         steps=study.steps,
         host=host_facts(),
     )

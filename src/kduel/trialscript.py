@@ -71,6 +71,12 @@ class Dress:
             programs=tuple(sorted(programs)),
         )
 
+    def facts(self, contender: Contender) -> dict[str, Any]:
+        """What lock.json keeps of a contender besides its kernel: its sysctls, its scheduler's version and SHA-256."""
+        found: dict[str, Any] = {"sysctl": contender.sysctl} if contender.sysctl else {}
+        scheduler = self.setups[contender.name].facts
+        return found | ({"scheduler": scheduler} if scheduler else {})
+
     def script(self, contender: Contender, order: Sequence[int]) -> Script:
         """The script of one contender's trial; `order` is the steps' order."""
         setup = self.setups[contender.name]

@@ -186,6 +186,19 @@ def test_each_contender_is_compared_with_those_that_differ_in_one_thing() -> Non
     assert {pair.within for pair in found if pair.factor == "policy"} == {"debian:6.1", "debian:6.12"}
 
 
+def test_sysctls_are_a_factor_too() -> None:
+    results = crossed()
+    results.contenders = [
+        ContenderResult(name="a", kernel="k"),
+        ContenderResult(name="b", kernel="l"),
+        ContenderResult(name="c", kernel="l", facts={"sysctl": {"debug.sched.base_slice_ns": 6}}),
+    ]
+    assert [(pair.reference, pair.contender, pair.factor) for pair in pairs(results)] == [
+        ("a", "b", "kernel"),
+        ("b", "c", "sysctl"),
+    ]
+
+
 def test_every_cell_has_its_verdict_against_the_right_reference() -> None:
     matrix = shape(crossed())
     assert isinstance(matrix, Matrix)
