@@ -36,6 +36,8 @@ class Line(Struct, frozen=True):
     min: float
     max: float
     samples: list[float]
+    region: int = 0
+    """By which the counting plug-in knows it."""
     hops: int = 1
     resolution: float = 0.0
     clock_error_pct: float = 0.0
@@ -73,7 +75,9 @@ class Kbench(Benchmark):
         cpu: Annotated[int, Meta(ge=-1, le=1023)] = -1
 
     def label(self, parameters: Any) -> str:
-        return label_of("{operation}", parameters, count="{}x", time="{}s", cpu="cpu{}")
+        # Not the mode: a study is all exact or all timed, and the names are to be the same in both.
+        plain = msgspec.structs.replace(parameters, mode="time")
+        return label_of("{operation}", plain, count="{}x", time="{}s", cpu="cpu{}")
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         if parameters.mode == "exact":

@@ -234,6 +234,11 @@ def annotate(dump: Dump, symbols: Symbols, region: int, function: str) -> list[I
                 where.setdefault(address, (pc, dump.texts.get((block, index), "")))
             address += sizes[index]
     return [
-        Instruction(offset=address - symbols.start(address), text=where[address][1], times=times[address], block=where[address][0])
+        Instruction(
+            offset=address - symbols.start(address),
+            text=where[address][1],
+            times=times[address],
+            block=where[address][0],
+        )
         for address in sorted(times)
     ]

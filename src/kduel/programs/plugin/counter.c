@@ -266,17 +266,21 @@ static void on_marker(unsigned vcpu, void *data) {
 
 /* The boot alone */
 
+/* `data` is the block's address, odd where its last instruction may return to user code. */
 static void on_boot_block(unsigned vcpu, void *data) {
     static uint64_t entered;
-    static bool has_entered, in_high_half;
-    uint64_t pc = (uint64_t)(uintptr_t)data;
+    static bool has_entered, may_return;
+    uint64_t pc = (uint64_t)(uintptr_t)data >> 1;
+    bool in_high_half = pc >> 62;
     (void)vcpu;
     if (pc == boot_entry && !has_entered) {
         has_entered = true;
         entered = counter_now();
     }
-    in_high_half |= pc >> 63 && has_entered;
-    if (pc >> 63 || !in_high_half) return;
+    if (in_high_half || !may_return || !has_entered) {
+        may_return = in_high_half && (uintptr_t)data & 1;
+        return;
+    }
     FILE *out = fopen(out_path, "w");
     if (!out || fprintf(out, "%llu\n", (unsigned long long)(counter_now() - entered)) < 0 || fclose(out)) abort();
     _exit(0);
@@ -391,9 +395,13 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
 
 static void on_boot_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
     (void)id;
-    void *pc = (void *)(uintptr_t)qemu_plugin_tb_vaddr(tb);
-    qemu_plugin_register_vcpu_tb_exec_cb(tb, on_boot_block, NO_REGISTERS, pc);
-    for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++) count_executions(qemu_plugin_tb_get_insn(tb, i));
+    size_t insns = qemu_plugin_tb_n_insns(tb);
+    uint8_t bytes[INSN_MAX];
+    size_t size = bytes_of(qemu_plugin_tb_get_insn(tb, insns - 1), bytes, sizeof bytes);
+    bool returns = kind_x86(bytes, size) == INTERRUPT_RETURN || (size >= 2 && bytes[size - 2] == 0x0f && bytes[size - 1] == 0x07);
+    uintptr_t data = (uintptr_t)(qemu_plugin_tb_vaddr(tb) << 1 | returns);
+    qemu_plugin_register_vcpu_tb_exec_cb(tb, on_boot_block, NO_REGISTERS, (void *)data);
+    for (size_t i = 0; i < insns; i++) count_executions(qemu_plugin_tb_get_insn(tb, i));
 }
 
 static void write_all(FILE *out) {

@@ -1,0 +1,100 @@
+"""Two profiles of one operation, function by function. Every count is an integer, and the differences add up."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from kduel.explain.profile import CONTEXTS, Profile, Stack
+
+UNSEEN = "caches, stalls, branch prediction, other processors"
+"""What a count of instructions does not see, for whoever shows one."""
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """A function in one context: instructions executed in itself, over all operations."""
+
+    context: str
+    function: str
+    baseline: int
+    contender: int
+    only: str = ""
+    """`baseline` or `contender` where the other kernel has no function of that name."""
+
+    @property
+    def difference(self) -> int:
+        """How many more the contender takes."""
+        return self.contender - self.baseline
+
+
+class Clock(Struct, frozen=True, kw_only=True):
+    """The guest's own measurement of the same region, to check the count against."""
+
+    baseline: float
+    contender: float
+    """Instructions over all operations, as the guest's clock told."""
+
+
+class Explanation(Struct, kw_only=True):
+    """Where a difference comes from. Counts are over `operations`; divide for one."""
+
+    benchmark: str
+    baseline: str
+    contender: str
+    operations: int
+    rows: list[Row]
+    """By absolute difference, the largest first; the operation's own work and that of others together."""
+    stacks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Call chains, `context;outer;...;inner`, to baseline and contender."""
+    clock: Clock | None = None
+
+    def total(self, context: str = "") -> tuple[int, int]:
+        """Baseline and contender, of one context or of all."""
+        chosen = [row for row in self.rows if context in ("", row.context)]
+        return sum(row.baseline for row in chosen), sum(row.contender for row in chosen)
+
+    def contexts(self) -> list[str]:
+        """Those that are there, in their fixed order."""
+        present = {row.context for row in self.rows}
+        return [name for name in CONTEXTS if name in present]
+
+
+def explain(benchmark: str, names: tuple[str, str], profiles: tuple[Profile, Profile]) -> Explanation:
+    """Compare two profiles that counted the same number of operations."""
+    one, other = profiles
+    if one.operations != other.operations:
+        raise ValueError(f"{one.operations} operations against {other.operations}")
+    functions = one.functions(), other.functions()
+    rows = [
+        Row(
+            context=context,
+            function=function,
+            baseline=functions[0].get((context, function), 0),
+            contender=functions[1].get((context, function), 0),
+            only=_only(function, one, other),
+        )
+        for context, function in functions[0].keys() | functions[1].keys()
+    ]
+    rows.sort(key=lambda row: (-abs(row.difference), -row.contender, row.context, row.function))
+    return Explanation(
+        benchmark=benchmark,
+        baseline=names[0],
+        contender=names[1],
+        operations=one.operations,
+        rows=rows,
+        stacks={
+            _joined(stack): (one.stacks.get(stack, 0), other.stacks.get(stack, 0))
+            for stack in sorted(one.stacks.keys() | other.stacks.keys())
+        },
+    )
+
+
+def _only(function: str, one: Profile, other: Profile) -> str:
+    if function.startswith("("):
+        return ""
+    if function not in other.known:
+        return "baseline"
+    return "contender" if function not in one.known else ""
+
+
+def _joined(stack: Stack) -> str:
+    return ";".join(name.replace(";", ":") for name in stack)

@@ -1,0 +1,116 @@
+"""A differential flame graph: call chains as boxes, their widths the instructions, their colours the differences.
+
+A box is as wide as what both kernels do below it, the larger of the two counted at each place, so that what only one
+of them does is seen too. Red: the contender takes more there; blue: fewer; a hatched edge: only one of the kernels
+ever comes there. No script: the figures are in each box's title.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from kduel.explain.compare import Explanation
+from kduel.explain.show import each
+
+WIDTH, ROW, TOP, MARGIN = 1160, 17, 46, 8
+NARROWEST = 0.6
+"""Boxes below this many pixels are left out; their parents' figures hold them."""
+CHARACTER = 6.6
+
+
+class Box:
+    """A function in one place of the tree, with all below it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.own = (0, 0)
+        self.sums = (0, 0)
+        self.wide = 0
+        self.inner: dict[str, Box] = {}
+
+    def finish(self) -> None:
+        """Add up what is below."""
+        for box in self.inner.values():
+            box.finish()
+        inner = list(self.inner.values())
+        self.sums = (
+            self.own[0] + sum(box.sums[0] for box in inner),
+            self.own[1] + sum(box.sums[1] for box in inner),
+        )
+        self.wide = max(self.own) + sum(box.wide for box in inner)
+
+
+def tree(found: Explanation) -> Box:
+    """The call chains as a tree."""
+    root = Box(found.benchmark)
+    for chain, counts in found.stacks.items():
+        box = root
+        for name in chain.split(";"):
+            box = box.inner.setdefault(name, Box(name))
+        box.own = (box.own[0] + counts[0], box.own[1] + counts[1])
+    root.finish()
+    return root
+
+
+def as_svg(found: Explanation) -> str:
+    """The picture. All names are escaped; it refers to nothing outside itself."""
+    root = tree(found)
+    boxes = list(_placed(root, 0, float(MARGIN), (WIDTH - 2 * MARGIN) / max(root.wide, 1)))
+    depth = max((level for _, level, _, _ in boxes), default=0)
+    height = TOP + (depth + 1) * ROW + 30
+    one, other = root.sums
+    n = found.operations
+    title = (
+        f"{found.benchmark}: {each(one, n)} instructions per operation in {found.baseline}, {each(other, n)} in "
+        f"{found.contender} ({each(other - one, n, True)})"
+    )
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
+        f'role="img" aria-label="{escape(title, quote=True)}" font-family="ui-monospace, Menlo, Consolas, monospace" '
+        'font-size="11">',
+        "<defs>"
+        '<pattern id="kduel-more" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+        '<rect width="6" height="6" fill="#e2604a"/><rect width="2" height="6" fill="#b93d2b"/></pattern>'
+        '<pattern id="kduel-fewer" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+        '<rect width="6" height="6" fill="#5b8fd6"/><rect width="2" height="6" fill="#3a69ab"/></pattern></defs>',
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
+        f'<text x="{MARGIN}" y="18" font-size="13" font-weight="bold" fill="#1a1a1a">{escape(title)}</text>',
+        f'<text x="{MARGIN}" y="35" fill="#555555">red: {escape(found.contender)} takes more; blue: fewer; hatched: '
+        "only one of the two comes there; width: the larger of both</text>",
+    ]
+    lines += [_drawn(box, level, x, width, n) for box, level, x, width in boxes]
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def _placed(box: Box, level: int, x: float, scale: float) -> Iterator[tuple[Box, int, float, float]]:
+    yield box, level, x, box.wide * scale
+    for inner in sorted(box.inner.values(), key=lambda one: one.name):
+        width = inner.wide * scale
+        if width >= NARROWEST:
+            yield from _placed(inner, level + 1, x, scale)
+        x += width
+
+
+def _drawn(box: Box, level: int, x: float, width: float, operations: int) -> str:
+    y = TOP + level * ROW
+    one, other = box.sums
+    figures = f"{each(one, operations)} → {each(other, operations)} ({each(other - one, operations, True)})"
+    room = int((width - 6) / CHARACTER)
+    name = escape(box.name if len(box.name) <= room else box.name[: max(room - 1, 0)] + "…") if room >= 3 else ""
+    label = f'<text x="{x + 3:.1f}" y="{y + 12}" fill="#101010">{name}</text>' if name else ""
+    return (
+        f"<g><title>{escape(f'{box.name}: {figures} instructions per operation')}</title>"
+        f'<rect x="{x:.1f}" y="{y}" width="{max(width - 0.4, 0.3):.1f}" height="{ROW - 1}" rx="1.5" '
+        f'fill="{colour(one, other)}"/>{label}</g>'
+    )
+
+
+def colour(one: int, other: int) -> str:
+    """From blue (fewer) over grey (equal) to red (more); a pattern where only one of the kernels comes there."""
+    if not one or not other:
+        return "url(#kduel-more)" if other else "url(#kduel-fewer)"
+    share = max(-1.0, min(1.0, 1.6 * (other - one) / max(one, other)))
+    grey, end = (226, 226, 222), (226, 96, 74) if share > 0 else (91, 143, 214)
+    mixed = (round(a + (b - a) * abs(share) ** 0.7) for a, b in zip(grey, end, strict=True))
+    return "#" + "".join(f"{value:02x}" for value in mixed)

@@ -1,0 +1,96 @@
+"""An explanation as plain text, for a terminal or a mail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+from kduel.explain.compare import UNSEEN, Explanation, Row
+from kduel.explain.profile import CONTEXTS, OPERATION, USER, Instruction
+
+ONLY = {"": "", "baseline": "only in the baseline", "contender": "only in the contender"}
+
+
+def each(count: int, operations: int, sign: bool = False) -> str:
+    """A count per operation: whole numbers as such, else two decimals."""
+    value = Fraction(count, operations)
+    text = f"{int(value):,}" if value.denominator == 1 else f"{float(value):,.2f}"
+    return f"+{text}" if sign and count > 0 else text.replace("-", "−")
+
+
+def as_text(found: Explanation, limit: int = 25) -> str:
+    """The table of functions, then who else was at work; `limit` rows of each, 0 for all."""
+    one, other = found.total()
+    lines = [
+        f"{found.benchmark}: instructions per operation, {found.contender} against {found.baseline}",
+        f"(exact, over {found.operations:,} operations; path length, not time: {UNSEEN} do not count)",
+        "",
+        _line("baseline", "contender", "difference", "", ""),
+    ]
+    kernel = [row for row in found.rows if row.context == OPERATION]
+    lines += _table(kernel, found.operations, limit)
+    lines += ["", *_contexts(found), _row("in all", one, other, found.operations)]
+    for context in found.contexts():
+        if context in (OPERATION, USER):
+            continue
+        lines += ["", f"{context}: {CONTEXTS[context]}"]
+        lines += _table([row for row in found.rows if row.context == context], found.operations, min(limit or 8, 8))
+    return "\n".join([*lines, "", clock_sentence(found), ""])
+
+
+def clock_sentence(found: Explanation) -> str:
+    """Whether the guest's own clock agrees."""
+    if found.clock is None:
+        return "The guest's own clock was not asked."
+    said = []
+    for counted, clock in zip(found.total(), (found.clock.baseline, found.clock.contender), strict=True):
+        said.append(Fraction(counted - round(clock), found.operations))
+    if said[0] == said[1] and abs(said[0]) < 8:
+        return (
+            f"The guest's own clock agrees to the instruction (but for the {float(said[0]):g} of each "
+            "operation that reading it takes)."
+        )
+    return (
+        f"The guest's own clock differs from this count by {float(said[0]):+,.2f} and {float(said[1]):+,.2f} "
+        "instructions per operation: time that passed while the CPU was idle, or had no count."
+    )
+
+
+def annotated(name: str, function: str, operations: int, instructions: Iterable[Instruction]) -> str:
+    """A function's instructions with how often each was executed per operation."""
+    lines = [f"{function} in {name}: executions per operation"]
+    block = -1
+    for instruction in instructions:
+        if instruction.block != block:
+            lines.append("")
+            block = instruction.block
+        lines.append(
+            f"{each(instruction.times, operations):>12}  +{instruction.offset:<5x} {instruction.text}".rstrip()
+        )
+    return "\n".join([*lines, ""]) if block != -1 else f"{function} was not executed in {name}.\n"
+
+
+def _table(rows: list[Row], operations: int, limit: int) -> list[str]:
+    changed = [row for row in rows if row.difference]
+    shown = changed[:limit] if limit else changed
+    lines = [_row(row.function, row.baseline, row.contender, operations, ONLY[row.only]) for row in shown]
+    for text, rest in (
+        ("other functions that differ", changed[len(shown) :]),
+        ("functions that are equal", [row for row in rows if not row.difference]),
+    ):
+        if rest:
+            one, other = sum(row.baseline for row in rest), sum(row.contender for row in rest)
+            lines.append(_row(f"({len(rest)} {text})", one, other, operations))
+    return lines
+
+
+def _contexts(found: Explanation) -> list[str]:
+    return [_row(CONTEXTS[name], *found.total(name), found.operations) for name in found.contexts()]
+
+
+def _row(text: str, one: int, other: int, operations: int, note: str = "") -> str:
+    return _line(each(one, operations), each(other, operations), each(other - one, operations, True), text, note)
+
+
+def _line(one: str, other: str, difference: str, text: str, note: str) -> str:
+    return f"{one:>14}{other:>14}{difference:>14}  {text:<44} {note}".rstrip()
