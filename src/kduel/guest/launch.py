@@ -64,12 +64,12 @@ def run(
     started = time.monotonic()
     with contextlib.ExitStack() as held:
         serial, serial_far = _pipe(held)
-        results, results_far = _pair(held)
+        results, results_far = _pipe(held)
         monitor, monitor_far = _pair(held)
         observer, observer_far = _pair(held)
         wiring = Wiring(
             console=f"file,path=/proc/self/fd/{serial_far.fileno()}",
-            results=f"socket,fd={results_far.fileno()}",
+            results=f"file,path=/proc/self/fd/{results_far.fileno()}",
             monitor=f"socket,fd={monitor_far.fileno()}",
             observer=f"socket,fd={observer_far.fileno()}",
         )
@@ -104,8 +104,8 @@ def run(
 
 
 def _pipe(held: contextlib.ExitStack) -> tuple[io.FileIO, io.FileIO]:
-    """For the console, of which a socket would lose bytes: a serial port writes them one by one, which soon fills a
-    socket, and does not wait for long."""
+    """For what the guest says, of which a socket would lose bytes: the console writes them one by one, which soon fills
+    it, and does not wait for long; and a guest that switches itself off takes along what a full one has not taken."""
     read_end, write_end = os.pipe()
     ours = held.enter_context(os.fdopen(read_end, "rb", buffering=0))
     theirs = held.enter_context(os.fdopen(write_end, "wb", buffering=0))
@@ -175,7 +175,7 @@ class _Watch:
         self,
         process: subprocess.Popen[bytes],
         console: io.FileIO,
-        results: socket.socket,
+        results: io.FileIO,
         log: ConsoleLog,
         started: float,
     ) -> None:
