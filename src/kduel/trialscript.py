@@ -16,7 +16,6 @@ import msgspec
 from msgspec import Struct
 
 from kduel import schedulers
-from kduel.benchmarks import Benchmark
 from kduel.cache import Cache
 from kduel.collect import Prepared
 from kduel.guest.environment import read_environment
@@ -35,11 +34,6 @@ class Script(Struct, frozen=True):
 
     text: str
     deadline: float
-
-
-def step_timeout(chosen: Benchmark, parameters: Any) -> float:
-    """Seconds after which a step is hung rather than slow: emulators are slow."""
-    return 60.0 + 10.0 * chosen.seconds(parameters)
 
 
 class Dress:
@@ -87,7 +81,7 @@ class Dress:
                 Part(
                     label=self.prepared.steps[index].label,
                     script=setup.wrap(chosen.script(parameters), native=chosen.takes_policy),
-                    timeout=step_timeout(chosen, parameters),
+                    timeout=chosen.timeout(parameters),
                     before=setup.before_each,
                     after=setup.after_each,
                     number=index + 1,

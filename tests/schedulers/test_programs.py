@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,25 @@ def test_the_deadline_ends_processes_that_never_yield() -> None:
     assert out["finished"] == 0
     assert "wall_s" not in out, "there is no wall time of work that was not done"
     assert 0.5 < out["ended_s"] < 20
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("kload", ["--kind", "cpu", "--iterations", "1" + 14 * "0"]), ("kwake", ["--hogs", "2"])]
+)
+def test_nothing_outlives_a_driver_that_was_killed(name: str, words: list[str]) -> None:
+    running = subprocess.Popen([program(name), *words], stdout=subprocess.DEVNULL)
+    children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+    while not (pids := children.read_text().split()):
+        time.sleep(0.01)
+    time.sleep(0.1)
+    pids = children.read_text().split()
+    running.kill()
+    running.wait()
+    for _ in range(500):
+        if not any(Path(f"/proc/{pid}").exists() for pid in pids):
+            return
+        time.sleep(0.01)
+    pytest.fail("its processes go on")
 
 
 @needs_root

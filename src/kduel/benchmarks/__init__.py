@@ -96,6 +96,10 @@ class Benchmark(ABC):
         """About how long the script takes, for the ETA."""
         return float(getattr(parameters, "time", 5.0))
 
+    def timeout(self, parameters: Any) -> float:
+        """Seconds after which the script is hung rather than slow: emulators are slow."""
+        return 60.0 + 10.0 * self.seconds(parameters)
+
     def packages_for(self, parameters: Any) -> tuple[str, ...]:
         """Debian packages for these parameters; `packages`, unless the study names its own."""
         return self.packages

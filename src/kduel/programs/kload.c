@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <sys/klog.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -427,6 +428,7 @@ int main(int count, char **words) {
         pid_t child = fork();
         if (child < 0) fail(1, "process %d of %d could not be made: %s", i + 1, want.processes, strerror(errno));
         if (child == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing outlives a driver that was killed */
             close(gate[1]), close(leave[1]), close(ready[0]);
             process(i, ready[1], gate[0], leave[0]);
         }

@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 enum { MOST_WORKERS = 4096, MOST_REQUESTS = 4000000, GRACE_S = 20, HOG_CHUNK = 10000 };
@@ -197,6 +198,7 @@ static void start_all(void) {
             exit(1);
         }
         if (child == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing outlives a dispatcher that was killed */
             if (i < want.workers) run_worker(i);
             run_hog((int)(i - want.workers));
         }
