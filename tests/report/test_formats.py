@@ -165,6 +165,18 @@ def test_csv_has_every_value_and_no_other(example: str) -> None:
         assert float(row["value"]) == values[results.blocks.index(int(row["trial"]))]
 
 
+def test_csv_keeps_a_measured_zero_and_leaves_out_a_missing_value() -> None:
+    results = simulated(blocks=3, metrics=1)
+    results.metrics[0].values = {"debian-6.1": [0.0, None, 1.5], "debian-6.12": [2.0, 3.0, None]}
+    rows = list(csv.DictReader(StringIO(report_format("csv").render(results))))
+    assert [(row["contender"], row["trial"], row["value"]) for row in rows] == [
+        ("debian-6.1", "1", "0"),
+        ("debian-6.1", "3", "1.5"),
+        ("debian-6.12", "1", "2"),
+        ("debian-6.12", "2", "3"),
+    ]
+
+
 def test_csv_is_what_import_reads(tmp_path: Path) -> None:
     from click.testing import CliRunner
 

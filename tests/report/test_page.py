@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +13,6 @@ from examples import ALL, Results, hostile, published, simulated
 from kduel.report import report_format
 
 pytestmark = pytest.mark.skipif(executable() is None, reason="no Chromium is installed: apt-get install chromium")
-
-DRAWN = "[...document.querySelectorAll('.plot')].filter(p => p.offsetWidth && !p.dataset.drawn).length === 0"
 
 
 @pytest.fixture(scope="module")
@@ -40,22 +39,26 @@ def show(page: Browser, directory: Path, results: Results) -> None:
     page.open(path)
 
 
-def scroll_through(page: Browser) -> None:
-    """Look at every plot; each is drawn by the time one looks at it."""
+def scroll_through(page: Browser) -> list[tuple[str, int]]:
+    """Look at every plot; each is drawn by the time one looks at it. Its kind, and how many symbols it shows."""
+    seen = []
     for number in range(page.evaluate("document.querySelectorAll('.plot').length")):
-        page.evaluate(f"document.querySelectorAll('.plot')[{number}].scrollIntoView({{block: 'center'}})")
-        page.wait(f"'drawn' in document.querySelectorAll('.plot')[{number}].dataset")
+        plot = f"document.querySelectorAll('.plot')[{number}]"
+        page.evaluate(f"{plot}.scrollIntoView({{block: 'center'}})")
+        page.wait(f"'drawn' in {plot}.dataset")
+        symbols = page.evaluate(f"{plot}.querySelectorAll('.mark-symbol path').length")
+        seen.append((page.evaluate(f"{plot}.dataset.plot"), symbols))
+    return seen
 
 
 def test_every_value_is_drawn(page: Browser, tmp_path: Path) -> None:
     show(page, tmp_path, published())
-    scroll_through(page)
-    assert page.evaluate(DRAWN)
-    counts = page.evaluate(
-        "[...document.querySelectorAll('.strip')].map(p => p.querySelectorAll('.mark-symbol path').length)"
-    )
-    assert counts == [20] * 7
-    assert page.evaluate("document.querySelectorAll('[data-plot=forest] .mark-rule line').length") >= 7
+    seen = scroll_through(page)
+    assert [count for kind, count in seen if kind == "strip"] == [20] * 7
+    assert [count for kind, count in seen if kind == "order"] == [20] * 7
+    forest = [count for kind, count in seen if kind == "forest"]
+    assert len(forest) == 1
+    assert forest[0] >= 7
     assert page.evaluate("[...document.querySelectorAll('.plot')].every(p => p.getAttribute('role') === 'img')")
 
 
@@ -63,10 +66,15 @@ def test_hover_tells_the_trial_and_its_value(page: Browser, tmp_path: Path) -> N
     show(page, tmp_path, simulated())
     page.evaluate("document.querySelector('.strip').scrollIntoView({block: 'center'})")
     page.wait("document.querySelector('.strip').dataset.drawn === '24'")
+    page.wait("!!document.querySelector('[data-plot=forest]').dataset.drawn")
     box = "document.querySelector('.strip .mark-symbol path').getBoundingClientRect()"
-    x, y = page.evaluate(f"[{box}.x + {box}.width / 2, {box}.y + {box}.height / 2]")
-    page.hover(x, y)
-    page.wait("!document.getElementById('tip').hidden")
+    for _ in range(40):
+        # Plots that are drawn late may still move the page below the mouse.
+        x, y = page.evaluate(f"[{box}.x + {box}.width / 2, {box}.y + {box}.height / 2]")
+        page.hover(x, y)
+        if page.evaluate("!document.getElementById('tip').hidden"):
+            break
+        time.sleep(0.25)
     told = page.evaluate("document.getElementById('tip').textContent")
     assert "debian-6.1" in told
     assert "-b01-" in told

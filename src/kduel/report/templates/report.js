@@ -93,6 +93,11 @@
     delete place.dataset.drawn;
   }
 
+  // A forest's height is known before it is drawn: what stands below shall not jump.
+  document.querySelectorAll("[data-plot=forest]").forEach((place) => {
+    const rows = data.forests[Number(place.dataset.number)].data.find((one) => one.name === "rows").values.length;
+    place.style.minHeight = `${rows * 46 + 42}px`;
+  });
   const near = new IntersectionObserver(
     (entries) => entries.forEach((entry) => entry.isIntersecting && draw(entry.target)), { rootMargin: "600px" });
   const far = new IntersectionObserver(
