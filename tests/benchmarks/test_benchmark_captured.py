@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kduel.benchmarks import ParseError
+from kduel.benchmarks.reading import only
 from kduel.registry import plugins
 
 NOISE = string.ascii_letters + string.punctuation + "\0\ufffd\N{ARABIC-INDIC DIGIT SEVEN}"
@@ -78,16 +80,24 @@ def test_garbled_at_any_byte(data: st.DataObject) -> None:
     assert found is None or found == case.whole
 
 
-@settings(max_examples=500, deadline=None)
-@given(st.data())
-def test_a_line_lost_or_doubled(data: st.DataObject) -> None:
-    case = data.draw(st.sampled_from(GOOD))
-    name = data.draw(st.sampled_from(case.written))
-    lines = case.texts[name].splitlines(keepends=True)
-    at = data.draw(st.integers(0, len(lines) - 1))
-    times = data.draw(st.sampled_from([0, 2]))
-    found = case.outcome(**{name: "".join(lines[:at] + times * [lines[at]] + lines[at + 1 :])})
-    assert found is None or found == case.whole
+@pytest.mark.parametrize("case", GOOD, ids=repr)
+def test_cut_inside_the_last_line(case: Case) -> None:
+    """Where a number may be the last thing that is there."""
+    for name in case.written:
+        text = case.texts[name]
+        for length in range(len(text.rstrip("\n").rpartition("\n")[0]) + 1, len(text)):
+            found = case.outcome(**{name: text[:length]})
+            assert found is None or found == case.whole, f"{name} cut after {length} of {len(text)}: {found}"
+
+
+@pytest.mark.parametrize("case", GOOD, ids=repr)
+def test_a_line_lost_or_doubled(case: Case) -> None:
+    for name in case.written:
+        lines = case.texts[name].splitlines(keepends=True)
+        for at in range(len(lines)):
+            for times in (0, 2):
+                found = case.outcome(**{name: "".join(lines[:at] + times * [lines[at]] + lines[at + 1 :])})
+                assert found is None or found == case.whole, f"line {at + 1} of {name} {times} times: {found}"
 
 
 @pytest.mark.parametrize("nonsense", ["nan", "inf", "-1.00", "1e3", "1,234.5", "1.234,5", "٣", "9" * 400, ""])
@@ -125,3 +135,74 @@ def test_the_output_of_other_parameters_is_refused() -> None:
                 if getattr(case.parameters, known) != getattr(other.parameters, known):
                     with pytest.raises(ParseError):
                         case.benchmark.parse(case.raw, other.parameters)
+
+
+def one(name: str, **parameters: object) -> Case:
+    """The first good case of a benchmark with these parameters."""
+    return next(
+        case
+        for case in GOOD
+        if case.benchmark.name == name
+        and all(getattr(case.parameters, key) == value for key, value in parameters.items())
+    )
+
+
+@pytest.mark.parametrize(
+    ("case", "file", "pattern", "wrong"),
+    [
+        (one("sysbench-cpu"), "stdout", r"(events per second: +)\d", r"\1"),
+        (one("sysbench-cpu"), "stdout", r"(total number of events: +)\d", r"\1"),
+        (one("sysbench-cpu"), "stdout", r"( sum: +)\d", r"\1"),
+        (one("sysbench-cpu"), "stdout", r"( min: +)", r"\g<1>9"),
+        (one("sysbench-cpu"), "stdout", r"(95th percentile: +)", r"\g<1>99"),
+        (one("sysbench-memory"), "stdout", r"(MiB transferred \()\d", r"\1"),
+        (one("perf-sched-pipe"), "stdout", r"(\d)([.]\d+ usecs/op)", r"\g<1>0\2"),
+        (one("cyclictest"), "cyclictest.json", r'("avg": )\d', r"\1"),
+        (one("cyclictest"), "cyclictest.json", r'("cycles": )\d', r"\1"),
+        (one("cyclictest"), "cyclictest.json", r'("max": )', r"\g<1>1"),
+        (one("cyclictest"), "cyclictest.json", r'("return_code": )0', r"\g<1>1"),
+        (one("cyclictest"), "cyclictest.json", r'("num_threads": )2', r"\g<1>3"),
+        (one("stress-ng"), "metrics.yaml", r"(\n {6}bogo-ops-per-second-real-time: )\d", r"\1"),
+        (one("stress-ng"), "metrics.yaml", r"(\n {6}bogo-ops: )\d", r"\1"),
+        (one("fio", rw="read"), "fio.json", r'("read" : \{[^{}]*"iops" : )\d', r"\1"),
+        (one("fio", rw="read"), "fio.json", r'("read" : \{[^{}]*"bw_bytes" : )\d', r"\1"),
+        (one("fio", rw="read"), "fio.json", r'("error" : )0', r"\g<1>5"),
+        (one("perf-stat"), "counts.csv", r",100.00,", ",57.31,"),
+        (one("perf-stat"), "counts.csv", r"\n\d+,,context", "\n<not counted>,,context"),
+        (one("perf-stat"), "cpus", r".*", "0"),
+    ],
+    ids=repr,
+)
+def test_figures_that_contradict_each_other_are_refused(case: Case, file: str, pattern: str, wrong: str) -> None:
+    changed, times = re.subn(pattern, wrong, case.texts[file], count=1)
+    assert times == 1 and changed != case.texts[file]
+    assert case.outcome(**{file: changed}) is None
+
+
+@pytest.mark.parametrize("name", ["sysbench-cpu", "sysbench-memory", "sysbench-fileio"])
+def test_a_report_without_its_last_line_is_refused(name: str) -> None:
+    case = one(name)
+    assert case.outcome(stdout=case.texts["stdout"].partition("    execution time")[0]) is None
+
+
+def test_one_line_is_wanted_and_only_whole() -> None:
+    assert only(r"rate: (\S+)", "rate: 1\nrates: 2\n", "the rate") == "1"
+    for text in ("rate: 1\nrate: 1\n", "rate: 1", "a rate: 1\n", "rate: 1 2\n", ""):
+        with pytest.raises(ParseError, match="the rate"):
+            only(r"rate: (\S+)", text, "the rate")
+
+
+def test_hackbench_that_passed_other_messages_is_refused() -> None:
+    case = one("hackbench")
+    other = case.benchmark.read_parameters({"groups": case.parameters.groups, "loops": 7})
+    with pytest.raises(ParseError, match="number of messages"):
+        case.benchmark.parse(case.raw, other)
+
+
+def test_of_schbench_reports_the_last_one_counts() -> None:
+    """It reports every ten seconds, over all until then; other versions indent by a tab."""
+    case = one("schbench", time=90)
+    early = one("schbench", time=10).texts["stdout"].replace("average rps", "current rps")
+    assert case.outcome(stdout=early + case.texts["stdout"]) == case.whole
+    assert case.outcome(stdout=case.texts["stdout"].replace("        ", "\t")) == case.whole
+    assert case.outcome(stdout=early) is None
