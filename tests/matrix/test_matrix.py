@@ -249,3 +249,16 @@ def test_the_plots_compile(published: Results) -> None:
             plots.vega(matrix_plots.switches(matrix, family, theme))
     heat = plots.svg(matrix_plots.heat(matrix, plots.PICTURE))
     assert "-26 %" in heat and "▲" in heat
+
+
+def test_the_plain_text_says_cells_verdicts_growth_and_how_sure(published: Results) -> None:
+    from kduel.report import report_format
+
+    text = report_format("matrix").render(published)
+    assert "SCHED_OTHER  0.272 ± 0.077  2.66 ± 0.19  27.92 ± 0.58" in text
+    assert "SCHED_OTHER against SCHED_RR  ? −35 %  ▲ −26.5 %  ▲ −25.8 %" in text
+    assert "a linear growth is not excluded" in text
+    assert "All 108 verdicts of the matrix are exploratory" in text
+    results = crossed()
+    results.metrics = [metric for metric in results.metrics if metric.benchmark == "kload-cpu-10"]
+    assert "it is no matrix" in report_format("matrix").render(results)

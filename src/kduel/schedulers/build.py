@@ -70,9 +70,10 @@ class Tools:
     def require(self, name: str) -> None:
         """Raises HostError that names all that is missing, with the line that installs it."""
         if self.missing:
-            remedy = f"apt install {' '.join(self.packages)}" if self.packages else "Install it"
+            ways = [f"apt install {' '.join(self.packages)}"] if self.packages else []
             if any("cargo" in what for what in self.missing):
-                remedy += "; Rust comes from rustup, or from a distribution that is new enough"
+                ways.append("Rust comes from rustup, or from a distribution that is new enough")
+            remedy = "; ".join(ways) or "Install it"
             raise HostError(f"building {name} needs {'; '.join(self.missing)}", f"{remedy}.")
 
     @property

@@ -1,0 +1,90 @@
+"""A matrix in plain text: one table a family, the verdicts by cell, the growth, the advice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from kduel.matrix import Matrix, advise, shape
+from kduel.report import Format
+from kduel.report.amounts import MISSING, effect, mean_and_sd
+from kduel.report.digest import SIGNS, digest
+from kduel.report.escape import visible
+from kduel.report.matrix_plots import column_of
+from kduel.results import Results
+
+
+class MatrixFormat(Format):
+    """For studies that cross contenders with a number, such as of processes."""
+
+    name: ClassVar[str] = "matrix"
+    summary: ClassVar[str] = "cells, verdicts of contenders that differ in one thing, growth, advice; plain text"
+    suffix: ClassVar[str] = ".matrix.txt"
+
+    def render(self, results: Results) -> str:
+        matrix, advice = shape(results), advise(results)
+        said = digest(results)
+        parts = [said.title, " · ".join(said.facts)]
+        if matrix is None:
+            parts.append("No benchmarks of this run differ in a number alone: it is no matrix.")
+        else:
+            for family in matrix.families:
+                parts += family_parts(matrix, family)
+        if advice:
+            parts.append("Advice per use: each sentence rests on the verdicts that it names")
+            parts.append("\n".join(f"  - {visible(one.told, 2000)}" for one in advice))
+        parts += ["How sure", *(f"  {line}" for line in (matrix_sureness(matrix), *said.caveats) if line)]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+
+PLUGIN = MatrixFormat()
+
+
+def matrix_sureness(matrix: Matrix | None) -> str:
+    """How sure the matrix's verdicts are."""
+    if matrix is None:
+        return ""
+    return (
+        f"All {len(matrix.judged)} verdicts of the matrix are exploratory: of the differences called, about one in twenty "
+        "is expected to be chance (Benjamini and Hochberg over the whole matrix)."
+    )
+
+
+def family_parts(matrix: Matrix, family: str) -> list[str]:
+    """Means of the main metric, its verdicts, and the growth."""
+    metrics = matrix.metrics[family]
+    if not metrics:
+        return []
+    main = metrics[0]
+    counts = sorted({place.count for place in matrix.families[family]})
+    means = {
+        (cell.contender, cell.place.count): mean_and_sd(cell.means[main], cell.sds[main])
+        for cell in matrix.cells
+        if cell.place.family == family
+    }
+    heading = [f"{visible(family, 100)}: {main}, {matrix.units[family][main]}", *map(str, counts)]
+    rows = [
+        [visible(name, 60), *(means.get((name, count), MISSING) for count in counts)] for name in matrix.contenders
+    ]
+    verdicts = {(column_of(j), j.place.count): j.result for j in matrix.verdicts(family, main)}
+    compared = list(dict.fromkeys(column for column, _ in verdicts))
+    judged = []
+    for column in compared:
+        results = [verdicts.get((column, count)) for count in counts]
+        judged.append([column, *(f"{SIGNS[r.verdict]} {effect(r)}" if r else MISSING for r in results)])
+    growth = [
+        f"  {visible(grown.contender, 60)}: {grown.told}"
+        for grown in matrix.growth
+        if grown.family == family and grown.metric == main
+    ]
+    return [grid([heading, *rows]), grid([["compared", *map(str, counts)], *judged]), "\n".join(growth)]
+
+
+def grid(rows: Sequence[Sequence[str]]) -> str:
+    """Columns: the first to the left, the others to the right, under a rule."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell.ljust(width) if not column else cell.rjust(width) for column, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+        for row in rows
+    ]  # fmt: skip
+    return "\n".join([lines[0], "─" * (sum(widths) + 2 * len(widths) - 2), *lines[1:]])
