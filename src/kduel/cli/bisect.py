@@ -1,0 +1,141 @@
+"""`kduel bisect`: the commit that changed an exact cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+ABORT = 255
+"""Tells `git bisect run` to stop: nothing is known of the commit, nor will be of the next one."""
+
+
+@click.command("bisect", short_help="Find the commit that made an exact cost change.")
+@click.argument("ends", metavar="[GOOD BAD]", nargs=-1)
+@click.option(
+    "--tree",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    default=".",
+    help="The kernel's git tree.",
+)
+@click.option(
+    "--benchmark", "-b", required=True, metavar="NAME", help="A kbench operation, such as pipe or null-call."
+)
+@click.option(
+    "--metric",
+    type=click.Choice(["instructions", "instructions-mean"]),
+    default="instructions",
+    show_default=True,
+    help="The usual call, or the mean of all.",
+)
+@click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="The .config [default: the tree's].")
+@click.option("--build-dir", type=click.Path(path_type=Path, file_okay=False), help="Where objects go, and stay.")
+@click.option("--build-command", default="", metavar="COMMAND", help="Instead of make; objects go to $KDUEL_BUILD.")
+@click.option("--image", default="", metavar="PATH", help="With --build-command: the kernel below $KDUEL_BUILD.")
+@click.option("--jobs", "-j", type=click.IntRange(0), default=0, help="Of make [default: the number of CPUs].")
+@click.option("--limit", type=click.IntRange(0), default=25, show_default=True, help="Rows of the table; 0 for all.")
+@click.option(
+    "--svg", type=click.Path(path_type=Path, dir_okay=False), help="Write the flame graph of the commit there."
+)
+@click.option("--step", nargs=2, type=float, metavar="GOOD BAD", help="For `git bisect run`: the costs at both ends.")
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing but the result.")
+def command(
+    ends: tuple[str, ...],
+    tree: Path,
+    benchmark: str,
+    metric: str,
+    config: Path | None,
+    build_dir: Path | None,
+    build_command: str,
+    image: str,
+    jobs: int,
+    limit: int,
+    svg: Path | None,
+    step: tuple[float, float] | None,
+    quiet: bool,
+) -> None:
+    """Find the first commit after GOOD, up to BAD, from which on an operation costs what it costs in BAD.
+
+    Each commit is built, booted on the exact machine and counted once; what does not build or boot is skipped. The
+    work is done in a worktree of its own. In the end there are the commit, its cost per operation, and the functions
+    that the cost is in. BAD may also be the cheaper one.
+
+    \b
+    kduel bisect v6.1 v6.2 --tree linux --config my.config --benchmark pipe
+    git bisect run kduel bisect --benchmark pipe --step 12580 12790
+    """
+    from kduel.bisect.build import Builder
+    from kduel.bisect.search import commit_of, worktree
+    from kduel.bisect.verdict import Trier, bisect, one_step
+    from kduel.cache import Cache
+    from kduel.cli.terminal import Terminal
+    from kduel.errors import InputError, KduelError
+
+    if bool(build_command) != bool(image):
+        raise InputError("--build-command and --image go together", "Say with --image what the command makes.")
+    if (step is None) == (len(ends) != 2):
+        raise InputError(
+            "bisect takes two commits, or --step with two costs",
+            "For example: kduel bisect v6.1 v6.2 --tree linux --benchmark pipe.",
+        )
+    cache, talk = Cache(), Terminal(quiet)
+    tree = tree.resolve()
+    work = build_dir.resolve() if build_dir else cache.root / "bisect" / tree.as_posix().strip("/").replace("/", "-")
+    work.mkdir(parents=True, exist_ok=True)
+
+    def builder(source: Path) -> Builder:
+        given = config.resolve() if config else (tree / ".config" if (tree / ".config").is_file() else None)
+        return Builder(
+            source=source,
+            build=work / "build",
+            config=given,
+            command=build_command,
+            image=image,
+            jobs=jobs,
+            log=work / "build.log",
+        )
+
+    if step is not None:
+        try:
+            trier = Trier(builder(tree), benchmark, metric, cache=cache, talk=talk)
+            status, said = one_step(trier, tree, *step)
+        except KduelError as error:
+            status, said = ABORT, error.message
+        click.echo(said)
+        click.get_current_context().exit(status)
+    old, new = (commit_of(tree, end) for end in ends)
+    with worktree(tree, work / "source", old) as place:
+        trier = Trier(builder(place), benchmark, metric, cache=cache, talk=talk)
+        result = bisect(place, old, new, trier, talk=talk)
+        tell(place, result, benchmark, limit, svg)
+
+
+def tell(place: Path, result: Any, benchmark: str, limit: int, svg: Path | None) -> None:
+    """What was found, in words."""
+    from kduel.bisect.search import git
+    from kduel.explain.flame import as_svg
+    from kduel.explain.show import as_text
+
+    skipped = sum(step.judgement == "skip" for step in result.found.steps)
+    tried = len(result.found.steps)
+    click.echo(f"{tried} commits tried between the ends, {skipped} of them skipped.")
+    if len(result.found.commits) != 1:
+        click.echo("Skipped commits hide which one it is. It is one of these:")
+        for commit in result.found.commits:
+            click.echo(f"  {git(place, 'show', '--no-patch', '--format=%h %s', commit)}")
+        return
+    commit = result.found.commits[0]
+    click.echo("The first commit with the new cost:\n")
+    click.echo(git(place, "show", "--no-patch", "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n    %s", commit))
+    if result.before is not None and result.after is not None:
+        change = result.after - result.before
+        click.echo(
+            f"\n{benchmark}: {result.before:,.10g} instructions before it, {result.after:,.10g} with it "
+            f"({change:+,.10g} per operation)."
+        )
+    if result.explanation is not None:
+        click.echo("\n" + as_text(result.explanation, limit), nl=False)
+        if svg is not None:
+            svg.write_text(as_svg(result.explanation))
+            click.echo(f"Written: {svg}")
