@@ -21,6 +21,8 @@ COMMANDS = {
     "list": "List benchmarks, suites, machines and other parts.",
     "init": "Write a commented study file to start from.",
     "plan": "How many blocks, and how much time, a verdict will cost.",
+    "diff": "Put runs made at different times beside each other, with all that changed between them.",
+    "history": "All runs of a machine over time, and where a metric changed.",
     "import": "Bring in results measured elsewhere.",
     "calibrate": "Try the verdict rule on simulated or resampled noise.",
     "explain": "Say which kernel functions a difference comes from.",

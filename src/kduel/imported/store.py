@@ -69,11 +69,21 @@ class Import(Struct, kw_only=True):
     """What the files hold besides, and why it is not here."""
 
 
+class Spread(Struct, forbid_unknown_fields=True):
+    """What a source says of repeats of one metric that it gives no values of: the lowest and the highest, and where."""
+
+    low: float
+    high: float
+    where: str
+
+
 class Conditions(Struct, forbid_unknown_fields=True):
     """A --conditions file: what is known of each contender's environment, and what was meant to differ."""
 
     contenders: dict[str, dict[str, Any]]
     declared: list[str] = []
+    spreads: dict[str, Spread] = {}
+    """By `benchmark/metric`."""
 
 
 def bring_in(

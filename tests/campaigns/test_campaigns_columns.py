@@ -1,0 +1,154 @@
+"""Campaigns of many trials: judged unpaired over runs, in blocks within one; what differs decides what is said."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kduel.campaigns.compare import Campaigns, campaigns
+from kduel.campaigns.history import history, picture
+from kduel.cli.history import command as history_command
+from kduel.errors import InputError
+from kduel.imported import Source, bring_in
+
+SPINE = Path(__file__).parents[1] / "spine"
+SOURCE = Path(__file__).parents[2] / "src"
+HEADER = "contender,trial,benchmark,metric,unit,better,value\n"
+
+
+def made(
+    tmp_path: Path, name: str, mean: float, *, conditions: str | None, count: int = 12, unit: str = "events/s"
+) -> str:
+    """An import of two contenders, `one` with that mean and `other`, a tenth above it."""
+    rng = np.random.default_rng(len(name) + int(mean))
+    rows = [
+        f"{contender},{trial},bench,rate,{unit},higher,{mean * factor * (1 + 0.01 * rng.standard_normal()):.4f}\n"
+        for contender, factor in (("one", 1.0), ("other", 1.1))
+        for trial in range(1, count + 1)
+    ]
+    source = tmp_path / f"{name}.csv"
+    source.write_text(HEADER + "".join(rows))
+    known = None
+    if conditions is not None:
+        known = tmp_path / f"{name}.toml"
+        known.write_text("".join(f"[contenders.{who}]\n{conditions}\n" for who in ("one", "other")))
+    bring_in([Source(source)], tmp_path / name, conditions=known)
+    return str(tmp_path / name)
+
+
+OLD = 'release = "6.1.0"\nconditions = { date = "2026-01-01", governor = "performance" }'
+
+
+def pair_of(found: Campaigns) -> tuple[str | None, str, str]:
+    (pair,) = found.between
+    return pair.attribution.cause, pair.attribution.told, pair.changes[0].verdict
+
+
+def test_a_shift_with_one_thing_different_is_put_down_to_it(tmp_path: Path) -> None:
+    runs = [
+        made(tmp_path, "old", 1000, conditions=OLD),
+        made(tmp_path, "new", 1100, conditions=OLD.replace("6.1.0", "6.12.0").replace("01-01", "02-01")),
+    ]
+    cause, told, verdict = pair_of(campaigns([f"{run}:one" for run in runs]))
+    assert (cause, verdict) == ("kernel", "faster")
+    assert "not measured in turn" in told
+
+
+def test_a_shift_with_two_things_different_is_put_down_to_nothing(tmp_path: Path) -> None:
+    changed = OLD.replace("6.1.0", "6.12.0").replace('"performance"', '"powersave"')
+    runs = [made(tmp_path, "old", 1000, conditions=OLD), made(tmp_path, "new", 1100, conditions=changed)]
+    cause, told, verdict = pair_of(campaigns([f"{run}:one" for run in runs]))
+    assert (cause, verdict) == (None, "faster")
+    assert "2 things differ (kernel, conditions.governor)" in told
+
+
+def test_what_one_side_does_not_state_may_differ(tmp_path: Path) -> None:
+    changed = OLD.replace("6.1.0", "6.12.0").replace(', governor = "performance"', "")
+    runs = [made(tmp_path, "old", 1000, conditions=OLD), made(tmp_path, "new", 1100, conditions=changed)]
+    cause, told, _ = pair_of(campaigns([f"{run}:one" for run in runs]))
+    assert cause is None and "conditions.governor is stated for one of them only" in told
+
+
+def test_nothing_known_is_nothing_attributed(tmp_path: Path) -> None:
+    runs = [made(tmp_path, "old", 1000, conditions=OLD), made(tmp_path, "new", 1100, conditions=None)]
+    cause, told, _ = pair_of(campaigns([f"{run}:one" for run in runs]))
+    assert cause is None and told.startswith("Nothing is known of where")
+
+
+def test_metrics_of_other_units_are_not_compared(tmp_path: Path) -> None:
+    runs = [
+        made(tmp_path, "old", 1000, conditions=OLD),
+        made(tmp_path, "new", 1100, conditions=OLD, unit="kevents/s"),
+    ]
+    found = campaigns([f"{run}:one" for run in runs])
+    assert found.rows == [] and "unit" in found.left_out["bench/rate"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [(["{run}:nobody"], "no contender 'nobody'"), (["{run}:one"], "only one column"), (["{run}", "{run}"], "twice")],
+)
+def test_bad_columns_are_refused(tmp_path: Path, arguments: list[str], says: str) -> None:
+    run = made(tmp_path, "old", 1000, conditions=OLD)
+    with pytest.raises(InputError, match=says):
+        campaigns([argument.format(run=run) for argument in arguments])
+
+
+def test_history_finds_the_run_where_the_level_changed(tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    for number in range(12):
+        dated = OLD.replace("01-01", f"01-{number + 1:02d}")
+        changed = dated.replace("6.1.0", "6.12.0") if number >= 7 else dated
+        made(tmp_path, f"run-{number:02d}", 1000 if number < 7 else 900, conditions=changed)
+    found = history([tmp_path], contender="one")
+    (line,) = found.lines
+    assert [step.index for step in line.steps] == [7]
+    assert line.points[7].when == "2026-01-08"
+    assert "Only one thing differs as far as is known: kernel" in line.told[0]
+    assert len(picture(found)["vconcat"]) == 1
+    for form, mark in (("text", "Changed by −"), ("svg", "<svg"), ("html", "<svg"), ("json", '"steps"')):
+        done = CliRunner().invoke(history_command, [str(tmp_path), "--contender", "one", "-f", form])
+        assert done.exit_code == 0 and mark in done.output
+
+
+def test_runs_measured_here_are_compared_in_blocks(tmp_path: Path) -> None:
+    """A real run of the runner with the machine of tests/spine, which boots nothing."""
+    site = tmp_path / "site"
+    info = site / "outside-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1.0\n")
+    groups = {"benchmarks": "BENCHMARK", "kernels": "KERNELS", "machines": "MACHINE"}
+    (info / "entry_points.txt").write_text(
+        "".join(f"[kduel.{group}]\noutside = outside:{name}\n" for group, name in groups.items())
+    )
+    (site / "outside.py").write_text((SPINE / "outside.py").read_text())
+    study = tmp_path / "study.toml"
+    study.write_text(
+        '[study]\nname = "letters"\n[[contender]]\nkernel = "outside:old"\n[[contender]]\nkernel = "outside:new"\n'
+        '[machine]\nkind = "process"\n[settle]\nmode = "fixed"\nseconds = 0\n[blocks]\nfixed = 2\n'
+        '[[benchmark]]\nuse = "outside-letters"\n'
+    )
+    environment = os.environ | {"PYTHONPATH": f"{SOURCE}:{site}", "KDUEL_CACHE": str(tmp_path / "cache")}
+
+    def kduel(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "kduel", *arguments],
+            env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    for name in ("first", "second"):
+        kduel("run", str(study), "--out", name)
+    inside = kduel("diff", "first")
+    assert "measured by KDuel" in inside and "not measured in turn" not in inside
+    across = kduel("diff", "first:outside-old", "second:outside-old")
+    assert "Nothing that is known differs between them. They were not measured in turn" in across
+    assert "first outside-old" in across
+    assert "2 runs" in kduel("history", ".")
