@@ -162,10 +162,9 @@ class Naming:
         return chain
 
     def context(self, chain: Stack, function: str) -> str:
-        """Whose work it is: the innermost entry into the kernel decides, or the task that runs."""
+        """Whose work it is: an interrupt's and all below it, or that of the task that runs."""
         if chain not in self._contexts:
-            entry = next((name[1:] for name in reversed(chain) if name[0] == "→"), "")
-            if _INTERRUPT_ENTRY.match(entry):
+            if any(name[0] == "→" and _INTERRUPT_ENTRY.match(name[1:]) for name in chain):
                 self._contexts[chain] = INTERRUPT
             elif not _THREAD.isdisjoint(chain):
                 self._contexts[chain] = THREAD

@@ -1,0 +1,255 @@
+"""From the plug-in's file to an explanation: on real counts of two Debian kernels, and on any counts at all."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kduel.benchmarks.kbench import read_line
+from kduel.errors import InputError, NotMeasuredError
+from kduel.explain.compare import Clock, Explanation, explain
+from kduel.explain.flame import as_svg, tree
+from kduel.explain.profile import (
+    IDLE,
+    INTERRUPT,
+    OPERATION,
+    THREAD,
+    USER,
+    Profile,
+    annotate,
+    profile,
+    read_dump,
+)
+from kduel.explain.show import annotated, as_text
+from kduel.explain.symbols import Symbols
+
+DATA = Path(__file__).parent / "data"
+REGION = 2
+
+
+def real(version: str) -> Profile:
+    return profile(
+        read_dump(DATA / f"null-call-{version}.counts"), Symbols.read(DATA / f"null-call-{version}.kallsyms"), REGION
+    )
+
+
+def explanation() -> Explanation:
+    return explain("null-call", ("6.1", "6.12"), (real("6.1"), real("6.12")))
+
+
+# A null call of two Debian kernels, as counted in the guest (QEMU 7.2).
+
+
+@pytest.mark.parametrize("version", ["6.1", "6.12"])
+def test_the_count_is_what_the_guests_clock_says(version: str) -> None:
+    line = read_line((DATA / f"null-call-{version}.stdout").read_text())
+    found = real(version)
+    assert found.operations == line.count
+    # Reading the clock takes three instructions of the region and is not in the samples.
+    assert found.total == sum(line.samples) + 3 * line.count
+
+
+def test_a_null_call_by_function() -> None:
+    found = explanation()
+    rows = {(row.context, row.function): row for row in found.rows}
+    assert rows[OPERATION, "do_syscall_64"].baseline == 31_000
+    assert rows[OPERATION, "do_syscall_64"].contender == 60_000
+    assert rows[OPERATION, "exit_to_user_mode_prepare"].only == "baseline"
+    assert rows[OPERATION, "arch_exit_to_user_mode_prepare"].only == "contender"
+    assert rows[OPERATION, "__do_sys_getppid"].only == ""
+    assert found.total() == (387_000, 382_000)
+    assert found.total(USER) == (66_000, 66_000)
+    assert [abs(row.difference) for row in found.rows] == sorted(
+        (abs(r.difference) for r in found.rows), reverse=True
+    )
+
+
+def test_call_chains_begin_where_the_kernel_is_entered() -> None:
+    chains = {stack for stack in real("6.12").stacks if stack[0] == OPERATION}
+    assert {stack[1] for stack in chains} == {"entry_SYSCALL_64"}
+    assert (
+        OPERATION,
+        "entry_SYSCALL_64",
+        "entry_SYSCALL_64_after_hwframe",
+        "do_syscall_64",
+        "__do_sys_getppid",
+    ) in chains
+
+
+def test_the_table_names_what_changed_and_adds_up() -> None:
+    text = as_text(explanation(), limit=3)
+    rows = [line for line in text.splitlines() if line.startswith("   ") and line[41:42].isdigit()]
+    numbers = [[int(word.replace(",", "").replace("−", "-")) for word in line[:42].split()] for line in rows]
+    assert "only in the baseline" in text
+    functions, contexts = numbers[:5], numbers[5:7]
+    assert [sum(column) for column in zip(*functions, strict=True)] == contexts[0]
+    assert [sum(column) for column in zip(*contexts, strict=True)] == numbers[-1] == [387, 382, -5]
+
+
+def test_the_clock_is_compared_with_the_count() -> None:
+    found = explanation()
+    found.clock = Clock(baseline=384_000, contender=379_000)
+    assert "agrees to the instruction" in as_text(found)
+    found.clock = Clock(baseline=384_000, contender=979_000)
+    assert "idle" in as_text(found)
+
+
+# Contexts: what struck from outside is told apart from the operation's own work.
+
+KALLSYMS = """ffffffff81000000 T _stext
+ffffffff81000000 T startup_64
+ffffffff81000100 T asm_sysvec_apic_timer_interrupt
+ffffffff81000200 T entry_SYSCALL_64
+ffffffff81000300 T asm_exc_page_fault
+ffffffff81000400 t do_syscall_64
+ffffffff81000500 T __pfx_kthread
+ffffffff81000510 T kthread
+ffffffff81000600 t do_idle
+ffffffff81000700 t update_load_avg.isra.0
+ffffffff81000700 t update_load_avg.constprop.0
+ffffffff81000800 T ret_from_fork
+ffffffffc0000000 t nft_do_chain\t[nf_tables]
+"""
+
+
+def dump_of(tmp_path: Path, body: str, end: str = "end\n") -> Path:
+    path = tmp_path / "counts"
+    path.write_text(f"kduel-counter 1 x86_64\nR 1 10\n{body}{end}")
+    return path
+
+
+def contexts(tmp_path: Path, body: str) -> dict[str, int]:
+    return profile(read_dump(dump_of(tmp_path, body)), Symbols.from_kallsyms(KALLSYMS), 1).contexts()
+
+
+LOAD = "B 1 ffffffff81000700 4,4,4\n"
+
+
+@pytest.mark.parametrize(
+    ("chain", "context"),
+    [
+        ("N 1 0 e ffffffff81000200\nN 2 1 c ffffffff81000405\n", OPERATION),
+        ("N 1 0 e ffffffff81000300\nN 2 1 c ffffffff81000305\n", OPERATION),
+        ("N 1 0 e ffffffff81000100\nN 2 1 c ffffffff81000105\n", INTERRUPT),
+        ("N 1 0 c ffffffff81000805\nN 2 1 c ffffffff81000555\n", THREAD),
+        ("N 1 0 c ffffffff81000605\nN 2 1 c ffffffff81000605\n", IDLE),
+    ],
+    ids=["system call", "page fault", "interrupt in user mode", "kernel thread", "idle"],
+)
+def test_the_context_is_who_the_work_is_for(tmp_path: Path, chain: str, context: str) -> None:
+    assert contexts(tmp_path, f"{chain}{LOAD}C 1 2 1 0 3 10\n") == {context: 30}
+
+
+def test_an_interrupt_inside_a_system_call_is_no_part_of_it(tmp_path: Path) -> None:
+    chain = "N 1 0 e ffffffff81000200\nN 2 1 c ffffffff81000405\nN 3 2 e ffffffff81000100\nN 4 3 c ffffffff81000105\n"
+    assert contexts(tmp_path, f"{chain}{LOAD}C 1 2 1 0 3 10\nC 1 4 1 0 3 1\n") == {OPERATION: 30, INTERRUPT: 3}
+
+
+def test_a_page_fault_inside_an_interrupt_is_the_interrupts(tmp_path: Path) -> None:
+    chain = "N 1 0 e ffffffff81000100\nN 2 1 e ffffffff81000300\n"
+    assert contexts(tmp_path, f"{chain}{LOAD}C 1 2 1 0 3 1\n") == {INTERRUPT: 3}
+
+
+def test_a_block_across_two_functions_is_split(tmp_path: Path) -> None:
+    body = "B 1 ffffffff810003fc 2,2,3,3\nC 1 0 1 0 4 5\nC 1 0 1 1 2 1\n"
+    found = profile(read_dump(dump_of(tmp_path, body)), Symbols.from_kallsyms(KALLSYMS), 1)
+    assert found.functions() == {(OPERATION, "asm_exc_page_fault"): 11, (OPERATION, "do_syscall_64"): 11}
+
+
+def test_other_regions_do_not_count(tmp_path: Path) -> None:
+    assert contexts(tmp_path, f"{LOAD}C 2 0 1 0 3 9\nC 1 0 1 0 3 1\n") == {OPERATION: 3}
+
+
+def test_user_code_is_counted_without_names(tmp_path: Path) -> None:
+    assert contexts(tmp_path, "B 1 401000 4,4\nC 1 0 1 0 2 7\n") == {USER: 14}
+
+
+def test_annotate_counts_each_instruction(tmp_path: Path) -> None:
+    body = (
+        f"{LOAD}T 1 0 endbr64\nT 1 1 testl %eax, (%rbx)\nT 1 2 retq\nC 1 0 1 0 3 10\nC 1 0 1 0 2 5\nC 2 0 1 0 3 99\n"
+    )
+    found = annotate(read_dump(dump_of(tmp_path, body)), Symbols.from_kallsyms(KALLSYMS), 1, "update_load_avg")
+    assert [(i.offset, i.times, i.text) for i in found] == [
+        (0, 15, "endbr64"),
+        (4, 15, "testl %eax, (%rbx)"),
+        (8, 10, "retq"),
+    ]
+    assert "1.50  +4     testl" in annotated("6.1", "update_load_avg", 10, found)
+
+
+@pytest.mark.parametrize("end", ["", "en"])
+def test_a_file_cut_short_gives_nothing(tmp_path: Path, end: str) -> None:
+    with pytest.raises(NotMeasuredError, match=r"cut short|cannot be read"):
+        read_dump(dump_of(tmp_path, f"{LOAD}C 1 0 1 0 3 10\n", end))
+
+
+def test_a_region_that_was_never_entered_is_no_zero(tmp_path: Path) -> None:
+    with pytest.raises(NotMeasuredError, match="never came"):
+        profile(read_dump(dump_of(tmp_path, LOAD)), Symbols.from_kallsyms(KALLSYMS), 7)
+
+
+# Symbols
+
+
+def test_symbols_prefer_functions_to_marks_and_paddings() -> None:
+    symbols = Symbols.from_kallsyms(KALLSYMS)
+    assert symbols.function(0xFFFFFFFF81000000) == "startup_64"
+    assert symbols.function(0xFFFFFFFF81000505) == "__pfx_kthread"
+    assert symbols.function(0xFFFFFFFF8100051F) == "kthread"
+    assert symbols.function(0xFFFFFFFF81000701) == "update_load_avg"
+    assert symbols.function(0xFFFFFFFFC0000010) == "nft_do_chain [nf_tables]"
+    assert symbols.function(0xFFFFFFFF80000000) == "(unknown)"
+
+
+@pytest.mark.parametrize("text", ["", "nonsense\n", "0000000000000000 T a\n0000000000000000 t b\n"])
+def test_a_table_without_addresses_is_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        Symbols.from_kallsyms(text)
+
+
+# Any profiles: nothing is lost, whatever they hold.
+
+names = st.sampled_from(["a", "b", "c<d>&\"'", "e;f"])
+stacks = st.dictionaries(
+    st.tuples(st.sampled_from([OPERATION, INTERRUPT, THREAD]), names, names)
+    | st.just((USER, "(program)"))
+    | st.tuples(st.just(OPERATION), names),
+    st.integers(1, 10**9),
+    max_size=12,
+)
+
+
+@given(one=stacks, other=stacks, operations=st.integers(1, 2000), limit=st.integers(0, 5))
+def test_differences_add_up_to_the_total_exactly(
+    one: dict[tuple[str, ...], int], other: dict[tuple[str, ...], int], operations: int, limit: int
+) -> None:
+    profiles = tuple(Profile(operations=operations, stacks=s, known=frozenset("ab")) for s in (one, other))
+    found = explain("x", ("A", "B"), (profiles[0], profiles[1]))
+    assert found.total() == (profiles[0].total, profiles[1].total)
+    assert sum(row.difference for row in found.rows) == profiles[1].total - profiles[0].total
+    assert tree(found).sums == found.total()
+    for row in found.rows:
+        assert (row.only == "baseline") == (not row.function.startswith("(") and row.function not in "ab")
+    picture = ET.fromstring(as_svg(found))
+    assert picture.tag.endswith("svg")
+    assert as_text(found, limit)
+
+
+@given(one=stacks, other=stacks)
+def test_boxes_stay_inside_their_parents(one: dict[tuple[str, ...], int], other: dict[tuple[str, ...], int]) -> None:
+    profiles = tuple(Profile(operations=1, stacks=s, known=frozenset()) for s in (one, other))
+    pending = [tree(explain("x", ("A", "B"), (profiles[0], profiles[1])))]
+    while pending:
+        box = pending.pop()
+        assert box.wide >= max(box.sums) and box.wide >= sum(inner.wide for inner in box.inner.values())
+        pending += box.inner.values()
+
+
+def test_profiles_of_different_length_are_not_compared() -> None:
+    one, other = (Profile(operations=n, stacks={}, known=frozenset()) for n in (1, 2))
+    with pytest.raises(ValueError, match="operations"):
+        explain("x", ("A", "B"), (one, other))

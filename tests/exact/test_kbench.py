@@ -1,0 +1,127 @@
+"""kbench on this very host, and its parser on its real output."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kduel import programs
+from kduel.benchmarks import ParseError, Raw, benchmark
+from kduel.benchmarks.kbench import OPERATIONS, read_line
+from kduel.cache import Cache
+from kduel.errors import InputError
+
+DATA = Path(__file__).parent / "data"
+REAL = (DATA / "null-call-6.12.stdout").read_text()
+
+
+def parameters(**values: object) -> object:
+    return benchmark("kbench").read_parameters(values)
+
+
+def raw(stdout: str) -> Raw:
+    return Raw(stdout=stdout, stderr="", exit_status=0)
+
+
+def run(*words: str, cwd: Path) -> str:
+    program = programs.build("kbench", cache=Cache())
+    return subprocess.run([program, *words], cwd=cwd, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_plug_in_and_the_program_know_the_same_operations(tmp_path: Path) -> None:
+    listed = run("--list", cwd=tmp_path).splitlines()
+    assert tuple(line.split("\t")[0] for line in listed) == OPERATIONS
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_operation_runs_and_cleans_up(operation: str, tmp_path: Path) -> None:
+    line = read_line(run("--exact", "--count", "3", operation, cwd=tmp_path))
+    assert line.operation == operation
+    assert line.count == 3 and line.region == OPERATIONS.index(operation) + 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("operation", ["null-call", "pipe", "fork-exit", "fault-anonymous"])
+def test_timed_operations_are_longer_than_the_clocks_error(operation: str, tmp_path: Path) -> None:
+    stdout = run("--time", "0.05", operation, cwd=tmp_path)
+    line = read_line(stdout)
+    assert line.clock_error_pct < 1
+    values = benchmark("kbench").parse(raw(stdout), parameters(operation=operation))
+    assert set(values) == {"time", "time-mean", "time-min"}
+    assert 0 < values["time-min"] <= values["time"]
+
+
+def test_more_work_takes_more_time(tmp_path: Path) -> None:
+    few, many = (
+        read_line(run("--time", "0.05", "--cpu", "0", f"poll-{count}", cwd=tmp_path)).min for count in (10, 100)
+    )
+    assert 2 < many / few < 30
+
+
+def test_exact_values_come_from_the_median_and_the_mean() -> None:
+    values = benchmark("kbench").parse(raw(REAL), parameters(operation="null-call", mode="exact"))
+    line = read_line(REAL)
+    # Each call took the same, and an empty one took 6.
+    assert set(line.samples) == {379.0} and line.empty == 6
+    assert values == {"instructions": 373.0, "instructions-mean": 373.0}
+
+
+def test_a_counter_that_goes_in_steps_is_no_count_of_instructions() -> None:
+    coarse = msgspec.json.decode(REAL) | {"resolution": 16.0}
+    with pytest.raises(ParseError, match="steps of 16"):
+        benchmark("kbench").parse(
+            raw(msgspec.json.encode(coarse).decode()), parameters(operation="null-call", mode="exact")
+        )
+
+
+def test_output_of_another_operation_or_mode_is_refused() -> None:
+    for wrong in (parameters(operation="pipe", mode="exact"), parameters(operation="null-call")):
+        with pytest.raises(ParseError, match="not what was asked"):
+            benchmark("kbench").parse(raw(REAL), wrong)
+
+
+@given(cut=st.integers(0, len(REAL) - 3))
+def test_output_cut_anywhere_gives_no_number(cut: int) -> None:
+    with pytest.raises(ParseError):
+        benchmark("kbench").parse(raw(REAL[:cut]), parameters(operation="null-call", mode="exact"))
+
+
+def test_a_lost_sample_is_noticed() -> None:
+    damaged = REAL.replace("[379,", "[", 1)
+    with pytest.raises(ParseError, match="announces 1000 samples and gives 999"):
+        read_line(damaged)
+
+
+def test_labels_are_lmbenchs_names_in_both_modes() -> None:
+    kbench = benchmark("kbench")
+    assert kbench.label(parameters(operation="pipe", mode="exact")) == "pipe"
+    assert kbench.label(parameters(operation="pipe", cpu=0)) == "pipe-cpu0"
+    assert kbench.label(parameters(operation="pipe", count=50, mode="exact")) == "pipe-50x"
+
+
+def test_unknown_operations_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(InputError, match="kbench"):
+        parameters(operation="lunch")
+
+
+def test_scripts_say_what_is_asked() -> None:
+    kbench = benchmark("kbench")
+    script = kbench.script(parameters(operation="pipe", mode="exact", count=7, cpu=0))
+    assert script == '"$KDUEL_PROGRAMS/kbench" --exact --count 7 --cpu 0 pipe\n'
+
+
+@pytest.mark.parametrize(
+    ("stdout", "value"), [("123456789\n", 123456789.0), ("", None), ("0\n", None), ("-5\n", None), ("12 13\n", None)]
+)
+def test_boot_instructions_are_a_count_or_nothing(stdout: str, value: float | None) -> None:
+    boot = benchmark("boot-instructions")
+    if value is None:
+        with pytest.raises(ParseError):
+            boot.parse(raw(stdout), boot.read_parameters({}))
+    else:
+        assert boot.parse(raw(stdout), boot.read_parameters({})) == {"boot-instructions": value}
