@@ -75,11 +75,13 @@ def test_hover_tells_the_trial_and_its_value(page: Browser, tmp_path: Path) -> N
         if page.evaluate("!document.getElementById('tip').hidden"):
             break
         time.sleep(0.25)
-    told = page.evaluate("document.getElementById('tip').textContent")
-    assert "debian-6.1" in told
-    assert "-b01-" in told
-    first = simulated().metrics[0].values["debian-6.1"][0]
-    assert f"{first:.10g}" in told
+    told = page.evaluate(
+        "[...document.querySelectorAll('#tip div')].map(line => [...line.childNodes].map(n => n.textContent))"
+    )
+    lines = dict(told)
+    assert list(lines) == ["trial", "contender", "block", "value"]
+    assert f"-b{int(lines['block']):02d}-{lines['contender']}" in lines["trial"]
+    assert lines["value"] == f"{simulated().metrics[0].values[lines['contender']][int(lines['block']) - 1]:.10g}"
 
 
 def test_a_strangers_strings_do_nothing(page: Browser, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kduel.report.amounts import MISSING, amount, effect, interval, mean_and_sd, signed
-from kduel.report.digest import digest, headline
+from kduel.report.digest import digest, foremost, headline
 from kduel.report.escape import ascii_only, visible
 from kduel.report.methods import methods
 from kduel.results import MetricResult, Verdict
@@ -59,6 +59,16 @@ def metric(verdict: Verdict, effect_pct: float = 3.0, *, small: bool = False, be
 )
 def test_headline_of_every_kind(metrics: list[MetricResult], said: str) -> None:
     assert headline(metrics, "a", "b", "metric", 1.0) == said
+
+
+def test_the_few_that_are_named_are_of_both_sides() -> None:
+    many = [metric("higher", 900.0 + n, better="none") for n in range(9)]
+    better = [metric("faster", 10.0 + n) for n in range(9)]
+    worse = [metric("slower", -10.0 - n) for n in range(9)]
+    assert [m.effect_pct for m in foremost([*many, *better, *worse])] == [18, 17, 16, -18, -17, -16]
+    assert [m.verdict for m in foremost([*many, *better, *worse[:1]])] == [*["faster"] * 5, "slower"]
+    assert [m.verdict for m in foremost([*many, *better[:1]])] == ["faster", *["higher"] * 5]
+    assert len(foremost(better)) == 6
 
 
 def test_what_is_undecided_is_never_called_equal() -> None:
@@ -131,6 +141,9 @@ def test_methods_say_only_what_is_true_of_the_run() -> None:
         (1204551, None, "1,204,551"),
         (0.8312345, None, "0.83123"),
         (0.0, None, "0"),
+        (6.21, None, "6.21"),
+        (0.01, 0.0, "0.01"),
+        (20000.5, None, "20,000"),
         (None, None, MISSING),
         (math.nan, None, MISSING),
         (-4.26, 0.11, "−4.26"),

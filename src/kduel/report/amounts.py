@@ -23,6 +23,8 @@ def amount(value: float | None, spread: float | None = None) -> str:
         places = 0
     else:
         places = decimals(size, 5)
+        text = f"{value:,.{places}f}".replace("-", MINUS)
+        return text.rstrip("0").rstrip(".") if places else text
     return f"{value:,.{places}f}".replace("-", MINUS)
 
 

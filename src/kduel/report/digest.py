@@ -235,7 +235,7 @@ def headline(metrics: list[MetricResult], baseline: str, contender: str, kind: s
 
 def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> list[Point]:
     """The decided metrics with their effects, largest first; the others by group."""
-    different = sorted((m for m in metrics if decided(m)), key=largest_first)
+    different = [m for m in metrics if decided(m)]
     found = [
         Point(
             verdict=m.verdict,
@@ -243,7 +243,7 @@ def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> li
             text=f"{notes.marked(m)}: {effect_with_interval(m)}, {sided(m)}"
             + (", below what matters here" if m.below_delta else ""),
         )
-        for m in different[:NAMED]
+        for m in foremost(different)
     ]
     if len(different) > NAMED:
         found.append(Point(verdict="different", text=f"{len(different) - NAMED} more differ: see the table"))
@@ -268,11 +268,24 @@ def largest_first(metric: MetricResult) -> tuple[int, float]:
     return int(metric.below_delta), -abs(metric.effect_pct if metric.effect_pct is not None else 0.0)
 
 
+def foremost(different: list[MetricResult]) -> list[MetricResult]:
+    """The few to name: of both the better and the worse the largest, then what has no side."""
+    sides: dict[Side, list[MetricResult]] = {"better": [], "worse": [], "neutral": []}
+    for metric in sorted(different, key=largest_first):
+        sides[side(metric)].append(metric)
+    better, worse, neutral = sides.values()
+    half = NAMED // 2
+    taken = max(half, NAMED - len(worse))
+    named_better = better[:taken]
+    named_worse = worse[: NAMED - len(named_better)]
+    return [*named_better, *named_worse, *neutral[: NAMED - len(named_better) - len(named_worse)]]
+
+
 def conclusions(metrics: list[MetricResult], notes: Notes, delta: float | None) -> list[str]:
     """What can be concluded: every decided metric in its own words, the equivalent ones in one sentence."""
     metrics = [m for m in metrics if not set_by_harness(m)]
-    different = sorted((m for m in metrics if decided(m)), key=largest_first)
-    said = [f"{notes.marked(m)}: {told(m)}" for m in different[:NAMED]]
+    different = [m for m in metrics if decided(m)]
+    said = [f"{notes.marked(m)}: {told(m)}" for m in foremost(different)]
     if len(different) > NAMED:
         said.append(f"{len(different) - NAMED} more metrics differ; the table has them.")
     for verdict, words in (("equivalent", f"Equivalent{bounds(delta)}"), ("equal", "Exactly equal")):

@@ -85,6 +85,7 @@ def templates() -> Environment:
         "key": key,
         "described": described,
         "has_forest": has_forest,
+        "forest_metrics": plots.forest_metrics,
         "side": side,
         "sided": sided,
         "decided": decided,

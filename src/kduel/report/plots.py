@@ -55,6 +55,8 @@ PICTURE = Theme(
     tones=("#12784a", "#b3261e", "#7a3ea8", "#2b6cb0", "#8a6100"),
 )
 TONES = ("better", "worse", "neutral", "same", "undecided")
+FARTHEST = 150.0
+"""Per cent: beyond it a change is drawn as an arrow, lest it squeeze all others to the zero line."""
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif'
 
 
@@ -132,8 +134,8 @@ def forest_limit(metrics: list[MetricResult], delta: float) -> float:
     reach = [max(abs(m.ci_low_pct or 0), abs(m.ci_high_pct or 0)) for m in metrics]
     sure = [r for m, r in zip(metrics, reach, strict=True) if m.verdict != "undecided"]
     typical = sorted(reach)[len(reach) // 2] if reach else 0.0
-    wanted = max([2.5 * delta, *sure, 1.5 * typical])
-    return 1.05 * min(wanted, max([2.5 * delta, *reach]))
+    wanted = min(FARTHEST, max([*sure, 1.5 * typical, 0.0]))
+    return 1.05 * max(2.5 * delta, min(wanted, max(reach, default=0.0)))
 
 
 def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int | str = "container") -> Spec:
