@@ -141,16 +141,11 @@ def test_blocks_beyond_the_rules_maximum_do_not_count_and_that_is_said() -> None
 
 
 def test_blocks_out_of_order_are_put_in_order() -> None:
-    samples = noisy(10, 0.012, 0.01, 12)
-    turned = Samples(
-        benchmark=samples.benchmark,
-        metric=samples.metric,
-        primary=True,
-        blocks=samples.blocks[::-1],
-        values={name: values[::-1] for name, values in samples.values.items()},
-    )
-    one, other = only(samples), only(turned)
-    assert (one.verdict, one.decided_at, one.ci_low_pct) == (other.verdict, other.decided_at, other.ci_low_pct)
+    """The first six blocks decide, and no other six would; far-apart numbers, as in a run of which blocks are gone."""
+    after = [103, 103.1, 102.9, 103, 103.1, 102.9, 90, 110, 95, 104, 80, 101]
+    numbers = [block**9 * 10_007 for block in range(1, 13)]
+    turned = msgspec.structs.replace(table([100.0] * 12, after[::-1]), blocks=numbers[::-1])
+    assert only(turned).decided_at == only(table([100.0] * 12, after)).decided_at == 6
 
 
 # Too little, or nothing
@@ -307,6 +302,28 @@ def test_exploratory_metrics_go_by_benjamini_and_hochberg() -> None:
         excludes_zero = result.ci_low_pct > 0 or result.ci_high_pct < 0
         assert excludes_zero == (result.verdict in ("faster", "slower"))
         assert "Exploratory: q =" in result.told
+
+
+def with_p(p: float, place: int) -> Samples:
+    """Ten pairs whose paired t test has exactly this p."""
+    noise = np.array([1.0, -1.0] * 5)
+    shift = stats.t.isf(p / 2, 9) * noise.std(ddof=1) / math.sqrt(10)
+    logs = 0.05 * (noise + shift)
+    return msgspec.structs.replace(table([1.0] * 10, np.exp(logs).tolist(), primary=False), benchmark=f"b{place}")
+
+
+def test_benjamini_and_hochberg_step_by_step() -> None:
+    """Of five p below .05 among ten, two survive: .001 <= .005, .008 <= .010, but .020 > .015."""
+    p = [0.020, 0.5, 0.001, 0.6, 0.045, 0.7, 0.008, 0.8, 0.030, 0.9]
+    samples = [with_p(value, place) for place, value in enumerate(p)]
+    samples.insert(3, noisy(40, 0, 0.02, 10))
+    found = [result for result in judge(samples, TEN) if result.role == "exploratory"]
+    assert [result.beside["p_t"] for result in found] == pytest.approx(p, rel=1e-6)
+    assert [result.q_value for result in found] == pytest.approx(stats.false_discovery_control(p).tolist(), rel=0.02)
+    assert [place for place, result in enumerate(found) if result.verdict != "undecided"] == [2, 6]
+    # With two of ten called, intervals are at 1 - .05 * 2/10.
+    logs = math.log1p((found[0].ci_high_pct or 0) / 100) - math.log1p((found[0].effect_pct or 0) / 100)
+    assert logs == pytest.approx(stats.t.isf(0.005, 9) * 0.05 * np.array([1.0, -1.0] * 5).std(ddof=1) / math.sqrt(10))
 
 
 def test_exploratory_metrics_take_no_alpha_from_primary_ones() -> None:

@@ -90,21 +90,22 @@ def explore(comparisons: list[Comparison], rule: Rule) -> list[Finding]:
     found = []
     for c, p in zip(comparisons, p_values, strict=True):
         finding = examine(c, alpha)
-        if finding.mean is not None and finding.low is not None and finding.high is not None:
-            side = settled(c, finding.mean, (finding.high - finding.low) / 2)
-            if side is not None:
-                called_so = verdict(finding.scale, side, c.table.metric.better)
-                finding = finding._replace(verdict=called_so, decided_at=int(c.complete.size), more=None)
+        side = settled(c, finding)
+        if side is not None:
+            called_so = verdict(finding.scale, side, c.table.metric.better)
+            finding = finding._replace(verdict=called_so, decided_at=int(c.complete.size), more=None)
         found.append(finding._replace(q_value=None if p is None else q_values[p]))
     return found
 
 
-def settled(c: Comparison, mean: float, half: float) -> int | None:
+def settled(c: Comparison, finding: Finding) -> int | None:
     """The side to which the present interval decides, or None."""
-    if abs(mean) + half <= c.margins[-1] and c.n >= c.rule.equivalent_from:
+    if finding.low is None or finding.high is None:
+        return None
+    if max(-finding.low, finding.high) <= c.margins[-1] and c.n >= c.rule.equivalent_from:
         return WITHIN
-    if abs(mean) > half and c.n >= FEWEST_PAIRS:
-        return ABOVE if mean > 0 else BELOW
+    if c.n >= FEWEST_PAIRS and (finding.low > 0 or finding.high < 0):
+        return ABOVE if finding.low > 0 else BELOW
     return None
 
 
