@@ -11,6 +11,21 @@ import msgspec
 from kduel.benchmarks import Benchmark, ParseError, Raw, benchmark
 
 CAPTURED = Path(__file__).parent / "captured"
+NAMES = (
+    "cyclictest",
+    "fio",
+    "hackbench",
+    "perf-sched-messaging",
+    "perf-sched-pipe",
+    "perf-stat",
+    "schbench",
+    "stress-ng",
+    "sysbench-cpu",
+    "sysbench-fileio",
+    "sysbench-memory",
+    "vmstat",
+)
+"""The benchmarks that are tested here: all that run programs of others."""
 
 
 class Case:

@@ -10,28 +10,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from benchmark_cases import CASES
+from benchmark_cases import CASES, NAMES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import inspect
 
 from kduel.benchmarks import benchmark
 from kduel.errors import InputError
-
-NAMES = (
-    "cyclictest",
-    "fio",
-    "hackbench",
-    "perf-sched-messaging",
-    "perf-sched-pipe",
-    "perf-stat",
-    "schbench",
-    "stress-ng",
-    "sysbench-cpu",
-    "sysbench-fileio",
-    "sysbench-memory",
-    "vmstat",
-)
 
 
 def values_of(kind: inspect.Type) -> st.SearchStrategy[Any]:
