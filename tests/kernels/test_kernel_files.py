@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
 import os
 import subprocess
 import tarfile
@@ -23,6 +24,14 @@ RELEASE = "6.8.0-mine"
 
 def get(spec: str | Path, cache: Cache, **more: Any) -> Kernel:
     return resolve(str(spec), cache=cache, talk=Heard(), **more)
+
+
+def with_data(package: Path, name: str, data: bytes) -> Path:
+    """A package with its data replaced."""
+    (package.parent / name).write_bytes(data)
+    subprocess.run(["ar", "d", package, "data.tar.xz"], check=True)
+    subprocess.run(["ar", "q", package, package.parent / name], check=True)
+    return package
 
 
 class TestPackages:
@@ -60,6 +69,9 @@ class TestPackages:
             link = tarfile.TarInfo(f"./lib/modules/{RELEASE}/kernel")
             link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
             archive.addfile(link)
+            secret = tarfile.TarInfo(f"./boot/config-{RELEASE}")
+            secret.type, secret.linkname = tarfile.SYMTYPE, "/etc/passwd"
+            archive.addfile(secret)
             for name in (
                 f"./boot/vmlinuz-{RELEASE}",
                 f"./lib/modules/{RELEASE}/kernel/../../../../../../escaped.ko",
@@ -70,13 +82,11 @@ class TestPackages:
                 member = tarfile.TarInfo(name)
                 member.size = len(data)
                 archive.addfile(member, io.BytesIO(data))
-        package = deb(tmp_path, "evil", "1", {})
-        (tmp_path / "data.tar").write_bytes(content.getvalue())
-        subprocess.run(["ar", "d", package, "data.tar.xz"], check=True)
-        subprocess.run(["ar", "q", package, tmp_path / "data.tar"], check=True)
+        package = with_data(deb(tmp_path, "evil", "1", {}), "data.tar", content.getvalue())
         kernel = get(package, cache)
         assert not list(tmp_path.rglob("escaped.ko")) and not (tmp_path / "through.ko").exists()
         assert (kernel.image.parent / f"lib/modules/{RELEASE}/kernel/through.ko").is_file()
+        assert kernel.config is None
 
     @pytest.mark.parametrize("left", [0, 60, 200, 900, -40])
     def test_cut_short(self, left: int, tmp_path: Path, cache: Cache) -> None:
@@ -85,6 +95,19 @@ class TestPackages:
         with pytest.raises(InputError, match="not a whole Debian package"):
             get(package, cache)
         assert not [p for p in (cache.root / "kernels").glob("*") if p.is_dir()]
+
+    def test_damaged_at_its_very_end(self, tmp_path: Path, cache: Cache) -> None:
+        """All files are there and look right, but the checksum that follows them is wrong."""
+        content = io.BytesIO()
+        with tarfile.open(fileobj=content, mode="w") as archive:
+            member = tarfile.TarInfo(f"./boot/vmlinuz-{RELEASE}")
+            member.size = len(bzimage(RELEASE))
+            archive.addfile(member, io.BytesIO(bzimage(RELEASE)))
+        data = bytearray(lzma.compress(content.getvalue() + bytes(1 << 20)))
+        data[-36] ^= 1
+        package = with_data(deb(tmp_path, "image", "1", {}), "data.tar.xz", bytes(data))
+        with pytest.raises(InputError, match=r"not a whole Debian package: .*corrupt"):
+            get(package, cache)
 
     def test_two_kernels_at_once(self, tmp_path: Path, cache: Cache) -> None:
         one = deb(tmp_path, "one", "1", kernel_files("6.1.0"))
@@ -195,6 +218,8 @@ class TestTrees:
         assert get(f"tree:{tree}", cache).image == first.image
         (tree / "fs/jbd2/jbd2.ko").write_bytes(module(RELEASE, more=["description=new"]))
         second = get(f"tree:{tree}", cache)
+        (tree / "fs/jbd2/jbd2.ko").write_bytes(module(RELEASE, more=["description=old"]))
+        assert get(f"tree:{tree}", cache).modules != second.modules, "of the same size"
         assert second.modules != first.modules and first.modules is not None and first.modules.exists()
 
     def test_commit(self, tree: Path, cache: Cache) -> None:
