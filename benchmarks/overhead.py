@@ -4,8 +4,7 @@
 
 With --virtme-ng, version 1.42 is installed from the package index into a throw-away environment. Its guest has the same
 kernel, CPUs, memory and accelerator, and runs `true`; each tool's time is from its start to its end, the guest's
-power-off included, and the two take turns. What a host without virtiofsd, or without KVM, makes of virtme-ng is its own
-doing: its warnings are printed.
+power-off included, and the two take turns; both show the whole console.
 
 Own overhead is the wall time of Machine.boot less: booting (QEMU started until the script begins), settling, and the
 steps' own seconds.
@@ -70,15 +69,18 @@ def virtme(environment: Path, place: Path, image: Path, cpus: int, memory: str) 
     """Seconds that virtme-ng takes to boot the kernel, run `true` and end."""
     command = [
         *(str(environment / "bin/vng"), "--run", str(image), "--disable-kvm"),
-        *("--cpus", str(cpus), "--memory", memory, "--exec", "true"),
+        *("--cpus", str(cpus), "--memory", memory, "--verbose", "--exec", "true"),
     ]
+    reach = {**os.environ, "PATH": f"{environment}/bin:{os.environ['PATH']}"}
     began = time.monotonic()
-    done = subprocess.run(command, cwd=place, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        command, cwd=place, env=reach, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600
+    )
     seconds = time.monotonic() - began
-    if done.returncode:
-        sys.exit(f"virtme-ng ended with {done.returncode}: {done.stderr[-2000:]}{done.stdout[-2000:]}")
-    if done.stderr.strip():
-        print(f"virtme-ng says: {done.stderr.strip()[:500]}", file=sys.stderr)
+    # Where the host has no udev, its guest finds no port for the script's output and status: ask the console instead.
+    said = done.stdout + done.stderr
+    if done.returncode and "script exited with code 0" not in said:
+        sys.exit(f"virtme-ng ended with {done.returncode}: {said[-2000:]}")
     return seconds
 
 

@@ -25,7 +25,7 @@ def run(tmp_path):
         script = tmp_path / "guest.sh"
         script.write_text(compose(parts, settle=settle, setup=setup))
         (tmp_path / "scratch/lost+found").mkdir(parents=True, exist_ok=True)
-        environment = {**os.environ, "TMPDIR": str(tmp_path), "KDUEL_SCRATCH": str(tmp_path / "scratch")}
+        environment = {**os.environ, "KDUEL_SCRATCH": str(tmp_path / "scratch")}
         run.done = subprocess.run(
             [*shell.split(), script, tmp_path / "out"], env=environment, capture_output=True, text=True, timeout=60
         )

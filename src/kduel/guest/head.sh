@@ -3,15 +3,15 @@
 # Captures the environment, settles, runs the steps below one after the other and leaves everything in the directory OUT.
 # It runs on any Linux as root; a program that is missing fails its own step only.
 # Programs are started sparingly outside of steps: in an emulated guest each costs tens of milliseconds.
-export LC_ALL=C.UTF-8
 umask 022
 case ${1:-} in
     '') echo "usage: sh $0 OUT" >&2; exit 2 ;;
     /*) OUT=$1 ;;
     *) OUT=$PWD/$1 ;;
 esac
-WORK=${TMPDIR:-/tmp}/kduel-$$
-mkdir -m 700 "$WORK" "$WORK/scratch" && mkdir -p "$OUT/environment" || exit 2
+WORK=$OUT/.work
+mkdir -p "$OUT/environment" "$WORK/scratch" || exit 2
+export LC_ALL=C.UTF-8
 KDUEL_SCRATCH=${KDUEL_SCRATCH:-$WORK/scratch}
 KDUEL_PROGRAMS=${KDUEL_PROGRAMS:-$WORK}
 export KDUEL_SCRATCH KDUEL_PROGRAMS
@@ -35,11 +35,10 @@ clock=/sys/devices/system/clocksource/clocksource0
 
 # Raw facts about this boot, as PATH:LINE of many files. What is not there leaves nothing: nothing is made up.
 capture_environment() {
-    release=$(uname -r)
     uname -a >"$OUT/environment/uname"
-    cd /sys/kernel/debug/sched 2>/dev/null || cd /
-    grep -rsa . /kduel.packages /proc/cmdline /proc/cpuinfo /proc/meminfo /proc/version /proc/modules \
-        /proc/interrupts /proc/loadavg /proc/stat /proc/sys/kernel /proc/sys/vm \
+    read -r release </proc/sys/kernel/osrelease
+    LC_ALL=C grep -sa . /kduel.packages /proc/cmdline /proc/cpuinfo /proc/meminfo /proc/version /proc/modules \
+        /proc/interrupts /proc/loadavg /proc/stat /proc/sys/kernel/* /proc/sys/kernel/seccomp/* /proc/sys/vm/* \
         $clock/current_clocksource $clock/available_clocksource \
         /sys/devices/system/cpu/vulnerabilities/* /sys/devices/system/cpu/online /sys/devices/system/cpu/smt/active \
         /sys/devices/system/cpu/cpuidle/current_* /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor \
@@ -51,23 +50,23 @@ capture_environment() {
         /sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/mm/transparent_hugepage/defrag \
         /sys/kernel/mm/lru_gen/enabled /sys/kernel/mm/ksm/run /sys/block/*/queue/scheduler \
         /sys/class/dmi/id/sys_vendor /sys/class/dmi/id/product_name /sys/class/dmi/id/bios_version \
-        >"$OUT/environment/files"
+        >"$OUT/environment/files" 2>/dev/null
     for config in /proc/config.gz "/boot/config-$release.gz"; do
         [ -r "$config" ] && cp "$config" "$OUT/environment/config.gz" && break
     done
     if [ ! -e "$OUT/environment/config.gz" ] && [ -r "/boot/config-$release" ]; then
         gzip -cn "/boot/config-$release" >"$OUT/environment/config.gz"
     fi
-    if [ ! -r /kduel.packages ]; then
+    if [ ! -r /kduel.packages ] && command -v dpkg-query >/dev/null; then
         # shellcheck disable=SC2016 # dpkg-query's own words
         dpkg-query -W -f '/kduel.packages:${Package} ${Version}\n' >>"$OUT/environment/files" 2>/dev/null
     fi
-    cd /
 }
 
-capture_end() {
+end() {
     dmesg >"$OUT/environment/dmesg" 2>/dev/null
-    grep -sa . /proc/loadavg /proc/stat /proc/interrupts $clock/current_clocksource >"$OUT/environment/files-end"
+    LC_ALL=C grep -sa . /proc/loadavg /proc/stat /proc/interrupts $clock/current_clocksource >"$OUT/environment/files-end"
+    rm -rf "$WORK"
 }
 
 # settle idle|fixed SECONDS HUNDREDTHS: wait that long, or until the CPUs have been nine tenths idle for two seconds.
@@ -119,7 +118,7 @@ setup() {
     [ "$status" = 0 ] && return
     tell "setup failed"
     cat "$OUT/setup/stderr" >&2
-    capture_end
+    end
     exit 3
 }
 

@@ -21,7 +21,8 @@ done </kduel/modules
 
 # A machine may do without disks: the root is then this RAM disk, or what lies in memory.
 root=
-for word in $(cat /proc/cmdline); do
+read -r words </proc/cmdline
+for word in $words; do
     case $word in kduel.root=*) root=${word#*=} ;; esac
 done
 if [ "$root" = ram ]; then

@@ -64,7 +64,7 @@ def compose(parts: Sequence[Part], *, settle: Settle, setup: str = "") -> str:
             out.append(_call(f"gate after {name}", part.after))
         if part.before.strip() or part.after.strip():
             out.append("gate_status=0\n")
-    out.append('capture_end\nrm -rf "$WORK"\nexit 0\n')
+    out.append('end\nexit 0\n')
     return "\n".join(out)
 
 
