@@ -10,9 +10,9 @@ from kduel.bisect.build import Builder, Unbuildable
 from kduel.bisect.search import Found, Step, check_out, git, search
 from kduel.cache import Cache
 from kduel.errors import KduelError, NotMeasuredError
+from kduel.exact.measure import Counted, count_arm, exact_machine, explanation, step_index
+from kduel.exact.subject import pair
 from kduel.explain.compare import Explanation
-from kduel.explain.measure import Counted, count_arm, exact_machine, explanation, step_index
-from kduel.explain.subject import pair
 from kduel.runner import Ready, make_ready
 from kduel.talk import Talk
 

@@ -47,8 +47,8 @@ def command(
     """
     from kduel.cache import Cache
     from kduel.cli.terminal import Terminal
-    from kduel.explain import subject
-    from kduel.explain.measure import annotation, count_arms, explanation, step_index
+    from kduel.exact import subject
+    from kduel.exact.measure import annotation, count_arms, explanation, step_index
     from kduel.explain.show import annotated, as_text
 
     cache, talk = Cache(), Terminal(quiet)

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from kduel.cache import Cache
 from kduel.errors import HostError, InputError, NotMeasuredError
+from kduel.exact.measure import Counted, as_json, same_as_run
 from kduel.explain.compare import Explanation
 from kduel.explain.flame import as_svg
-from kduel.explain.measure import Counted, as_json, same_as_run
 from kduel.rundir import RunDir, study_of, write_whole
 from kduel.runner import Ready, lock_of, make_ready, same_run
 from kduel.study import Study, assemble, contender_tables, parse_study
