@@ -138,10 +138,11 @@ def write_up(path: Path, fail_on: str | None) -> None:
     """The report in the terminal and as a page, results.json beside; ends the process where `--fail-on` applies."""
     from kduel.judgement import judge_run
     from kduel.report import report_format
+    from kduel.report.text import show
     from kduel.rundir import told_as_disk_trouble, write_whole
 
     results = judge_run(path)
-    click.echo(report_format("text").render(results))
+    click.echo(show(results), nl=False, color=True)
     with told_as_disk_trouble(path):
         (path / "report").mkdir(exist_ok=True)
         write_whole(path / "report" / "index.html", report_format("html").render(results).encode())
