@@ -140,6 +140,7 @@ class Mirror:
         self.stanzas: dict[str, list[str]] = {}
         self.asked: list[str] = []
         self.held = ""
+        self.holding = threading.Event()
         self.let_go = threading.Event()
         (root / "debian/pool").mkdir(parents=True)
         mirror = self
@@ -150,7 +151,8 @@ class Mirror:
 
             def do_GET(self) -> None:
                 if mirror.held and self.path.endswith(mirror.held):
-                    mirror.let_go.wait(30)
+                    mirror.holding.set()
+                    mirror.let_go.wait(60)
                 super().do_GET()
 
             def log_message(self, *_: object) -> None: ...

@@ -271,10 +271,9 @@ def test_an_interrupt_leaves_nothing(stocked: Mirror, cache: Cache) -> None:
         [sys.executable, "-c", PROGRAM, str(cache.root)], stderr=subprocess.PIPE, text=True, env=environment
     )
     try:
-        deadline = time.monotonic() + 60
-        while not (helpers := _children(process.pid)) or "apt-helper" not in helpers.values():
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.05)
+        assert stocked.holding.wait(60)
+        helpers = _children(process.pid)
+        assert "apt-helper" in helpers.values()
         process.send_signal(signal.SIGINT)
         assert "KeyboardInterrupt" in process.communicate(timeout=30)[1]
         deadline = time.monotonic() + 15
