@@ -87,7 +87,7 @@ class SysbenchFileio(Benchmark):
             *(["sync", "echo 3 >/proc/sys/vm/drop_caches"] if p.cold else []),
             f"sysbench fileio {files} --file-test-mode={p.mode} --file-fsync-freq={p.file_fsync_freq}"
             f" --file-io-mode={p.io_mode} --threads={p.threads} --time={p.time} run",
-            f"sysbench fileio {files} --verbosity=2 cleanup",
+            "rm -f test_file.*",
         ]
         return "\n".join(lines) + "\n"
 
