@@ -6,21 +6,19 @@
  * work alone (getrusage between gate and end); `life` is all of each process, from fork to exit (wait4).
  */
 #define _GNU_SOURCE
+#include "accounts.h"
 #include "policy.h"
 #include "work.h"
 
-#include <fcntl.h>
 #include <getopt.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <sys/klog.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 enum { CPU, IO, MIXED, BLOCKS };
@@ -28,10 +26,6 @@ enum { BUFFERED, DIRECT, DSYNC };
 enum { MOST_PROCESSES = 100000, MOST_OUTPUTS = 64 };
 static const char *kinds[] = {"cpu", "io", "mixed", "blocks"};
 static const char *modes[] = {"buffered", "direct", "dsync"};
-
-struct status_counts {
-    long long voluntary, involuntary;
-};
 
 /* What a process leaves in memory shared with the driver. Times in ns of CLOCK_MONOTONIC. */
 struct slot {
@@ -126,26 +120,12 @@ static void sleep_once(void) {
     nanosleep(&t, NULL);
 }
 
-static struct status_counts status_of(struct slot *mine) {
-    static char text[8192];
-    struct status_counts found = {-1, -1};
-    int file = open("/proc/self/status", O_RDONLY);
-    ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (got <= 0) stop(mine, errno, "reading /proc/self/status");
-    close(file);
-    text[got] = 0;
-    const char *at = strstr(text, "\nvoluntary_ctxt_switches:"), *other = strstr(text, "\nnonvoluntary_ctxt_switches:");
-    if (at) found.voluntary = atoll(at + 25);
-    if (other) found.involuntary = atoll(other + 28);
-    return found;
-}
-
 /* getrusage and /proc/self/status at one moment: again, as long as a switch fell in between. */
 static void account(struct slot *mine, struct rusage *usage, struct status_counts *status) {
     getrusage(RUSAGE_SELF, usage);
     while (want.verify) {
         struct rusage again;
-        *status = status_of(mine);
+        if (!own_status(status)) stop(mine, EIO, "reading /proc/self/status");
         getrusage(RUSAGE_SELF, &again);
         int still = again.ru_nvcsw == usage->ru_nvcsw && again.ru_nivcsw == usage->ru_nivcsw;
         *usage = again;
@@ -214,66 +194,9 @@ static void process(int index, int ready, int gate, int leave) {
 
 static void on_child(int signal) { (void)signal; }
 
-static long long number_in(const char *path) {
-    char text[64];
-    int file = open(path, O_RDONLY);
-    ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (file >= 0) close(file);
-    if (got <= 0) return -2;
-    text[got] = 0;
-    return atoll(text);
-}
-
 static void put_number(const char *name, long long value) {
-    if (value == -2) printf("\"%s\":null", name);
+    if (value == ABSENT) printf("\"%s\":null", name);
     else printf("\"%s\":%lld", name, value);
-}
-
-/* How often the kernel's log says that it throttled real-time tasks; -1 where the log may not be read. */
-static int throttle_lines(void) {
-    int room = klogctl(10, NULL, 0), found = 0;
-    char *log = room > 0 ? malloc((size_t)room + 1) : NULL;
-    int got = log ? klogctl(3, log, room) : -1;
-    if (got < 0) return -1;
-    log[got] = 0;
-    for (const char *at = log; (at = strstr(at, "RT throttling activated")); at += 10) found++;
-    free(log);
-    return found;
-}
-
-static void write_word(const char *path, const char *word) {
-    int file = open(path, O_WRONLY);
-    if (file < 0 || write(file, word, strlen(word)) < 0) fail(1, "cannot write %s to %s: %s", word, path, strerror(errno));
-    close(file);
-}
-
-/* The driver goes into a group of its own, and its processes are born there: no migration is measured. */
-static void enter_cgroup(char *path, size_t room) {
-    snprintf(path, room, "%s/kload-%d", want.cgroup, driver);
-    if (mkdir(path, 0755)) fail(1, "cannot make the cgroup %s: %s", path, strerror(errno));
-    char procs[4200], pid[32];
-    snprintf(procs, sizeof procs, "%s/cgroup.procs", path);
-    snprintf(pid, sizeof pid, "%d", driver);
-    write_word(procs, pid);
-}
-
-static void leave_cgroup(const char *path, long long *user, long long *system) {
-    char file[4200], text[4096];
-    snprintf(file, sizeof file, "%s/cpu.stat", path);
-    int handle = open(file, O_RDONLY);
-    ssize_t got = handle < 0 ? -1 : read(handle, text, sizeof text - 1);
-    if (handle >= 0) close(handle);
-    if (got > 0) {
-        text[got] = 0;
-        const char *at = strstr(text, "user_usec "), *other = strstr(text, "system_usec ");
-        if (at) *user = atoll(at + 10);
-        if (other) *system = atoll(other + 12);
-    }
-    snprintf(file, sizeof file, "%s/cgroup.procs", want.cgroup);
-    char pid[32];
-    snprintf(pid, sizeof pid, "%d", driver);
-    write_word(file, pid);
-    if (rmdir(path)) fail(1, "cannot remove the cgroup %s: %s", path, strerror(errno));
 }
 
 static void make_input(void) {
@@ -400,123 +323,142 @@ static void wait_until_ready(int ready, int64_t until, int *left, double life[2]
     }
 }
 
-int main(int count, char **words) {
-    read_options(count, words);
-    driver = getpid();
-    int64_t until = now_ns() + (int64_t)(want.deadline * 1e9);
-    size_t room = sizeof *shared + (size_t)want.processes * sizeof(struct slot);
-    shared = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (shared == MAP_FAILED) fail(1, "no memory for %d processes", want.processes);
-    mlockall(MCL_CURRENT); /* a page that is not there would be fetched below processes that never yield */
-    struct sigaction on = {.sa_handler = on_child};
-    sigaction(SIGCHLD, &on, NULL);
+/* All of a run that is not the processes' own. */
+struct run {
+    int left, in_time, finished, raised, throttled_before, throttled_after;
+    int64_t opened, closed;
+    double life[2];
+    long long life_switches[2];
+    struct rusage own;
+    struct cgroup group;
+};
 
-    if (want.kind == IO || want.kind == MIXED) make_input();
-    int throttled_before = throttle_lines();
-    /* RESET_ON_FORK: the processes begin as OTHER, whatever the driver is. */
-    struct policy above = {.size = 48, .policy = FIFO, .priority = 99, .flags = RESET_ON_FORK};
-    int raised = policy_set(&above) == 0;
-    if (!raised && (want.policy.policy == FIFO || want.policy.policy == RR || want.policy.policy == DEADLINE))
-        fail(3, "the driver may not rise above its processes (FIFO 99): run it as root");
-    char group[4096] = "";
-    if (want.cgroup) enter_cgroup(group, sizeof group);
-
-    int ready[2], gate[2], leave[2];
-    if (pipe2(ready, O_CLOEXEC) || pipe2(gate, O_CLOEXEC) || pipe2(leave, O_CLOEXEC)) fail(1, "no pipe: %s", strerror(errno));
+static void start_processes(int ready, int gate, int leave, const int unused[3]) {
     fflush(stdout);
     for (int i = 0; i < want.processes; i++) {
         pid_t child = fork();
         if (child < 0) fail(1, "process %d of %d could not be made: %s", i + 1, want.processes, strerror(errno));
         if (child == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing outlives a driver that was killed */
-            close(gate[1]), close(leave[1]), close(ready[0]);
-            process(i, ready[1], gate[0], leave[0]);
+            for (int j = 0; j < 3; j++) close(unused[j]);
+            process(i, ready, gate, leave);
         }
         shared->slots[i].pid = child;
     }
-    double life[2] = {0, 0};
-    long long life_switches[2] = {0, 0};
-    int left = want.processes;
-    wait_until_ready(ready[0], until, &left, life, life_switches);
+}
 
-    int64_t opened = now_ns();
+static void carry_out(struct run *run, int64_t until) {
+    int ready[2], gate[2], leave[2];
+    if (pipe2(ready, O_CLOEXEC) || pipe2(gate, O_CLOEXEC) || pipe2(leave, O_CLOEXEC))
+        fail(1, "no pipe: %s", strerror(errno));
+    start_processes(ready[1], gate[0], leave[0], (int[]){ready[0], gate[1], leave[1]});
+    run->left = want.processes;
+    wait_until_ready(ready[0], until, &run->left, run->life, run->life_switches);
+    run->opened = now_ns();
     close(gate[1]);
-    int in_time = wait_for_all(until, &left, life, life_switches);
-    int64_t closed = now_ns();
-    int finished = atomic_load(&shared->finished);
-    if (!in_time)
+    run->in_time = wait_for_all(until, &run->left, run->life, run->life_switches);
+    run->closed = now_ns();
+    run->finished = atomic_load(&shared->finished);
+    if (!run->in_time)
         for (int i = 0; i < want.processes; i++) kill(shared->slots[i].pid, SIGKILL);
     close(leave[1]);
-    if (reap(0, &left, life, life_switches) && in_time) explain_death();
-    if (want.kind == IO || want.kind == MIXED) remove_files();
+    if (reap(0, &run->left, run->life, run->life_switches) && run->in_time) explain_death();
+}
 
-    long long group_user = -2, group_system = -2;
-    struct rusage own;
-    if (want.cgroup) leave_cgroup(group, &group_user, &group_system);
-    getrusage(RUSAGE_SELF, &own);
-    int throttled_after = throttle_lines();
+static double used(struct timeval before, struct timeval after) { return seconds(after) - seconds(before); }
 
-    double user = 0, system = 0;
+static void print_work(int64_t opened) {
+    double user = 0, system = 0, wall = 0;
     long long voluntary = 0, involuntary = 0, status_voluntary = 0, status_involuntary = 0;
     uint64_t inside = 0;
-    for (int i = 0; i < want.processes && in_time; i++) {
+    for (int i = 0; i < want.processes; i++) {
         struct slot *s = &shared->slots[i];
-        user += seconds(s->after.ru_utime) - seconds(s->before.ru_utime);
-        system += seconds(s->after.ru_stime) - seconds(s->before.ru_stime);
+        user += used(s->before.ru_utime, s->after.ru_utime);
+        system += used(s->before.ru_stime, s->after.ru_stime);
         voluntary += s->after.ru_nvcsw - s->before.ru_nvcsw;
         involuntary += s->after.ru_nivcsw - s->before.ru_nivcsw;
         status_voluntary += s->status_after.voluntary - s->status_before.voluntary;
         status_involuntary += s->status_after.involuntary - s->status_before.involuntary;
         inside += s->inside;
-    }
-    double wall = 0;
-    for (int i = 0; i < want.processes && in_time; i++) {
-        double took = (double)(shared->slots[i].ended - opened) / 1e9;
+        double took = (double)(s->ended - opened) / 1e9;
         if (took > wall) wall = took;
     }
+    printf(" \"wall_s\":%.9f,\"user_s\":%.6f,\"system_s\":%.6f,\"voluntary\":%lld,\"involuntary\":%lld,\n", wall, user,
+           system, voluntary, involuntary);
+    if ((want.kind == CPU || want.kind == MIXED) && want.iterations)
+        printf(" \"pi\":%.9f,\n", 4.0 * (double)inside / (double)want.iterations / want.processes);
+    if (want.verify)
+        printf(" \"status\":{\"voluntary\":%lld,\"involuntary\":%lld},\n", status_voluntary, status_involuntary);
+}
 
+static void print_each(int64_t opened) {
+    puts(",\n \"each\":{\"columns\":[\"start_us\",\"end_us\",\"user_us\",\"system_us\",\"voluntary\",\"involuntary\"],\"rows\":[");
+    for (int i = 0; i < want.processes; i++) {
+        struct slot *s = &shared->slots[i];
+        printf("[%lld,%lld,%.0f,%.0f,%ld,%ld]%s\n", (long long)(s->started - opened) / 1000,
+               (long long)(s->ended - opened) / 1000, used(s->before.ru_utime, s->after.ru_utime) * 1e6,
+               used(s->before.ru_stime, s->after.ru_stime) * 1e6, s->after.ru_nvcsw - s->before.ru_nvcsw,
+               s->after.ru_nivcsw - s->before.ru_nivcsw, i + 1 < want.processes ? "," : "");
+    }
+    printf("]}");
+}
+
+static void print(const struct run *run) {
     printf("{\"kload\":1,\"kind\":\"%s\",\"processes\":%d,\"iterations\":%lld,\"transfers\":%lld,\"io\":\"%s\",\n",
            kinds[want.kind], want.processes, want.iterations, want.transfers, modes[want.mode]);
     printf(" \"policy_wanted\":\"%s\",\"policy\":", want.policy_text);
     policy_print(stdout, &shared->slots[0].seen);
-    printf(",\n \"finished\":%d,\"in_time\":%s,\"deadline_s\":%.0f,\"driver_policy\":\"%s\",\n", finished,
-           in_time ? "true" : "false", want.deadline, raised ? "fifo:99" : "other");
-    if (in_time) {
-        printf(" \"wall_s\":%.9f,\"user_s\":%.6f,\"system_s\":%.6f,\"voluntary\":%lld,\"involuntary\":%lld,\n", wall,
-               user, system, voluntary, involuntary);
-        if (want.kind == CPU || want.kind == MIXED)
-            printf(" \"pi\":%.9f,\n",
-                   want.iterations ? 4.0 * (double)inside / (double)want.iterations / want.processes : 0.0);
-        if (want.verify)
-            printf(" \"status\":{\"voluntary\":%lld,\"involuntary\":%lld},\n", status_voluntary, status_involuntary);
-    }
-    printf(" \"life\":{\"user_s\":%.6f,\"system_s\":%.6f,\"voluntary\":%lld,\"involuntary\":%lld},\n", life[0], life[1],
-           life_switches[0], life_switches[1]);
-    printf(" \"driver\":{\"user_s\":%.6f,\"system_s\":%.6f},\"ended_s\":%.9f,\n", seconds(own.ru_utime),
-           seconds(own.ru_stime), (double)(closed - opened) / 1e9);
-    printf(" \"cgroup\":{"), put_number("user_us", group_user), putchar(','), put_number("system_us", group_system);
+    printf(",\n \"finished\":%d,\"in_time\":%s,\"deadline_s\":%.0f,\"driver_policy\":\"%s\",\n", run->finished,
+           run->in_time ? "true" : "false", want.deadline, run->raised ? "fifo:99" : "other");
+    if (run->in_time) print_work(run->opened);
+    printf(" \"life\":{\"user_s\":%.6f,\"system_s\":%.6f,\"voluntary\":%lld,\"involuntary\":%lld},\n", run->life[0],
+           run->life[1], run->life_switches[0], run->life_switches[1]);
+    printf(" \"driver\":{\"user_s\":%.6f,\"system_s\":%.6f},\"ended_s\":%.9f,\n", seconds(run->own.ru_utime),
+           seconds(run->own.ru_stime), (double)(run->closed - run->opened) / 1e9);
+    printf(" \"cgroup\":{"), put_number("user_us", run->group.user_us), putchar(',');
+    put_number("system_us", run->group.system_us);
     printf("},\n \"rt\":{"), put_number("runtime_us", number_in("/proc/sys/kernel/sched_rt_runtime_us")), putchar(',');
     put_number("period_us", number_in("/proc/sys/kernel/sched_rt_period_us"));
-    printf(",\"log_before\":%d,\"log_after\":%d}", throttled_before, throttled_after);
-    if (in_time) {
-        puts(",\n \"each\":{\"columns\":[\"start_us\",\"end_us\",\"user_us\",\"system_us\",\"voluntary\",\"involuntary\"],\"rows\":[");
-        for (int i = 0; i < want.processes; i++) {
-            struct slot *s = &shared->slots[i];
-            printf("[%lld,%lld,%.0f,%.0f,%ld,%ld]%s\n", (long long)(s->started - opened) / 1000,
-                   (long long)(s->ended - opened) / 1000,
-                   (seconds(s->after.ru_utime) - seconds(s->before.ru_utime)) * 1e6,
-                   (seconds(s->after.ru_stime) - seconds(s->before.ru_stime)) * 1e6,
-                   s->after.ru_nvcsw - s->before.ru_nvcsw, s->after.ru_nivcsw - s->before.ru_nivcsw,
-                   i + 1 < want.processes ? "," : "");
-        }
-        printf("]}");
-    }
+    printf(",\"log_before\":%d,\"log_after\":%d}", run->throttled_before, run->throttled_after);
+    if (run->in_time) print_each(run->opened);
     puts("}");
-    if (fflush(stdout)) return 1;
-    if (!in_time) {
-        fprintf(stderr, "kload: the deadline of %.0f s came: %d of %d processes had finished; all were killed\n",
-                want.deadline, finished, want.processes);
-        return 124;
+}
+
+int main(int count, char **words) {
+    struct run run = {.group = {.user_us = ABSENT, .system_us = ABSENT}};
+    read_options(count, words);
+    driver = getpid();
+    int64_t until = now_ns() + (int64_t)(want.deadline * 1e9);
+    size_t room = sizeof *shared + (size_t)want.processes * sizeof(struct slot);
+    shared = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (shared == MAP_FAILED) {
+        shared = NULL;
+        fail(1, "no memory for %d processes", want.processes);
     }
-    return 0;
+    mlockall(MCL_CURRENT); /* a page that is not there would be fetched below processes that never yield */
+    struct sigaction on = {.sa_handler = on_child};
+    sigaction(SIGCHLD, &on, NULL);
+
+    if (want.kind == IO || want.kind == MIXED) make_input();
+    run.throttled_before = throttle_lines();
+    /* RESET_ON_FORK: the processes begin as OTHER, whatever the driver is. */
+    struct policy above = {.size = 48, .policy = FIFO, .priority = 99, .flags = RESET_ON_FORK};
+    run.raised = policy_set(&above) == 0;
+    if (!run.raised && (want.policy.policy == FIFO || want.policy.policy == RR || want.policy.policy == DEADLINE))
+        fail(3, "the driver may not rise above its processes (FIFO 99): run it as root");
+    int error = want.cgroup ? cgroup_enter(&run.group, want.cgroup) : 0;
+    if (error) fail(1, "cannot make a cgroup in %s: %s", want.cgroup, strerror(error));
+    carry_out(&run, until);
+    error = want.cgroup ? cgroup_leave(&run.group) : 0;
+    if (error) fail(1, "cannot remove the cgroup %s: %s", run.group.own, strerror(error));
+    if (want.kind == IO || want.kind == MIXED) remove_files();
+    getrusage(RUSAGE_SELF, &run.own);
+    run.throttled_after = throttle_lines();
+
+    print(&run);
+    if (fflush(stdout)) return 1;
+    if (run.in_time) return 0;
+    fprintf(stderr, "kload: the deadline of %.0f s came: %d of %d processes had finished; all were killed\n",
+            want.deadline, run.finished, want.processes);
+    return 124;
 }
