@@ -194,8 +194,8 @@ class Archive:
             index = msgspec.json.decode(text, type=Index)
         except msgspec.DecodeError:
             return None
-        same = index.schema == SCHEMA and index.asked == os.environ.get("KDUEL_DEBIAN_MIRROR", "")
-        return index if same else None
+        same_mirror = index.asked == os.environ.get("KDUEL_DEBIAN_MIRROR", "")
+        return index if index.schema == SCHEMA and (same_mirror or self.offline) else None
 
     def _update(self) -> Index:
         if not shutil.which("apt-get") or not APT_HELPER.exists():
