@@ -11,7 +11,6 @@
 #include "work.h"
 
 #include <getopt.h>
-#include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -184,7 +183,7 @@ static void process(int index, int ready, int gate, int leave) {
     /* The last one tells the driver, which so is not woken while others still work; all leave together. */
     if (atomic_fetch_add(&shared->finished, 1) + 1 == want.processes) {
         atomic_store(&shared->over, 1);
-        syscall(SYS_futex, &shared->over, FUTEX_WAKE, 1, NULL, NULL, 0);
+        futex_wake(&shared->over);
     }
     while (read(leave, &byte, 1) < 0 && errno == EINTR) {}
     _exit(0);
@@ -302,7 +301,7 @@ static int wait_for_all(int64_t until, int *left, double life[2], long long swit
         int64_t remains = until - now_ns();
         if (remains <= 0) return 0;
         struct timespec t = {remains / 1000000000, remains % 1000000000};
-        syscall(SYS_futex, &shared->over, FUTEX_WAIT, 0, &t, NULL, 0);
+        futex_wait(&shared->over, 0, &t);
         if (reap(WNOHANG, left, life, switches)) explain_death();
     }
     return 1;

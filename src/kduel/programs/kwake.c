@@ -13,7 +13,6 @@
 #include "work.h"
 
 #include <getopt.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -43,7 +42,7 @@ static struct {
 
 static struct worker *workers;
 static struct request *requests; /* those of worker w from w * want.requests on */
-static _Atomic uint64_t *hog_chunks;
+static _Atomic uint32_t *hog_chunks;
 static pid_t *hogs;
 static atomic_int *hogs_may_run;
 
@@ -53,10 +52,6 @@ static void end_all(void) {
     for (long long i = 0; i < want.hogs; i++)
         if (hogs[i] > 0) kill(hogs[i], SIGKILL);
     while (wait(NULL) > 0) {}
-}
-
-static void futex_wait(_Atomic uint32_t *word, uint32_t value) {
-    syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0);
 }
 
 static int64_t planned(int64_t begin, long long worker, long long index) {
@@ -81,7 +76,7 @@ static void run_worker(int number) {
         while (atomic_load(&mine->posted) <= i) {
             slept = 1;
             atomic_store(&mine->waiting, i + 1);
-            futex_wait(&mine->posted, i);
+            futex_wait(&mine->posted, i, NULL);
         }
         own[i].woke = now_ns();
         own[i].slept = slept && own[i].slept;
@@ -239,7 +234,7 @@ static void dispatch(int64_t begin) {
             r->slept = atomic_load(&workers[w].waiting) == (uint32_t)i + 1;
             r->sent = now_ns();
             atomic_store(&workers[w].posted, (uint32_t)i + 1);
-            syscall(SYS_futex, &workers[w].posted, FUTEX_WAKE, 1, NULL, NULL, 0);
+            futex_wake(&workers[w].posted);
         }
 }
 

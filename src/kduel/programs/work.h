@@ -2,8 +2,25 @@
 #ifndef KDUEL_WORK_H
 #define KDUEL_WORK_H
 
+#include <linux/futex.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
+
+/* On 32-bit machines a libc with 64-bit times needs the newer call. */
+#if defined(SYS_futex_time64) && __SIZEOF_LONG__ == 4
+#define WORK_FUTEX SYS_futex_time64
+#else
+#define WORK_FUTEX SYS_futex
+#endif
+
+/* Sleep while the word has that value, at most so long (NULL: for ever). Returns early on any signal. */
+static inline void futex_wait(_Atomic uint32_t *word, uint32_t value, const struct timespec *most) {
+    syscall(WORK_FUTEX, word, FUTEX_WAIT, value, most, NULL, 0);
+}
+
+static inline void futex_wake(_Atomic uint32_t *word) { syscall(WORK_FUTEX, word, FUTEX_WAKE, 1, NULL, NULL, 0); }
 
 static inline int64_t now_ns(void) {
     struct timespec t;
