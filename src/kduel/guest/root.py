@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import tarfile
@@ -22,7 +23,7 @@ from kduel.errors import HostError
 from kduel.kernels.mirror import debian_mirror, keyring, security_mirror
 from kduel.talk import Talk
 
-RECIPE = 2
+RECIPE = 3
 """To be raised whenever the making of the root changes what is in it."""
 SUITE = "bookworm"
 PACKAGES = (
@@ -89,12 +90,13 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
     tar, image = directory / "root.tar", directory / "root.sqfs"
     hooks = [
         'rm -f "$1"/etc/machine-id "$1"/etc/resolv.conf "$1"/etc/hostname',
-        'rm -rf "$1"/var/log/* "$1"/var/cache/* "$1"/var/lib/apt/lists/* "$1"/tmp/*',
+        # Not below /tmp: mmdebstrap's own apt settings are there until it ends, and apt without them is the host's.
+        'rm -rf "$1"/var/log/* "$1"/var/cache/debconf/*-old',
         'dpkg-query --admindir="$1"/var/lib/dpkg -W -f \'${Package} ${Version}\\n\' >"$1"/kduel.packages',
         'mkdir -p "$1"/scratch "$1"/kduel',
     ]
     command = [
-        *("mmdebstrap", "--quiet", "--variant=essential", "--mode=auto", f"--architectures={architecture}"),
+        *("mmdebstrap", "--variant=essential", "--mode=auto", f"--architectures={architecture}"),
         f"--include={','.join(packages)}",
         '--aptopt=Apt::Install-Recommends "false"',
         *(f"--dpkgopt=path-exclude={path}" for path in USELESS),
@@ -135,5 +137,6 @@ def _run(command: list[str], failure: str, stdin: Path | None = None) -> None:
             check=False,
         )
     if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        raise HostError(f"{failure}: {' / '.join(lines[-5:])}", f"The command was: {' '.join(command)}")
+        lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+        telling = [line for line in lines if line.startswith(("E:", "Err:", "W: Failed"))] or lines
+        raise HostError(f"{failure}: {' / '.join(telling[:6])}", f"The command was: {shlex.join(command)}")
