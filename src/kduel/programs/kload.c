@@ -58,6 +58,15 @@ static pid_t driver;
 
 static double seconds(struct timeval t) { return (double)t.tv_sec + (double)t.tv_usec / 1e6; }
 
+static void kill_all(void) {
+    for (int i = 0; i < want.processes; i++) {
+        pid_t child = shared->slots[i].pid;
+        if (child <= 0) continue;
+        policy_set_of(child, &policy_plain);
+        kill(child, SIGKILL);
+    }
+}
+
 static void fail(int status, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -65,9 +74,7 @@ static void fail(int status, const char *format, ...) {
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
     va_end(arguments);
-    if (shared && getpid() == driver)
-        for (int i = 0; i < want.processes; i++)
-            if (shared->slots[i].pid > 0) kill(shared->slots[i].pid, SIGKILL);
+    if (shared && getpid() == driver) kill_all();
     exit(status);
 }
 
@@ -179,6 +186,7 @@ static void process(int index, int ready, int gate, int leave) {
     account(mine, &mine->after, &mine->status_after);
     if (policy_get(&mine->seen) || !policy_same(&want.policy, &mine->seen))
         stop(mine, EINVAL, "the policy %s did not last", want.policy_text);
+    policy_set(&policy_plain);
 
     /* The last one tells the driver, which so is not woken while others still work; all leave together. */
     if (atomic_fetch_add(&shared->finished, 1) + 1 == want.processes) {
@@ -358,8 +366,7 @@ static void carry_out(struct run *run, int64_t until) {
     run->in_time = wait_for_all(until, &run->left, run->life, run->life_switches);
     run->closed = now_ns();
     run->finished = atomic_load(&shared->finished);
-    if (!run->in_time)
-        for (int i = 0; i < want.processes; i++) kill(shared->slots[i].pid, SIGKILL);
+    if (!run->in_time) kill_all();
     close(leave[1]);
     if (reap(0, &run->left, run->life, run->life_switches) && run->in_time) explain_death();
 }

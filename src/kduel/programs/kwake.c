@@ -48,7 +48,10 @@ static atomic_int *hogs_may_run;
 
 static void end_all(void) {
     for (long long i = 0; i < want.workers; i++)
-        if (workers[i].pid > 0) kill(workers[i].pid, SIGKILL);
+        if (workers[i].pid > 0) {
+            policy_set_of(workers[i].pid, &policy_plain);
+            kill(workers[i].pid, SIGKILL);
+        }
     for (long long i = 0; i < want.hogs; i++)
         if (hogs[i] > 0) kill(hogs[i], SIGKILL);
     while (wait(NULL) > 0) {}
@@ -91,8 +94,7 @@ static void run_worker(int number) {
 static void run_hog(int number) {
     uint64_t state = pi_seed(number);
     volatile uint64_t sink = 0;
-    const struct policy plain = {.size = 48, .policy = OTHER};
-    policy_set(&plain);
+    policy_set(&policy_plain);
     for (;;) {
         sink += pi_points(&state, HOG_CHUNK);
         if (atomic_load(hogs_may_run)) atomic_fetch_add(&hog_chunks[number], 1);
