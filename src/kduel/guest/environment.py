@@ -8,6 +8,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from kduel.conditions import read_conditions
+
 _LIMIT = 4 << 20
 _PATH_AND_VALUE = re.compile(r"^(/[^:]+):(.*)$")
 _CLOCK = "/sys/devices/system/clocksource/clocksource0"
@@ -15,6 +17,8 @@ _VOLATILE = re.compile(
     r"/proc/sys/(?:kernel/(?:random/|ns_last_pid|hostname|pty/nr|keys/|version|osrelease|ostype)|vm/stat_refresh)"
 )
 """Sysctls that count, or that say what is said elsewhere."""
+_MOVING = re.compile(r"temperatures$|load$|fans\.")
+"""Conditions that are another at every moment."""
 
 
 def read_environment(directory: Path) -> dict[str, Any]:
@@ -22,7 +26,8 @@ def read_environment(directory: Path) -> dict[str, Any]:
 
     Keys: release, architecture, uname, cmdline, clocksource, clocksource_end, clocksources (list), cpus (int),
     cpu_model, cpu_flags (list), memory_kib (int), config, mitigations, sysctl, packages (each str to str), preempt,
-    settings (other files of /sys, by path).
+    settings (other files of /sys, by path), conditions and temperatures (of a real
+    machine: see kduel.conditions).
     """
     found: dict[str, Any] = {}
     files, at_end = _captured(directory / "files"), _captured(directory / "files-end")
@@ -43,6 +48,7 @@ def read_environment(directory: Path) -> dict[str, Any]:
         found["memory_kib"] = int(match[1])
     packages = (line.split(" ", 1) for line in files.get("/kduel.packages", "").splitlines() if " " in line)
     preempt = preemption(files.get("/sys/kernel/debug/sched/preempt", ""), found.get("uname", ""))
+    conditions = read_conditions(directory / "conditions")
     tables: dict[str, Any] = {
         "config": read_config(directory / "config.gz"),
         "mitigations": {Path(path).name: text for path, text in files.items() if "/vulnerabilities/" in path},
@@ -53,6 +59,8 @@ def read_environment(directory: Path) -> dict[str, Any]:
         },
         "packages": dict(packages),
         "preempt": preempt,
+        "conditions": {key: value for key, value in conditions.items() if not _MOVING.match(key)},
+        "temperatures": {key: value for key, value in conditions.items() if _MOVING.match(key)},
         "settings": {
             path: text
             for path, text in files.items()

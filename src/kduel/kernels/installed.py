@@ -1,0 +1,41 @@
+"""A kernel that is installed on the machine that is measured: nothing of it comes here."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from kduel.cache import Cache
+from kduel.errors import InputError
+from kduel.kernels import Kernel, KernelSource
+from kduel.talk import Talk
+
+NOWHERE = Path("/nonexistent/installed-elsewhere")
+
+
+class Installed(KernelSource):
+    """Named by its release; the machine says whether it is there."""
+
+    name = "installed"
+    summary = "installed:RELEASE: a kernel installed on the machine that is measured (ssh), by its `uname -r`"
+
+    def accepts(self, spec: str) -> bool:
+        return spec.startswith("installed:")
+
+    def resolve(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+        release = spec.partition(":")[2]
+        if not re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z.+~_-]{0,127}", release):
+            raise InputError(
+                f"{spec!r} names no release", "Write what `uname -r` says there: installed:6.1.0-50-amd64."
+            )
+        # What its image is, the machine finds out: see its facts in lock.json.
+        return Kernel(
+            spec=spec,
+            release=release,
+            image=NOWHERE,
+            sha256="",
+            provenance={"source": "installed", "release": release},
+        )
+
+
+PLUGIN = Installed()

@@ -1,0 +1,73 @@
+"""GRUB's menu as the machine has it: which entry boots a kernel, and whether a choice holds for one boot only."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from kduel.errors import HostError
+
+ENTRY = re.compile(r"""^\s*(menuentry|submenu)\s+(['"])(.*?)\2(.*)\{\s*$""")
+IDENTITY = re.compile(r"""(?:--id|\$menuentry_id_option)[ =](['"]?)([^'"\s{]+)\1""")
+KERNEL = re.compile(r"^\s*linux(?:16|efi)?\s+(\S+)\s*(.*)$")
+
+
+class Entry(Struct, frozen=True):
+    """A menu entry that boots Linux."""
+
+    path: str
+    """As grub-reboot wants it: `submenu>entry`."""
+    title: str
+    image: str
+    """The kernel's file, as GRUB names it."""
+    cmdline: str
+
+    @property
+    def release(self) -> str:
+        """What `uname -r` will say, by the image's name."""
+        return self.image.rsplit("/", 1)[-1].removeprefix("vmlinuz-").removeprefix("vmlinux-")
+
+
+def entries(config: str) -> list[Entry]:
+    """The entries of a grub.cfg, in its order. `}` in the first column or indented ends what was opened last."""
+    found: list[Entry] = []
+    open_blocks: list[tuple[str, str, str]] = []
+    for line in config.splitlines():
+        if match := ENTRY.match(line):
+            identity = IDENTITY.search(match[4])
+            open_blocks.append((match[1], match[3], identity[2] if identity else match[3]))
+        elif line.rstrip().endswith("{"):
+            open_blocks.append(("", "", ""))
+        elif line.strip() == "}" and open_blocks:
+            open_blocks.pop()
+        elif (match := KERNEL.match(line)) and any(block[0] == "menuentry" for block in open_blocks):
+            names = [name for kind, _, name in open_blocks if kind]
+            title = next(title for kind, title, _ in reversed(open_blocks) if kind == "menuentry")
+            found.append(Entry(">".join(names), title, match[1], match[2]))
+    return found
+
+
+def entry_of(config: str, release: str) -> Entry:
+    """The entry that boots a release, no recovery entry. Raises HostError that lists what there is."""
+    known = entries(config)
+    for entry in known:
+        if (
+            entry.release == release
+            and "recovery" not in entry.title.lower()
+            and "single" not in entry.cmdline.split()
+        ):
+            return entry
+    listed = ", ".join(dict.fromkeys(entry.release for entry in known)) or "none"
+    raise HostError(
+        f"GRUB has no entry that boots {release}; it has {listed}", "Install that kernel there, then run update-grub."
+    )
+
+
+def check_once(config: str) -> None:
+    """Raises HostError unless a choice by grub-reboot is forgotten before it is booted, so that a bad one ends with it."""
+    if "next_entry" not in config or not re.search(r"^\s*save_env next_entry", config, re.MULTILINE):
+        raise HostError(
+            "GRUB's configuration there does not forget next_entry: a kernel that does not boot would be chosen for ever",
+            'Run update-grub there (its grub-reboot support writes "save_env next_entry"), or use boot = "kexec".',
+        )

@@ -1,0 +1,67 @@
+"""studies/desktop.toml is a study, and bad settings of the machine ssh are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kduel.cache import Cache
+from kduel.conditions import check
+from kduel.errors import InputError
+from kduel.kernels import resolve
+from kduel.machines import Arm, Needs, machine_kind
+from kduel.study import Study, assemble, read_study
+from kduel.talk import Talk
+from kduel.words import Contender
+
+DESKTOP = Path(__file__).parents[2] / "studies" / "desktop.toml"
+
+
+def desktop() -> Study:
+    text, file = read_study(DESKTOP)
+    return assemble(file, text, str(DESKTOP))
+
+
+def test_the_study_can_be_planned() -> None:
+    study = desktop()
+    assert study.machine == "ssh"
+    labels = [step.label for step in study.steps]
+    assert len(labels) == 12 and {"device-read", "page-cache-read", "boot-time", "system"} <= set(labels)
+    settings = machine_kind("ssh").read_settings(study.machine_settings)
+    check(settings.conditions)
+    assert settings.conditions.temperature_below == 60
+    assert settings.conditions.set == ("governor", "turbo")
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"place": "x", "boot": "magic"}, "magic"),
+        ({}, "place"),
+        ({"place": "x", "conditions": {"governor": "performance; reboot"}}, "conditions"),
+        ({"place": "x", "conditions": {"cooldown": 5}}, "cooldown"),
+    ],
+)
+def test_bad_settings_are_named(settings: dict[str, object], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        machine_kind("ssh").read_settings(settings)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "cmdline", "says"),
+    [
+        ("installed:6.1.0", "quiet nosmt", "as they are"),
+        ("installed:", "", "names no release"),
+        ("host", "", "is none"),
+    ],
+)
+def test_contenders_that_such_a_machine_cannot_be_are_refused(kernel: str, cmdline: str, says: str) -> None:
+    kind = machine_kind("ssh")
+    with pytest.raises(InputError, match=says):
+        spec = "installed:6.1.0" if kernel == "host" else kernel
+        found = resolve(spec, cache=Cache(), talk=Talk())
+        if kernel == "host":
+            found = type(found)(spec="host", release="x", image=found.image, sha256="")
+        arms = [Arm(Contender(kernel=kernel, name="a", cmdline=cmdline), found)]
+        kind.prepare(kind.read_settings({"place": "x"}), arms, Needs(), cache=Cache(), talk=Talk())
