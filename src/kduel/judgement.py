@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from kduel.collect import Collector
+from kduel.explain.compare import Explanation, slim
 from kduel.lint import examine
 from kduel.results import ContenderResult, Results, TrialResult
 from kduel.rundir import Lock, RunDir, TrialRecord, read_json
@@ -63,11 +66,22 @@ def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[
         metrics=metrics,
         blocks=samples[0].blocks if samples else [],
         environment={name: found[0] for name, found in environments.items() if found},
+        explanations=explanations_of(run),
     )
     # In a guest whose root is the same image for all arms, nothing but the kernel set these.
     own_defaults = ("sysctl", "settings") if "root" in lock.machine.get("facts", {}) else ()
     examine(results, samples, environments, lock.contenders, declared=own_defaults)
     return results
+
+
+def explanations_of(run: RunDir) -> list[dict[str, Any]]:
+    """What `kduel explain` kept in the run, made small enough for a report. Raises InputError for a damaged file."""
+    found = []
+    for path in sorted((run.path / "explain").glob("*.json")):
+        explanation: Explanation = read_json(path, Explanation)
+        small: dict[str, Any] = msgspec.to_builtins(slim(explanation))
+        found.append(small)
+    return found
 
 
 def trial_result(record: TrialRecord) -> TrialResult:

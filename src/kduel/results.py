@@ -132,3 +132,5 @@ class Results(Struct, kw_only=True):
     blocks: list[int] = field(default_factory=list)
     environment: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By contender: what its first good trial captured."""
+    explanations: list[dict[str, Any]] = field(default_factory=list)
+    """Where exact differences come from, as far as `kduel explain` was asked: kduel.explain.compare.Explanation."""

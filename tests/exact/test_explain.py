@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kduel.benchmarks.kbench import read_line
 from kduel.errors import InputError, NotMeasuredError
-from kduel.explain.compare import Clock, Explanation, explain
+from kduel.explain.compare import Clock, Explanation, explain, slim
 from kduel.explain.flame import as_svg, tree
 from kduel.explain.profile import (
     IDLE,
@@ -247,6 +247,22 @@ def test_boxes_stay_inside_their_parents(one: dict[tuple[str, ...], int], other:
         box = pending.pop()
         assert box.wide >= max(box.sums) and box.wide >= sum(inner.wide for inner in box.inner.values())
         pending += box.inner.values()
+
+
+@given(one=stacks, other=stacks, share=st.floats(0, 1), rows=st.integers(0, 4))
+def test_a_slim_explanation_adds_up_to_the_same(
+    one: dict[tuple[str, ...], int], other: dict[tuple[str, ...], int], share: float, rows: int
+) -> None:
+    profiles = tuple(Profile(operations=1, stacks=s, known=frozenset("ab")) for s in (one, other))
+    found = explain("x", ("A", "B"), (profiles[0], profiles[1]))
+    small = slim(found, share, rows)
+    assert small.total() == found.total() == tree(small).sums
+    assert [small.total(context) for context in found.contexts()] == [found.total(c) for c in found.contexts()]
+
+
+def test_a_slim_explanation_draws_the_same_picture() -> None:
+    found = explanation()
+    assert as_svg(slim(found, 0.0001)) == as_svg(found)
 
 
 def test_profiles_of_different_length_are_not_compared() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from kduel.explain.profile import CONTEXTS, Profile, Stack
 
@@ -86,6 +86,40 @@ def explain(benchmark: str, names: tuple[str, str], profiles: tuple[Profile, Pro
             for stack in sorted(one.stacks.keys() | other.stacks.keys())
         },
     )
+
+
+def slim(found: Explanation, share: float = 0.0005, rows: int = 40) -> Explanation:
+    """The same with small branches of the call chains folded into their callers, and the lesser functions into one row.
+
+    What is below `share` of the whole is no wider than a pixel in a picture. Totals stay as they are.
+    """
+    least = share * max(*found.total(), 1)
+    weights: dict[str, int] = {}
+    for chain, counts in found.stacks.items():
+        names = chain.split(";")
+        for depth in range(1, len(names) + 1):
+            place = ";".join(names[:depth])
+            weights[place] = weights.get(place, 0) + max(counts)
+    stacks: dict[str, tuple[int, int]] = {}
+    for chain, counts in found.stacks.items():
+        names = chain.split(";")
+        while len(names) > 1 and weights[";".join(names)] < least:
+            names.pop()
+        known = stacks.get(";".join(names), (0, 0))
+        stacks[";".join(names)] = (known[0] + counts[0], known[1] + counts[1])
+    kept = found.rows[:rows]
+    for context in found.contexts():
+        rest = [row for row in found.rows[rows:] if row.context == context]
+        if rest:
+            kept.append(
+                Row(
+                    context=context,
+                    function=f"({len(rest)} other functions)",
+                    baseline=sum(row.baseline for row in rest),
+                    contender=sum(row.contender for row in rest),
+                )
+            )
+    return structs.replace(found, stacks=stacks, rows=kept)
 
 
 def _only(function: str, one: Profile, other: Profile) -> str:

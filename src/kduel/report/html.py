@@ -51,6 +51,7 @@ class HtmlFormat(Format):
             delta=delta_of(results),
             open_all=len(groups) <= OPEN_METRICS,
             methods=methods(results),
+            explanations=explanations(results),
             differences=difference_groups(results),
             environment=environment_rows(results),
             names=[contender.name for contender in results.contenders],
@@ -101,6 +102,26 @@ def templates() -> Environment:
         "source": lambda name: Markup(environment.loader.get_source(environment, name)[0]),  # type: ignore[union-attr]
     }
     return environment
+
+
+def explanations(results: Results) -> list[tuple[str, Any, str]]:
+    """(heading, flame graph, table as text) of each explained metric; nothing for what is damaged."""
+    from markupsafe import Markup
+
+    from kduel.explain.compare import Explanation
+    from kduel.explain.flame import as_svg
+    from kduel.explain.show import as_text
+
+    found = []
+    for raw in results.explanations:
+        try:
+            one = msgspec.convert(raw, Explanation)
+        except msgspec.ValidationError:
+            continue
+        heading = f"{one.benchmark}: {one.contender} against {one.baseline}"
+        # The picture escapes every name itself.
+        found.append((heading, Markup(as_svg(one)), as_text(one)))
+    return found
 
 
 def script_json(value: Any) -> Any:
