@@ -38,10 +38,16 @@ def told_as_cache_trouble(where: Path) -> Iterator[None]:
 
 
 class Cache:
-    """A directory of entries `<kind>/<key>/`; an entry that is there is complete."""
+    """A directory of entries `<kind>/<key>/`; an entry that is there is complete.
+
+    Raises HostError, when made, where the directory cannot be made or read.
+    """
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = root or cache_root()
+        with told_as_cache_trouble(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+            next(self.root.iterdir(), None)
 
     def path(self, kind: str, key: str) -> Path:
         """Where the entry is, or would be."""

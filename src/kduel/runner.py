@@ -70,8 +70,9 @@ def make_ready(study: Study, *, cache: Cache, talk: Talk, offline: bool = False)
         kernel = resolve(contender.kernel, cache=cache, talk=talk, offline=offline, modules=contender.modules)
         arms.append(Arm(contender, kernel))
     dress = Dress(study, arms, prepared, cache=cache)
+    steps = zip(prepared.benchmarks, prepared.parameters, strict=True)
     needs = Needs(
-        packages=tuple(sorted({package for chosen in prepared.benchmarks for package in chosen.packages})),
+        packages=tuple(sorted({package for chosen, given in steps for package in chosen.packages_for(given)})),
         programs=tuple(sorted({program for chosen in prepared.benchmarks for program in chosen.programs})),
         scratch=any(chosen.needs_scratch for chosen in prepared.benchmarks),
     )

@@ -1,0 +1,43 @@
+"""Disks that are full and caches that cannot be used: said in a paragraph, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system takes root")
+def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(kduel, write_study, tmp_path: Path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "small", disk], check=True)
+    try:
+        run = disk / "run"
+        study = write_study(blocks="fixed = 12")
+        done = kduel("run", study, "--out", run)
+        assert done.returncode == 1, done.stderr
+        assert "No space left on device" in done.stderr
+        assert "kduel resume" in done.stderr
+        assert "Traceback" not in done.stderr
+        kept = sorted(p.name for p in (run / "trials").iterdir() if not p.name.startswith("."))
+        assert 0 < len(kept) < 24
+        assert all((run / "trials" / name / "trial.json").stat().st_size for name in kept)
+        subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+        assert kduel("resume", run).returncode == 0
+        assert len([p for p in (run / "trials").iterdir() if not p.name.startswith(".")]) == 24
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+@pytest.mark.parametrize("arguments", [("kernels", "--offline"), ("run", "debian:6.1", "debian:6.12", "--offline")])
+def test_an_unusable_cache_is_told(kduel, environment, tmp_path: Path, arguments):
+    (tmp_path / "file").write_text("no directory")
+    environment["KDUEL_CACHE"] = str(tmp_path / "file" / "cache")
+    done = kduel(*arguments)
+    assert done.returncode == 3, done.stderr
+    assert str(tmp_path / "file" / "cache") in done.stderr
+    assert "KDUEL_CACHE" in done.stderr
+    assert "Traceback" not in done.stderr
