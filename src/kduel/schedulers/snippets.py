@@ -17,8 +17,8 @@ from kduel.schedulers.knobs import set_knobs
 from kduel.schedulers.policy import parse_policy
 from kduel.words import Contender
 
-START_LIMIT = 180
-"""Seconds that a scheduler may take to be at work: scx_lavd took 43 under TCG on an idle host."""
+START_LIMIT = 240
+"""Seconds that a scheduler may take to be at work: scx_lavd took 43 under TCG on an idle host, 140 on a busy one."""
 LIBRARY = "/tmp/kduel-sched/gates.sh"
 USE = f". {LIBRARY}\n"
 
