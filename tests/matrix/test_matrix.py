@@ -237,6 +237,28 @@ def test_advice_rests_on_verdicts_only() -> None:
     assert all("nothing is decided" in one.told for one in advise(results)), "too small to matter is no advice"
 
 
+def test_every_use_speaks_of_metrics_that_there_are() -> None:
+    """A renamed metric must not silence an advice."""
+    import re
+
+    from kduel.benchmarks import benchmark
+    from kduel.matrix.advice import USES
+    from kduel.registry import plugins
+
+    names = []
+    for name in plugins("benchmarks"):
+        chosen = benchmark(name)
+        for table in ({}, {"load": "sysbench-cpu"}, {"hogs": 4}):
+            try:
+                typed = chosen.read_parameters(table)
+            except Exception:  # noqa: BLE001 - it has no such parameter, or needs one
+                continue
+            names += [f"{chosen.label(typed)}/{metric.name}" for metric in chosen.metrics(typed)]
+    for patterns in USES.values():
+        for pattern in patterns:
+            assert any(re.fullmatch(pattern, name) for name in names), pattern
+
+
 def test_the_plots_compile(published: Results) -> None:
     from kduel.report import matrix_plots, plots
 

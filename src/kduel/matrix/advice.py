@@ -9,16 +9,22 @@ from msgspec import Struct, field
 from kduel.results import MetricResult, Results
 
 USES: dict[str, tuple[str, ...]] = {
-    "desktop": (r"desktop-.*/(frame-p99|frame-max|late)", r"wakeup-.*hogs.*/latency-p99(\.9)?"),
+    "desktop": (
+        r"desktop-.*/(frame-p99|frame-max|late)",
+        r"wakeup-.*hogs.*/latency-p99(\.9)?",
+        r"schbench-.*/wakeup-p99",
+    ),
     "gaming": (r"desktop-.*/(frame-p99|late|hog-rate)", r"wakeup-.*/latency-p99\.9"),
-    "audio": (r"cyclictest.*/(max|p99|p99\.9)", r"wakeup-.*/latency-(p99\.9|max)"),
-    "power": (r".*/(energy|power|.*per-watt|.*per-joule).*",),
+    "audio": (r"cyclictest-.*/latency-(p99\.9|max)", r"wakeup-.*/latency-(p99\.9|max)"),
+    "power": (r"power.*/(events-per-joule|load-power|idle-power)",),
     "throughput": (
-        r"sysbench-cpu.*/(events|events-per-second|throughput).*",
-        r"(hackbench|perf-sched-messaging|perf-sched-pipe).*/(time|.*ops.*|.*per-op.*)",
+        r"sysbench-cpu-.*/events-per-second",
+        r"hackbench-.*/time",
+        r"perf-sched-(messaging|pipe).*/(total-time|time-per-operation)",
         r"kload-.*/wall",
         r"desktop-.*/hog-rate",
-        r"stress-ng.*/(bogo.*|.*ops.*)",
+        r"stress-ng-.*/operations-per-second",
+        r"schbench-.*/requests-per-second",
     ),
 }
 """By use: regular expressions of the metrics, BENCHMARK/METRIC, that speak of it."""
