@@ -66,22 +66,17 @@ def test_the_plug_in_fits_qemus_version() -> None:
 
 
 @pytest.mark.parametrize(
-    ("architecture", "needs", "said"),
-    [
-        ("aarch64", Needs(), "x86_64"),
-        ("x86_64", Needs(packages=("fio",)), "fio"),
-        ("x86_64", Needs(scratch=True), "scratch"),
-    ],
+    ("architecture", "settings", "said"),
+    [("aarch64", {}, "x86_64"), ("x86_64", {"memory": "4G"}, "memory"), ("x86_64", {"memory": "100M"}, "memory")],
 )
 def test_what_it_cannot_do_is_refused_before_anything_is_made(
-    architecture: str, needs: Needs, said: str, tmp_path: Path
+    architecture: str, settings: dict[str, str], said: str, tmp_path: Path
 ) -> None:
     kind = machine_kind("icount")
     kernel = Kernel(spec="x", release="6.1", architecture=architecture, image=tmp_path / "none", sha256="0")
+    arms = [Arm(Contender(kernel="x"), kernel)]
     with pytest.raises(InputError, match=said):
-        kind.prepare(
-            kind.read_settings({}), [Arm(Contender(kernel="x"), kernel)], needs, cache=Cache(tmp_path), talk=Talk()
-        )
+        kind.prepare(kind.read_settings(settings), arms, Needs(), cache=Cache(tmp_path), talk=Talk())
 
 
 def test_settings_are_checked() -> None:

@@ -1,7 +1,8 @@
 """The machine `icount`: virtual machines whose clock counts instructions, so that a trial is the same every time.
 
-One vCPU, QEMU's instruction-counting virtual clock, no entropy and no time of the host's, no address randomisation,
-root in memory. Nothing in the guest waits for the host: devices answer in the instruction that asks them (virtio
+One vCPU, QEMU's instruction-counting virtual clock, no entropy and no time of the host's, no address randomisation.
+Root and scratch are in memory: the initial RAM disk alone, or the usual root as persistent memory where benchmarks
+need packages. Nothing in the guest waits for the host: devices answer in the instruction that asks them (virtio
 without ioeventfd), so a busy host makes a trial longer and changes nothing in it.
 """
 
@@ -35,7 +36,10 @@ from kduel.talk import Talk
 CPU = "max,-rdrand,-rdseed,-erms,-fsrm,-la57"
 """No entropy; no fast string instructions, whose every byte would count as one; page tables of four levels."""
 MODULES = ("virtio_pci", "virtio_console")
-QUIET = "kduel.root=ram cryptomgr.notests"
+PMEM_MODULES = ("nd_e820", "nd_pmem", "squashfs", "overlay")
+PMEM_STEP = 128
+"""MiB: the kernel takes persistent memory in whole sections."""
+QUIET = "cryptomgr.notests"
 STILL = "nokaslr norandmaps"
 
 
@@ -67,12 +71,19 @@ class IcountMachine(QemuMachine):
         bases: Mapping[str, Path],
         images: Mapping[str, Path],
         cache: Cache,
+        *,
+        whole_root: bool = False,
     ) -> None:
+        memory, pmem = mebibytes(settings.memory, "memory"), 0
+        where = "kduel.root=ram"
+        if whole_root:
+            pmem = -(-root.image.stat().st_size // (PMEM_STEP << 20)) * PMEM_STEP
+            where = f"kduel.root=/dev/pmem0 memmap={pmem}M!{memory}M"
         inner = QemuSettings(
             cpus=1,
-            memory=settings.memory,
+            memory=f"{memory + pmem}M",
             accel="tcg",
-            cmdline=" ".join([QUIET, "" if settings.layouts else STILL, settings.cmdline]).strip(),
+            cmdline=" ".join(filter(None, [where, QUIET, "" if settings.layouts else STILL, settings.cmdline])),
             boot_deadline=settings.boot_deadline,
         )
         super().__init__(inner, "tcg", root, bases, images, None, cache)
@@ -80,16 +91,19 @@ class IcountMachine(QemuMachine):
         self.timing_warning = ""
         self.parallel = settings.workers or len(os.sched_getaffinity(0))
         self.icount = settings
+        self.root_at = memory << 20 if whole_root else None
         self.facts = {
             "accelerator": "tcg",
             "clock": "icount: one nanosecond of the guest is one instruction",
             "qemu": qemu_version(),
             "cpus": 1,
             "cpu": settings.cpu,
-            "memory_mib": mebibytes(settings.memory, "memory"),
+            "memory_mib": memory,
             "layouts": settings.layouts,
             "busybox": root.packages.get("busybox-static", ""),
         }
+        if whole_root:
+            self.facts["root"] = {"sha256": root.sha256, "suite": root.suite, "packages": root.packages}
         self._proof = threading.Lock()
         self._proved = False
         self._boots: dict[tuple[str, int], int] = {}
@@ -171,11 +185,15 @@ class IcountMachine(QemuMachine):
             # The guest takes its layout from these instructions, and QEMU what they give from the seed.
             cpu = cpu.replace(",-rdrand", "").replace(",-rdseed", "")
             seed = 1 + (block - 1) % self.icount.layouts
-        return [
+        words = [
             *("-cpu", cpu, "-icount", "shift=0,sleep=off", "-seed", str(seed)),
             *("-rtc", "base=2026-01-01T00:00:00,clock=vm"),
             *("-global", "virtio-serial-pci.ioeventfd=off"),
         ]
+        if self.root_at is not None:
+            image = str(self.root.image).replace(",", ",,")
+            words += ["-device", f"loader,file={image},addr={self.root_at:#x},force-raw=on"]
+        return words
 
     def boot_note(self, arm: Arm, block: int, initrd: Path) -> bytes:
         """An archive with the number of instructions that this kernel takes to boot, counted in a boot of its own."""
@@ -272,21 +290,22 @@ class Icount(MachineKind):
         talk: Talk,
         offline: bool = False,
     ) -> Machine:
-        """Make the programs and the initial RAM disks. There is no other root than these."""
+        """Make the root, the programs and the initial RAM disks."""
         architectures = {arm.kernel.architecture for arm in arms}
         if architectures != {"x86_64"}:
             raise InputError(
                 f"machine icount runs x86_64 kernels, not {', '.join(sorted(architectures - {'x86_64'}))}"
             )
-        mebibytes(settings.memory, "memory")
-        if needs.packages or needs.scratch:
-            asked = ", ".join([*needs.packages, *(["a scratch disk"] if needs.scratch else [])])
+        if (
+            not PMEM_STEP <= mebibytes(settings.memory, "memory") <= 1024
+            or mebibytes(settings.memory, "") % PMEM_STEP
+        ):
             raise InputError(
-                f"machine icount has no disks, and benchmarks of this study need {asked}",
-                "Use benchmarks of our own programs there, such as kbench; or the machine qemu.",
+                f"machine icount: memory = {settings.memory!r} cannot be", "Give 128M to 1024M in steps of 128M."
             )
         qemu_version()
-        root = root_image(cache=cache, talk=talk, offline=offline)
+        root = root_image(needs.packages, cache=cache, talk=talk, offline=offline)
+        modules = (*MODULES, *PMEM_MODULES) if needs.packages else MODULES
         files = [*needs.files, *((name, programs.build(name, "x86_64", cache=cache)) for name in needs.programs)]
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         images = {
@@ -294,10 +313,10 @@ class Icount(MachineKind):
             for sha, kernel in kernels.items()
         }
         bases = {
-            sha: initramfs.base_archive(kernel, root.busybox, cache=cache, programs=files, modules=MODULES)
+            sha: initramfs.base_archive(kernel, root.busybox, cache=cache, programs=files, modules=modules)
             for sha, kernel in kernels.items()
         }
-        return IcountMachine(settings, root, bases, images, cache)
+        return IcountMachine(settings, root, bases, images, cache, whole_root=bool(needs.packages))
 
 
 PLUGIN = Icount()

@@ -1,0 +1,87 @@
+"""Are trials on the machine icount the same, bit for bit? Ten of each kernel: alone, two at once, and on a busy host.
+
+    python benchmarks/exact_identity.py debian:5.10-cloud debian:6.1-cloud ...
+
+Prints a line per trial with a hash over all files that the guest left (values, environment, console up to the
+script's end), and a table at the end. All trials of a kernel must have one hash. Takes about 40 minutes on 2 CPUs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from kduel.cache import Cache
+from kduel.guest.console import read_console
+from kduel.machines import Trial
+from kduel.machines.icount import IcountMachine
+from kduel.runner import make_ready
+from kduel.study import assemble, contender_tables, parse_study, suite_text
+from kduel.talk import Talk
+
+ALONE, TOGETHER, BUSY = 4, 4, 2
+
+
+def burn() -> None:
+    """One busy CPU."""
+    while True:
+        sum(range(100_000))
+
+
+def hash_of(directory: Path) -> str:
+    """Over every file that the guest sent, and its console as far as it was measured."""
+    digest = hashlib.sha256()
+    for path in sorted(directory.rglob("*")):
+        if path.is_file() and path.name != "console.log":
+            digest.update(f"{path.relative_to(directory)}\n".encode() + path.read_bytes())
+    for line in read_console(directory / "console.log"):
+        digest.update(line.encode() + b"\n")
+        if "kduel: script ended" in line:
+            break
+    return digest.hexdigest()[:16]
+
+
+def main(kernels: list[str]) -> None:
+    cache = Cache()
+    hashes: dict[str, set[str]] = {}
+    for kernel in kernels:
+        text = suite_text("exact") + contender_tables([kernel, kernel], True)
+        ready = make_ready(assemble(parse_study(text, "exact"), text, "exact"), cache=cache, talk=Talk())
+        machine, arm = ready.machine, ready.arms[0]
+        assert isinstance(machine, IcountMachine)
+        script = ready.dress.script(arm.contender, range(len(ready.study.steps)))
+
+        def once(how: str) -> str:
+            with tempfile.TemporaryDirectory() as name:
+                begin = time.monotonic()
+                trial = Trial(id="x", arm=arm, script=script.text, deadline=1800, into=Path(name))  # noqa: B023
+                outcome = machine.boot_once(trial)  # noqa: B023
+                found = outcome.void or hash_of(Path(name))
+                print(f"{kernel:24} {how:10} {time.monotonic() - begin:7.1f} s  {found}", flush=True)  # noqa: B023
+                return found
+
+        found = [once("alone") for _ in range(ALONE)]
+        with ThreadPoolExecutor(2) as pool:
+            found += pool.map(once, ["together"] * TOGETHER)
+        hogs = [multiprocessing.Process(target=burn, daemon=True) for _ in range(multiprocessing.cpu_count())]
+        for hog in hogs:
+            hog.start()
+        found += [once("busy host") for _ in range(BUSY)]
+        for hog in hogs:
+            hog.kill()
+        hashes[kernel] = set(found)
+    print()
+    for kernel, found_hashes in hashes.items():
+        print(
+            f"{kernel:24} {ALONE + TOGETHER + BUSY} trials, {len(found_hashes)} different: {', '.join(found_hashes)}"
+        )
+    sys.exit(any(len(found_hashes) != 1 for found_hashes in hashes.values()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or ["debian:5.10-cloud", "debian:6.1-cloud", "debian:6.12-cloud", "debian:7-cloud"])

@@ -1,0 +1,226 @@
+"""The exact machine with real guests: the same every time, a counted plug-in, a planted regression, a bisection.
+
+One kernel of Debian's serves for all. A regression is planted by patching its bytes: the `endbr64` at the head of
+getppid, which does nothing here, becomes four `nop`s, so the call takes exactly three instructions more.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kduel.benchmarks.kbench import read_line
+from kduel.cache import Cache
+from kduel.errors import NotMeasuredError
+from kduel.exact.measure import Counted, count_arms, exact_machine, explanation
+from kduel.exact.subject import pair
+from kduel.explain.profile import INTERRUPT, OPERATION, THREAD, profile
+from kduel.kernels import resolve
+from kduel.kernels.image import uncompressed
+from kduel.machines import Trial
+from kduel.runner import Ready, make_ready
+from kduel.study import assemble, contender_tables, parse_study
+from kduel.talk import Talk
+
+pytestmark = [pytest.mark.guest, pytest.mark.network]
+
+KERNEL = "debian:6.12-cloud"
+OPERATIONS = ("null-call", "pipe", "fork-exec", "signal-deliver", "tcp", "fault-anonymous")
+STUDY = f"""
+[study]
+name = "exact-test"
+[machine]
+kind = "icount"
+[settle]
+mode = "fixed"
+seconds = 3
+[blocks]
+fixed = 1
+[[benchmark]]
+use = "boot-instructions"
+[[benchmark]]
+use = "kbench"
+mode = "exact"
+count = 60
+operation = {list(OPERATIONS)}
+"""
+
+
+@pytest.fixture(scope="module")
+def ready() -> Ready:
+    text = STUDY + contender_tables([KERNEL, KERNEL], True)
+    return make_ready(assemble(parse_study(text, "test"), text, "test"), cache=Cache(), talk=Talk())
+
+
+def trial(ready: Ready, into: Path) -> Trial:
+    arm = ready.arms[0]
+    script = ready.dress.script(arm.contender, range(len(ready.study.steps)))
+    into.mkdir(exist_ok=True)
+    return Trial(id="0001", arm=arm, script=script.text, deadline=600, into=into)
+
+
+def test_a_trial_is_proved_by_its_twin_and_counts_every_operation(ready: Ready, tmp_path: Path) -> None:
+    outcome = ready.machine.boot(trial(ready, tmp_path / "one"))
+    assert not outcome.void, outcome.message
+    assert "bit for bit" in outcome.facts["proof"]
+    for index in range(len(ready.study.steps)):
+        values = ready.prepared.parse(tmp_path / "one", index)
+        assert all(value > 100 for value in values.values()), values
+    boot = ready.prepared.parse(tmp_path / "one", 0)["boot-instructions"]
+    # The decompressor alone would take a billion.
+    assert 5e7 < boot < 9e8
+
+
+def test_a_machine_that_is_not_exact_is_refused(
+    ready: Ready, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = exact_machine(ready)
+    exact = machine.fixed
+
+    def sloppy(block: int) -> list[str]:
+        words = exact(block)
+        at = words.index("-icount")
+        return words[:at] + words[at + 2 :]
+
+    monkeypatch.setattr(machine, "fixed", sloppy)
+    monkeypatch.setattr(machine, "_proved", False)
+    with pytest.raises(NotMeasuredError, match="not exact"):
+        machine.boot(trial(ready, tmp_path / "one"))
+
+
+@pytest.fixture(scope="module")
+def counted(ready: Ready) -> list[Counted]:
+    names = [arm.contender.name for arm in ready.arms]
+    return count_arms(ready, (names[0], names[1]), cache=Cache(), talk=Talk())
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_the_plug_in_counts_what_the_guests_clock_counts(
+    ready: Ready, counted: list[Counted], operation: str
+) -> None:
+    index = 1 + OPERATIONS.index(operation)
+    line = counted[0].step(index, ready.study.steps[index].label)
+    found = profile(counted[0].dump, counted[0].symbols, line.region)
+    assert found.operations == line.count == 60
+    assert found.total - sum(line.samples) == 3 * 60
+    told = found.contexts()
+    # Interrupts and other tasks are a small part of so short a time, if they came at all.
+    assert told.get(INTERRUPT, 0) + told.get(THREAD, 0) < 0.3 * found.total
+    assert told[OPERATION] > 0.6 * found.total
+
+
+def test_a_kernel_against_itself_differs_in_nothing(ready: Ready, counted: list[Counted]) -> None:
+    found = explanation(ready, counted, 2)
+    assert found.total()[0] == found.total()[1] > 0
+    assert not any(row.difference for row in found.rows)
+
+
+def test_counting_disturbs_nothing(ready: Ready, counted: list[Counted], tmp_path: Path) -> None:
+    plain = trial(ready, tmp_path / "plain")
+    outcome = exact_machine(ready).boot_once(plain)
+    assert not outcome.void, outcome.message
+    for place in sorted(path.name for path in plain.into.glob("[0-9]*")):
+        theirs = (plain.into / place / "stdout").read_bytes()
+        assert theirs == (counted[0].directory / "trial" / place / "stdout").read_bytes()
+
+
+# A planted regression
+
+
+def offset_of(elf: bytes, address: int) -> int:
+    """Where an address is in an ELF file."""
+    table, size, count = struct.unpack_from("<Q", elf, 32)[0], *struct.unpack_from("<HH", elf, 54)
+    for number in range(count):
+        kind, _, offset, virtual, _, length = struct.unpack_from("<IIQQQQ", elf, table + number * size)
+        if kind == 1 and virtual <= address < virtual + length:
+            return int(offset + address - virtual)
+    raise AssertionError(f"{address:#x} is in no segment")
+
+
+@pytest.fixture(scope="module")
+def kernels(counted: list[Counted], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A kernel, and the same with three instructions more in getppid."""
+    plain = uncompressed(resolve(KERNEL, cache=Cache(), talk=Talk()), Cache())
+    assert plain is not None
+    lines = (counted[0].directory / "trial" / "kallsyms").read_text().splitlines()
+    address = next(int(line.split()[0], 16) for line in lines if line.endswith(" __do_sys_getppid"))
+    elf = bytearray(plain.read_bytes())
+    at = offset_of(bytes(elf), address)
+    assert elf[at : at + 4] == b"\xf3\x0f\x1e\xfa", "getppid begins with endbr64"
+    elf[at : at + 4] = b"\x90" * 4
+    folder = tmp_path_factory.mktemp("kernels")
+    shutil.copyfile(plain, folder / "vmlinux-plain")
+    (folder / "vmlinux-slow").write_bytes(elf)
+    return folder / "vmlinux-plain", folder / "vmlinux-slow"
+
+
+def test_three_instructions_more_are_found_in_their_function(kernels: tuple[Path, Path]) -> None:
+    ready = make_ready(pair([str(path) for path in kernels], "null-call"), cache=Cache(), talk=Talk())
+    names = [arm.contender.name for arm in ready.arms]
+    both = count_arms(ready, (names[0], names[1]), cache=Cache(), talk=Talk())
+    lines = [arm.step(0, "null-call") for arm in both]
+    assert lines[1].median - lines[0].median == 3
+    found = explanation(ready, both, 0)
+    changed = [row for row in found.rows if row.difference]
+    assert [(row.function, row.difference) for row in changed] == [("__do_sys_getppid", 3 * found.operations)]
+
+
+# A bisection over a small history: each commit says how its kernel is made of the two above
+
+
+def commit(repository: Path, text: str, subject: str) -> None:
+    (repository / "recipe").write_text(text)
+    environment = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "PATH": "/usr/bin:/bin", "HOME": "/"}
+    environment |= {"GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.org"}
+    for words in (["add", "recipe"], ["commit", "-q", "-m", subject]):
+        subprocess.run(["git", "-C", str(repository), *words], check=True, env=environment)
+
+
+def test_a_bisection_finds_the_commit_past_one_that_does_not_build_or_boot(
+    kernels: tuple[Path, Path], tmp_path: Path
+) -> None:
+    repository = tmp_path / "linux"
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    plain, slow = kernels
+    history = [
+        (f"cp {plain} $KDUEL_BUILD/kernel # 1\n", "Begin"),
+        (f"cp {plain} $KDUEL_BUILD/kernel # 2\n", "Change a comment"),
+        ("echo 'getppid.c:1: error: expected ;' >&2; exit 2\n", "Break the build"),
+        (f"cp {plain} $KDUEL_BUILD/kernel # 4\n", "Repair the build"),
+        (f"cp {slow} $KDUEL_BUILD/kernel # 5\n", "Make getppid nicer"),
+        (f"cp {slow} $KDUEL_BUILD/kernel # 6\n", "Document it"),
+        (f"head -c 9000000 {slow} >$KDUEL_BUILD/kernel\n", "Do not boot"),
+        (f"cp {slow} $KDUEL_BUILD/kernel # 8\n", "Boot again"),
+        (f"cp {slow} $KDUEL_BUILD/kernel # 9\n", "End"),
+    ]
+    for text, subject in history:
+        commit(repository, text, subject)
+    words = ["HEAD~8", "HEAD", "--tree", str(repository), "-b", "null-call", "--build-dir", str(tmp_path / "work")]
+    done = subprocess.run(
+        [sys.executable, "-m", "kduel", "bisect", *words, "--build-command", "sh recipe", "--image", "kernel"],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Make getppid nicer" in done.stdout
+    assert "(+3 per operation)" in done.stdout
+    assert "does not build: getppid.c:1: error: expected ;" in done.stderr
+    assert not (tmp_path / "work" / "source").exists()
+    left = subprocess.run(
+        ["git", "-C", str(repository), "worktree", "list"], capture_output=True, text=True, check=True
+    )
+    assert len(left.stdout.splitlines()) == 1
+
+
+def test_the_exact_count_of_a_run_is_read_by_its_parser(ready: Ready, counted: list[Counted]) -> None:
+    place = counted[0].directory / "trial" / "02-null-call" / "stdout"
+    line = read_line(place.read_text())
+    assert set(line.samples) == {line.min + line.empty}
