@@ -48,7 +48,11 @@ def differs(result: MetricResult, rule: Rule) -> list[str]:
     effect = result.effect_pct if result.scale == "ratio" else result.effect
     way = "higher" if (effect or 0) > 0 else "lower"
     aim = f", and {result.better} is better" if result.better != "none" else ""
-    sentences = [f"{result.verdict.capitalize()}: with {result.contender} it is {way}, {amount(result)}{aim}."]
+    name = result.verdict.capitalize()
+    if name.lower() == way:
+        sentences = [f"{name} with {result.contender}: {amount(result)}."]
+    else:
+        sentences = [f"{name}: with {result.contender} it is {way}, {amount(result)}{aim}."]
     if result.below_delta:
         sentences.append(f"The difference is real, but below your {rule.delta_pct:g} %.")
     if result.scale == "exact" and result.n > 1 and result.sd == result.baseline_sd == 0:

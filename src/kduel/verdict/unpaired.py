@@ -22,7 +22,7 @@ from kduel.verdict.effort import POWER, fewest
 from kduel.verdict.judge import q_of
 from kduel.verdict.rule import FEWEST_PAIRS, Rule
 from kduel.verdict.sequence import ABOVE, BELOW, WITHIN
-from kduel.verdict.telling import amount, percent, plural
+from kduel.verdict.telling import amount, differs, percent, plural
 from kduel.verdict.writing import MISSED_MODE, bounded, mean_of, sd_of
 
 
@@ -214,16 +214,13 @@ def told(result: MetricResult, rule: Rule) -> str:
         case "undecided":
             return undecided(result, each)
         case "equivalent":
-            said = f"No difference of {rule.delta_pct:g} % or more: {amount(result)}."
+            said = f"Equivalent: no difference of {rule.delta_pct:g} % or more, {amount(result)}."
             if result.unseen_mode_pct is not None:
                 said += f" A slow mode in fewer than {result.unseen_mode_pct:.0f} % of trials could have gone unseen."
         case "equal":
-            said = f"The same in all trials, {each} at least."
-        case called:
-            name = f"{result.contender} is" if called in ("faster", "slower") else f"With {result.contender} it is"
-            said = f"{name} {called}: {amount(result)}."
-            if result.below_delta:
-                said += f" The difference is real, but below your {rule.delta_pct:g} %."
+            said = f"Equal in all trials, {each} at least."
+        case _:
+            said = " ".join(differs(result, rule)).replace(" blocks.", " trials.")
     if result.q_value is not None:
         said += f" Exploratory: q = {result.q_value:.2g} over all exploratory metrics."
     return said
