@@ -12,7 +12,7 @@ from kduel.study import assemble, read_study
 STUDIES = Path(__file__).parents[2] / "studies"
 
 
-@pytest.mark.parametrize("name", ["policies", "sched-ext", "eevdf"])
+@pytest.mark.parametrize("name", ["policies", "policies-emulator", "sched-ext", "eevdf"])
 def test_it_is_a_study(name: str) -> None:
     path = STUDIES / f"{name}.toml"
     text, file = read_study(path)
@@ -21,8 +21,9 @@ def test_it_is_a_study(name: str) -> None:
     assert make_plan(made, 1)
 
 
-def test_policies_has_27_cells_on_each_kernel() -> None:
-    text, file = read_study(STUDIES / "policies.toml")
+@pytest.mark.parametrize("name", ["policies", "policies-emulator"])
+def test_policies_has_27_cells_on_each_kernel(name: str) -> None:
+    text, file = read_study(STUDIES / f"{name}.toml")
     made = assemble(file, text, "policies")
     assert len(made.contenders) * len(made.steps) == 54
     assert made.contenders[0].policy == "other"
