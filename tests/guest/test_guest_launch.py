@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 import tiny_kernels as tiny
 
+from kduel.cache import Cache
 from kduel.errors import HostError
-from kduel.guest import launch
+from kduel.guest import launch, probe
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose
 from kduel.guest.launch import Run, run
@@ -187,3 +188,11 @@ def test_registers_say_whether_a_cpu_can_be_reached():
     assert off(CPUS.format(1, 0, 0)) == {0: False, 1: True}
     assert off(CPUS.format(1, 0, 1)) == {0: False}, "an offline CPU is no trouble while another one works"
     assert read_registers("unknown command") == {}
+
+
+def test_a_kernel_that_boots_nowhere_proves_nothing_of_kvm(tmp_path):
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        pytest.skip("there is no /dev/kvm to be tried")
+    image = tiny.kernel(tmp_path / "kernel", tiny.POWER_OFF)
+    assert not probe.kvm(image, Path("/bin/busybox"), cache=Cache(tmp_path / "cache")).works
+    assert not list((tmp_path / "cache/probe").iterdir())

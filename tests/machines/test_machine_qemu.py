@@ -11,13 +11,13 @@ import pytest
 
 from kduel.cache import Cache
 from kduel.errors import HostError, InputError
-from kduel.guest import envelope
+from kduel.guest import envelope, probe
 from kduel.guest.environment import read_environment
 from kduel.guest.root import root_image
 from kduel.guest.script import Part, compose
 from kduel.kernels import Kernel, resolve
 from kduel.machines import Arm, Needs, Outcome, Trial, machine_kind
-from kduel.machines.qemu import PLUGIN, host_cpus, mebibytes
+from kduel.machines.qemu import PLUGIN, choose_accelerator, host_cpus, mebibytes
 from kduel.talk import Talk
 from kduel.words import Contender, Settle
 
@@ -199,3 +199,26 @@ def test_a_root_that_cannot_be_made_says_why_and_leaves_nothing(tmp_path, monkey
     with pytest.raises(HostError, match="the guest root cannot be made"):
         root_image(cache=Cache(tmp_path), talk=Talk())
     assert not list((tmp_path / "root").iterdir())
+
+
+@pytest.mark.guest
+def test_kvm_is_believed_only_when_a_guest_has_booted(kernel, cache, tmp_path):
+    root = root_image(cache=cache, talk=Talk())
+    own = Cache(tmp_path)
+    first = probe.kvm(kernel.image, root.busybox, cache=own)
+    notes = list((tmp_path / "probe").glob("*.json"))
+    if os.access("/dev/kvm", os.R_OK | os.W_OK):
+        assert len(notes) == 1, "the answer is kept, and a second run does not wait for it"
+        notes[0].write_text('{"works": false, "reason": "kept"}')
+        assert probe.kvm(kernel.image, root.busybox, cache=own).reason == "kept"
+    else:
+        assert not first.works
+    if not first.works:
+        assert first.reason
+        with pytest.raises(HostError, match="KVM does not work here"):
+            choose_accelerator("kvm", kernel.image, root.busybox, own, Talk())
+        said: list[str] = []
+        talk = Talk()
+        talk.warn = said.append
+        assert choose_accelerator("auto", kernel.image, root.busybox, own, talk) == "tcg"
+        assert "emulator" in said[0]

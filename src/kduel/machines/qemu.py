@@ -125,12 +125,14 @@ class QemuMachine(Machine):
             disk_cache=self.settings.disk_cache,
         )
 
+    def argv_by_hand(self, arm: Arm) -> list[str]:
+        """QEMU's arguments for an arm, less the wiring to us; what is made for a trial is below @WORK@."""
+        machine = self.describe(arm, Path("@WORK@/initrd"), Path("@WORK@/scratch") if self.disk else None)
+        return machine.argv(Wiring(console="stdio,signal=off", results="file,path=results"))
+
     def by_hand(self, arm: Arm) -> str:
         """A shell script that boots an arm's guest as a trial does, with the console on the terminal."""
-        initrd, disk = "@WORK@/initrd", "@WORK@/scratch"
-        machine = self.describe(arm, Path(initrd), Path(disk) if self.disk else None)
-        argv = machine.argv(Wiring(console="stdio,signal=off", results="file,path=results"))
-        quoted = " ".join(shlex.quote(word) for word in argv).replace("@WORK@", '"$work"')
+        quoted = shlex.join(self.argv_by_hand(arm)).replace("@WORK@", '"$work"')
         base, busybox = shlex.quote(str(self.bases[arm.kernel.sha256])), shlex.quote(str(self.root.busybox))
         return "\n".join(
             [
@@ -274,20 +276,26 @@ class Qemu(MachineKind):
         if architectures != {"x86_64"}:
             raise InputError(f"machine qemu runs x86_64 kernels, not {', '.join(sorted(architectures - {'x86_64'}))}")
         mebibytes(settings.memory, "memory")
+        mebibytes(settings.disk, "disk")
         if not 1 <= settings.cpus <= 255:
             raise InputError(f"machine qemu: cpus = {settings.cpus} is not a number of CPUs", "Write 1 or more.")
         qemu_version()
         root = root_image(needs.packages, cache=cache, talk=talk, suite=settings.suite, offline=offline)
         files = [*needs.files, *((name, programs.build(name, "x86_64", cache=cache)) for name in needs.programs)]
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
-        images = {sha: uncompressed(kernel, cache) or kernel.image for sha, kernel in kernels.items()}
+        plain = {sha: uncompressed(kernel, cache) for sha, kernel in kernels.items()}
+        # All arms enter their kernels the same way.
+        same = all(plain.values())
+        images = {sha: (same and plain[sha]) or kernel.image for sha, kernel in kernels.items()}
         bases = {
             sha: initramfs.base_archive(kernel, root.busybox, cache=cache, programs=files)
             for sha, kernel in kernels.items()
         }
         disk = scratch.template(mebibytes(settings.disk, "disk"), cache=cache) if needs.scratch else None
         accelerator = choose_accelerator(settings.accel, next(iter(images.values())), root.busybox, cache, talk)
-        return QemuMachine(settings, accelerator, root, bases, images, disk, cache)
+        machine = QemuMachine(settings, accelerator, root, bases, images, disk, cache)
+        machine.facts["argv"] = {arm.kernel.spec: machine.argv_by_hand(arm) for arm in arms}
+        return machine
 
 
 def choose_accelerator(wanted: str, kernel: Path, busybox: Path, cache: Cache, talk: Talk) -> str:
