@@ -65,7 +65,7 @@ sched_start() {
 # sched_look: what the kernel says now, one fact a line.
 sched_look() {
     echo "state $(sched_state)"
-    for name in root/ops enable_seq nr_rejected switch_all hotplug_seq; do
+    for name in root/ops enable_seq nr_rejected switch_all; do
         [ ! -r "$sched_sys/$name" ] || echo "$name $(cat "$sched_sys/$name")"
     done
     if [ -e "$sched_dir/pid" ]; then
