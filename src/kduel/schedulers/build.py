@@ -12,7 +12,8 @@ from pathlib import Path
 
 from kduel.cache import Cache, told_as_cache_trouble
 from kduel.errors import HostError, InputError
-from kduel.schedulers.bundle import Bundle, make_bundle, read_bundle, sha256_of
+from kduel.kernels.stored import sha256
+from kduel.schedulers.bundle import Bundle, make_bundle, read_bundle
 from kduel.schedulers.catalogue import KNOWN, Known, known
 from kduel.talk import Talk
 
@@ -201,7 +202,7 @@ def find(command: str, *, cache: Cache) -> tuple[Bundle, Path]:
         raise InputError(f"the scheduler {name} is neither built nor in PATH", f"{remedy} Or put one in PATH.")
     program = Path(place).resolve()
     short = re.sub(r"[^A-Za-z0-9_.-]", "-", Path(place).name)
-    key = f"{short}-path-{sha256_of(program)[:24]}"
+    key = f"{short}-path-{sha256(program)[:24]}"
 
     def into(directory: Path) -> None:
         version = (output(str(program), "--version") or "").splitlines()[:1]

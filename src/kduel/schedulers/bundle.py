@@ -6,7 +6,6 @@ bin/NAME  lib/*  about.json
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -17,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from kduel.errors import HostError, InputError
+from kduel.kernels.stored import sha256
 
 START = """#!/bin/sh
 here=$(dirname "$0")
@@ -72,7 +72,7 @@ def make_bundle(
             (directory / "lib" / library.name).chmod(0o755)
         start.write_text(START.format(linker=linker.name, name=name))
     start.chmod(0o755)
-    bundle = Bundle(name=name, version=version, source=source, sha256=sha256_of(program), tools=tools)
+    bundle = Bundle(name=name, version=version, source=source, sha256=sha256(program), tools=tools)
     (directory / "about.json").write_bytes(msgspec.json.format(msgspec.json.encode(bundle)) + b"\n")
 
 
@@ -100,9 +100,3 @@ def libraries_of(program: Path) -> tuple[Path | None, list[Path]]:
     if not linkers:
         return None, []
     return linkers[0], libraries
-
-
-def sha256_of(path: Path) -> str:
-    """Hexadecimal."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
