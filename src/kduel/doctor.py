@@ -22,6 +22,18 @@ PROGRAMS = {
 }
 BUSY_SERVICES = ("apt-daily", "unattended-upgrades", "packagekit", "tracker-miner-fs", "laptop-mode", "tlp", "tuned")
 
+TUNERS = (
+    "laptop-mode",
+    "tlp",
+    "tuned",
+    "power-profiles-daemon",
+    "thermald",
+    "cpupower",
+    "cpufrequtils",
+    "auto-cpufreq",
+)
+"""Services that set what a comparison should hold still; two of them at once fight."""
+
 
 class Finding(Struct, kw_only=True):
     """`what` is there, and what to do about it."""
@@ -37,6 +49,12 @@ def examine_host(root: Path = Path("/")) -> list[Finding]:
     found = [finding for look in looks for finding in look(root)]
     order = {"prevents": 0, "disturbs": 1, "good": 2}
     return sorted(found, key=lambda finding: order[finding.weight])
+
+
+def examine_tree(root: Path) -> list[Finding]:
+    """Of another machine, whose files lie below `root`: what disturbs measuring on it. What prevents it, a run tells."""
+    found = [finding for look in (load, governor, turbo, smt, battery, services, units) for finding in look(root)]
+    return sorted(found, key=lambda finding: finding.weight != "prevents")
 
 
 def read(path: Path) -> str | None:
@@ -162,3 +180,24 @@ def services(root: Path) -> Iterator[Finding]:
     for name in BUSY_SERVICES:
         if any(comm.startswith(name[:15]) for comm in running if comm):
             yield Finding(weight="disturbs", what=f"{name} is running", remedy=f"systemctl stop {name}")
+
+
+def units(root: Path) -> Iterator[Finding]:
+    """Of another machine: services that change its settings, and timers that start work (a file `units` at the top)."""
+    known = (read(root / "units") or "").split()
+    for unit in known:
+        name, _, kind = unit.rpartition(".")
+        tuner = next((tuner for tuner in TUNERS if name.startswith(tuner)), None)
+        if kind == "service" and tuner:
+            yield Finding(
+                weight="disturbs",
+                what=f"{unit} is enabled: it sets governor, limits and power saving as it likes, another time each boot",
+                remedy=f"systemctl disable --now {unit}; enable it again after measuring",
+            )
+    timers = [unit for unit in known if unit.endswith(".timer")]
+    if timers:
+        yield Finding(
+            weight="disturbs",
+            what=f"{len(timers)} timers may start work in mid-trial: {', '.join(timers[:6])}",
+            remedy=f"systemctl stop {' '.join(timers)} (they are back after the next boot)",
+        )

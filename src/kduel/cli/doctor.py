@@ -1,4 +1,4 @@
-"""`kduel doctor`: what of this host disturbs or prevents measuring, each with its remedy."""
+"""`kduel doctor`: what of this host, or of a machine reached by SSH, disturbs or prevents measuring, each with its remedy."""
 
 from __future__ import annotations
 
@@ -8,15 +8,27 @@ from kduel.errors import HOST_LACKS
 
 
 @click.command("doctor")
+@click.argument("host", required=False, metavar="[HOST]")
 @click.option("--json", "as_json", is_flag=True, help="For scripts.")
-def command(as_json: bool) -> None:
-    """Look at this host: what prevents measuring, what disturbs it, and what to do about each.
+def command(host: str | None, as_json: bool) -> None:
+    """Look at this host, or at HOST by SSH: what prevents measuring, what disturbs it, and what to do about each.
 
     Ends with 3 where something prevents measuring.
     """
-    from kduel.doctor import examine_host
+    from kduel.cli import printable
+    from kduel.doctor import examine_host, examine_tree
 
-    findings = examine_host()
+    if host is None:
+        findings = examine_host()
+    else:
+        import tempfile
+        from pathlib import Path
+
+        from kduel.remote.connection import Connection
+        from kduel.remote.looking import bring
+
+        with tempfile.TemporaryDirectory(prefix="kduel-") as place:
+            findings = examine_tree(bring(Connection(host), Path(place)))
     if as_json:
         import msgspec
 
@@ -25,8 +37,8 @@ def command(as_json: bool) -> None:
         colours = {"good": "green", "disturbs": "yellow", "prevents": "red"}
         for finding in findings:
             mark = click.style(f"{finding.weight:9}", fg=colours[finding.weight])
-            click.echo(f"{mark} {finding.what}")
+            click.echo(f"{mark} {printable(finding.what)}")
             if finding.remedy:
-                click.echo(f"          {finding.remedy}")
+                click.echo(f"          {printable(finding.remedy)}")
     if any(finding.weight == "prevents" for finding in findings):
         raise click.exceptions.Exit(HOST_LACKS)

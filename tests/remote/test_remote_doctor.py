@@ -1,0 +1,58 @@
+"""What disturbs measuring on another machine, from its own words; the tree cannot leave its directory."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kduel.doctor import examine_tree
+from kduel.errors import HostError
+from kduel.remote.connection import Connection, Done
+from kduel.remote.looking import bring
+
+ANSWER = """\
+/proc/loadavg:1.52 1.10 0.70 2/812 4242
+/proc/1/comm:systemd
+/proc/700/comm:tuned
+/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor:powersave
+/sys/devices/system/cpu/intel_pstate/no_turbo:0
+/sys/devices/system/cpu/smt/active:1
+/sys/class/power_supply/BAT0/type:Battery
+/sys/class/power_supply/BAT0/status:Discharging
+/proc/../../../../tmp/kduel-escaped:gotcha
+/etc/passwd:root
+unit:laptop-mode.service
+unit:tlp.service
+unit:ssh.service
+unit:fstrim.timer
+"""
+"""As the script prints it, written down by hand; two lines are hostile."""
+
+
+def test_everything_that_disturbs_is_told_with_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(self: Connection, script: str, **_: Any) -> Done:
+        # The script itself must at least be shell.
+        subprocess.run(["sh", "-n"], input=script, text=True, check=True)
+        return Done(0, ANSWER.encode(), "")
+
+    monkeypatch.setattr(Connection, "run", answer)
+    findings = examine_tree(bring(Connection("laptop"), tmp_path))
+    said = "\n".join(finding.what for finding in findings)
+    for what in (
+        "busy (load 1.52)", "governor is powersave", "turbo is on", "SMT is on", "runs on battery", "tuned is running",
+        "laptop-mode.service is enabled", "tlp.service is enabled", "1 timers may start work in mid-trial: fstrim.timer",
+    ):  # fmt: skip
+        assert what in said
+    assert "ssh.service" not in said
+    assert all(finding.remedy for finding in findings)
+    files = {path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*") if path.is_file()}
+    assert files == {"proc", "sys", "units"}
+    assert not Path("/tmp/kduel-escaped").exists()
+
+
+def test_a_machine_that_cannot_be_reached_is_told(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="cannot be re"):
+        bring(Connection("no-such-host.invalid"), tmp_path)
