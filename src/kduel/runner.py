@@ -60,14 +60,20 @@ class Ready(Struct, kw_only=True):
     dress: Dress
 
 
-def make_ready(study: Study, *, cache: Cache, talk: Talk, offline: bool = False) -> Ready:
-    """Get the kernels and prepare the machine. Raises what sources and machines raise."""
+def make_ready(study: Study, *, cache: Cache, talk: Talk, offline: bool = False, lock: Lock | None = None) -> Ready:
+    """Get the kernels and prepare the machine. Raises what sources and machines raise.
+
+    With the `lock` of a run that goes on, the kernels are those of the run, though newer ones may be out.
+    """
     kind = machine_kind(study.machine)
     settings = kind.read_settings(study.machine_settings)
     prepared = Prepared(study.steps)
     arms = []
-    for contender in study.contenders:
-        kernel = resolve(contender.kernel, cache=cache, talk=talk, offline=offline, modules=contender.modules)
+    for index, contender in enumerate(study.contenders):
+        spec = contender.kernel
+        if lock is not None:
+            spec = lock.kernels[index].get("provenance", {}).get("exact", spec)
+        kernel = resolve(spec, cache=cache, talk=talk, offline=offline, modules=contender.modules)
         arms.append(Arm(contender, kernel))
     dress = Dress(study, arms, prepared, cache=cache)
     steps = zip(prepared.benchmarks, prepared.parameters, strict=True)

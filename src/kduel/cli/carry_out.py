@@ -15,6 +15,7 @@ from kduel.plan import slug
 from kduel.study import Study
 
 if TYPE_CHECKING:
+    from kduel.rundir import Lock
     from kduel.runner import Progress
 
 RUNS = Path("kduel-runs")
@@ -33,13 +34,17 @@ def carry_out(
 ) -> None:
     """Make ready, run, judge, report; ends the process with the exit status that `--fail-on` asks for."""
     from kduel.cache import Cache
+    from kduel.rundir import RunDir
     from kduel.runner import make_ready, run_study
 
     terminal = Terminal(quiet)
     path = out or default_out(study)
-    if (path / "lock.json").is_file():
-        seed = seed_of(path, seed, seed_given)
-    ready = make_ready(study, cache=Cache(), talk=terminal, offline=offline)
+    lock = RunDir.open(path).lock() if (path / "lock.json").is_file() else None
+    if lock is not None:
+        seed = seed_of(lock, path, seed, seed_given)
+        if lock.contenders != study.contenders:
+            lock = None
+    ready = make_ready(study, cache=Cache(), talk=terminal, offline=offline, lock=lock)
     try:
         if ready.machine.timing_warning:
             terminal.warn(ready.machine.timing_warning)
@@ -87,14 +92,11 @@ def unfinished(path: Path, study: Study) -> bool:
     return lock.contenders == study.contenders and lock.steps == study.steps and lock.machine["kind"] == study.machine
 
 
-def seed_of(path: Path, seed: int, given: bool) -> int:
+def seed_of(lock: Lock, path: Path, seed: int, given: bool) -> int:
     """The seed of the run that is there. Raises InputError where another one was asked for."""
-    from kduel.rundir import RunDir
-
-    stored = RunDir.open(path).lock().seed
-    if given and seed != stored:
-        raise InputError(f"{path} was planned with --seed {stored}, not {seed}", "Give another --out.")
-    return stored
+    if given and seed != lock.seed:
+        raise InputError(f"{path} was planned with --seed {lock.seed}, not {seed}", "Give another --out.")
+    return lock.seed
 
 
 def told_plan(study: Study) -> str:
