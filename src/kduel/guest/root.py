@@ -23,7 +23,7 @@ from kduel.errors import HostError
 from kduel.kernels.mirror import debian_mirror, keyring, security_mirror
 from kduel.talk import Talk
 
-RECIPE = 3
+RECIPE = 4
 """To be raised whenever the making of the root changes what is in it."""
 SUITE = "bookworm"
 PACKAGES = (
@@ -91,7 +91,7 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
     hooks = [
         'rm -f "$1"/etc/machine-id "$1"/etc/resolv.conf "$1"/etc/hostname',
         # Not below /tmp: mmdebstrap's own apt settings are there until it ends, and apt without them is the host's.
-        'rm -rf "$1"/var/log/* "$1"/var/cache/debconf/*-old',
+        'rm -rf "$1"/var/log/* "$1"/var/cache/debconf/* "$1"/var/cache/ldconfig/*',
         'dpkg-query --admindir="$1"/var/lib/dpkg -W -f \'${Package} ${Version}\\n\' >"$1"/kduel.packages',
         'mkdir -p "$1"/scratch "$1"/kduel',
     ]
