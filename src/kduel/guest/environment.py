@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,11 @@ def read_environment(directory: Path) -> dict[str, Any]:
     if match := re.search(r"^MemTotal:\s+(\d+) kB", files.get("/proc/meminfo", ""), re.MULTILINE):
         found["memory_kib"] = int(match[1])
     packages = (line.split(" ", 1) for line in files.get("/kduel.packages", "").splitlines() if " " in line)
-    preempt = preemption(files.get("/sys/kernel/debug/sched/preempt", ""), found.get("uname", ""))
+    config = read_config(directory / "config.gz")
+    preempt = preemption(files.get("/sys/kernel/debug/sched/preempt", ""), found.get("uname", ""), config)
     conditions = read_conditions(directory / "conditions")
     tables: dict[str, Any] = {
-        "config": read_config(directory / "config.gz"),
+        "config": config,
         "mitigations": {Path(path).name: text for path, text in files.items() if "/vulnerabilities/" in path},
         "sysctl": {
             path.removeprefix("/proc/sys/").replace("/", "."): " ".join(text.split())
@@ -70,17 +72,16 @@ def read_environment(directory: Path) -> dict[str, Any]:
     return found | {key: value for key, value in tables.items() if value}
 
 
-def preemption(debugfs: str, uname: str) -> str:
-    """none, voluntary, full, lazy or rt: from /sys/kernel/debug/sched/preempt, else from `uname -a`; or empty."""
+def preemption(debugfs: str, uname: str, config: Mapping[str, str]) -> str:
+    """none, voluntary, full, lazy or rt: from /sys/kernel/debug/sched/preempt, `uname -a` or the config; or empty."""
     if "PREEMPT_RT" in uname:
         return "rt"
     if match := re.search(r"\((\w+)\)", debugfs):
         return match[1]
     if "PREEMPT_DYNAMIC" in uname:
-        return ""
-    if "PREEMPT" in uname:
-        return "full"
-    return ""
+        return ""  # chosen at boot, and not to be seen without debugfs
+    options = {"PREEMPT": "full", "PREEMPT_LAZY": "lazy", "PREEMPT_VOLUNTARY": "voluntary", "PREEMPT_NONE": "none"}
+    return next((name for option, name in options.items() if config.get(option) == "y"), "")
 
 
 def read_config(path: Path) -> dict[str, str]:
