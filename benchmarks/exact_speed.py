@@ -56,7 +56,7 @@ def main(kernel: str) -> None:
     rows = []
     for workers in (1, 2, 1, 2):
         with ThreadPoolExecutor(workers) as pool:
-            rows.append((workers, *timed(lambda: list(pool.map(once, [[]] * TRIALS)))))  # noqa: B023
+            rows.append((workers, *timed(lambda: list(pool.map(once, [[]] * TRIALS)))))
         print(
             f"{TRIALS} trials, {workers} worker(s): {rows[-1][1]:6.1f} s, QEMU's CPU {rows[-1][2]:6.1f} s", flush=True
         )

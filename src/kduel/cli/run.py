@@ -80,6 +80,8 @@ def command(
         file = parse_study(text, f"the suite {suite}")
     if layouts is not None:
         machine = f"{machine or 'icount'}{',' if ':' in machine else ':'}layouts={layouts}"
+        # A block each.
+        blocks = layouts if blocks is None and max_blocks is None else blocks
     study = assemble(
         file,
         text,
