@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kduel.guest.console import ConsoleLog, read_console
@@ -20,6 +20,7 @@ def test_lines_are_stamped_once_however_they_come(tmp_path):
 
 
 @given(pieces=st.lists(st.binary(max_size=300), max_size=20))
+@settings(deadline=None)
 def test_any_bytes_are_kept_and_can_be_read(pieces, tmp_path_factory):
     path = tmp_path_factory.mktemp("log") / "console.log"
     log = ConsoleLog(path, time.monotonic())

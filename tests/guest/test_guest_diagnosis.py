@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kduel.guest.console import read_console
@@ -78,6 +78,7 @@ def test_an_ordinary_boot_shows_no_trouble(name):
     ended=st.sampled_from(["off", "boot-deadline", "deadline", "flood", "lingered"]),
     ready=st.booleans(),
 )
+@settings(deadline=None)
 def test_any_console_gets_a_name_and_a_bounded_message(lines, ended, ready):
     found = diagnose(lines, ended=ended, ready=ready, seconds=1, stderr="x" * 10_000)
     assert found.void

@@ -37,7 +37,7 @@ def everything_below(directory: Path) -> dict[str, bytes]:
 
 
 @given(files=st.dictionaries(names, st.binary(max_size=3000), max_size=5), noise=st.binary(max_size=200))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_what_is_sealed_comes_home(files, noise, tmp_path_factory):
     into = tmp_path_factory.mktemp("home")
     archive = tar_of(*((member(f"d/{name}"), data) for name, data in files.items()))
@@ -49,7 +49,7 @@ def test_what_is_sealed_comes_home(files, noise, tmp_path_factory):
 
 
 @given(data=st.data(), content=st.binary(min_size=1, max_size=2000))
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_a_damaged_envelope_is_told_never_opened(data, content):
     stream = seal(tar_of((member("file"), content)))
     cut = data.draw(st.integers(0, len(stream) - 11))
@@ -66,7 +66,7 @@ def test_a_damaged_envelope_is_told_never_opened(data, content):
 
 
 @given(garbage=st.binary(max_size=4000))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_garbage_is_never_unpacked_and_never_a_traceback(garbage, tmp_path_factory):
     into = tmp_path_factory.mktemp("garbage")
     with pytest.raises(BrokenEnvelope):
@@ -79,7 +79,7 @@ def test_garbage_is_never_unpacked_and_never_a_traceback(garbage, tmp_path_facto
 
 
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_a_tar_with_damaged_headers_stays_inside(data, tmp_path_factory):
     top = tmp_path_factory.mktemp("damaged")
     (top / "inside").mkdir()

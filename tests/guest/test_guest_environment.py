@@ -3,7 +3,7 @@ from __future__ import annotations
 import gzip
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kduel.guest.environment import parse_config, preemption, read_environment
@@ -63,6 +63,7 @@ def test_what_was_not_captured_is_missing_not_invented(captured, tmp_path):
 
 
 @given(files=st.binary(max_size=3000), uname=st.binary(max_size=200), config=st.binary(max_size=300))
+@settings(deadline=None)
 def test_garbage_never_raises(files, uname, config, tmp_path_factory):
     directory = tmp_path_factory.mktemp("environment")
     (directory / "files").write_bytes(FILES[:100] + files)

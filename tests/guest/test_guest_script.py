@@ -61,7 +61,10 @@ def test_a_step_that_takes_too_long_is_ended_with_all_its_children(run, tmp_path
 
 
 def test_a_step_can_read_no_input_and_not_the_script(run):
-    out = run(Part(label="cat", script="cat\necho done", timeout=10), Part(label="next", script="echo x", timeout=10))
+    rest = "# a comment that makes this more than a shell reads at once\n" * 500
+    out = run(
+        Part(label="cat", script=f"cat\n{rest}echo done", timeout=10), Part(label="next", script="echo x", timeout=10)
+    )
     assert (out / "01-cat/stdout").read_text() == "done\n"
     assert (out / "02-next/stdout").read_text() == "x\n"
 
