@@ -23,7 +23,7 @@ from kduel.errors import HostError
 from kduel.kernels.mirror import debian_mirror, keyring, security_mirror
 from kduel.talk import Talk
 
-RECIPE = 4
+RECIPE = 5
 """To be raised whenever the making of the root changes what is in it."""
 SUITE = "bookworm"
 PACKAGES = (
@@ -108,6 +108,7 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
         f"deb {security_mirror()} {suite}-security main",
     ]
     _run(command, "the guest root cannot be made")
+    owned_by_root = ["-root-mode", "755", "-root-uid", "0", "-root-gid", "0"]
     try:
         with tarfile.open(tar) as archive:
             busybox = archive.extractfile("./usr/bin/busybox")
@@ -118,7 +119,7 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
         packages_found = dict(line.split(" ", 1) for line in lines)
         (directory / "packages.json").write_bytes(msgspec.json.encode(packages_found))
         _run(
-            ["sqfstar", "-comp", "lz4", "-no-progress", str(image), "dev/*"],
+            ["sqfstar", "-comp", "lz4", "-no-progress", *owned_by_root, str(image), "dev/*"],
             "the guest root cannot be packed",
             tar,
         )
