@@ -108,7 +108,8 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
         f"deb {security_mirror()} {suite}-security main",
     ]
     _run(command, "the guest root cannot be made")
-    owned_by_root = ["-root-mode", "755", "-root-uid", "0", "-root-gid", "0"]
+    # The image's own directory belongs to whoever packs it; in a user namespace that is root too.
+    as_root = [] if os.geteuid() == 0 else ["unshare", "--map-root-user"]
     try:
         with tarfile.open(tar) as archive:
             busybox = archive.extractfile("./usr/bin/busybox")
@@ -119,7 +120,7 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
         packages_found = dict(line.split(" ", 1) for line in lines)
         (directory / "packages.json").write_bytes(msgspec.json.encode(packages_found))
         _run(
-            ["sqfstar", "-comp", "lz4", "-no-progress", *owned_by_root, str(image), "dev/*"],
+            [*as_root, "sqfstar", "-comp", "lz4", "-no-progress", "-root-mode", "755", str(image), "dev/*"],
             "the guest root cannot be packed",
             tar,
         )
