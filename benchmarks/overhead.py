@@ -109,7 +109,7 @@ def main() -> None:
     machine = PLUGIN.prepare(settings, [arm], Needs(scratch=asked.scratch), cache=cache, talk=talk)
     print(f"{kernel.release}, {machine.facts['accelerator']}, QEMU {machine.facts['qemu']}")
     print(f"load average {os.getloadavg()[0]:.1f}; preparing (cached) {time.monotonic() - began:.2f} s")
-    script = compose([Part(label="empty", script="true", timeout=60)], settle=Settle(mode="fixed", seconds=0))
+    script = compose([Part(label="empty", script="true", timeout=60)], settle=Settle(mode="fixed", seconds=5))
 
     rows: list[dict[str, float]] = []
     theirs: list[float] = []

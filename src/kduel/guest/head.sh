@@ -69,14 +69,19 @@ end() {
     rm -rf "$WORK"
 }
 
-# settle idle|fixed SECONDS HUNDREDTHS: wait that long, or until the CPUs have been nine tenths idle for two seconds.
+# settle idle|fixed HUNDREDTHS: wait that long, or until the CPUs have been nine tenths idle for two seconds. It counts
+# from the beginning of the script, or the end of the setup: looking at the environment is a part of settling.
 settle() {
     look
-    settled_from=$now idle=null
+    idle=null
     if [ "$1" = fixed ]; then
-        sleep "$2"
+        left=$((began + $2 - now))
+        if [ "$left" -gt 0 ]; then
+            seconds "$left"
+            sleep "$text"
+        fi
     else
-        limit=$((now + $3)) quiet=0 idle=false
+        limit=$((now + $2)) quiet=0 idle=false
         read -r _ u n s i w q f t _ </proc/stat
         while [ "$now" -lt "$limit" ]; do
             sleep 1
@@ -92,7 +97,7 @@ settle() {
         done
     fi
     look
-    seconds $((now - settled_from))
+    seconds $((now - began))
     echo "{\"mode\": \"$1\", \"seconds\": $text, \"idle\": $idle}" >"$OUT/settle.json"
 }
 
@@ -115,6 +120,7 @@ run() {
 # setup: standard input is a script that must succeed before anything is measured.
 setup() {
     run setup 300 # a sched_ext scheduler takes up to a minute to attach in an emulator
+    began=$now
     [ "$status" = 0 ] && return
     tell "setup failed"
     cat "$OUT/setup/stderr" >&2
@@ -152,4 +158,6 @@ step() {
 }
 
 gate_status=0
+look
+began=$now
 capture_environment

@@ -52,7 +52,7 @@ def compose(parts: Sequence[Part], *, settle: Settle, setup: str = "") -> str:
     if setup.strip():
         out.append(_call("setup", setup))
     bound = math.ceil(settle.seconds * 100)
-    out.append(f"settle {settle.mode} {settle.seconds:g} {bound}\n")
+    out.append(f"settle {settle.mode} {bound}\n")
     for position, part in enumerate(parts):
         if not re.fullmatch(r"[A-Za-z0-9._-]+", part.label):
             raise ValueError(f"a step cannot be called {part.label!r}")
@@ -64,7 +64,7 @@ def compose(parts: Sequence[Part], *, settle: Settle, setup: str = "") -> str:
             out.append(_call(f"gate after {name}", part.after))
         if part.before.strip() or part.after.strip():
             out.append("gate_status=0\n")
-    out.append('end\nexit 0\n')
+    out.append("end\nexit 0\n")
     return "\n".join(out)
 
 
