@@ -9,24 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from heard import Heard
 from made_kernels import Mirror
 
 from kduel.cache import Cache
-from kduel.talk import Talk
-
-
-class Heard(Talk):
-    """Keeps what was said."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-        self.warned: list[str] = []
-
-    def info(self, text: str) -> None:
-        self.said.append(text)
-
-    def warn(self, text: str) -> None:
-        self.warned.append(text)
 
 
 @pytest.fixture

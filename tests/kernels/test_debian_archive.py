@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from conftest import Heard
+from heard import Heard
 from made_kernels import Mirror, bzimage, deb, kernel_files, module
 
 from kduel.cache import Cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from conftest import Heard
+from heard import Heard
 
 from kduel.cache import Cache
 from kduel.kernels import resolve

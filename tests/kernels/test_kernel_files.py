@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Heard
+from heard import Heard
 from made_kernels import bzimage, deb, elf, kernel_files, module, vmlinux
 
 from kduel.cache import Cache
