@@ -3,25 +3,29 @@
 # Captures the environment, settles, runs the steps below one after the other and leaves everything in the directory OUT.
 # It runs on any Linux as root; a program that is missing fails its own step only.
 # Programs are started sparingly outside of steps: in an emulated guest each costs tens of milliseconds.
-umask 022
-case ${1:-} in
-    '') echo "usage: sh $0 OUT" >&2; exit 2 ;;
-    /*) OUT=$1 ;;
-    *) OUT=$PWD/$1 ;;
-esac
-WORK=$OUT/.work
-mkdir -p "$OUT/environment" "$WORK/scratch" || exit 2
-export LC_ALL=C.UTF-8
-KDUEL_SCRATCH=${KDUEL_SCRATCH:-$WORK/scratch}
-KDUEL_PROGRAMS=${KDUEL_PROGRAMS:-$WORK}
-export KDUEL_SCRATCH KDUEL_PROGRAMS
-PATH=$PATH:$KDUEL_PROGRAMS
 
 # Hundredths of a second since boot, in $now.
 look() {
     read -r up _ </proc/uptime
     now=$((${up%.*} * 100 + 1${up#*.} - 100))
 }
+
+look
+began=$now
+umask 022
+case ${1:-} in
+    '') echo "usage: sh $0 OUT" >&2; exit 2 ;;
+    /*) OUT=$1 ;;
+    *) OUT=$PWD/$1 ;;
+esac
+WORK=${KDUEL_WORK:+$KDUEL_WORK-$$}
+WORK=${WORK:-$OUT/.work}
+mkdir -p "$OUT/environment" "$WORK/scratch" || exit 2
+export LC_ALL=C.UTF-8
+KDUEL_SCRATCH=${KDUEL_SCRATCH:-$WORK/scratch}
+KDUEL_PROGRAMS=${KDUEL_PROGRAMS:-$WORK}
+export KDUEL_SCRATCH KDUEL_PROGRAMS
+PATH=$PATH:$KDUEL_PROGRAMS
 
 # Hundredths of a second as seconds, in $text.
 seconds() {
@@ -65,8 +69,10 @@ capture_environment() {
 
 end() {
     dmesg >"$OUT/environment/dmesg" 2>/dev/null
-    LC_ALL=C grep -sa . /proc/loadavg /proc/stat /proc/interrupts $clock/current_clocksource >"$OUT/environment/files-end"
-    rm -rf "$WORK"
+    for file in $clock/current_clocksource /proc/loadavg /proc/stat; do
+        read -r line <"$file" && echo "$file:$line"
+    done >"$OUT/environment/files-end" 2>/dev/null
+    [ -n "${KDUEL_WORK:-}" ] || rm -rf "$WORK"
 }
 
 # settle idle|fixed HUNDREDTHS: wait that long, or until the CPUs have been nine tenths idle for two seconds. It counts
@@ -158,6 +164,4 @@ step() {
 }
 
 gate_status=0
-look
-began=$now
 capture_environment

@@ -50,7 +50,7 @@ for _ in $(seq 150); do
         *) break ;;
     esac
 done
-export KDUEL_SCRATCH=/scratch KDUEL_PROGRAMS=/kduel/programs KDUEL_CONSOLE=/dev/console
+export KDUEL_SCRATCH=/scratch KDUEL_PROGRAMS=/kduel/programs KDUEL_CONSOLE=/dev/console KDUEL_WORK=/tmp/work
 out=/run/out
 mkdir -p $out
 echo "kduel: script"
