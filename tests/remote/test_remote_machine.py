@@ -1,0 +1,157 @@
+"""End to end on a machine that is real to KDuel: Debian with systemd, sshd, GRUB and two kernels, reached by SSH alone.
+
+It runs in QEMU on loopback with a disk of its own, and reboots like any other.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kduel.cache import Cache
+from kduel.kernels import resolve
+from kduel.machines import Arm, Machine, Needs, Outcome, Trial, machine_kind
+from kduel.talk import Talk
+from kduel.words import Contender
+
+sys.path.insert(0, str(Path(__file__).parent))
+import build_machine
+
+pytestmark = pytest.mark.guest
+SOURCE = Path(__file__).parents[2] / "src"
+UP = 600.0
+"""Seconds that a boot may take in an emulator on a busy host."""
+
+
+class Real:
+    """The machine, switched on, and how to reach it."""
+
+    def __init__(self, place: Path) -> None:
+        self.entry = build_machine.machine(Cache(), Talk())
+        self.releases = [resolve(s, cache=Cache(), talk=Talk()).release for s in build_machine.KERNELS]
+        subprocess.run(["cp", "--sparse=always", self.entry / "disk.img", place / "disk.img"], check=True)
+        self.place = place
+        self.identity = place / "id"
+        shutil.copyfile(self.entry / "id", self.identity)
+        self.identity.chmod(0o600)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.known_hosts = place / "known_hosts"
+        kind, key, *_ = (self.entry / "host.pub").read_text().split()
+        self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {kind} {key}\n")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def switch_on(self) -> None:
+        argv = [
+            *(
+                "qemu-system-x86_64",
+                "-nodefaults",
+                "-no-user-config",
+                "-display",
+                "none",
+                "-machine",
+                "q35,accel=tcg",
+            ),
+            *("-cpu", "max", "-smp", "2", "-m", "1024M", "-serial", f"file:{self.place / 'serial.log'}"),
+            *("-drive", f"if=none,id=disk,format=raw,cache=unsafe,file={self.place / 'disk.img'}"),
+            *("-device", "nvme,drive=disk,serial=1,bootindex=0"),
+            *(
+                "-netdev",
+                f"user,id=net,hostfwd=tcp:127.0.0.1:{self.port}-:22",
+                "-device",
+                "virtio-net-pci,netdev=net",
+            ),
+        ]
+        self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
+
+    def switch_off(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def settings(self, user: str = "root", **change: Any) -> dict[str, Any]:
+        return {
+            "place": f"{user}@127.0.0.1",
+            "port": self.port,
+            "identity": str(self.identity),
+            "known_hosts": str(self.known_hosts),
+            "boot_deadline": UP,
+            "free_mib": 64,
+        } | change
+
+    def ssh(self, command: str) -> str:
+        done = subprocess.run(
+            ["ssh", "-o", "BatchMode=yes", "-o", f"UserKnownHostsFile={self.known_hosts}", "-i", self.identity,
+             "-p", str(self.port), "root@127.0.0.1", command],
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        return done.stdout
+
+    def wait(self) -> None:
+        end = time.monotonic() + UP
+        while "up" not in self.ssh("echo up"):
+            assert time.monotonic() < end, (self.place / "serial.log").read_text(errors="replace")[-3000:]
+            time.sleep(3)
+
+    def prepare(self, *specs: str, user: str = "root", **change: Any) -> tuple[Machine, list[Arm]]:
+        arms = [
+            Arm(Contender(kernel=s, name=s), resolve(s, cache=Cache(), talk=Talk()))
+            for s in (specs or [f"installed:{release}" for release in self.releases])
+        ]
+        kind = machine_kind("ssh")
+        settings = kind.read_settings(self.settings(user, **change))
+        return kind.prepare(settings, arms, Needs(), cache=Cache(), talk=Talk()), arms
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
+    machine = Real(tmp_path_factory.mktemp("machine"))
+    machine.switch_on()
+    try:
+        machine.wait()
+        yield machine
+    finally:
+        machine.switch_off()
+
+
+def boot(machine: Machine, arm: Arm, place: Path, script: str) -> Outcome:
+    place.mkdir()
+    head = 'mkdir -p "$1"/environment; uname -a >"$1"/environment/uname\n'
+    return machine.boot(Trial(id=place.name, arm=arm, script=head + script, deadline=120, into=place))
+
+
+def test_a_kernel_that_panics_is_survived_and_told(real: Real, tmp_path: Path) -> None:
+    machine, (broken, good) = real.prepare("installed:9.9.9-broken", f"installed:{real.releases[0]}")
+    outcome = boot(machine, broken, tmp_path / "broken", "echo never")
+    assert outcome.void == "fell-back", outcome.message
+    assert f"came back with {real.releases[0]}" in outcome.message
+    # And the machine is as good as before: kexec this time, with a word of the contender's.
+    machine, (_, arm) = real.prepare(*[f"installed:{r}" for r in real.releases], boot="kexec")
+    outcome = boot(machine, arm, tmp_path / "kexec", 'cat /proc/cmdline >"$1"/cmdline')
+    assert outcome.void == "", outcome.message
+    assert "root=/dev/nvme0n1p1" in (tmp_path / "kexec" / "cmdline").read_text()
+    assert good.kernel.release == real.releases[0]
+
+
+def test_a_connection_cut_in_mid_trial_is_survived(real: Real, tmp_path: Path) -> None:
+    """The machine's own sshd ends every session while the script runs; the script lives on, and is found again."""
+    machine, (arm, _) = real.prepare()
+    script = (
+        '(sleep 3; for p in /proc/[0-9]*; do read -r c <$p/comm; [ "$c" != sshd ] || [ ${p#/proc/} = $(cat /run/sshd.pid) ] '
+        '|| kill ${p#/proc/}; done) 2>/dev/null &\nsleep 12; echo whole >"$1"/end'
+    )
+    outcome = boot(machine, arm, tmp_path / "cut", script)
+    assert outcome.void == "", outcome.message
+    assert outcome.facts["connection_cuts"] >= 1
+    assert (tmp_path / "cut" / "end").read_text() == "whole\n"
+    assert "connection cut in mid-trial" in (tmp_path / "cut" / "console.log").read_text()
+    assert real.ssh("ls /var/tmp | grep kduel-") == ""
