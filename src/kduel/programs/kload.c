@@ -336,7 +336,7 @@ struct run {
     int64_t opened, closed;
     double life[2];
     long long life_switches[2];
-    struct rusage own;
+    struct rusage own_before, own; /* the driver's, over the same time as the cgroup's account */
     struct cgroup group;
 };
 
@@ -419,8 +419,9 @@ static void print(const struct run *run) {
     if (run->in_time) print_work(run->opened);
     printf(" \"life\":{\"user_s\":%.6f,\"system_s\":%.6f,\"voluntary\":%lld,\"involuntary\":%lld},\n", run->life[0],
            run->life[1], run->life_switches[0], run->life_switches[1]);
-    printf(" \"driver\":{\"user_s\":%.6f,\"system_s\":%.6f},\"ended_s\":%.9f,\n", seconds(run->own.ru_utime),
-           seconds(run->own.ru_stime), (double)(run->closed - run->opened) / 1e9);
+    printf(" \"driver\":{\"user_s\":%.6f,\"system_s\":%.6f},\"ended_s\":%.9f,\n",
+           used(run->own_before.ru_utime, run->own.ru_utime), used(run->own_before.ru_stime, run->own.ru_stime),
+           (double)(run->closed - run->opened) / 1e9);
     printf(" \"cgroup\":{"), put_number("user_us", run->group.user_us), putchar(',');
     put_number("system_us", run->group.system_us);
     printf("},\n \"rt\":{"), put_number("runtime_us", number_in("/proc/sys/kernel/sched_rt_runtime_us")), putchar(',');
@@ -454,11 +455,12 @@ int main(int count, char **words) {
         fail(3, "the driver may not rise above its processes (FIFO 99): run it as root");
     int error = want.cgroup ? cgroup_enter(&run.group, want.cgroup) : 0;
     if (error) fail(1, "cannot make a cgroup in %s: %s", want.cgroup, strerror(error));
+    getrusage(RUSAGE_SELF, &run.own_before);
     carry_out(&run, until);
+    getrusage(RUSAGE_SELF, &run.own);
     error = want.cgroup ? cgroup_leave(&run.group) : 0;
     if (error) fail(1, "cannot remove the cgroup %s: %s", run.group.own, strerror(error));
     if (want.kind == IO || want.kind == MIXED) remove_files();
-    getrusage(RUSAGE_SELF, &run.own);
     run.throttled_after = throttle_lines();
 
     print(&run);
