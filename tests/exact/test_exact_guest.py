@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from kduel.benchmarks.kbench import read_line
 from kduel.cache import Cache
 from kduel.errors import NotMeasuredError
 from kduel.exact.measure import Counted, count_arms, exact_machine, explanation
@@ -73,8 +72,7 @@ def test_a_trial_is_proved_by_its_twin_and_counts_every_operation(ready: Ready, 
         values = ready.prepared.parse(tmp_path / "one", index)
         assert all(value > 100 for value in values.values()), values
     boot = ready.prepared.parse(tmp_path / "one", 0)["boot-instructions"]
-    # The decompressor alone would take a billion.
-    assert 5e7 < boot < 9e8
+    assert 1e8 < boot < 3e9
 
 
 def test_a_machine_that_is_not_exact_is_refused(
@@ -218,9 +216,3 @@ def test_a_bisection_finds_the_commit_past_one_that_does_not_build_or_boot(
         ["git", "-C", str(repository), "worktree", "list"], capture_output=True, text=True, check=True
     )
     assert len(left.stdout.splitlines()) == 1
-
-
-def test_the_exact_count_of_a_run_is_read_by_its_parser(ready: Ready, counted: list[Counted]) -> None:
-    place = counted[0].directory / "trial" / "02-null-call" / "stdout"
-    line = read_line(place.read_text())
-    assert set(line.samples) == {line.min + line.empty}

@@ -28,9 +28,6 @@ from kduel.runner import Ready
 from kduel.talk import Talk
 from kduel.trialscript import Script
 
-SYMBOLS = "grep -i ' [tw] ' /proc/kallsyms >\"$OUT/kallsyms\"\n"
-"""At the end of the script, where it disturbs nothing. Addresses are the same in every trial of a kernel."""
-
 
 class Counted(Struct, frozen=True, kw_only=True):
     """A trial that was counted."""
@@ -68,20 +65,31 @@ def count_arm(
 ) -> Counted:
     """Boot an arm with the plug-in, unless that was done before. Raises NotMeasuredError where the trial is void."""
     plugin = programs.build_plugin(api=plugin_api(machine.facts["qemu"]), cache=cache)
-    text = script.text.removesuffix("exit 0\n") + SYMBOLS + "exit 0\n"
     base = machine.bases[arm.kernel.sha256].parent.name
-    determined = [machine.facts["qemu"], machine.fixed(block), machine.cmdline(arm), arm.kernel.sha256, base, text]
+    determined = [
+        machine.facts["qemu"],
+        machine.fixed(block),
+        machine.cmdline(arm),
+        arm.kernel.sha256,
+        base,
+        script.text,
+    ]
     determined += [str(machine.settings.memory), plugin.parent.name, disassemble]
     key = hashlib.sha256(json.dumps(determined).encode()).hexdigest()[:32]
 
     def build(into: Path) -> None:
         trial = Trial(
-            id="explain", arm=arm, script=text, deadline=2 * script.deadline, into=into / "trial", block=block
+            id="explain",
+            arm=arm,
+            script=script.text,
+            deadline=600 + 3 * script.deadline,
+            into=into / "trial",
+            block=block,
         )
         trial.into.mkdir()
         out = str(into / "counts").replace(",", ",,")
         more = ",disassemble=on" if disassemble else ""
-        outcome = machine.boot_once(trial, ["-plugin", f"{plugin},out={out}{more}"])
+        outcome = machine.boot_once(trial, ["-plugin", f"{plugin},out={out}{more}"], symbols=True)
         if outcome.void:
             raise NotMeasuredError(
                 f"{arm.contender.name} could not be counted: {outcome.void}: {outcome.message}",

@@ -62,6 +62,9 @@ read -r up _ </proc/uptime
 echo "KDUEL DONE $up $status" >&3
 echo "kduel: script ended with $status"
 mv /run/script.log $out/script.log
+# To name what was counted; an answer of the same length makes the same trial, whether they are wanted or not.
+read -r symbols 2>/dev/null </kduel/symbols
+[ "$symbols" != yes ] || grep -i ' [tw] ' /proc/kallsyms >$out/kallsyms
 tar -C $out -cf /run/out.tar .
 digest=$(sha256sum </run/out.tar)
 echo "KDUEL BEGIN $(wc -c </run/out.tar) ${digest%% *}" >&3

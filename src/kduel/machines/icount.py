@@ -8,15 +8,15 @@ without ioeventfd), so a busy host makes a trial longer and changes nothing in i
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from kduel import programs
 from kduel.benchmarks.boot_instructions import GUEST_FILE
@@ -106,11 +106,11 @@ class IcountMachine(QemuMachine):
             self.facts["root"] = {"sha256": root.sha256, "suite": root.suite, "packages": root.packages}
         self._proof = threading.Lock()
         self._proved = False
-        self._boots: dict[tuple[str, int], int] = {}
+        self._boots: dict[str, str] = {}
 
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """As of a timing machine, without any disk."""
-        return _without_root(super().describe(arm, initrd, disk))
+        return structs.replace(super().describe(arm, initrd, disk), root=None)
 
     def expected(self, arm: Arm) -> dict[str, Any]:
         """What the environment of a valid trial says; a guest this quick looks at itself when its clock source is
@@ -131,15 +131,7 @@ class IcountMachine(QemuMachine):
 
             def boot_twin() -> None:
                 try:
-                    twin = Trial(
-                        id=trial.id,
-                        arm=trial.arm,
-                        script=trial.script,
-                        deadline=trial.deadline,
-                        into=Path(name),
-                        block=trial.block,
-                    )
-                    twin_outcome.append(self.boot_once(twin))
+                    twin_outcome.append(self.boot_once(structs.replace(trial, into=Path(name))))
                 except BaseException as error:  # noqa: BLE001 - raised again below, in the caller's thread
                     twin_outcome.append(error)
 
@@ -161,13 +153,14 @@ class IcountMachine(QemuMachine):
         outcome.facts["proof"] = f"a second trial gave the same {compared} files, bit for bit"
         return outcome
 
-    def boot_once(self, trial: Trial, extra: Sequence[str] = ()) -> Outcome:
-        """One boot, with further arguments for QEMU."""
-        with ExitStack() as held:
-            initrd = held.enter_context(tempfile.NamedTemporaryFile(prefix="kduel-", suffix=".cpio"))
-            initrd.write(self.bases[trial.arm.kernel.sha256].read_bytes() + initramfs.trial_archive(trial.script))
-            if GUEST_FILE in trial.script:
-                initrd.write(self.boot_note(trial.arm, trial.block, Path(initrd.name)))
+    def boot_once(self, trial: Trial, extra: Sequence[str] = (), *, symbols: bool = False) -> Outcome:
+        """One boot, with further arguments for QEMU. With `symbols` the kernel's come home too, as `kallsyms`."""
+        head = self.bases[trial.arm.kernel.sha256].read_bytes() + initramfs.trial_archive(trial.script)
+        notes = {"/kduel/symbols": "yes" if symbols else "no."}
+        if GUEST_FILE in trial.script and (count := self.boot_instructions(trial, head, notes)):
+            notes[GUEST_FILE] = count
+        with tempfile.NamedTemporaryFile(prefix="kduel-", suffix=".cpio") as initrd:
+            initrd.write(head + _archive(notes))
             initrd.flush()
             done = run(
                 self.describe(trial.arm, Path(initrd.name), None),
@@ -195,35 +188,37 @@ class IcountMachine(QemuMachine):
             words += ["-device", f"loader,file={image},addr={self.root_at:#x},force-raw=on"]
         return words
 
-    def boot_note(self, arm: Arm, block: int, initrd: Path) -> bytes:
-        """An archive with the number of instructions that this kernel takes to boot, counted in a boot of its own."""
-        key = arm.contender.name, block if self.icount.layouts else 0
+    def boot_instructions(self, trial: Trial, head: bytes, notes: dict[str, str]) -> str:
+        """How many instructions this boot takes up to init, counted in one that is the same but for the count itself;
+        always as long. Empty where the kernel has no entry that QEMU knows."""
+        arm = trial.arm
         entry = pvh_entry(self.images[arm.kernel.sha256].read_bytes())
         if entry is None:
-            return b""
+            return ""
+        nothing = f"{0:015}"
+        key = hashlib.sha256(head + repr((self.cmdline(arm), self.fixed(trial.block))).encode()).hexdigest()
         if key not in self._boots:
             plugin = programs.build_plugin(api=plugin_api(self.facts["qemu"]), cache=self.cache)
             with tempfile.TemporaryDirectory(prefix="kduel-boot-") as name:
-                count = Path(name) / "count"
+                count, initrd = Path(name) / "count", Path(name) / "initrd"
+                initrd.write_bytes(head + _archive({**notes, GUEST_FILE: nothing}))
                 run(
                     self.describe(arm, initrd, None),
                     Path(name) / "console.log",
                     boot_deadline=self.settings.boot_deadline,
                     deadline=self.settings.boot_deadline,
-                    extra=[*self.fixed(block), "-plugin", f"{plugin},out={count},boot={entry:#x}"],
+                    extra=[*self.fixed(trial.block), "-plugin", f"{plugin},out={count},boot={entry:#x}"],
                 )
-                if not count.is_file():
-                    return b""
-                self._boots[key] = int(count.read_text())
-        archive = Cpio()
-        archive.file(GUEST_FILE.lstrip("/"), f"{self._boots[key]}\n".encode())
-        return archive.finish()
+                self._boots[key] = f"{int(count.read_text()):015}" if count.is_file() else nothing
+        return self._boots[key]
 
 
-def _without_root(machine: VirtualMachine) -> VirtualMachine:
-    import msgspec
-
-    return msgspec.structs.replace(machine, root=None)
+def _archive(notes: Mapping[str, str]) -> bytes:
+    """Small files for the guest, by their paths."""
+    archive = Cpio()
+    for path, text in notes.items():
+        archive.file(path.lstrip("/"), f"{text}\n".encode())
+    return archive.finish()
 
 
 def plugin_api(qemu: str) -> int:
