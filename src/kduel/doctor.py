@@ -184,7 +184,12 @@ def services(root: Path) -> Iterator[Finding]:
 
 def units(root: Path) -> Iterator[Finding]:
     """Of another machine: services that change its settings, and timers that start work (a file `units` at the top)."""
-    known = (read(root / "units") or "").split()
+    told = read(root / "units")
+    if told is None:
+        yield Finding(
+            weight="disturbs", what="its services and timers cannot be listed", remedy="Look as root: root@HOST."
+        )
+    known = (told or "").split()
     for unit in known:
         name, _, kind = unit.rpartition(".")
         tuner = next((tuner for tuner in TUNERS if name.startswith(tuner)), None)

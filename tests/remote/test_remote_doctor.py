@@ -53,6 +53,12 @@ def test_everything_that_disturbs_is_told_with_its_remedy(tmp_path: Path, monkey
     assert not Path("/tmp/kduel-escaped").exists()
 
 
+def test_units_that_are_not_told_are_not_taken_for_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connection, "run", lambda *_, **__: Done(0, b"no-units\n", ""))
+    said = [finding.what for finding in examine_tree(bring(Connection("laptop"), tmp_path))]
+    assert said == ["its services and timers cannot be listed"]
+
+
 def test_a_machine_that_cannot_be_reached_is_told(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="cannot be re"):
         bring(Connection("no-such-host.invalid"), tmp_path)

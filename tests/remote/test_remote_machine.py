@@ -5,10 +5,13 @@ It runs in QEMU on loopback with a disk of its own, and reboots like any other.
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +20,7 @@ from typing import Any
 import pytest
 
 from kduel.cache import Cache
+from kduel.errors import HostError
 from kduel.kernels import resolve
 from kduel.machines import Arm, Machine, Needs, Outcome, Trial, machine_kind
 from kduel.talk import Talk
@@ -129,6 +133,37 @@ def boot(machine: Machine, arm: Arm, place: Path, script: str) -> Outcome:
     return machine.boot(Trial(id=place.name, arm=arm, script=head + script, deadline=120, into=place))
 
 
+def test_a_study_with_alternating_reboots(real: Real, tmp_path: Path) -> None:
+    """Randomised blocks, grub-reboot, raw files home, verdicts: by `kduel run`, as a user would."""
+    machine = "\n".join(f"{key} = {json.dumps(value)}" for key, value in real.settings("tuner").items())
+    contenders = "\n".join(f'[[contender]]\nkernel = "installed:{release}"' for release in real.releases)
+    study = tmp_path / "study.toml"
+    study.write_text(
+        f'[study]\nname = "real"\n{contenders}\n[machine]\nkind = "ssh"\n{machine}\n'
+        '[settle]\nmode = "fixed"\nseconds = 1\n[blocks]\nfixed = 1\n'
+        '[[benchmark]]\nuse = "sysbench-cpu"\ntime = 1\nprimary = ["events-per-second"]\n'
+        '[[benchmark]]\nuse = "systemd-analyze"\n[[benchmark]]\nuse = "system-size"\ninitramfs = false\n'
+    )
+    environment = os.environ | {"PYTHONPATH": str(SOURCE), "NO_COLOR": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "kduel", "run", str(study), "--out", str(tmp_path / "run"), "--seed", "1"],
+        env=environment, capture_output=True, text=True, timeout=3000, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    trials = sorted((tmp_path / "run" / "trials").iterdir())
+    assert len(trials) == 2
+    seen = {}
+    for trial in trials:
+        record = json.loads((trial / "trial.json").read_text())
+        assert record["status"] == "ok", record
+        captured = json.loads((trial / "environment.json").read_text())
+        assert captured["release"] in record["contender"]
+        assert "ssh.service" in captured["conditions"]["services"]
+        seen[captured["release"]] = (trial / "02-boot-time" / "stdout").read_text()
+    assert set(seen) == set(real.releases) and all("Startup finished" in text for text in seen.values())
+    assert "next_entry=\n" in real.ssh("cat /boot/grub/grubenv; echo")
+
+
 def test_a_kernel_that_panics_is_survived_and_told(real: Real, tmp_path: Path) -> None:
     machine, (broken, good) = real.prepare("installed:9.9.9-broken", f"installed:{real.releases[0]}")
     outcome = boot(machine, broken, tmp_path / "broken", "echo never")
@@ -155,3 +190,38 @@ def test_a_connection_cut_in_mid_trial_is_survived(real: Real, tmp_path: Path) -
     assert (tmp_path / "cut" / "end").read_text() == "whole\n"
     assert "connection cut in mid-trial" in (tmp_path / "cut" / "console.log").read_text()
     assert real.ssh("ls /var/tmp | grep kduel-") == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"user": "plain"}, "sudo asks for a password or refuses"),
+        ({"user": "nobody-here"}, "does not admit this user without a password"),
+        ({"known_hosts": "/dev/null"}, "host key is not the one that is known"),
+        ({"free_mib": 100_000}, "100000 are wanted"),
+        ({"port": 1}, "cannot be reached"),
+        ({"place": "root@no-such-host.invalid"}, "name cannot be resolved"),
+    ],
+)
+def test_trouble_is_told_before_anything_is_rebooted(real: Real, change: dict[str, Any], says: str) -> None:
+    before = time.monotonic()
+    with pytest.raises(HostError, match=says):
+        real.prepare(**change)
+    assert time.monotonic() - before < 60
+
+
+def test_a_kernel_that_is_not_installed_is_named(real: Real) -> None:
+    with pytest.raises(HostError, match=f"no kernel 5.10.0; it has .*{real.releases[0]}"):
+        real.prepare("installed:5.10.0", f"installed:{real.releases[0]}")
+
+
+def test_a_machine_that_never_returns_is_given_up_in_time(real: Real, tmp_path: Path) -> None:
+    """Last, since it switches the machine off."""
+    machine, (arm, _) = real.prepare(boot_deadline=20.0)
+    switch_off = threading.Timer(6.0, real.switch_off)
+    switch_off.start()
+    before = time.monotonic()
+    outcome = boot(machine, arm, tmp_path / "gone", "echo never")
+    switch_off.join()
+    assert outcome.void in ("no-return", "unreachable"), outcome.message
+    assert time.monotonic() - before < 150

@@ -14,8 +14,10 @@ FILES = (
     "/sys/devices/system/cpu/smt/active /sys/class/power_supply/*/type /sys/class/power_supply/*/status"
 )
 UNITS = "units"
-"""A file at the tree's top: the services that are enabled and the timers that are active, one a line."""
+"""A file at the tree's top: the services that are enabled and the timers that are active, one a line; no file where
+systemd does not tell this user."""
 SCRIPT = f"""grep -sa . {FILES}
+systemctl list-unit-files >/dev/null 2>&1 || echo no-units
 systemctl list-unit-files --state=enabled --type=service --no-legend --plain 2>/dev/null | while read -r u _; do echo "unit:$u"; done
 systemctl list-units --type=timer --state=active --no-legend --plain 2>/dev/null | while read -r u _; do echo "unit:$u"; done
 """
@@ -30,10 +32,12 @@ def bring(connection: Connection, into: Path) -> Path:
     except (Broken, Refused) as error:
         name = error.void if isinstance(error, Refused) else "unreachable"
         raise HostError(str(error), REMEDIES.get(name, "")) from error
-    units = []
+    units: list[str] | None = []
     texts: dict[PurePosixPath, list[str]] = {}
     for line in done.text.splitlines()[:MOST_LINES]:
-        if line.startswith("unit:"):
+        if line == "no-units":
+            units = None
+        elif line.startswith("unit:") and units is not None:
             units.append(line.removeprefix("unit:"))
         elif match := LINE.fullmatch(line):
             path = PurePosixPath(match[1])
@@ -43,5 +47,6 @@ def bring(connection: Connection, into: Path) -> Path:
         target = into / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text("\n".join(lines) + "\n", "utf-8")
-    (into / UNITS).write_text("\n".join(units) + "\n", "utf-8")
+    if units is not None:
+        (into / UNITS).write_text("\n".join(units) + "\n", "utf-8")
     return into
