@@ -33,17 +33,29 @@ class MatrixFormat(Format):
         if advice:
             parts.append("Advice per use: each sentence rests on the verdicts that it names")
             parts.append("\n".join(f"  - {visible(one.told, 2000)}" for one in advice))
-        parts += ["How sure", *(f"  {line}" for line in (matrix_sureness(matrix), *said.caveats) if line)]
+        parts += [
+            "How sure",
+            *(
+                f"  {line}"
+                for line in (matrix_sureness(matrix, bool(results.machine.get("exact"))), *said.caveats)
+                if line
+            ),
+        ]
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
 PLUGIN = MatrixFormat()
 
 
-def matrix_sureness(matrix: Matrix | None) -> str:
+def matrix_sureness(matrix: Matrix | None, exact: bool) -> str:
     """How sure the matrix's verdicts are."""
     if matrix is None:
         return ""
+    if exact:
+        return (
+            f"The {len(matrix.judged)} cells were counted on a deterministic machine: each holds for this one course of "
+            "instructions, in which a job of the kernel's own may fall into any one cell."
+        )
     return (
         f"All {len(matrix.judged)} verdicts of the matrix are exploratory: of the differences called, about one in twenty "
         "is expected to be chance (Benjamini and Hochberg over the whole matrix)."

@@ -8,6 +8,7 @@ from kduel.matrix import Advice, Matrix, advise, shape
 from kduel.matrix.growth import Growth
 from kduel.matrix.shape import Cell
 from kduel.report import matrix_plots, plots
+from kduel.report.matrix import matrix_sureness
 from kduel.results import Results
 
 
@@ -29,6 +30,7 @@ class MatrixPart(Struct, kw_only=True):
     families: list[FamilyPart]
     specs: list[plots.Spec]
     heat: bool
+    sure: str
     advice: list[Advice]
 
 
@@ -41,11 +43,12 @@ def matrix_part(results: Results) -> MatrixPart | None:
     matrix = shape(results)
     advice = advise(results)
     if matrix is None:
-        return MatrixPart(families=[], specs=[], heat=False, advice=advice) if advice else None
+        return MatrixPart(families=[], specs=[], heat=False, sure="", advice=advice) if advice else None
     heat = bool(matrix_plots.heat_rows(matrix))
+    exact = bool(results.machine.get("exact"))
     specs = [plots.vega(matrix_plots.heat(matrix, plots.PAGE))] if heat else []
     families = [family_part(matrix, name, specs) for name in matrix.families]
-    return MatrixPart(families=families, specs=specs, heat=heat, advice=advice)
+    return MatrixPart(families=families, specs=specs, heat=heat, sure=matrix_sureness(matrix, exact), advice=advice)
 
 
 def family_part(matrix: Matrix, name: str, specs: list[plots.Spec]) -> FamilyPart:
