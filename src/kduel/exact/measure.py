@@ -95,6 +95,7 @@ def count_arm(
                 f"{arm.contender.name} could not be counted: {outcome.void}: {outcome.message}",
                 "Does it boot in `kduel run --suite exact`?",
             )
+        read_dump(into / "counts")
 
     directory = cache.entry("counted", key, build)
     return Counted(

@@ -55,11 +55,13 @@ def run(
     pin: Sequence[int] = (),
     handles: Sequence[int] = (),
     extra: Sequence[str] = (),
+    linger: float = POWER_OFF_SECONDS,
 ) -> Run:
     """Boot `machine`, keep its console in the file `console`, return when it is gone.
 
     Deadlines are seconds from now: for the READY mark, and for the whole envelope. `pin` are host CPUs, one for
-    each vCPU, or none; `handles` are files that QEMU inherits (as /proc/self/fd/N); `extra` more arguments. Raises HostError where QEMU itself does not start.
+    each vCPU, or none; `handles` are files that QEMU inherits (as /proc/self/fd/N); `extra` more arguments;
+    `linger` how long it may take to switch itself off. Raises HostError where QEMU itself does not start.
     """
     started = time.monotonic()
     with contextlib.ExitStack() as held:
@@ -84,7 +86,7 @@ def run(
         held.callback(log.close)
         watch = _Watch(process, serial, results, log, started)
         watch.timings["launched"] = time.monotonic() - started
-        ended = watch.until_gone(boot_deadline, deadline)
+        ended = watch.until_gone(boot_deadline, deadline, linger)
         stuck = stuck_cpus(observer) if ended.endswith("deadline") else []
         _bury(process)
         watch.drain()
@@ -196,11 +198,11 @@ class _Watch:
             self._selector.register(source, selectors.EVENT_READ, take)
         self._selector.register(self._gone, selectors.EVENT_READ, None)
 
-    def until_gone(self, boot_deadline: float, deadline: float) -> str:
+    def until_gone(self, boot_deadline: float, deadline: float, linger: float) -> str:
         """Read until the machine is off or must be killed; gives `Run.ended`."""
         while True:
             if self._home:
-                limit, name = self.timings["done"] + POWER_OFF_SECONDS, "lingered"
+                limit, name = self.timings["home"] + linger, "lingered"
             elif "ready" in self.timings or boot_deadline >= deadline:
                 limit, name = deadline, "deadline"
             else:

@@ -168,6 +168,7 @@ class IcountMachine(QemuMachine):
                 boot_deadline=self.settings.boot_deadline,
                 deadline=max(trial.deadline, self.settings.boot_deadline),
                 extra=[*self.fixed(trial.block), *extra],
+                linger=self.settings.boot_deadline,
             )
         return self.judge(trial, done)
 
