@@ -21,7 +21,7 @@ from kduel.verdict import sequence
 from kduel.verdict.bounds import critical_t, normal_levels, student_levels
 from kduel.verdict.calibrate import simulate
 from kduel.verdict.judge import judge
-from kduel.verdict.noise import NAMES, Noise, made_up
+from kduel.verdict.noise import NAMES, Noise, made_up, orders
 from kduel.verdict.rule import Rule
 from kduel.verdict.sequence import plan_looks, prefix_statistics
 from kduel.verdict.standing import standing
@@ -127,17 +127,19 @@ def other_ways(runs: int) -> None:
         print(
             f"10 iterations of 10 boots as 100 values, boot SD / iteration SD = {between}: {100 * alarm.mean():.0f}"
         )
-    for name, values in (("position in the block decides, +-5 %", 0.02), ("the same, blurred", 0.3)):
-        noise = Noise("", "", position_effect(values))
-        found = [100 * simulate(RULE, noise, runs=runs, metrics=metrics).any_difference for metrics in (1, 7)]
-        print(f"a limit: {name}: one metric {found[0]:.1f}, any of seven {found[1]:.1f}")
+    for order, by_chance in (("every block in random order", True), ("every second block turned round", False)):
+        for name, blur in (("5 %", 0.02), ("5 %, blurred", 0.3)):
+            noise = Noise("", "", position_effect(blur, by_chance))
+            found = [100 * simulate(RULE, noise, runs=runs, metrics=metrics).any_difference for metrics in (1, 7)]
+            print(f"the second boot of a block is slower by {name}; {order}: "
+                  f"one metric {found[0]:.1f}, any of seven {found[1]:.1f}")  # fmt: skip
 
 
-def position_effect(blur: float):  # type: ignore[no-untyped-def]
+def position_effect(blur: float, by_chance: bool):  # type: ignore[no-untyped-def]
     """The second boot of a block is always slower than the first: the rule does not know of it."""
 
     def draw(generator: np.random.Generator, runs: int, blocks: int) -> np.ndarray:
-        sign = generator.choice([-1.0, 1.0], (runs, blocks))
+        sign = generator.choice([-1.0, 1.0], (runs, blocks)) if by_chance else orders(generator, runs, blocks)
         return 0.05 * (sign + blur * generator.standard_normal((runs, blocks)))
 
     return draw

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 RUNS = Path("kduel-runs")
 
+TOO_WIDE_TO_TELL = 1000.0
+"""Per cent: the interval of two blocks may go from nothing to any power of ten."""
+
 
 def carry_out(
     study: Study,
@@ -124,7 +127,8 @@ def told_standing(progress: Progress, arms: int) -> str:
     parts = []
     for one in progress.standings:
         unit = " %" if one.scale == "ratio" else ""
-        interval = f"{one.low:+.2f} to {one.high:+.2f}{unit}" if one.low is not None else "no interval yet"
+        wide = one.low is None or (one.scale == "ratio" and one.high is not None and one.high > TOO_WIDE_TO_TELL)
+        interval = "no interval yet" if wide else f"{one.low:+.2f} to {one.high:+.2f}{unit}"
         rest = one.verdict if one.decided else f"~{one.blocks_more} more blocks" if one.blocks_more else "undecided"
         parts.append(f"{one.benchmark}/{one.metric} {interval} ({rest})")
     undecided = [one for one in progress.standings if not one.decided]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -59,6 +60,7 @@ def check(bands: Bands) -> None:
             )
 
 
+@cache
 def library() -> str:
     """The shell functions."""
     return files("kduel.conditions").joinpath("conditions.sh").read_text("utf-8")

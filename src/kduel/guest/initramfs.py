@@ -5,10 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
 from pathlib import Path
 
 from kduel.cache import Cache
+from kduel.guest import own_file
 from kduel.guest.cpio import Cpio
 from kduel.kernels import Kernel
 from kduel.kernels.modules import closure, module_bytes
@@ -31,11 +31,10 @@ def base_archive(
     A kernel without modules is taken to have everything built in. Raises InputError where its modules are broken or
     lack one.
     """
-    own = files("kduel.guest")
     contents: list[tuple[str, bytes, int]] = [
         ("bin/busybox", busybox.read_bytes(), 0o755),
-        ("init", own.joinpath("init.sh").read_bytes(), 0o755),
-        ("kduel/run", own.joinpath("run.sh").read_bytes(), 0o755),
+        ("init", own_file("init.sh"), 0o755),
+        ("kduel/run", own_file("run.sh"), 0o755),
     ]
     order = []
     for module in closure(kernel.modules, modules) if kernel.modules else []:

@@ -26,6 +26,8 @@ ext4 = {
 }
 """
 _UUID = "6b647565-6c00-4000-8000-736372617463"
+_MADE = "1735689600"
+"""Seconds since 1970."""
 
 
 def template(mebibytes: int, *, cache: Cache) -> Path:
@@ -43,7 +45,13 @@ def template(mebibytes: int, *, cache: Cache) -> Path:
         options = f"lazy_itable_init=0,lazy_journal_init=1,discard,hash_seed={_UUID},root_owner=0:0"
         done = subprocess.run(
             [mke2fs, "-q", "-F", "-t", "ext4", "-m", "0", "-L", "scratch", "-U", _UUID, "-E", options, str(image)],
-            env={**os.environ, "MKE2FS_CONFIG": str(directory / "mke2fs.conf"), "SOURCE_DATE_EPOCH": "1735689600"},
+            # e2fsprogs before 1.47.1 do not know SOURCE_DATE_EPOCH.
+            env={
+                **os.environ,
+                "MKE2FS_CONFIG": str(directory / "mke2fs.conf"),
+                "E2FSPROGS_FAKE_TIME": _MADE,
+                "SOURCE_DATE_EPOCH": _MADE,
+            },
             capture_output=True,
             text=True,
             errors="replace",

@@ -14,10 +14,10 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
-from importlib.resources import files
 
 from msgspec import Struct
 
+from kduel.guest import own_file
 from kduel.words import Settle
 
 
@@ -48,7 +48,7 @@ def compose(parts: Sequence[Part], *, settle: Settle, setup: str = "") -> str:
 
     The script ends with 0 whatever the steps do, with 3 where the setup failed, 2 where OUT cannot be made.
     """
-    out = [files("kduel.guest").joinpath("head.sh").read_text("utf-8")]
+    out = [own_file("head.sh").decode()]
     if setup.strip():
         out.append(_call("setup", setup))
     bound = math.ceil(settle.seconds * 100)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -96,6 +97,7 @@ def setup(contender: Contender, contenders: Sequence[Contender], *, cache: Cache
     )
 
 
+@cache
 def install() -> str:
     """Shell that puts the gates' functions where the gates find them."""
     library = files("kduel.schedulers").joinpath("gates.sh").read_text("utf-8")

@@ -68,14 +68,19 @@ def floor(scale: float) -> Draw:
     return draw
 
 
+def orders(generator: np.random.Generator, runs: int, blocks: int) -> Floats:
+    """Which arm of a block comes first, 1 or -1, as the plan has it: drawn for one block, turned round for the next."""
+    drawn = 1.0 - 2 * generator.integers(0, 2, (runs, (blocks + 1) // 2))
+    return np.stack([drawn, -drawn], axis=2).reshape(runs, -1)[:, :blocks]
+
+
 def drift(scale: float) -> Draw:
-    """Normal boots while the machine drifts by 4 standard deviations over the run; arms in random order."""
+    """Normal boots while the machine drifts by 4 standard deviations over the run; arms in the plan's order."""
 
     def draw(generator: np.random.Generator, runs: int, blocks: int) -> Floats:
         difference = scale * np.sqrt(2) * generator.standard_normal((runs, blocks))
-        order = 1 - 2 * generator.integers(0, 2, (runs, blocks))
         step = DRIFT_SDS * scale / max(2 * blocks - 1, 1)
-        drifted: Floats = difference + step * order
+        drifted: Floats = difference + step * orders(generator, runs, blocks)
         return drifted
 
     return draw
