@@ -13,10 +13,11 @@ import re
 import shutil
 import struct
 import subprocess
+import tempfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from msgspec import Struct
 
@@ -31,6 +32,7 @@ PVH_NOTE = (b"Xen\0", 18)
 """Name and type of the ELF note that holds a PVH entry point (XEN_ELFNOTE_PHYS32_ENTRY)."""
 LARGEST = 1 << 29
 """An image that unpacks to more than this is no kernel, bytes."""
+CHUNK = 1 << 14
 
 DECODERS: tuple[tuple[bytes, Callable[[], Any]], ...] = (
     (b"\x1f\x8b", lambda: zlib.decompressobj(31)),
@@ -84,10 +86,19 @@ def embedded_config(path: Path) -> str | None:
 def contents(path: Path) -> bytes:
     """The kernel proper inside an image, uncompressed. Raises InputError for a damaged image, HostError for a
     compression that this host cannot undo."""
+    with tempfile.TemporaryFile() as stream:
+        _write_contents(path, stream)
+        stream.seek(0)
+        return stream.read()
+
+
+def _write_contents(path: Path, stream: IO[bytes]) -> None:
     data = path.read_bytes()
     if _is_bzimage(data):
-        return decompress(_bzimage_payload(data, path), path)
-    return bytes(_unwrapped(data, path))
+        data = _bzimage_payload(data, path)
+        _write_decompressed(data, stream, path)
+    else:
+        stream.write(_unwrapped(data, path))
 
 
 def uncompressed(kernel: Kernel, cache: Cache) -> Path | None:
@@ -100,9 +111,14 @@ def uncompressed(kernel: Kernel, cache: Cache) -> Path | None:
         return None
 
     def build(into: Path) -> None:
-        elf = contents(kernel.image)
-        if has_pvh_entry(elf):
-            (into / "vmlinux").write_bytes(elf)
+        made = into / "vmlinux"
+        with made.open("w+b") as stream:
+            _write_contents(kernel.image, stream)
+            stream.flush()
+            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as elf:
+                bootable = has_pvh_entry(elf)
+        if not bootable:
+            made.unlink()
 
     found = cache.entry("vmlinux", kernel.sha256, build) / "vmlinux"
     return found if found.exists() else None
@@ -135,39 +151,54 @@ def decompress(data: bytes, path: Path) -> bytes:
 
     Raises InputError where it is damaged, HostError where this host lacks the program for it.
     """
+    with tempfile.TemporaryFile() as stream:
+        _write_decompressed(data, stream, path)
+        stream.seek(0)
+        return stream.read()
+
+
+def _write_decompressed(data: bytes, stream: IO[bytes], path: Path) -> None:
     for magic, decoder in DECODERS:
         if data.startswith(magic):
-            return _decode(decoder(), data, path)
+            return _decode(decoder(), data, stream, path)
     for magic, program in PROGRAMS:
         if data.startswith(magic):
-            return _run(program, data, path)
-    return data
+            return _run(program, data, stream, path)
+    stream.write(data)
+    return None
 
 
-def _decode(decoder: Any, data: bytes, path: Path) -> bytes:
+def _decode(decoder: Any, data: bytes, stream: IO[bytes], path: Path) -> None:
+    reason = ""
     try:
-        plain: bytes = decoder.decompress(data, LARGEST)
-        reason = "" if decoder.eof else "it ends too early"
-    except (zlib.error, lzma.LZMAError, OSError, EOFError) as error:
+        for start in range(0, len(data), CHUNK):
+            stream.write(decoder.decompress(data[start : start + CHUNK]))
+            if decoder.eof or stream.tell() > LARGEST:
+                break
+        if not decoder.eof:
+            reason = "it ends too early" if stream.tell() <= LARGEST else "it is too large"
+    except (zlib.error, lzma.LZMAError, EOFError) as error:
+        reason = str(error)
+    except OSError as error:
+        if error.errno is not None:  # the disk's trouble, not bzip2's
+            raise
         reason = str(error)
     if reason:
         raise InputError(f"the kernel in {path} is damaged: it does not decompress ({reason})", _GET_AGAIN)
-    return plain
 
 
-def _run(program: str, data: bytes, path: Path) -> bytes:
+def _run(program: str, data: bytes, stream: IO[bytes], path: Path) -> None:
     if not shutil.which(program):
         raise HostError(
             f"the kernel in {path} is compressed by {program}, which is not on this host",
             f"Install the package {program}.",
         )
     # The kernel's build appends the length, which is no part of the format: it makes the program complain at the end.
-    done = subprocess.run([program, "-d", "-c", "-q"], input=data, capture_output=True, check=False)
+    done = subprocess.run([program, "-d", "-c", "-q"], input=data, stdout=stream, stderr=subprocess.PIPE, check=False)
     size = int.from_bytes(data[-4:], "little")
-    if done.returncode and not 0 < len(done.stdout) == size:
+    if done.returncode and not 0 < stream.seek(0, 2) == size:
         said = done.stderr.decode("utf-8", errors="replace").strip().splitlines() or ["no reason given"]
         raise InputError(f"the kernel in {path} is damaged: {program} says {said[-1]}", _GET_AGAIN)
-    return done.stdout
 
 
 def _identify(data: Bytes, path: Path) -> Image:
