@@ -41,6 +41,13 @@ def test_a_program_is_static_and_runs_here() -> None:
     assert "null-call" in done.stdout
 
 
+@pytest.mark.parametrize("program", ["kbench", "kwake", "kload", "kpolicy"])
+def test_programs_are_built_for_aarch64_too(program: str) -> None:
+    built = programs.build(program, "aarch64", cache=Cache()).read_bytes()
+    assert built[:5] == b"\x7fELF\x02" and int.from_bytes(built[18:20], "little") == 183
+    assert b"ld-linux" not in built and b"ld-musl" not in built
+
+
 def test_a_changed_source_is_another_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "SOURCES", tmp_path / "sources")
     (tmp_path / "sources").mkdir()

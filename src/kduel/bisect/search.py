@@ -50,7 +50,8 @@ def git(tree: Path, *words: str, check: bool = True) -> str:
 
 
 def commit_of(tree: Path, revision: str) -> str:
-    """The full name of a commit. Raises InputError where there is none."""
+    """The full name of a commit. Raises InputError where there is none, or no repository."""
+    git(tree, "rev-parse", "--git-dir")
     return git(
         tree, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}", check=False
     ).split("\n")[0] or _no_commit(tree, revision)

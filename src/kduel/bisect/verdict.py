@@ -9,7 +9,7 @@ from msgspec import Struct
 from kduel.bisect.build import Builder, Unbuildable
 from kduel.bisect.search import Found, Step, check_out, git, search
 from kduel.cache import Cache
-from kduel.errors import KduelError, NotMeasuredError
+from kduel.errors import InputError, NotMeasuredError
 from kduel.exact.measure import Counted, count_arm, exact_machine, explanation, step_index
 from kduel.exact.subject import pair
 from kduel.explain.compare import Explanation
@@ -36,12 +36,18 @@ class Trier:
         self.cache, self.talk = cache, talk
         self.tried: dict[str, Tried] = {}
 
+    def _ready(self, spec: str) -> Ready:
+        try:
+            return make_ready(pair([spec, spec], self.benchmark), cache=self.cache, talk=self.talk, offline=True)
+        except InputError as error:
+            raise NotMeasuredError(f"what was built cannot be used: {error.message}", error.remedy) from error
+
     def count(self, commit: str) -> Tried:
         """Build and count what is checked out. Raises Unbuildable, NotMeasuredError, and what builders raise."""
         if commit not in self.tried:
             with self.talk.task(f"building {commit[:12]}"):
                 spec = self.builder.make()
-            ready = make_ready(pair([spec, spec], self.benchmark), cache=self.cache, talk=self.talk, offline=True)
+            ready = self._ready(spec)
             arm = ready.arms[0]
             with self.talk.task(f"counting {commit[:12]}"):
                 script = ready.dress.script(arm.contender, range(len(ready.study.steps)))
@@ -134,13 +140,13 @@ def _explained(trier: Trier, before: Tried | None, after: Tried | None) -> Expla
 
 def one_step(trier: Trier, place: Path, old: float, new: float) -> tuple[int, str]:
     """For `git bisect run`: 0 where the checked-out commit costs like the old end, 1 like the new one, 125 where it
-    cannot be told; with a line that says why."""
+    cannot be told; with a line that says why. Raises what would be no other with the next commit."""
     commit = git(place, "rev-parse", "HEAD")
     try:
         value = trier.count(commit).value
     except Unbuildable as error:
         return 125, f"{commit[:12]} does not build: {error}"
-    except KduelError as error:
+    except NotMeasuredError as error:
         return 125, f"{commit[:12]} cannot be counted: {error.message}"
     status = 1 if is_new(value, old, new) else 0
     return status, f"{commit[:12]} {trier.benchmark}: {value:,.10g} instructions, {'new' if status else 'old'}"

@@ -20,7 +20,11 @@ ABORT = 255
     help="The kernel's git tree.",
 )
 @click.option(
-    "--benchmark", "-b", required=True, metavar="NAME", help="A kbench operation, such as pipe or null-call."
+    "--benchmark",
+    "-b",
+    required=True,
+    metavar="NAME",
+    help="A kbench operation, such as pipe or null-call; a wrong one lists all.",
 )
 @click.option(
     "--metric",
@@ -61,6 +65,9 @@ def command(
     work is done in a worktree of its own. In the end there are the commit, its cost per operation, and the functions
     that the cost is in. BAD may also be the cheaper one.
 
+    As a command for `git bisect run`, --step takes the costs at both ends, as `kduel run A B --suite exact` or
+    `kduel explain` told them, and ends with 0, 1 or 125 as git asks.
+
     \b
     kduel bisect v6.1 v6.2 --tree linux --config my.config --benchmark pipe
     git bisect run kduel bisect --benchmark pipe --step 12580 12790
@@ -71,6 +78,7 @@ def command(
     from kduel.cache import Cache
     from kduel.cli.terminal import Terminal
     from kduel.errors import InputError, KduelError
+    from kduel.exact.subject import check_operation
 
     if bool(build_command) != bool(image):
         raise InputError("--build-command and --image go together", "Say with --image what the command makes.")
@@ -79,6 +87,7 @@ def command(
             "bisect takes two commits, or --step with two costs",
             "For example: kduel bisect v6.1 v6.2 --tree linux --benchmark pipe.",
         )
+    check_operation(benchmark)
     cache, talk = Cache(), Terminal(quiet)
     tree = tree.resolve()
     work = build_dir.resolve() if build_dir else cache.root / "bisect" / tree.as_posix().strip("/").replace("/", "-")

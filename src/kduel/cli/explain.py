@@ -10,7 +10,11 @@ import click
 @click.command("explain", short_help="Say which kernel functions a difference comes from.")
 @click.argument("targets", metavar="RUN | BASELINE CONTENDER", nargs=-1, required=True)
 @click.option(
-    "--benchmark", "-b", required=True, metavar="NAME", help="A kbench operation, such as pipe or null-call."
+    "--benchmark",
+    "-b",
+    required=True,
+    metavar="NAME",
+    help="A kbench operation, such as pipe or null-call; a wrong one lists all.",
 )
 @click.option(
     "--contender", metavar="NAME", help="RUN: which one to compare with the baseline [default: the second]."

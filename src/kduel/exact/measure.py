@@ -19,6 +19,7 @@ from kduel.benchmarks.kbench import Line, read_line
 from kduel.cache import Cache
 from kduel.collect import step_directory
 from kduel.errors import InputError, NotMeasuredError
+from kduel.exact.symbols import of_build
 from kduel.explain.compare import Clock, Explanation, explain
 from kduel.explain.profile import Dump, Instruction, annotate, profile, read_dump
 from kduel.explain.symbols import Symbols
@@ -96,6 +97,7 @@ def count_arm(
                 "Does it boot in `kduel run --suite exact`?",
             )
         read_dump(into / "counts")
+        name_functions(machine, arm, trial.into / "kallsyms")
 
     directory = cache.entry("counted", key, build)
     return Counted(
@@ -104,6 +106,23 @@ def count_arm(
         dump=read_dump(directory / "counts"),
         symbols=Symbols.read(directory / "trial" / "kallsyms"),
     )
+
+
+def name_functions(machine: IcountMachine, arm: Arm, kallsyms: Path) -> None:
+    """See that there are names, where the guest's kernel has none from those of its build.
+
+    Raises NotMeasuredError where the addresses are random, InputError where the build is not there.
+    """
+    try:
+        Symbols.read(kallsyms)
+    except InputError as error:
+        if machine.icount.layouts:
+            raise NotMeasuredError(
+                f"{arm.contender.name} does not tell its functions' names, and its addresses are random",
+                "Build it with CONFIG_KALLSYMS=y, or leave --layouts away.",
+            ) from error
+        kallsyms.write_text(of_build(arm.kernel))
+        Symbols.read(kallsyms)
 
 
 def count_arms(

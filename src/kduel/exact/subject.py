@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from kduel.benchmarks.kbench import OPERATIONS
 from kduel.cache import Cache
 from kduel.errors import HostError, InputError, NotMeasuredError
 from kduel.exact.measure import Counted, as_json, same_as_run
@@ -91,11 +92,17 @@ def find(
     return Subject(ready=ready, names=(names[0], names[1]))
 
 
+def check_operation(name: str) -> None:
+    """Raises InputError, with those that there are, for an operation that kbench does not know."""
+    if name not in OPERATIONS:
+        raise InputError(f"there is no operation {name!r} to count", f"There are: {', '.join(OPERATIONS[1:])}.")
+
+
 def pair(kernels: list[str], operation: str, machine: str = "") -> Study:
-    """A study of one kbench operation in some kernels, on the exact machine."""
-    quoted = operation.replace("\\", "\\\\").replace('"', '\\"')
+    """A study of one kbench operation in some kernels, on the exact machine. Raises InputError."""
+    check_operation(operation)
     same = len(set(kernels)) < len(kernels)
-    text = STUDY.format(operation=f'"{quoted}"') + contender_tables(kernels, same)
+    text = STUDY.format(operation=f'"{operation}"') + contender_tables(kernels, same)
     return assemble(parse_study(text, "explain"), text, "explain", machine=machine)
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from kduel.errors import InputError
 
 UNKNOWN = "(unknown)"
+LONGEST = 1 << 20
+"""Bytes; what lies further behind a symbol is no part of its function."""
 _LINE = re.compile(r"^([0-9a-fA-F]{8,16}) ([tTwW]) (\S+)(?:\s+\[([^\]\s]+)\])?\s*$")
 _COMPILERS = re.compile(r"\.(?:isra|constprop|part|cold|llvm|lto_priv|localalias)(?:\.\d+)*")
 
@@ -58,7 +60,7 @@ class Symbols:
     def function(self, address: int) -> str:
         """The function that holds an address."""
         at = bisect_right(self.addresses, address)
-        return self.by_address[at - 1] if at else UNKNOWN
+        return self.by_address[at - 1] if at and address - self.addresses[at - 1] < LONGEST else UNKNOWN
 
     def start(self, address: int) -> int:
         """Where that function begins; the address itself where none is known."""
