@@ -17,7 +17,7 @@ def step_directory(trial: Path, index: int, label: str) -> Path:
 
 def parse_step(directory: Path, chosen: Benchmark, parameters: object) -> dict[str, float]:
     """The step's numbers from its raw files, all of the benchmark's metrics. Raises ParseError that says why not."""
-    raw = Raw.read(directory)
+    raw = Raw.read(directory, trial_files=chosen.trial_files)
     if raw.exit_status != 0:
         last = (raw.stderr.strip() or raw.stdout.strip()).splitlines()[-1:]
         raise ParseError(f"it ended with status {raw.exit_status}" + (f": {last[0][:300]}" if last else ""))

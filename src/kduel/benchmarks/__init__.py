@@ -6,6 +6,7 @@ A module here, or one behind an entry point of the group `kduel.benchmarks`, off
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,8 +32,11 @@ class Raw(Struct, frozen=True):
     """Further files that the step's script wrote into its directory ($KDUEL_STEP), by name."""
 
     @classmethod
-    def read(cls, directory: Path, limit: int = 16 << 20) -> Raw:
-        """From a step's directory. A file above `limit` bytes is cut there. Raises ParseError without exit.json."""
+    def read(cls, directory: Path, limit: int = 16 << 20, trial_files: Sequence[str] = ()) -> Raw:
+        """From a step's directory, and files of these names of the trial that it is in, where they are there.
+
+        A file above `limit` bytes is cut there. Raises ParseError without exit.json.
+        """
 
         def text(path: Path) -> str:
             with path.open("rb") as stream:
@@ -45,7 +49,10 @@ class Raw(Struct, frozen=True):
                 stdout=text(directory / "stdout"),
                 stderr=text(directory / "stderr"),
                 exit_status=status,
-                files={p.name: text(p) for p in sorted(directory.iterdir()) if p.name not in own and p.is_file()},
+                files={
+                    **{p.name: text(p) for p in sorted(directory.iterdir()) if p.name not in own and p.is_file()},
+                    **{name: text(p) for name in trial_files if (p := directory.parent / name).is_file()},
+                },
             )
         except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
             raise ParseError(f"the step left no whole output: {error}") from error
@@ -65,6 +72,10 @@ class Benchmark(ABC):
     """Whether the program itself puts its tasks under $KDUEL_POLICY; all others are launched under it."""
     needs_scratch: ClassVar[bool] = False
     """Whether it works on the scratch disk ($KDUEL_SCRATCH, a fresh file system)."""
+
+    trial_files: ClassVar[tuple[str, ...]] = ()
+    """Files of the trial itself that `parse` reads too, such as console.log; they are in `Raw.files` where they are
+    there, and hide what the step left under the same name."""
 
     class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """Overridden by each benchmark; a study's list for one of these becomes a matrix."""
