@@ -94,7 +94,7 @@ def test_another_study_in_the_same_directory_is_refused(kduel, write_study, tmp_
 
 def test_a_second_runner_in_the_same_directory_is_turned_away(kduel, write_study, environment, tmp_path: Path):
     run = tmp_path / "run"
-    with start(write_study, run, environment, machine="sleep = 5") as runner:
+    with start(write_study, run, environment, machine="sleep = 5", blocks="fixed = 40") as runner:
         wait_for(lambda: trials(run), "trial")
         other = kduel("resume", run)
         assert other.returncode == 2
