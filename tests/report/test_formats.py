@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 
 from kduel.errors import InputError
 from kduel.registry import plugins
-from kduel.report import report_format
+from kduel.report import digest, report_format
 from kduel.report.json import schema, schema_text
 from kduel.report.text import render_text
 
@@ -336,3 +336,10 @@ def test_exact_results_claim_no_statistics() -> None:
         assert "confidence" not in text
         assert "exact" in text
         assert "(+0.581 %)" in text
+        assert "caches, stalls" in text
+
+
+def test_exact_differences_are_told_by_their_size_too() -> None:
+    results = exact()
+    told = sorted(results.metrics, key=digest.largest_first)
+    assert [m.benchmark for m in told] == ["context-switch", "getpid", "boot", "fork"]

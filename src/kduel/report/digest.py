@@ -8,7 +8,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kduel.report.amounts import effect, effect_with_interval, plain_number
+from kduel.explain.compare import UNSEEN
+from kduel.report.amounts import effect, effect_with_interval, plain_number, relative_pct
 from kduel.report.escape import visible
 from kduel.report.notes import Notes, numbered
 from kduel.results import MetricResult, Results, Verdict
@@ -265,7 +266,7 @@ def bounds(delta: float | None) -> str:
 
 def largest_first(metric: MetricResult) -> tuple[int, float]:
     """Sort key: those that matter before those too small to, then by size."""
-    return int(metric.below_delta), -abs(metric.effect_pct if metric.effect_pct is not None else 0.0)
+    return int(metric.below_delta), -abs(relative_pct(metric) or 0.0)
 
 
 def foremost(different: list[MetricResult]) -> list[MetricResult]:
@@ -321,7 +322,9 @@ def open_questions(
             f"Anything about the kernel from {named(harness, notes)}: the benchmark's settings make these values."
         )
     if results.machine.get("exact"):
-        said.append("How long it takes on a real processor: these are counts of work done, not times.")
+        said.append(
+            f"How long it takes on a real processor: instructions are counted, not time; {UNSEEN} do not count."
+        )
     differing = [m for m in exploratory if decided(m)]
     if differing:
         said.append(
