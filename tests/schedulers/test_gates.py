@@ -179,7 +179,7 @@ def test_a_missing_record_is_not_green(guest: Guest) -> None:
 
 
 def test_knobs_are_set_read_back_and_put_back(tmp_path: Path) -> None:
-    knob, features = tmp_path / "knob", tmp_path / "features"
+    knob, features, modes = tmp_path / "knob", tmp_path / "features", tmp_path / "preempt"
     knob.write_text("750000\n")
     features.write_text("PLACE_LAG NO_NEXT_BUDDY\n")
     library = Path(__file__).parents[2] / "src/kduel/schedulers/gates.sh"
@@ -190,12 +190,41 @@ def test_knobs_are_set_read_back_and_put_back(tmp_path: Path) -> None:
 
     assert run(f"sched_knob {knob} 3000000").returncode == 0
     assert knob.read_text() == "3000000\n"
+    assert run(f"sched_feature {features} NEXT_BUDDY").returncode == 0
+    features.write_text("PLACE_LAG\tNEXT_BUDDY\n")
+    modes.write_text("none voluntary (full)\n")
+    # The kernel's file would say `none voluntary (full)` to this; a plain file keeps the word alone.
+    assert run(f"sched_knob {modes} full").returncode == 0
+    modes.write_text("none voluntary (full)\n")
+    seen = read_look(run("sched_look").stdout)
+    assert seen.knobs == {str(knob): "3000000", f"{features} NEXT_BUDDY": "NEXT_BUDDY", str(modes): "full"}
+    features.write_text("PLACE_LAG NEXT_BUDDY\n")
     refused = run(f"sched_feature {features} NO_NEXT_BUDDYS")
     assert refused.returncode == 1
     assert refused.stdout.startswith("failed no-such-feature")
     assert run(f"sched_knob {tmp_path}/none 1").stdout.startswith("failed no-such-knob")
     assert run("sched_stop").returncode == 0
     assert knob.read_text() == "750000\n"
+    assert features.read_text() == "NO_NEXT_BUDDY\n"
+    assert modes.read_text() == "full\n"
+
+
+def test_a_knob_that_somebody_turned_voids_the_trial(tmp_path: Path) -> None:
+    slice_ns, features = "/sys/kernel/debug/sched/base_slice_ns", "/sys/kernel/debug/sched/features"
+    (tmp_path / "gates").mkdir()
+
+    def reason(before: str, after: str) -> str:
+        (tmp_path / "gates" / "01-a.before").write_text(f"state absent\n{before}\n")
+        (tmp_path / "gates" / "01-a.after").write_text(f"state absent\n{after}\n")
+        return check(tmp_path, Contender(kernel="k", sysctl={"debug.sched.base_slice_ns": 3_000_000}))
+
+    kept = f"knob {slice_ns} 3000000\nknob {features} NO_RUN_TO_PARITY"
+    assert reason(kept, kept) == ""
+    turned = reason(kept, kept.replace("3000000", "2800000"))
+    assert turned == f"knob-changed: after 01-a: {slice_ns} was 3000000 and is 2800000"
+    turned = reason(kept, kept.replace("NO_RUN", "RUN"))
+    assert turned.endswith("features RUN_TO_PARITY was NO_RUN_TO_PARITY and is RUN_TO_PARITY")
+    assert reason(kept, "").endswith(f"{slice_ns} was 3000000 and is not there")
 
 
 def test_without_scheduler_policy_or_knob_nothing_is_added() -> None:

@@ -80,7 +80,10 @@ def test_any_text_is_a_policy_or_an_input_error(text: str) -> None:
     assert set(policy.canonical) <= set("abcdefghijklmnopqrstuvwxyz0123456789:,+-")
 
 
-CONFIG_612 = "CONFIG_PREEMPT_DYNAMIC=y\nCONFIG_DEBUG_INFO_BTF=y\n# CONFIG_SCHED_CLASS_EXT is not set\n"
+CONFIG_612 = (
+    "# CONFIG_PREEMPT_NONE is not set\nCONFIG_PREEMPT_VOLUNTARY=y\nCONFIG_PREEMPT_DYNAMIC=y\nCONFIG_DEBUG_INFO_BTF=y\n"
+    "# CONFIG_SCHED_CLASS_EXT is not set\n"
+)
 CONFIG_73 = (
     "CONFIG_PREEMPT_DYNAMIC=y\nCONFIG_ARCH_HAS_PREEMPT_LAZY=y\nCONFIG_DEBUG_INFO_BTF=y\nCONFIG_SCHED_CLASS_EXT=y\n"
 )
@@ -108,6 +111,8 @@ def steps(**parameters: Any) -> list[tuple[Any, Any]]:
         ("6.12.1", CONFIG_612, {"cmdline": "quiet preempt=lazy"}, "lazy preemption"),
         ("6.1.0", "", {"cmdline": "preempt=full"}, "PREEMPT_DYNAMIC"),
         ("7.3.0", CONFIG_73, {"cmdline": "preempt=some"}, "no preemption mode"),
+        ("7.3.0", CONFIG_73, {"cmdline": "preempt=none"}, "has no preempt=none any more"),
+        ("7.3.0", CONFIG_73, {"cmdline": "preempt=voluntary"}, "has no preempt=voluntary any more"),
         ("7.3.0", "", {"sysctl": {"kernel.sched_autogroup_enabled": 0}}, "SCHED_AUTOGROUP"),
         ("7.3.0", CONFIG_73, {"policy": "ext"}, "needs a scheduler"),
         ("7.3.0", CONFIG_73, {"sysctl": {"debug.sched.features": "no_lag"}}, "names no scheduler features"),
@@ -126,6 +131,8 @@ def test_what_the_kernel_lacks_is_told_before_the_boot(
 def test_what_the_kernel_has_passes(tmp_path: Path) -> None:
     contender = Contender(kernel="k", scheduler="scx_lavd --performance", cmdline="preempt=lazy")
     validate(contender, kernel(tmp_path, "7.3.0", CONFIG_73), steps(), cpus=2)
+    for mode in ("none", "voluntary", "full"):
+        validate(Contender(kernel="k", cmdline=f"preempt={mode}"), kernel(tmp_path, "6.12.1", CONFIG_612), steps())
     admitted = Contender(kernel="k", policy="deadline:1ms,1s,1s")
     validate(admitted, kernel(tmp_path, "6.1.0", None), steps(processes=1000), cpus=2)
 

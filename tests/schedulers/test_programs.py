@@ -158,6 +158,20 @@ def test_unknown_words_are_usage_errors() -> None:
 
 
 @needs_root
+@pytest.mark.parametrize("nice", ["-5", "7"])
+@pytest.mark.parametrize(("policy", "seen"), POLICIES)
+def test_a_policy_is_taken_whatever_the_nice_level_was_before(policy: str, seen: str, nice: str) -> None:
+    # From any level of this shell's own: `nice` adds to it.
+    here = os.nice(0)
+    command = ["nice", "-n", str(int(nice) - here), program("kpolicy"), policy, program("kpolicy"), "--show"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert found["policy"] == seen
+    if seen in ("other", "batch"):
+        assert found["nice"] == (5 if "nice:5" in policy else 0)
+
+
+@needs_root
 @pytest.mark.parametrize(("policy", "seen"), POLICIES)
 def test_the_launcher_sets_a_policy_for_what_it_starts(policy: str, seen: str) -> None:
     command = [program("kpolicy"), policy, program("kpolicy"), "--show"]

@@ -14,6 +14,8 @@ from kduel.cache import Cache
 def command(ctx: click.Context) -> None:
     """List and build sched_ext schedulers, for contenders such as scheduler = "scx_bpfland".
 
+    scx_plain is KDuel's own and needs no building; any other in PATH is used as it is.
+
     Without a command, the same as `list`.
     """
     if ctx.invoked_subcommand is None:
@@ -29,7 +31,7 @@ def list_() -> None:
     from rich.table import Table
 
     from kduel.schedulers.build import KIND, key_of
-    from kduel.schedulers.catalogue import KNOWN
+    from kduel.schedulers.catalogue import KNOWN, PLAIN, PLAIN_ABOUT
 
     cache = Cache()
     table = Table(box=None, pad_edge=False)
@@ -38,6 +40,7 @@ def list_() -> None:
     for known in KNOWN.values():
         state = "built" if cache.has(KIND, key_of(known)) else "in PATH" if shutil.which(known.name) else "not built"
         table.add_row(known.name, known.version, state, known.about)
+    table.add_row(PLAIN, "", "built in", PLAIN_ABOUT)
     Console().print(table)
 
 

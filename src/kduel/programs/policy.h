@@ -108,7 +108,8 @@ static inline int policy_same(const struct policy *wanted, const struct policy *
     if (wanted->policy == DEADLINE)
         return wanted->runtime == seen->runtime && wanted->deadline == seen->deadline &&
                (wanted->period ? wanted->period : wanted->deadline) == seen->period;
-    if (wanted->policy == FIFO || wanted->policy == RR) return 1;
+    /* IDLE has one weight at any nice level, and the kernel leaves the level as it was. */
+    if (wanted->policy == FIFO || wanted->policy == RR || wanted->policy == IDLE) return 1;
     return wanted->nice == seen->nice && (!wanted->runtime || wanted->runtime == seen->runtime);
 }
 

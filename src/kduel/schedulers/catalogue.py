@@ -6,6 +6,10 @@ from msgspec import Struct
 
 from kduel.errors import InputError
 
+PLAIN = "scx_plain"
+"""Our own (programs/scx_plain.c), compiled with KDuel's other programs: one queue, first come first served."""
+PLAIN_ABOUT = "KDuel's own, needs no building: one queue for all CPUs, first come first served"
+
 
 class Known(Struct, frozen=True):
     """A scheduler of the sched-ext project, published as a crate of the same name."""
@@ -29,6 +33,8 @@ KNOWN = {
 
 def known(name: str) -> Known:
     """The scheduler of that name. Raises InputError that lists what there is."""
+    if name == PLAIN:
+        raise InputError(f"{PLAIN} needs no building", f'It is KDuel\'s own: write scheduler = "{PLAIN}".')
     if name not in KNOWN:
         raise InputError(
             f"KDuel does not know how to build {name!r}",

@@ -18,6 +18,8 @@ class Look(Struct, kw_only=True):
     """What one gate saw."""
 
     facts: dict[str, str] = field(default_factory=dict)
+    knobs: dict[str, str] = field(default_factory=dict)
+    """By file (and, of a file of features, the feature): its value when the gate looked."""
     failed: str = ""
     kernel: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
@@ -45,6 +47,9 @@ def read_look(text: str) -> Look:
             look.facts[name] = rest
         elif name == "root/ops":
             look.facts["ops"] = rest
+        elif name == "knob":
+            path, _, value = rest.partition(" ")
+            look.knobs[f"{path} {value.removeprefix('NO_')}" if path.endswith("/features") else path] = value
     return look
 
 
@@ -92,6 +97,12 @@ def judge(look: Look, started: Look, contender: Contender) -> tuple[str, str]:
         return named(look.failed)
     if "state" not in look.facts:
         return "gates-missing", "the gate's record has no state"
+    if look.knobs != started.knobs:
+        changed = next(
+            path for path in {**started.knobs, **look.knobs} if look.knobs.get(path) != started.knobs.get(path)
+        )
+        was, now = (knobs.get(changed, "not there") for knobs in (started.knobs, look.knobs))
+        return "knob-changed", f"{changed} was {was} and is {now}"
     state = look.facts["state"]
     if not contender.scheduler:
         if state not in ("disabled", "absent"):

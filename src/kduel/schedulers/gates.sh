@@ -33,7 +33,7 @@ sched_wait() {
 
 # sched_begin: a new contender, nothing of it done yet.
 sched_begin() {
-    rm -f "$sched_dir/ready" "$sched_dir/ended" "$sched_dir/pid" "$sched_dir/stderr" "$sched_dir/knobs"
+    rm -f "$sched_dir/ready" "$sched_dir/ended" "$sched_dir/pid" "$sched_dir/stderr" "$sched_dir/knobs" "$sched_dir/kept"
     dmesg 2>/dev/null | grep -c 'sched_ext' >"$sched_dir/lines"
     # The schedulers read the kernel's configuration there, and say a bare EINVAL where it is missing.
     config=/boot/config-$(uname -r)
@@ -78,7 +78,26 @@ sched_look() {
             echo "process $pid gone"
         fi
     fi
+    [ ! -e "$sched_dir/kept" ] || while read -r path word; do
+        echo "knob $path $(sched_value "$path" "$word")"
+    done <"$sched_dir/kept"
     sched_log
+}
+
+# sched_value FILE [FEATURE]: what a knob is now, in one line; of the preemption modes the chosen one, of the features one.
+sched_value() {
+    # Blanks of any kind are the same: a kernel prints tabs where a person writes spaces.
+    value=$(echo $(cat "$1" 2>/dev/null))
+    case $1 in */preempt)
+        value=${value#*"("}
+        value=${value%%")"*}
+        ;;
+    esac
+    case "${2:+ $value }" in
+    '') echo "$value" ;;
+    *" $2 "*) echo "$2" ;;
+    *" NO_$2 "*) echo "NO_$2" ;;
+    esac
 }
 
 # sched_stop: end the scheduler and wait until the kernel has taken over again; what the contender's scheduler left at
@@ -96,17 +115,17 @@ sched_stop() {
     [ ! -e "$sched_dir/knobs" ] || while read -r path value; do
         echo "$value" >"$path" || echo "failed knob-not-restored $path"
     done <"$sched_dir/knobs"
-    rm -f "$sched_dir/knobs" "$sched_dir/ready"
+    rm -f "$sched_dir/knobs" "$sched_dir/kept" "$sched_dir/ready"
 }
 
 # sched_knob FILE VALUE: set it, keeping what was there, and read it back.
 sched_knob() {
     [ -w "$1" ] || sched_fail "no-such-knob this kernel has no $1"
-    echo "$1 $(cat "$1")" | cat - "$sched_dir/knobs" 2>/dev/null >"$sched_dir/knobs.new"
+    echo "$1 $(sched_value "$1")" | cat - "$sched_dir/knobs" 2>/dev/null >"$sched_dir/knobs.new"
     mv "$sched_dir/knobs.new" "$sched_dir/knobs"
     echo "$2" >"$1" 2>"$sched_dir/why" || sched_fail "knob-refused $1 = $2: $(cat "$sched_dir/why")"
-    # Blanks of any kind are the same: a kernel prints tabs where a person writes spaces.
-    [ "$(echo $(cat "$1"))" = "$(echo $2)" ] || sched_fail "knob-not-set $1 is $(cat "$1"), not $2"
+    echo "$1" >>"$sched_dir/kept"
+    [ "$(sched_value "$1")" = "$(echo $2)" ] || sched_fail "knob-not-set $1 is $(cat "$1"), not $2"
 }
 
 # sched_feature FILE WORD: a scheduler feature, NO_ before it to switch it off.
@@ -121,7 +140,8 @@ sched_feature() {
     echo "$1 $was" | cat - "$sched_dir/knobs" 2>/dev/null >"$sched_dir/knobs.new"
     mv "$sched_dir/knobs.new" "$sched_dir/knobs"
     echo "$2" >"$1" || sched_fail "knob-refused $1 = $2"
-    case " $(cat "$1") " in *" $2 "*) ;; *) sched_fail "knob-not-set $1 has not $2" ;; esac
+    echo "$1 ${2#NO_}" >>"$sched_dir/kept"
+    [ "$(sched_value "$1" "${2#NO_}")" = "$2" ] || sched_fail "knob-not-set $1 has not $2"
 }
 
 # sched_preempt MODE: whether the kernel took the command line's preempt=MODE.
@@ -129,6 +149,7 @@ sched_preempt() {
     modes=$(cat /sys/kernel/debug/sched/preempt 2>/dev/null) ||
         sched_fail "no-preempt-mode this kernel does not tell its preemption mode (no PREEMPT_DYNAMIC, or no debugfs)"
     case $modes in *"($1)"*) ;; *) sched_fail "preempt-not-set preempt=$1 was not taken; the kernel's modes: $modes" ;; esac
+    echo /sys/kernel/debug/sched/preempt >>"$sched_dir/kept"
 }
 
 # sched_ready: all of the above is done. Every gate before a step asks for it.

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from kduel.cache import Cache
 from kduel.schedulers.build import find
+from kduel.schedulers.catalogue import PLAIN
 from kduel.schedulers.check import check
 from kduel.schedulers.knobs import set_knobs
 from kduel.schedulers.policy import parse_policy
@@ -65,7 +66,7 @@ def setup(contender: Contender, contenders: Sequence[Contender], *, cache: Cache
     Where any contender of the study has a sched_ext scheduler, those without one are checked to have none.
     """
     policy = parse_policy(contender.policy).canonical if contender.policy else ""
-    programs = ("kpolicy",) if policy else ()
+    programs: tuple[str, ...] = ("kpolicy",) if policy else ()
     preempt = preempt_mode(contender.cmdline)
     if not (any(other.scheduler for other in contenders) or contender.sysctl or preempt):
         return Setup(contender=contender, policy=policy, programs=programs)
@@ -75,11 +76,17 @@ def setup(contender: Contender, contenders: Sequence[Contender], *, cache: Cache
     if preempt:
         begin.append(f"sched_preempt {shlex.quote(preempt)}\n")
     if contender.scheduler:
-        bundle, directory = find(contender.scheduler, cache=cache)
-        placed = bundle.files(directory)
-        facts = {"version": bundle.version, "sha256": bundle.sha256, "source": bundle.source}
-        program = f'"$KDUEL_PROGRAMS/sched/{bundle.name}/{bundle.name}"'
-        arguments = [shlex.quote(word) for word in shlex.split(contender.scheduler)[1:]]
+        name, *words = shlex.split(contender.scheduler)
+        if name == PLAIN:
+            programs += (PLAIN,)
+            facts = {"source": "kduel"}
+            program = f'"$KDUEL_PROGRAMS/{PLAIN}"'
+        else:
+            bundle, directory = find(contender.scheduler, cache=cache)
+            placed = bundle.files(directory)
+            facts = {"version": bundle.version, "sha256": bundle.sha256, "source": bundle.source}
+            program = f'"$KDUEL_PROGRAMS/sched/{bundle.name}/{bundle.name}"'
+        arguments = [shlex.quote(word) for word in words]
         begin.append(" ".join(["sched_start", str(START_LIMIT), program, *arguments]) + "\n")
     begin.append("sched_ready\n")
     return Setup(

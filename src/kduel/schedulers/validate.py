@@ -56,6 +56,10 @@ class Options:
             return None
         return re.search(rf"^CONFIG_{option}=y$", self.text, re.MULTILINE) is not None
 
+    def knows(self, option: str) -> bool:
+        """Whether the option is to be chosen at all, set or not; True where the configuration is not known."""
+        return self.text is None or re.search(rf"CONFIG_{option}[= ]", self.text) is not None
+
     def older_than(self, since: tuple[int, int]) -> bool:
         """Whether the release is known to be older."""
         return self.version is not None and self.version < since
@@ -94,6 +98,12 @@ def check_preempt(mode: str, contender: Contender, options: Options) -> None:
             f"The modes are {', '.join(PREEMPT_MODES)}.",
         )
     options.require("PREEMPT_DYNAMIC", contender, "preemption mode to choose at boot")
+    if mode in ("none", "voluntary") and not options.knows(f"PREEMPT_{mode.upper()}"):
+        raise InputError(
+            f"contender {contender.name or contender.kernel!r}: the kernel {options.kernel.release} has no "
+            f"preempt={mode} any more (7.0 took it from the architectures with lazy preemption)",
+            "Choose preempt=lazy or preempt=full, or an older kernel.",
+        )
     if mode == "lazy":
         options.require("ARCH_HAS_PREEMPT_LAZY", contender, "lazy preemption (it came with 6.13)")
 
