@@ -1,4 +1,5 @@
-"""Are trials on the machine icount the same, bit for bit? Ten of each kernel: alone, two at once, and on a busy host.
+"""Are trials on the machine icount the same, bit for bit? Ten of each kernel: alone; with QEMU started otherwise (its
+own addresses not random, another environment, another directory); two at once; and on a busy host.
 
     python benchmarks/exact_identity.py debian:5.10-cloud debian:6.1-cloud ...
 
@@ -8,12 +9,16 @@ script's end), and a table at the end. All trials of a kernel must have one hash
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import multiprocessing
+import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 from kduel.cache import Cache
@@ -24,13 +29,47 @@ from kduel.runner import make_ready
 from kduel.study import assemble, contender_tables, parse_study, suite_text
 from kduel.talk import Talk
 
-ALONE, TOGETHER, BUSY = 4, 4, 2
+ALONE, OTHERWISE, TOGETHER, BUSY = 2, 2, 4, 2
+TRIALS = ALONE + OTHERWISE + TOGETHER + BUSY
+ADDRESSES_NOT_RANDOM = 0x0040000
+"""ADDR_NO_RANDOMIZE of personality(2)."""
 
 
 def burn() -> None:
     """One busy CPU."""
     while True:
         sum(range(100_000))
+
+
+@contextmanager
+def busy_host() -> Iterator[None]:
+    """As many busy processes as there are CPUs."""
+    hogs = [multiprocessing.Process(target=burn, daemon=True) for _ in range(multiprocessing.cpu_count())]
+    for hog in hogs:
+        hog.start()
+    try:
+        yield
+    finally:
+        for hog in hogs:
+            hog.kill()
+
+
+@contextmanager
+def started_otherwise() -> Iterator[None]:
+    """QEMU's own addresses are not random, its environment is 20 KiB larger, and its files lie elsewhere."""
+    libc, before, place = ctypes.CDLL(None), dict(os.environ), tempfile.tempdir
+    persona = libc.personality(0xFFFFFFFF)
+    with tempfile.TemporaryDirectory(prefix="another-place-with-a-longer-name-") as name:
+        libc.personality(persona | ADDRESSES_NOT_RANDOM)
+        os.environ.update({f"KDUEL_PADDING_{number}": "x" * 1000 for number in range(20)}, TZ="Asia/Tokyo")
+        tempfile.tempdir = name
+        try:
+            yield
+        finally:
+            tempfile.tempdir = place
+            libc.personality(persona)
+            os.environ.clear()
+            os.environ.update(before)
 
 
 def hash_of(directory: Path) -> str:
@@ -66,20 +105,16 @@ def main(kernels: list[str]) -> None:
                 return found
 
         found = [once("alone") for _ in range(ALONE)]
+        with started_otherwise():
+            found += [once("otherwise") for _ in range(OTHERWISE)]
         with ThreadPoolExecutor(2) as pool:
             found += pool.map(once, ["together"] * TOGETHER)
-        hogs = [multiprocessing.Process(target=burn, daemon=True) for _ in range(multiprocessing.cpu_count())]
-        for hog in hogs:
-            hog.start()
-        found += [once("busy host") for _ in range(BUSY)]
-        for hog in hogs:
-            hog.kill()
+        with busy_host():
+            found += [once("busy host") for _ in range(BUSY)]
         hashes[kernel] = set(found)
     print()
     for kernel, found_hashes in hashes.items():
-        print(
-            f"{kernel:24} {ALONE + TOGETHER + BUSY} trials, {len(found_hashes)} different: {', '.join(found_hashes)}"
-        )
+        print(f"{kernel:24} {TRIALS} trials, {len(found_hashes)} different: {', '.join(found_hashes)}")
     sys.exit(any(len(found_hashes) != 1 for found_hashes in hashes.values()))
 
 

@@ -2,12 +2,14 @@
 
     python benchmarks/exact_speed.py [KERNEL]
 
-For an idle host with two CPUs at least; about five minutes. Wall-clock seconds, and CPU seconds of QEMU, which a busy
-host disturbs less.
+For a host with two CPUs at least; about ten minutes. What is compared is interleaved. Besides the clock's seconds it
+gives QEMU's CPU seconds, which other work on the host disturbs less: two workers are as fast as 2 x (CPU of a trial
+alone) / (CPU of a trial beside another) where both CPUs are free.
 """
 
 from __future__ import annotations
 
+import os
 import resource
 import statistics
 import sys
@@ -25,7 +27,7 @@ from kduel.runner import make_ready
 from kduel.study import assemble, contender_tables, parse_study, suite_text
 from kduel.talk import Talk
 
-TRIALS = 4
+TRIALS, ROUNDS = 2, 3
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
@@ -53,27 +55,32 @@ def main(kernel: str) -> None:
             assert not outcome.void, outcome.message
 
     once([])
-    rows = []
-    for workers in (1, 2, 1, 2):
-        with ThreadPoolExecutor(workers) as pool:
-            rows.append((workers, *timed(lambda: list(pool.map(once, [[]] * TRIALS)))))
-        print(
-            f"{TRIALS} trials, {workers} worker(s): {rows[-1][1]:6.1f} s, QEMU's CPU {rows[-1][2]:6.1f} s", flush=True
-        )
-    by = {workers: statistics.mean(row[1] for row in rows if row[0] == workers) for workers in (1, 2)}
-    print(f"two workers are {by[1] / by[2]:.2f} times as fast as one")
-    costs = {
-        what: [timed(lambda: once(extra)) for _ in range(3)]  # noqa: B023
-        for what, extra in (
-            ("no plug-in", []),
-            ("counting", ["-plugin", f"{plugin},out=@/counts"]),
-            ("counting, with texts", ["-plugin", f"{plugin},out=@/counts,disassemble=on"]),
-        )
+    print(f"load of the host at the start: {os.getloadavg()[0]:.1f}", flush=True)
+    rows: dict[int, list[tuple[float, float]]] = {1: [], 2: []}
+    for _ in range(ROUNDS):
+        for workers, measured in rows.items():
+            with ThreadPoolExecutor(workers) as pool:
+                measured.append(timed(lambda: list(pool.map(once, [[]] * TRIALS))))  # noqa: B023
+            wall, cpu = measured[-1]
+            print(f"{TRIALS} trials, {workers} worker(s): {wall:6.1f} s, QEMU's CPU {cpu:6.1f} s", flush=True)
+    (wall_1, cpu_1), (wall_2, cpu_2) = (
+        [statistics.median(values) for values in zip(*rows[workers], strict=True)] for workers in (1, 2)
+    )
+    print(f"two workers are {wall_1 / wall_2:.2f} times as fast as one by the clock; by CPU {2 * cpu_1 / cpu_2:.2f}")
+    ways = {
+        "no plug-in": [],
+        "counting": ["-plugin", f"{plugin},out=@/counts"],
+        "counting, with texts": ["-plugin", f"{plugin},out=@/counts,disassemble=on"],
     }
+    costs: dict[str, list[tuple[float, float]]] = {what: [] for what in ways}
+    for _ in range(ROUNDS):
+        for what, extra in ways.items():
+            costs[what].append(timed(lambda: once(extra)))  # noqa: B023
     plain = statistics.median(cpu for _, cpu in costs["no plug-in"])
     for what, pairs in costs.items():
         wall, cpu = (statistics.median(values) for values in zip(*pairs, strict=True))
         print(f"{what:22} {wall:6.1f} s, QEMU's CPU {cpu:6.1f} s: {cpu / plain:.2f} times the plain run")
+    print(f"load of the host at the end: {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":
