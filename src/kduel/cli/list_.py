@@ -6,19 +6,20 @@ from typing import Any
 
 import click
 
-KINDS = ("benchmarks", "suites", "machines", "kernels", "formats")
+KINDS = ("benchmarks", "suites", "machines", "boards", "kernels", "formats")
 
 
 @click.command("list")
 @click.argument("what", type=click.Choice(KINDS))
 @click.option("--json", "as_json", is_flag=True, help="For scripts.")
 def command(what: str, as_json: bool) -> None:
-    """List benchmarks (with their parameters and metrics), suites, machines (with their settings), kernel sources
-    (for the kernels themselves: `kduel kernels`), or report formats."""
+    """List benchmarks (with their parameters and metrics), suites, machines (with their settings), boards (for
+    --machine board:NAME), kernel sources (for the kernels themselves: `kduel kernels`), or report formats."""
     found = {
         "benchmarks": benchmarks,
         "suites": suites,
         "machines": machines,
+        "boards": boards,
         "kernels": kernel_sources,
         "formats": formats,
     }[what]()
@@ -64,6 +65,25 @@ def machines() -> list[dict[str, Any]]:
     return [
         {"name": name, "summary": kind.summary, "settings": defaults(kind.Settings)}
         for name, kind in plugins("machines").items()
+    ]
+
+
+def boards() -> list[dict[str, Any]]:
+    """Every board that comes along; `settings` is what its description says."""
+    from kduel.boards import known
+
+    return [
+        {
+            "name": name,
+            "summary": found.summary,
+            "settings": {
+                "architecture": found.architecture,
+                "memory": found.memory,
+                "console": found.console,
+                "package": found.qemu.package,
+            },
+        }
+        for name, found in known().items()
     ]
 
 

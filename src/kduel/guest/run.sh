@@ -24,9 +24,19 @@ fail() {
     busybox poweroff -f
 }
 
-# The results port is opened once and stays open: reopening a virtio port loses data.
+# The results port is opened once and stays open: reopening a virtio port loses data. A board without virtio names a
+# second serial line for it.
 port=
+read -r words </proc/cmdline
+for word in $words; do
+    case $word in kduel.results=*) port=/dev/${word#*=} ;; esac
+done
+if [ -n "$port" ]; then
+    [ -c "$port" ] || fail "the results line $port is not there"
+    stty -F "$port" raw -echo 115200
+fi
 for _ in $(seq 200); do
+    [ -z "$port" ] || break
     for p in /sys/class/virtio-ports/*; do
         name=
         read -r name 2>/dev/null <"$p/name"

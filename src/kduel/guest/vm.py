@@ -70,8 +70,8 @@ class VirtualMachine(Struct, frozen=True, kw_only=True):
             *("-cpu", board.processor[self.accelerator]),
             *("-smp", str(self.cpus), "-m", f"{self.memory_mib}M"),
             *("-kernel", str(self.kernel), "-initrd", str(self.initrd), "-append", self.cmdline),
-            *("-chardev", f"{_backend(wiring.console, 'console')}", "-serial", "chardev:console"),
-            *("-device", "virtio-serial-pci", "-chardev", _backend(wiring.results, "results")),
+            *("-chardev", f"{chardev(wiring.console, 'console')}", "-serial", "chardev:console"),
+            *("-device", "virtio-serial-pci", "-chardev", chardev(wiring.results, "results")),
             *("-device", f"virtserialport,chardev=results,name={RESULTS_PORT}"),
         ]
         if self.root:
@@ -82,11 +82,12 @@ class VirtualMachine(Struct, frozen=True, kw_only=True):
             )
         for name, backend in (("monitor", wiring.monitor), ("observer", wiring.observer)):
             if backend:
-                out += ["-chardev", _backend(backend, name), "-mon", f"chardev={name},mode=control"]
+                out += ["-chardev", chardev(backend, name), "-mon", f"chardev={name},mode=control"]
         return [*out, "-S"] if paused else out
 
 
-def _backend(specification: str, name: str) -> str:
+def chardev(specification: str, name: str) -> str:
+    """A character device of that name, as -chardev takes it."""
     kind, comma, options = specification.partition(",")
     return f"{kind},id={name}{comma}{options}"
 

@@ -1,0 +1,71 @@
+"""boot-timeline: how long each stage of the trial's own boot took, by the host's clock."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks.bootlog import MARKS, STAGES, console_lines, timeline
+from kduel.benchmarks.parameters import label_of
+from kduel.words import Metric
+
+Stage = Literal["load", "kernel", "start", "userspace"]
+ABOUT = {
+    "load": "From the machine's start, or the boot loader's line about loading, to the line 'Linux version'.",
+    "kernel": "From 'Linux version' to 'Freeing unused kernel memory'.",
+    "start": "From there to the start of the first process.",
+    "userspace": "From there to `login:`, or to the beginning of the trial's script.",
+}
+SHOWN = 6
+"""Lines of a console that an error quotes at most."""
+
+
+class BootTimeline(Benchmark):
+    """The stages add up to the whole. They are told one by one: sums hide that one of them was quicker."""
+
+    name = "boot-timeline"
+    summary = "Stages of the boot by the host's clock: load, kernel, start of init, userspace"
+    trial_files = ("console.log",)
+
+    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+        """`stages`: leave out `start` for a kernel and a system whose console does not tell when init starts; what lies
+        between two stages that are asked for belongs to the first."""
+
+        stages: tuple[Stage, ...] = ("load", "kernel", "start", "userspace")
+
+    def label(self, parameters: Any) -> str:
+        return label_of("boot", parameters)
+
+    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
+        whole = Metric("total", "s", "lower", "From the first to the last of these moments.")
+        return (whole, *(Metric(stage, "s", "lower", ABOUT[stage]) for stage in STAGES if stage in parameters.stages))
+
+    def script(self, parameters: Any) -> str:
+        # For `kduel boot`: the kernel's own account, with its initcalls where it was booted with initcall_debug.
+        return 'dmesg >"$KDUEL_STEP/kernel-log"\n'
+
+    def seconds(self, parameters: Any) -> float:
+        return 0.2
+
+    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
+        if "console.log" not in raw.files:
+            raise ParseError("this machine keeps no console log, so nobody saw when the stages began")
+        lines = console_lines(raw.files["console.log"])
+        moments = timeline(lines).moments
+        wanted = [STAGES[stage] for stage in STAGES if stage in parameters.stages]
+        if not wanted:
+            raise ParseError("no stage is asked for")
+        edges = [start for start, _ in wanted] + [wanted[-1][1]]
+        told = {name: words for name, _, words in MARKS} | {"begin": MARKS[0][2]}
+        missing = [edge for edge in edges if edge not in moments]
+        if missing:
+            shown = "; ".join(line.text[:100] for line in lines[-SHOWN:] if line.text) or "nothing"
+            raise ParseError(f"the console has no line {told[missing[0]]!r} in its place; it ends with: {shown}")
+        names = [stage for stage in STAGES if stage in parameters.stages]
+        values = {name: moments[edges[n + 1]] - moments[edges[n]] for n, name in enumerate(names)}
+        return {"total": moments[edges[-1]] - moments[edges[0]], **values}
+
+
+PLUGIN = BootTimeline()

@@ -1,0 +1,129 @@
+"""A kernel's boot messages: when its stages began, by the host's clock, and how long its initcalls took.
+
+The wordings are those of Linux 2.4 to 7.x on the architectures that they differ between: "Freeing unused kernel
+memory: 52k init" (2.4, PowerPC), "Freeing init memory: 112K" (ARM before 3.11), "Freeing unused kernel image (initmem)
+memory: 2612K" (5.x and later). What the kernel's own time in front of a line is called, `[    0.5]` or
+`[    0.5][    T1]`, does not matter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+HEAD = r"(?:<\d+>)?(?:\[ *(?P<clock>\d+\.\d+)\](?:\[ *[TC]\d+\])? ?)?"
+LINE = re.compile(rf"^(?P<host> *\d+\.\d{{3}}) {HEAD}(?P<text>.*)$")
+LATE = 0.05
+"""Seconds of the kernel's own time that must have passed before the console spoke for it to count as late."""
+BURST = 0.02
+"""Seconds within which lines come that had been kept back."""
+
+LOADING = re.compile(
+    r"(?:## (?:Booting|Loading|Executing)|TFTP from server|Loading: |Reading '|Booting kernel from|Starting kernel)"
+)
+MARKS: tuple[tuple[str, re.Pattern[str], str], ...] = (
+    ("version", re.compile(r"Linux version \d"), "Linux version ..."),
+    (
+        "freed",
+        re.compile(r"Freeing (?:unused kernel (?:image )?(?:\(initmem\) )?memory|init memory|initmem)\b"),
+        "Freeing unused kernel memory: ...",
+    ),
+    (
+        "init",
+        re.compile(r"Run \S+ as init process|kduel: init$|INIT: version \d|init started: |systemd\[1\]: systemd \d"),
+        "Run /init as init process",
+    ),
+    ("ready", re.compile(r"kduel: script$|(?:^|\s)\S*login: *$"), "login:"),
+)
+"""What begins a stage, how lines say so, and how an error names it; in the order of a boot."""
+STAGES = {
+    "load": ("begin", "version"),
+    "kernel": ("version", "freed"),
+    "start": ("freed", "init"),
+    "userspace": ("init", "ready"),
+}
+"""Each stage with the moments that it lies between."""
+
+INITCALL = re.compile(
+    r"initcall (?:0x[0-9a-f]+: )?(?P<name>[\w.$]+)(?:\+0x[0-9a-f]+/0x[0-9a-f]+)?(?:\(\))?(?: \[(?P<module>\w+)\])?"
+    r" (?:returned -?\d+(?: with [\w ]+)? after|ran for) (?P<number>\d+) (?P<unit>[um]secs)"
+)
+
+
+class Line(Struct, frozen=True):
+    """A line of a console log: the host's time, the kernel's own where it has one, the text without both."""
+
+    host: float
+    clock: float | None
+    text: str
+
+
+class Timeline(Struct, frozen=True, kw_only=True):
+    """The moments of a boot that its console shows, seconds from the machine's start."""
+
+    moments: dict[str, float]
+    """begin, version, freed, init, ready: those that the console tells, in this order."""
+    late: float = 0.0
+    """How much of the kernel's own time had passed before its console spoke: that much of the stage `kernel` is told
+    as `load`. 0 where it spoke at once (earlycon)."""
+
+    def stages(self) -> dict[str, float]:
+        """Each stage that both ends are known of, in seconds."""
+        return {
+            stage: self.moments[end] - self.moments[start]
+            for stage, (start, end) in STAGES.items()
+            if start in self.moments and end in self.moments
+        }
+
+
+def console_lines(log: str) -> list[Line]:
+    """The lines of console.log that carry the host's time; a line that began before the log was cut does not."""
+    found = []
+    for text in log.split("\n"):
+        if match := LINE.match(text):
+            clock = match["clock"]
+            found.append(Line(float(match["host"]), float(clock) if clock else None, match["text"].rstrip()))
+    return found
+
+
+def timeline(lines: Sequence[Line]) -> Timeline:
+    """The moments of a boot. A mark counts only after the one before it, so that nothing can end before it began.
+
+    The beginning is a boot loader's line about loading the kernel, else the machine's start.
+    """
+    moments: dict[str, float] = {}
+    at = 0
+    for name, pattern, _ in MARKS:
+        found = next((n for n in range(at, len(lines)) if pattern.search(lines[n].text)), None)
+        if found is None:
+            continue
+        if name == "version":
+            loading = (line.host for line in lines[:found] if LOADING.search(line.text))
+            moments["begin"] = next(loading, 0.0)
+        moments[name] = lines[found].host
+        # One line may be two marks: where no line tells of it, init begins as its first words appear.
+        at = found
+    return Timeline(moments=moments, late=_late(lines, moments.get("version")))
+
+
+def _late(lines: Sequence[Line], version: float | None) -> float:
+    """The kernel's own time of the last line that came in one burst with its first."""
+    if version is None:
+        return 0.0
+    burst = [line.clock for line in lines if version <= line.host <= version + BURST and line.clock is not None]
+    return max(burst, default=0.0) if max(burst, default=0.0) >= LATE else 0.0
+
+
+def initcalls(kernel_log: Iterable[str]) -> dict[str, float]:
+    """Microseconds by function, as `module:function` for one of a module; of a kernel booted with initcall_debug.
+
+    The times of functions that bear the same name (static ones of several drivers) are added up.
+    """
+    found: dict[str, float] = {}
+    for line in kernel_log:
+        if "initcall" in line and (match := INITCALL.search(line)):
+            name = f"{match['module']}:{match['name']}" if match["module"] else match["name"]
+            found[name] = found.get(name, 0.0) + float(match["number"]) * (1000 if match["unit"] == "msecs" else 1)
+    return found

@@ -1,0 +1,102 @@
+"""Boards: a file each says what one is. `NAME.toml` here is a board of that name; a path names any other file.
+
+summary = "..."                one line
+architecture = "aarch64"       as `uname -m` says it
+console = "ttyAMA0"            the serial line that the kernel is to speak on
+memory = "512M"
+cpus = 1
+cmdline = "earlycon"           words that every kernel gets here
+clocksource = "arch_sys_counter"   what a trial must have run on; empty: whatever the kernel takes
+modules = ["virtio_console"]   what of a kernel's modules a guest needs to send its results home
+busybox = ""                   a static busybox, where Debian has none for the architecture
+
+[qemu]                         how QEMU makes it
+program = "qemu-system-aarch64"
+package = "qemu-system-arm"    Debian's package of that program
+machine = "virt"
+cpu = "cortex-a72"
+results = "virtio"             the way home: a port of virtio-serial, or the device name of a second serial line
+"""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from kduel.errors import InputError
+from kduel.programs import TARGETS
+
+
+class Emulated(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table [qemu]."""
+
+    program: str
+    package: str
+    machine: str
+    cpu: str
+    results: str = "virtio"
+    extra: list[str] = []
+    """Further arguments."""
+
+
+class Board(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A board's description."""
+
+    summary: str
+    architecture: str
+    console: str
+    memory: str
+    qemu: Emulated
+    cpus: int = 1
+    cmdline: str = ""
+    clocksource: str = ""
+    modules: list[str] = []
+    busybox: str = ""
+
+
+def known() -> dict[str, Board]:
+    """The boards that come along, by name."""
+    folder = resources.files("kduel.boards")
+    return {
+        item.name.removesuffix(".toml"): read(item.read_text("utf-8"), item.name)
+        for item in sorted(folder.iterdir(), key=lambda item: item.name)
+        if item.name.endswith(".toml")
+    }
+
+
+def board(name: str) -> Board:
+    """The board of that name, or of the file that `name` is the path of. Raises InputError."""
+    if name.endswith(".toml"):
+        try:
+            return read(Path(name).read_text("utf-8"), name)
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise InputError(f"cannot read the board {name}: {reason}") from error
+    found = known()
+    if name not in found:
+        raise InputError(
+            f"there is no board {name!r}" if name else "the machine board needs a board",
+            f"Name one: --machine board:NAME, of {', '.join(found)}; or a file of your own: --machine board:MINE.toml.",
+        )
+    return found[name]
+
+
+def read(text: str, origin: str) -> Board:
+    """A description's content; `origin` is named in errors. Raises InputError."""
+    try:
+        found = msgspec.convert(tomllib.loads(text), Board, strict=True)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"the board {origin} is not TOML: {error}") from error
+    except msgspec.ValidationError as error:
+        keys = ", ".join(Board.__struct_fields__)
+        raise InputError(f"the board {origin}: {error}", f"A board's keys: {keys}; see docs/boards.md.") from error
+    if found.architecture not in TARGETS:
+        raise InputError(
+            f"the board {origin}: architecture = {found.architecture!r} is none that programs can be built for",
+            f"There are: {', '.join(sorted(TARGETS))}.",
+        )
+    return found

@@ -1,0 +1,107 @@
+"""A static busybox for the architecture of a board: all that a guest whose root is its initial RAM disk runs on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+from msgspec import Struct
+
+from kduel.cache import Cache
+from kduel.errors import HostError, InputError
+from kduel.kernels.mirror import debian_mirror, keyring
+from kduel.talk import Talk
+
+DEBIAN = {
+    "x86_64": ("amd64", "bookworm"),
+    "i686": ("i386", "bookworm"),
+    "aarch64": ("arm64", "bookworm"),
+    "armv7l": ("armhf", "bookworm"),
+    "ppc64le": ("ppc64el", "bookworm"),
+    "riscv64": ("riscv64", "trixie"),
+}
+"""Debian's name of an architecture, and the oldest release that has it beside the others here."""
+
+
+class Busybox(Struct, frozen=True, kw_only=True):
+    """A busybox, and what it says its version is."""
+
+    file: Path
+    sha256: str
+    version: str
+
+
+def busybox(architecture: str, given: str = "", *, cache: Cache, talk: Talk, offline: bool = False) -> Busybox:
+    """The file `given`, else Debian's busybox-static for the architecture, kept in the cache.
+
+    Raises InputError where there is none, HostError where it cannot be fetched.
+    """
+    if given:
+        path = Path(given).expanduser()
+        if not path.is_file():
+            raise InputError(f"busybox = {given!r} is no file", "Name a static busybox of the board's architecture.")
+        return described(path)
+    if architecture not in DEBIAN:
+        raise InputError(
+            f"Debian has no busybox-static for {architecture}",
+            "Build one and name it in the board's description: busybox = PATH; docs/boards.md says how.",
+        )
+    debian, suite = DEBIAN[architecture]
+    key = f"{suite}-{debian}"
+    if offline and not cache.has("busybox", key):
+        raise HostError(f"busybox for {architecture} is not in the cache {cache.root}", "Run once without --offline.")
+
+    def fetch(directory: Path) -> None:
+        with talk.task(f"fetching busybox for {architecture}"):
+            _fetch(directory, debian, suite)
+
+    return described(cache.entry("busybox", key, fetch) / "busybox")
+
+
+def described(path: Path) -> Busybox:
+    """A busybox that is there; its version is read from its own words, as it may not run here."""
+    data = path.read_bytes()
+    version = re.search(rb"BusyBox v([\w.+~: ()-]{1,60})", data)
+    return Busybox(
+        file=path,
+        sha256=hashlib.sha256(data).hexdigest(),
+        version=version[1].decode().strip() if version else "unknown",
+    )
+
+
+def _fetch(directory: Path, architecture: str, suite: str) -> None:
+    """By mmdebstrap, which checks signatures and hashes, and in this variant runs nothing of the foreign system's."""
+    if shutil.which("mmdebstrap") is None:
+        raise HostError("mmdebstrap is not installed", "Install it: apt-get install mmdebstrap.")
+    tar = directory / "root.tar"
+    command = [
+        *("mmdebstrap", "--variant=extract", "--mode=auto", f"--architectures={architecture}"),
+        *("--include=busybox-static", f"--keyring={keyring()}", suite, str(tar)),
+        f"deb {debian_mirror()} {suite} main",
+    ]
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        told = [line for line in done.stderr.splitlines() if line.startswith(("E:", "Err:"))] or [done.stderr[-300:]]
+        raise HostError(f"busybox for {architecture} cannot be fetched: {' / '.join(told[:4])}", "Check the mirror.")
+    with tarfile.open(tar) as archive:
+        for name in ("./usr/bin/busybox", "./bin/busybox"):
+            if name in archive.getnames() and (member := archive.extractfile(name)):
+                (directory / "busybox").write_bytes(member.read())
+                (directory / "busybox").chmod(0o755)
+                break
+        else:
+            raise HostError(f"Debian's busybox-static for {architecture} holds no busybox", "Tell us the version.")
+    tar.unlink()

@@ -1,0 +1,231 @@
+"""The machine `board`: each trial in a fresh boot of an embedded board, whose root is the initial RAM disk.
+
+A board is described by a file: see kduel.boards. Emulated ones are QEMU's.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta
+
+from kduel import programs
+from kduel.boards import Board, Emulated, board, known
+from kduel.cache import Cache
+from kduel.errors import HostError, InputError
+from kduel.guest import initramfs
+from kduel.guest.busybox import Busybox, busybox
+from kduel.guest.root import Root
+from kduel.guest.vm import RESULTS_PORT, VirtualMachine, Wiring, chardev
+from kduel.kernels import Kernel
+from kduel.kernels.image import contents
+from kduel.machines import Arm, Machine, MachineKind, Needs
+from kduel.machines.qemu import (
+    TCG_WARNING,
+    QemuMachine,
+    QemuSettings,
+    host_cpu,
+    host_cpus,
+    mebibytes,
+    qemu_version,
+)
+from kduel.talk import Talk
+
+
+class BoardSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The [machine] table of a study with kind = "board"."""
+
+    place: str = ""
+    """Which board: a name that `kduel list boards` knows, or a file of your own (MINE.toml)."""
+    memory: str = ""
+    """RAM; by default what the board's description says."""
+    cpus: Annotated[int, Meta(ge=0, le=255)] = 0
+    """0: what the board's description says."""
+    cmdline: str = ""
+    """Words added to every contender's command line."""
+    boot_deadline: float = 300.0
+    """Seconds from start to the script."""
+
+
+class BoardGuest(VirtualMachine, frozen=True, kw_only=True):
+    """A board as QEMU is to make it."""
+
+    emulated: Emulated
+
+    def argv(self, wiring: Wiring, *, paused: bool = False) -> list[str]:
+        """QEMU's arguments: nothing of the host but the files named here, no network, no reboot."""
+        emulated = self.emulated
+        out = [
+            emulated.program,
+            *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+            *("-machine", f"{emulated.machine},accel={self.accelerator}", "-cpu", emulated.cpu),
+            *("-smp", str(self.cpus), "-m", f"{self.memory_mib}M"),
+            *("-kernel", str(self.kernel), "-initrd", str(self.initrd), "-append", self.cmdline),
+            *("-chardev", chardev(wiring.console, "console"), "-serial", "chardev:console"),
+            *("-chardev", chardev(wiring.results, "results")),
+        ]
+        if emulated.results == "virtio":
+            out += ["-device", "virtio-serial-pci"]
+            out += ["-device", f"virtserialport,chardev=results,name={RESULTS_PORT}"]
+        else:
+            out += ["-serial", "chardev:results"]
+        for name, line in (("monitor", wiring.monitor), ("observer", wiring.observer)):
+            if line:
+                out += ["-chardev", chardev(line, name), "-mon", f"chardev={name},mode=control"]
+        return [*out, *emulated.extra, *(["-S"] if paused else [])]
+
+
+class BoardMachine(QemuMachine):
+    """Made by `Boards.prepare`."""
+
+    def __init__(
+        self,
+        place: str,
+        described: Board,
+        settings: QemuSettings,
+        box: Busybox,
+        bases: Mapping[str, Path],
+        images: Mapping[str, Path],
+        cache: Cache,
+    ) -> None:
+        self.board, self.settings, self.accelerator = described, settings, "tcg"
+        self.root = Root(
+            image=box.file,
+            busybox=box.file,
+            sha256=box.sha256,
+            suite="",
+            packages={"busybox-static": box.version},
+        )
+        self.bases, self.images, self.disk, self.cache = bases, images, None, cache
+        self.pin = host_cpus(settings.cpus)
+        self.timing_warning = TCG_WARNING
+        self.facts = {
+            "accelerator": "tcg",
+            "board": {"name": place, "summary": described.summary, "machine": described.qemu.machine},
+            "qemu": qemu_version(described.qemu.program),
+            "cpus": settings.cpus,
+            "cpu": described.qemu.cpu,
+            "memory_mib": mebibytes(settings.memory, "memory"),
+            "clocksource": described.clocksource,
+            "pinned": self.pin,
+            "busybox": {"version": box.version, "sha256": box.sha256},
+            "host": {"cpu": host_cpu(), "cpus": os.cpu_count(), "kernel": platform.release()},
+        }
+
+    def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
+        """The board with an arm's kernel."""
+        return BoardGuest(
+            architecture=arm.kernel.architecture,
+            accelerator=self.accelerator,
+            cpus=self.settings.cpus,
+            memory_mib=mebibytes(self.settings.memory, "memory"),
+            kernel=self.images[arm.kernel.sha256],
+            initrd=initrd,
+            cmdline=self.cmdline(arm),
+            emulated=self.board.qemu,
+        )
+
+    def cmdline(self, arm: Arm) -> str:
+        """The kernel's command line: the same for all arms, then what the contender adds."""
+        results = self.board.qemu.results
+        words = [
+            self.board.cmdline,
+            f"console={self.board.console} panic=-1 oops=panic kduel.root=ram",
+            "" if results == "virtio" else f"kduel.results={results}",
+            self.settings.cmdline,
+            arm.contender.cmdline,
+        ]
+        return " ".join(word for word in words if word)
+
+    def expected(self, arm: Arm) -> dict[str, Any]:
+        """What the environment of a valid trial says."""
+        found = super().expected(arm)
+        if not self.board.clocksource:
+            del found["clocksource"], found["clocksource_end"]
+        return found
+
+    def by_hand(self, arm: Arm) -> str:
+        """As for other guests; but the guest's busybox does not run here, so that packing takes the host's cpio."""
+        return super().by_hand(arm).replace(f"{self.root.busybox} cpio", "cpio")
+
+
+class Boards(MachineKind):
+    """Embedded boards."""
+
+    name: ClassVar[str] = "board"
+    summary: ClassVar[str] = "board:NAME: an embedded board, root in its RAM disk: " + ", ".join(known())
+    Settings = BoardSettings
+
+    def prepare(
+        self,
+        settings: Any,
+        arms: Sequence[Arm],
+        needs: Needs,
+        *,
+        cache: Cache,
+        talk: Talk,
+        offline: bool = False,
+    ) -> Machine:
+        """Fetch the busybox, build the programs for the architecture, make the initial RAM disks."""
+        described = board(settings.place)
+        check(settings.place, described, arms, needs)
+        inner = QemuSettings(
+            cpus=settings.cpus or described.cpus,
+            memory=settings.memory or described.memory,
+            accel="tcg",
+            clocksource=described.clocksource,
+            cmdline=settings.cmdline,
+            boot_deadline=settings.boot_deadline,
+        )
+        mebibytes(inner.memory, "memory")
+        if shutil.which(described.qemu.program) is None:
+            raise HostError(
+                f"the board {settings.place} needs {described.qemu.program}, which is not installed",
+                f"Install it: apt-get install {described.qemu.package}.",
+            )
+        box = busybox(described.architecture, described.busybox, cache=cache, talk=talk, offline=offline)
+        architecture = described.architecture
+        files = [*needs.files, *((name, programs.build(name, architecture, cache=cache)) for name in needs.programs)]
+        kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
+        bases = {
+            sha: initramfs.base_archive(kernel, box.file, cache=cache, programs=files, modules=described.modules)
+            for sha, kernel in kernels.items()
+        }
+        images = {sha: plain_image(kernel, cache) for sha, kernel in kernels.items()}
+        machine = BoardMachine(settings.place, described, inner, box, bases, images, cache)
+        machine.facts["argv"] = {arm.kernel.spec: machine.argv_by_hand(arm) for arm in arms}
+        return machine
+
+
+def check(place: str, described: Board, arms: Sequence[Arm], needs: Needs) -> None:
+    """Raises InputError for a kernel of another architecture, or benchmarks that a board cannot run."""
+    for arm in arms:
+        if arm.kernel.architecture != described.architecture:
+            raise InputError(
+                f"the board {place} is {described.architecture}, {arm.kernel.spec} is a kernel for "
+                f"{arm.kernel.architecture}",
+                "Debian's kernels of other architectures are named like debian:6.1-arm64, debian:6.12-riscv64.",
+            )
+    wanted = [*needs.packages, *(["a scratch disk"] if needs.scratch else [])]
+    if wanted:
+        raise InputError(
+            f"the study's benchmarks need {', '.join(wanted)}, and a board has nothing but its initial RAM disk",
+            "Use those that are our own programs: kbench, lmbench, memory, boot-timeline, wakeup, load.",
+        )
+
+
+def plain_image(kernel: Kernel, cache: Cache) -> Path:
+    """The kernel's image as every QEMU takes it: not packed, and not in an EFI program."""
+
+    def build(into: Path) -> None:
+        (into / "Image").write_bytes(contents(kernel.image))
+
+    return cache.entry("board-image", kernel.sha256, build) / "Image"
+
+
+PLUGIN = Boards()
