@@ -17,6 +17,7 @@ from kduel.report.matrix_part import matrix_part
 from kduel.report.methods import methods
 from kduel.report.notes import key
 from kduel.report.pagedata import described, has_forest, metric_groups, page_data
+from kduel.report.tradeoffs_part import MARKS, MARKS_TOLD, efficiency, tradeoffs_part
 from kduel.results import Results, TrialResult
 
 if TYPE_CHECKING:
@@ -41,11 +42,20 @@ class HtmlFormat(Format):
         said = digest(results)
         groups = metric_groups(results)
         matrix = matrix_part(results)
+        tradeoffs = tradeoffs_part(results)
+        data = page_data(results, groups, said) | {
+            "matrix": matrix.specs if matrix else [],
+            "tradeoffs": tradeoffs.specs if tradeoffs else [],
+        }
         return environment.get_template("report.html").render(
             results=results,
             said=said,
             groups=groups,
             matrix=matrix,
+            tradeoffs=tradeoffs,
+            marks=MARKS,
+            efficiency=efficiency,
+            marks_told=MARKS_TOLD,
             imported=bool(results.study.get("imported")),
             exact=bool(results.machine.get("exact")),
             delta=delta_of(results),
@@ -56,7 +66,7 @@ class HtmlFormat(Format):
             environment=environment_rows(results),
             names=[contender.name for contender in results.contenders],
             links=lambda trial: raw_links(trial, run),
-            data=script_json(page_data(results, groups, said) | {"matrix": matrix.specs if matrix else []}),
+            data=script_json(data),
             vega=script(vega_script()),
             version=__version__,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kduel.matrix import Advice, Matrix, advise, shape
+from kduel.matrix import Matrix, shape
 from kduel.matrix.growth import Growth
 from kduel.matrix.shape import Cell
 from kduel.report import matrix_plots, plots
@@ -31,7 +31,6 @@ class MatrixPart(Struct, kw_only=True):
     specs: list[plots.Spec]
     heat: bool
     sure: str
-    advice: list[Advice]
 
 
 SHOWN = 6
@@ -39,16 +38,15 @@ SHOWN = 6
 
 
 def matrix_part(results: Results) -> MatrixPart | None:
-    """The section, or None for a run that is no matrix and gives no advice."""
+    """The section, or None for a run that is no matrix."""
     matrix = shape(results)
-    advice = advise(results)
     if matrix is None:
-        return MatrixPart(families=[], specs=[], heat=False, sure="", advice=advice) if advice else None
+        return None
     heat = bool(matrix_plots.heat_rows(matrix))
     exact = bool(results.machine.get("exact"))
     specs = [plots.vega(matrix_plots.heat(matrix, plots.PAGE))] if heat else []
     families = [family_part(matrix, name, specs) for name in matrix.families]
-    return MatrixPart(families=families, specs=specs, heat=heat, sure=matrix_sureness(matrix, exact), advice=advice)
+    return MatrixPart(families=families, specs=specs, heat=heat, sure=matrix_sureness(matrix, exact))
 
 
 def family_part(matrix: Matrix, name: str, specs: list[plots.Spec]) -> FamilyPart:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from kduel.report import Format
 from kduel.report.digest import Comparison, Digest, digest
 from kduel.report.textgrid import verdict_lines
+from kduel.report.tradeoffs_part import scaling_lines, tradeoffs_lines
 from kduel.results import Results
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def render_text(results: Results, *, width: int, colour: bool) -> str:
     print_notes(console, said)
     for comparison in said.comparisons:
         print_conclusions(console, comparison, several=len(said.comparisons) > 1)
+    print_lines(console, "Trade-offs", tradeoffs_lines(results, width))
+    print_lines(console, "Threads", scaling_lines(results))
     print_footer(console, said)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
@@ -114,6 +117,15 @@ def print_conclusions(console: Console, comparison: Comparison, *, several: bool
             console.print()
             console.print(heading, style="bold")
             console.print(bullets([(mark, sentence) for sentence in sentences]))
+
+
+def print_lines(console: Console, heading: str, lines: list[str]) -> None:
+    """Lines below their heading; nothing where there are none."""
+    if lines:
+        console.print()
+        console.print(heading, style="bold")
+        for line in lines:
+            console.print(line, overflow="fold")
 
 
 def print_footer(console: Console, said: Digest) -> None:

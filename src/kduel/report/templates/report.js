@@ -40,6 +40,7 @@
     order: (number) => [filled(data.order, data.metrics[number].unit), valueRows(data.metrics[number])],
     course: () => [filled(data.course, ""), courseRows()],
     matrix: (number) => [data.matrix[number], null],
+    tradeoffs: (number) => [data.tradeoffs[number], null],
   };
 
   const showTip = (_, event, item, value) => {
