@@ -101,10 +101,19 @@ def trial_result(record: TrialRecord) -> TrialResult:
 
 
 def environments_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> dict[str, list[Environment]]:
-    """By contender, the environment of each trial that is not void."""
+    """By contender, the environment of each trial that is not void.
+
+    What trials have in common (a kernel's configuration, above all) is one object: a thousand trials fit in memory.
+    """
     found: dict[str, list[Environment]] = {contender.name: [] for contender in lock.contenders}
+    decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+    decoded: dict[bytes, Any] = {}
     for record in records:
         path = run.directory(record.id) / "environment.json"
         if record.status != "void" and path.is_file():
-            found[record.contender].append(read_json(path, dict))
+            parts = {key: bytes(part) for key, part in read_json(path, decoder).items()}
+            for part in parts.values():
+                if part not in decoded:
+                    decoded[part] = msgspec.json.decode(part)
+            found[record.contender].append({key: decoded[part] for key, part in parts.items()})
     return found
