@@ -43,11 +43,11 @@ class BootTimeline(Benchmark):
         return (whole, *(Metric(stage, "s", "lower", ABOUT[stage]) for stage in STAGES if stage in parameters.stages))
 
     def script(self, parameters: Any) -> str:
-        # For `kduel boot`: the kernel's own account, with its initcalls where it was booted with initcall_debug.
-        return 'dmesg >"$KDUEL_STEP/kernel-log"\n'
+        # The host has seen it all by now.
+        return ":\n"
 
     def seconds(self, parameters: Any) -> float:
-        return 0.2
+        return 0.1
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
         if "console.log" not in raw.files:

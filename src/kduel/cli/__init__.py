@@ -26,6 +26,8 @@ COMMANDS = {
     "import": "Bring in results measured elsewhere.",
     "calibrate": "Try the verdict rule on simulated or resampled noise.",
     "explain": "Say which kernel functions a difference comes from.",
+    "boot": "Show where the time of a run's boots went: stages, initcalls.",
+    "smallest-ram": "Find the smallest RAM that kernels boot in.",
     "bisect": "Find the commit that made an exact cost change.",
     "schedulers": "List and build sched_ext schedulers.",
     "doctor": "What of this host disturbs or prevents measuring.",
@@ -33,7 +35,7 @@ COMMANDS = {
 }
 """In the order of --help. The module is the name with a trailing underscore where Python has the word."""
 
-MODULES = {"import": "import_", "list": "list_"}
+MODULES = {"import": "import_", "list": "list_", "smallest-ram": "smallest_ram"}
 
 
 class Commands(click.Group):
