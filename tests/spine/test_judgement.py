@@ -41,5 +41,5 @@ def test_a_damaged_environment_is_named(tmp_path: Path):
     run = RunDir(tmp_path)
     kept = records(run, [{"cpus": 2}])
     (run.directory("0000") / "environment.json").write_text('{"cpus": 2')
-    with pytest.raises(InputError, match="environment.json"):
+    with pytest.raises(InputError, match=r"environment\.json"):
         environments_of(run, LOCK, kept)
