@@ -60,7 +60,7 @@ def main(kernel: str) -> None:
     for _ in range(ROUNDS):
         for workers, measured in rows.items():
             with ThreadPoolExecutor(workers) as pool:
-                measured.append(timed(lambda: list(pool.map(once, [[]] * TRIALS))))  # noqa: B023
+                measured.append(timed(lambda: list(pool.map(once, [[]] * TRIALS))))
             wall, cpu = measured[-1]
             print(f"{TRIALS} trials, {workers} worker(s): {wall:6.1f} s, QEMU's CPU {cpu:6.1f} s", flush=True)
     (wall_1, cpu_1), (wall_2, cpu_2) = (

@@ -128,6 +128,31 @@ def test_counting_disturbs_nothing(ready: Ready, counted: list[Counted], tmp_pat
         assert theirs == (counted[0].directory / "trial" / place / "stdout").read_bytes()
 
 
+# Two kernels
+
+
+@pytest.fixture(scope="module")
+def two() -> Ready:
+    study = pair(["debian:6.1-cloud", KERNEL], "null-call")
+    return make_ready(study, cache=Cache(), talk=Talk())
+
+
+def test_another_kernel_is_the_same_every_time_too(two: Ready, tmp_path: Path) -> None:
+    outcome = two.machine.boot(trial(two, tmp_path / "one"))
+    assert not outcome.void, outcome.message
+    assert "bit for bit" in outcome.facts["proof"]
+
+
+def test_the_difference_of_two_kernels_adds_up_to_what_their_clocks_say(two: Ready) -> None:
+    names = [arm.contender.name for arm in two.arms]
+    both = count_arms(two, (names[0], names[1]), cache=Cache(), talk=Talk())
+    clocks = [sum(arm.step(0, "null-call").samples) for arm in both]
+    found = explanation(two, both, 0)
+    assert found.total()[1] - found.total()[0] == clocks[1] - clocks[0] != 0
+    assert sum(row.difference for row in found.rows) == clocks[1] - clocks[0]
+    assert {row.only for row in found.rows if row.function == "exit_to_user_mode_prepare"} == {"baseline"}
+
+
 # A planted regression
 
 

@@ -11,7 +11,7 @@ from kduel.errors import InputError, NotMeasuredError
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Needs, machine_kind
 from kduel.machines.icount import CPU, compare, plugin_api
-from kduel.study import suites
+from kduel.study import assemble, read_study, suites
 from kduel.talk import Talk
 from kduel.words import Contender
 
@@ -92,3 +92,11 @@ def test_no_entropy_by_default() -> None:
 
 def test_the_suite_is_there() -> None:
     assert 'kind = "icount"' in suites()["exact"]
+
+
+def test_the_study_of_mitigations_is_one() -> None:
+    path = Path(__file__).parents[2] / "studies" / "mitigations-exact.toml"
+    text, file = read_study(path)
+    made = assemble(file, text, str(path))
+    assert made.machine == "icount"
+    assert [one.cmdline for one in made.contenders] == ["", "mitigations=off"] * 2

@@ -157,6 +157,7 @@ def explanation(ready: Ready, counted: list[Counted], index: int) -> Explanation
     lines = [arm.step(index, label) for arm in counted]
     one, other = (profile(arm.dump, arm.symbols, line.region) for arm, line in zip(counted, lines, strict=True))
     found = explain(label, (counted[0].name, counted[1].name), (one, other))
+    found.operations *= lines[0].hops
     found.clock = Clock(baseline=sum(lines[0].samples), contender=sum(lines[1].samples))
     return found
 
@@ -164,7 +165,7 @@ def explanation(ready: Ready, counted: list[Counted], index: int) -> Explanation
 def annotation(arm: Counted, index: int, label: str, function: str) -> tuple[int, list[Instruction]]:
     """A function's instructions in one arm, with the number of operations. Needs a count with texts."""
     line = arm.step(index, label)
-    return line.count, annotate(arm.dump, arm.symbols, line.region, function)
+    return line.count * line.hops, annotate(arm.dump, arm.symbols, line.region, function)
 
 
 def same_as_run(counted: Counted, run_trial: Path, index: int, label: str) -> bool:

@@ -1,0 +1,53 @@
+"""From a counted trial to an explanation, with real counts of a null call in two Debian kernels."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kduel.errors import NotMeasuredError
+from kduel.exact.measure import Counted, annotation, explanation
+from kduel.exact.subject import pair
+from kduel.explain.profile import read_dump
+from kduel.explain.symbols import Symbols
+
+DATA = Path(__file__).parent / "data"
+READY: Any = SimpleNamespace(study=pair(["debian:6.1", "debian:6.12"], "null-call"))
+
+
+def counted(version: str, into: Path, hops: int = 1, status: int = 0) -> Counted:
+    """As a trial left it."""
+    step = into / version / "trial" / "01-null-call"
+    step.mkdir(parents=True)
+    line = json.loads((DATA / f"null-call-{version}.stdout").read_text()) | {"hops": hops}
+    (step / "stdout").write_text(json.dumps(line))
+    (step / "stderr").write_text("no such thing")
+    (step / "exit.json").write_text(json.dumps({"status": status, "seconds": 0.1, "started": 4.0}))
+    shutil.copy(DATA / f"null-call-{version}.counts", into / version / "counts")
+    return Counted(
+        name=version,
+        directory=into / version,
+        dump=read_dump(into / version / "counts"),
+        symbols=Symbols.read(DATA / f"null-call-{version}.kallsyms"),
+    )
+
+
+def test_an_operation_of_several_hops_is_told_by_the_hop_as_in_a_run(tmp_path: Path) -> None:
+    arms = [counted(version, tmp_path, hops=8) for version in ("6.1", "6.12")]
+    found = explanation(READY, arms, 0)
+    assert found.operations == 8000
+    assert found.total() == (387_000, 382_000)
+    assert annotation(arms[0], 0, "null-call", "__do_sys_getppid")[0] == 8000
+
+
+def test_a_step_that_failed_is_no_count(tmp_path: Path) -> None:
+    arms = [counted("6.1", tmp_path), counted("6.12", tmp_path, status=1)]
+    with pytest.raises(
+        NotMeasuredError, match=r"6\.12 could not run null-call: it ended with status 1: no such thing"
+    ):
+        explanation(READY, arms, 0)
