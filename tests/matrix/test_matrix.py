@@ -119,6 +119,16 @@ def test_an_exponential_is_told_as_one() -> None:
     assert "steepens" in found.told and "an exponential fits too" in found.told
 
 
+def test_a_counted_growth_needs_one_block_and_claims_no_chance() -> None:
+    values = {"x-10": [0.1], "x-100": [1.0], "x-1000": [20.0]}
+    assert growth(members(10, 100, 1000), "c", "wall", values) is None, "one block gives no interval"
+    found = growth(members(10, 100, 1000), "c", "wall", values, exact=True)
+    assert found is not None
+    assert found.steps == pytest.approx([1, math.log10(20)])
+    assert "counted, not estimated): n^1.000 from 10 to 100, n^1.301 from 100 to 1000" in found.told
+    assert "not excluded" not in found.told
+
+
 def test_no_growth_without_positive_values_or_blocks() -> None:
     assert growth(members(10, 100), "c", "user", {"x-10": [0.0] * 5, "x-100": [1.0] * 5}) is None
     assert growth(members(10, 100), "c", "user", {"x-10": [1.0, 2.0], "x-100": [1.0, 2.0]}) is None
@@ -237,6 +247,40 @@ def test_advice_rests_on_verdicts_only() -> None:
     assert all("nothing is decided" in one.told for one in advise(results)), "too small to matter is no advice"
 
 
+def test_advice_counts_what_does_not_stand_out() -> None:
+    results = crossed()
+    mine = [metric for metric in results.metrics if metric.contender == "debian:6.12 other"]
+    assert len(mine) == 2
+    mine[0].verdict, mine[1].verdict = "slower", "slower"
+    mine[1].below_delta = True
+    (said,) = [one.told for one in advise(results) if one.contender == "debian:6.12 other"]
+    assert "is worse" in said and said.endswith("(no difference that matters in 1 more).")
+    mine[1].verdict = "undecided"
+    mine[1].below_delta = False
+    (said,) = [one.told for one in advise(results) if one.contender == "debian:6.12 other"]
+    assert said.endswith("(1 more undecided).")
+    mine[0].below_delta = True
+    mine[1].verdict = "equivalent"
+    (said,) = [one.told for one in advise(results) if one.contender == "debian:6.12 other"]
+    assert "make no difference that matters" in said
+
+
+def test_a_difference_too_small_to_matter_has_no_colour() -> None:
+    from kduel.report import matrix_plots, report_format
+
+    results = crossed()
+    results.machine = {"exact": True}
+    results.study["delta"] = 50.0
+    rows = matrix_plots.heat_rows(shape(results) or pytest.fail("no matrix"))
+    assert {row["tone"] for row in rows} == {"same", "undecided"}
+    assert "≈ −20 %" in {row["said"] for row in rows}
+    results.study["delta"] = 1.0
+    rows = matrix_plots.heat_rows(shape(results) or pytest.fail("no matrix"))
+    assert "better" in {row["tone"] for row in rows}
+    text = report_format("matrix").render(results)
+    assert "≈ shown to be less than the 1 % that matter" in text and "▲ −20" in text
+
+
 def test_every_use_speaks_of_metrics_that_there_are() -> None:
     """A renamed metric must not silence an advice."""
     import re
@@ -270,7 +314,7 @@ def test_the_plots_compile(published: Results) -> None:
             plots.vega(matrix_plots.times(matrix, family, theme))
             plots.vega(matrix_plots.switches(matrix, family, theme))
     heat = plots.svg(matrix_plots.heat(matrix, plots.PICTURE))
-    assert "-26 %" in heat and "▲" in heat
+    assert "−26 %" in heat and "▲" in heat
 
 
 def test_the_plain_text_says_cells_verdicts_growth_and_how_sure(published: Results) -> None:
@@ -280,6 +324,8 @@ def test_the_plain_text_says_cells_verdicts_growth_and_how_sure(published: Resul
     assert "SCHED_OTHER  0.272 ± 0.077  2.66 ± 0.19  27.92 ± 0.58" in text
     assert "SCHED_OTHER against SCHED_RR  ? −35 %  ▲ −26.5 %  ▲ −25.8 %" in text
     assert "a linear growth is not excluded" in text
+    assert "cpu: voluntary + involuntary switches" in text
+    assert "cpu: user + system, s" in text
     assert "All 108 verdicts of the matrix are exploratory" in text
     results = crossed()
     results.metrics = [metric for metric in results.metrics if metric.benchmark == "kload-cpu-10"]

@@ -78,18 +78,35 @@ def sentence(use: str, contender: str, metrics: list[MetricResult]) -> Advice:
     baseline = metrics[0].baseline
     better = [support(m) for m in metrics if m.verdict == "faster" and not m.below_delta]
     worse = [support(m) for m in metrics if m.verdict == "slower" and not m.below_delta]
-    same = [support(m) for m in metrics if m.verdict in ("equivalent", "equal")]
+    same = [support(m) for m in metrics if no_matter(m)]
+    rest = others(len(same), len(metrics) - len(better) - len(worse) - len(same))
     if better and not worse:
-        told = f"For {use}, {contender} is better than {baseline}: {listed(better)}."
+        told = f"For {use}, {contender} is better than {baseline}: {listed(better)}{rest}."
     elif worse and not better:
-        told = f"For {use}, {contender} is worse than {baseline}: {listed(worse)}."
+        told = f"For {use}, {contender} is worse than {baseline}: {listed(worse)}{rest}."
     elif better:
-        told = f"For {use}, {contender} against {baseline} is a trade: better in {listed(better)}; worse in {listed(worse)}."
+        told = (
+            f"For {use}, {contender} against {baseline} is a trade: better in {listed(better)}; "
+            f"worse in {listed(worse)}{rest}."
+        )
     elif len(same) == len(metrics):
         told = f"For {use}, {contender} and {baseline} make no difference that matters: {listed(same)}."
     else:
         told = f"For {use}, nothing is decided between {contender} and {baseline} ({len(metrics)} metrics looked at)."
     return Advice(use=use, contender=contender, baseline=baseline, told=told, better=better, worse=worse, same=same)
+
+
+def no_matter(metric: MetricResult) -> bool:
+    """Whether it is shown that the difference, if any, is below the smallest one that matters."""
+    decided = metric.verdict in ("faster", "slower")
+    return metric.verdict in ("equivalent", "equal") or (decided and metric.below_delta)
+
+
+def others(same: int, undecided: int) -> str:
+    """What came of the other metrics of the use: a sentence rests on all, not on the few that stand out."""
+    words = [f"no difference that matters in {same} more"] if same else []
+    words += [f"{undecided} more undecided"] if undecided else []
+    return f" ({', '.join(words)})" if words else ""
 
 
 def support(metric: MetricResult) -> Support:
@@ -98,6 +115,8 @@ def support(metric: MetricResult) -> Support:
         effect = f"{metric.effect_pct:+.1f} % [{metric.ci_low_pct:+.1f}, {metric.ci_high_pct:+.1f}]"
     elif metric.effect is not None:
         effect = f"{metric.effect:+.4g} {metric.unit}"
+        if metric.scale == "exact" and metric.baseline_mean:
+            effect = f"{100 * metric.effect / abs(metric.baseline_mean):+.1f} %"
     else:
         effect = ""
     return Support(metric.benchmark, metric.metric, metric.verdict, effect)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kduel.matrix.grid import Place
 
@@ -26,6 +26,10 @@ class Growth(Struct, kw_only=True):
     exponent: float
     low: float
     high: float
+    """Of Student's interval; on a deterministic machine the lowest and the highest slope."""
+    exact: bool = False
+    steps: list[float] = field(default_factory=list)
+    """The exponent from each count to the next, mean of the blocks."""
     rise: float | None = None
     """The last step's exponent less the first one's: above 0 the cost grows ever faster; null for two counts."""
     rise_low: float | None = None
@@ -34,12 +38,18 @@ class Growth(Struct, kw_only=True):
 
 
 def growth(
-    places: Sequence[Place], contender: str, metric: str, values: Mapping[str, Sequence[float | None]]
+    places: Sequence[Place],
+    contender: str,
+    metric: str,
+    values: Mapping[str, Sequence[float | None]],
+    *,
+    exact: bool = False,
 ) -> Growth | None:
     """From the values of each label by block: one slope a block (log-log, least squares), then Student's interval of
     their mean, so that the unit is the block and not the point.
 
-    None where fewer than LEAST_BLOCKS blocks have a positive value at every count.
+    None where fewer than LEAST_BLOCKS blocks have a positive value at every count; `exact`, on a deterministic
+    machine, one is enough.
     """
     import numpy as np
     from scipy.special import stdtrit
@@ -47,7 +57,7 @@ def growth(
     counts = [place.count for place in places]
     table = [values.get(place.label, []) for place in places]
     rows = [row for row in zip(*table, strict=False) if all(value is not None and value > 0 for value in row)]
-    if len(rows) < LEAST_BLOCKS or len(set(counts)) < 2:
+    if len(rows) < (1 if exact else LEAST_BLOCKS) or len(set(counts)) < 2:
         return None
     x = np.log(counts)
     y = np.log(np.array(rows, dtype=float))
@@ -57,6 +67,8 @@ def growth(
     def interval(samples: object) -> tuple[float, float, float]:
         array = np.asarray(samples, dtype=float)
         mean = float(array.mean())
+        if exact:
+            return mean, float(array.min()), float(array.max())
         half = float(stdtrit(len(array) - 1, 0.975)) * float(array.std(ddof=1)) / math.sqrt(len(array))
         return mean, mean - half, mean + half
 
@@ -71,9 +83,11 @@ def growth(
         exponent=exponent,
         low=low,
         high=high,
+        exact=exact,
     )
+    steps = np.diff(y, axis=1) / np.diff(x)
+    found.steps = [float(step) for step in steps.mean(axis=0)]
     if len(counts) > 2:
-        steps = np.diff(y, axis=1) / np.diff(x)
         found.rise, found.rise_low, found.rise_high = interval(steps[:, -1] - steps[:, 0])
     found.told = tell(found)
     return found
@@ -81,6 +95,8 @@ def growth(
 
 def tell(found: Growth) -> str:
     """The growth in words, no stronger than its interval."""
+    if found.exact:
+        return tell_exact(found)
     what = f"{found.metric} grows as n^{found.exponent:.2f} [{found.low:.2f}, {found.high:.2f}]"
     if found.low > 1:
         kind = "faster than linear"
@@ -99,6 +115,18 @@ def tell(found: Growth) -> str:
         bend = "no sign that it steepens"
     # The published study claims an exponential growth of wall times.
     return f"{what}: {kind}; {bend}{exponential(found) if found.metric == 'wall' else ''}"
+
+
+def tell_exact(found: Growth) -> str:
+    """Counted growth in words: the slope, and each step's own where there are several."""
+    told = f"{found.metric} grows as n^{found.exponent:.3f} (counted, not estimated"
+    told += f"; {found.low:.3f} to {found.high:.3f} over {found.n} blocks)" if found.n > 1 else ")"
+    if len(found.steps) > 1:
+        told += ": " + ", ".join(
+            f"n^{step:.3f} from {first} to {last}"
+            for step, first, last in zip(found.steps, found.counts, found.counts[1:], strict=False)
+        )
+    return told
 
 
 def exponential(found: Growth) -> str:

@@ -68,6 +68,7 @@ def shape(results: Results) -> Matrix | None:
         families.setdefault(place.family, []).append(place)
     names = [contender.name for contender in results.contenders]
     compared = pairs(results)
+    exact = bool(results.machine.get("exact"))
     by_family = {
         family: [name for name in metrics[members[0].label] if all(name in metrics[p.label] for p in members)]
         for family, members in families.items()
@@ -88,7 +89,11 @@ def shape(results: Results) -> Matrix | None:
             for family, members in families.items()
             for metric in growing(by_family[family])
             for name in names
-            if (grown := growth(members, name, metric, {p.label: values[p.label, metric][name] for p in members}))
+            if (
+                grown := growth(
+                    members, name, metric, {p.label: values[p.label, metric][name] for p in members}, exact=exact
+                )
+            )
         ],
     )
 

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from kduel.matrix import Matrix, advise, shape
 from kduel.report import Format
-from kduel.report.amounts import MISSING, effect, mean_and_sd
-from kduel.report.digest import SIGNS, digest
+from kduel.report.amounts import MISSING, amount, effect, mean_and_sd, plain_number, relative_pct, signed
+from kduel.report.digest import SIGNS, delta_of, digest
 from kduel.report.escape import visible
 from kduel.report.matrix_plots import column_of
-from kduel.results import Results
+from kduel.results import MetricResult, Results
 
 
 class MatrixFormat(Format):
@@ -28,6 +28,9 @@ class MatrixFormat(Format):
         if matrix is None:
             parts.append("No benchmarks of this run differ in a number alone: it is no matrix.")
         else:
+            delta = delta_of(results)
+            small = "" if delta is None else f", ≈ shown to be less than the {plain_number(delta)} % that matter"
+            parts.append(f"▲ better, ▼ worse, ↑ higher, ↓ lower{small}, ? undecided")
             for family in matrix.families:
                 parts += family_parts(matrix, family)
         if advice:
@@ -78,18 +81,46 @@ def family_parts(matrix: Matrix, family: str) -> list[str]:
     rows = [
         [visible(name, 60), *(means.get((name, count), MISSING) for count in counts)] for name in matrix.contenders
     ]
+    beside = [
+        grid(sums(matrix, family, counts, title, *pair))
+        for title, pair in (
+            ("user + system, s", ("user", "system")),
+            ("voluntary + involuntary switches", ("voluntary_switches", "involuntary_switches")),
+        )
+        if all(name in metrics for name in pair)
+    ]
     verdicts = {(column_of(j), j.place.count): j.result for j in matrix.verdicts(family, main)}
     compared = list(dict.fromkeys(column for column, _ in verdicts))
     judged = []
     for column in compared:
         results = [verdicts.get((column, count)) for count in counts]
-        judged.append([column, *(f"{SIGNS[r.verdict]} {effect(r)}" if r else MISSING for r in results)])
+        judged.append([column, *(cell(r) if r else MISSING for r in results)])
     growth = [
         f"  {visible(grown.contender, 60)}: {grown.told}"
         for grown in matrix.growth
         if grown.family == family and grown.metric == main
     ]
-    return [grid([heading, *rows]), grid([["compared", *map(str, counts)], *judged]), "\n".join(growth)]
+    return [grid([heading, *rows]), *beside, grid([["compared", *map(str, counts)], *judged]), "\n".join(growth)]
+
+
+def sums(
+    matrix: Matrix, family: str, counts: Sequence[int], title: str, first: str, second: str
+) -> list[Sequence[str]]:
+    """A table of two metrics' means that belong together, by contender and count."""
+    means = {
+        (c.contender, c.place.count): f"{amount(c.means[first])} + {amount(c.means[second])}"
+        for c in matrix.cells
+        if c.place.family == family
+    }
+    rows = [[visible(name, 60), *(means.get((name, n), MISSING) for n in counts)] for name in matrix.contenders]
+    return [[f"{visible(family, 100)}: {title}", *map(str, counts)], *rows]
+
+
+def cell(result: MetricResult) -> str:
+    """A cell's sign and its change in per cent."""
+    sign = SIGNS["equivalent"] if result.below_delta else SIGNS[result.verdict]
+    share = relative_pct(result) if result.scale == "exact" else None
+    return f"{sign} {effect(result) if share is None else signed(share, 2) + ' %'}"
 
 
 def grid(rows: Sequence[Sequence[str]]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kduel.matrix.grid import Place
 from kduel.matrix.shape import Judged, Matrix
-from kduel.report.amounts import amount, effect_with_interval
+from kduel.report.amounts import amount, effect_with_interval, relative_pct, signed
 from kduel.report.digest import SIGNS
 from kduel.report.escape import visible
 from kduel.report.plots import TONES, Row, Spec, Theme, base, tone
@@ -193,16 +193,18 @@ def heat_rows(matrix: Matrix) -> list[Row]:
             continue
         for judged in matrix.verdicts(family, metrics[0]):
             result = judged.result
-            size = "" if result.effect_pct is None else f"{result.effect_pct:+.0f} %"
+            share = relative_pct(result)
+            size = "" if share is None else f"{signed(share, 0 if abs(share) >= 9.95 else 1)} %"
+            matters = not result.below_delta
             rows.append(
                 {
                     "row": row_of(judged.place),
                     "row_rank": labels.index(judged.place),
                     "column": column_of(judged),
                     "column_rank": matrix.pairs.index(judged.pair),
-                    "tone": tone(result),
-                    "strength": 0.25 if result.verdict == "undecided" else strength(result.effect_pct),
-                    "said": f"{SIGNS[result.verdict]} {size}",
+                    "tone": tone(result) if matters else "same",
+                    "strength": 0.25 if result.verdict == "undecided" or not matters else strength(share),
+                    "said": f"{SIGNS[result.verdict if matters else 'equivalent']} {size}",
                     "told": f"{result.metric}: {result.verdict}, {effect_with_interval(result)}",
                 }
             )
