@@ -38,7 +38,7 @@ class Trier:
 
     def _ready(self, spec: str) -> Ready:
         try:
-            return make_ready(pair([spec, spec], self.benchmark), cache=self.cache, talk=self.talk, offline=True)
+            return make_ready(pair([spec, spec], self.benchmark), cache=self.cache, talk=self.talk)
         except InputError as error:
             raise NotMeasuredError(f"what was built cannot be used: {error.message}", error.remedy) from error
 
