@@ -13,11 +13,16 @@ import pytest
 from kduel.errors import NotMeasuredError
 from kduel.exact.measure import Counted, annotation, explanation
 from kduel.exact.subject import pair
+from kduel.explain.flame import as_svg
 from kduel.explain.profile import read_dump
+from kduel.explain.show import as_text
 from kduel.explain.symbols import Symbols
 
 DATA = Path(__file__).parent / "data"
-READY: Any = SimpleNamespace(study=pair(["debian:6.1", "debian:6.12"], "null-call"))
+READY: Any = SimpleNamespace(
+    study=pair(["debian:6.1", "debian:6.12"], "null-call"),
+    machine=SimpleNamespace(facts={"qemu": "7.2.22 (Debian 1:7.2+dfsg-7)"}),
+)
 
 
 def counted(version: str, into: Path, hops: int = 1, status: int = 0) -> Counted:
@@ -31,6 +36,7 @@ def counted(version: str, into: Path, hops: int = 1, status: int = 0) -> Counted
     shutil.copy(DATA / f"null-call-{version}.counts", into / version / "counts")
     return Counted(
         name=version,
+        release=f"{version}.0-cloud",
         directory=into / version,
         dump=read_dump(into / version / "counts"),
         symbols=Symbols.read(DATA / f"null-call-{version}.kallsyms"),
@@ -42,6 +48,8 @@ def test_an_operation_of_several_hops_is_told_by_the_hop_as_in_a_run(tmp_path: P
     found = explanation(READY, arms, 0)
     assert found.operations == 8000
     assert found.total() == (387_000, 382_000)
+    assert "Counted by QEMU 7.2.22; 6.1 is 6.1.0-cloud, 6.12 is 6.12.0-cloud." in as_text(found)
+    assert "QEMU 7.2.22; 6.1 is 6.1.0-cloud" in as_svg(found)
     assert annotation(arms[0], 0, "null-call", "__do_sys_getppid")[0] == 8000
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kduel.bisect.build import Builder, Unbuildable
 from kduel.bisect.search import Found, Step, check_out, git, search
@@ -55,7 +56,7 @@ class Trier:
             index = step_index(ready, self.benchmark)
             line = counted.step(index, ready.study.steps[index].label)
             value = float(getattr(line, METRICS[self.metric]))
-            named = Counted(name=commit[:12], directory=counted.directory, dump=counted.dump, symbols=counted.symbols)
+            named = replace(counted, name=commit[:12])
             self.tried[commit] = Tried(value=value, ready=ready, counted=named)
         return self.tried[commit]
 

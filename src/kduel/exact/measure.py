@@ -35,6 +35,8 @@ class Counted(Struct, frozen=True, kw_only=True):
 
     name: str
     """The contender's."""
+    release: str = ""
+    """The kernel's."""
     directory: Path
     dump: Dump
     symbols: Symbols
@@ -102,6 +104,7 @@ def count_arm(
     directory = cache.entry("counted", key, build)
     return Counted(
         name=arm.contender.name,
+        release=arm.kernel.release,
         directory=directory,
         dump=read_dump(directory / "counts"),
         symbols=Symbols.read(directory / "trial" / "kallsyms"),
@@ -158,6 +161,8 @@ def explanation(ready: Ready, counted: list[Counted], index: int) -> Explanation
     one, other = (profile(arm.dump, arm.symbols, line.region) for arm, line in zip(counted, lines, strict=True))
     found = explain(label, (counted[0].name, counted[1].name), (one, other))
     found.operations *= lines[0].hops
+    found.releases = (counted[0].release, counted[1].release)
+    found.qemu = ready.machine.facts["qemu"].split()[0]
     found.clock = Clock(baseline=sum(lines[0].samples), contender=sum(lines[1].samples))
     return found
 

@@ -46,6 +46,15 @@ class Explanation(Struct, kw_only=True):
     stacks: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Call chains, `context;outer;...;inner`, to baseline and contender."""
     clock: Clock | None = None
+    releases: tuple[str, str] = ("", "")
+    """Of the kernels, as `uname -r` says them."""
+    qemu: str = ""
+
+    def counted_by(self) -> str:
+        """QEMU, and the kernels' releases where their names do not say them; empty where it is not known."""
+        pairs = zip((self.baseline, self.contender), self.releases, strict=True)
+        unsaid = [f"{name} is {release}" for name, release in pairs if release not in name]
+        return "; ".join(filter(None, [f"QEMU {self.qemu}" if self.qemu else "", ", ".join(unsaid)]))
 
     def total(self, context: str = "") -> tuple[int, int]:
         """Baseline and contender, of one context or of all."""

@@ -65,6 +65,7 @@ def as_svg(found: Explanation) -> str:
         f"{found.benchmark}: {each(one, n)} instructions per operation in {found.baseline}, {each(other, n)} in "
         f"{found.contender} ({each(other - one, n, True)})"
     )
+    counted_by = f" · {found.counted_by()}" if found.qemu else ""
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
         f'role="img" aria-label="{escape(title, quote=True)}" font-family="ui-monospace, Menlo, Consolas, monospace" '
@@ -77,7 +78,7 @@ def as_svg(found: Explanation) -> str:
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
         f'<text x="{MARGIN}" y="18" font-size="13" font-weight="bold" fill="#1a1a1a">{escape(title)}</text>',
         f'<text x="{MARGIN}" y="35" fill="#555555">red: {escape(found.contender)} takes more; blue: fewer; hatched: '
-        "only one of the two comes there; width: the larger of both</text>",
+        f"only one of the two comes there; width: the larger of both{escape(counted_by)}</text>",
     ]
     lines += [_drawn(box, level, x, width, n) for box, level, x, width in boxes]
     return "\n".join([*lines, "</svg>", ""])

@@ -35,7 +35,8 @@ def as_text(found: Explanation, limit: int = 25) -> str:
             continue
         lines += ["", f"{context}: {CONTEXTS[context]}"]
         lines += _table([row for row in found.rows if row.context == context], found.operations, min(limit or 8, 8))
-    return "\n".join([*lines, "", clock_sentence(found), ""])
+    counted_by = [f"Counted by {found.counted_by()}."] if found.qemu else []
+    return "\n".join([*lines, "", clock_sentence(found), *counted_by, ""])
 
 
 def clock_sentence(found: Explanation) -> str:
