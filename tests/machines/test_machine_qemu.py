@@ -16,7 +16,7 @@ from kduel.guest.environment import read_environment
 from kduel.guest.root import root_image
 from kduel.guest.script import Part, compose
 from kduel.kernels import Kernel, resolve
-from kduel.machines import Arm, Needs, Outcome, Trial, machine_kind
+from kduel.machines import Arm, Needs, Outcome, Trial, machine_kind, qemu
 from kduel.machines.qemu import PLUGIN, choose_accelerator, host_cpus, mebibytes
 from kduel.talk import Talk
 from kduel.words import Contender, Settle
@@ -130,6 +130,30 @@ def test_another_clock_source_or_kernel_than_planned_voids_the_trial(boot):
     assert outcome.void == "wrong-machine"
     assert "the clock source is hpet, planned is tsc" in outcome.message
     assert "planned is 6.1.0-planned" in outcome.message
+
+
+@pytest.mark.guest
+def test_a_guest_that_cannot_reach_its_script_says_why(boot):
+    outcome, into = boot("true", cmdline="kduel.root=/dev/none")
+    assert outcome.void == "boot-failed"
+    assert "cannot boot: mount /dev/none" in outcome.message
+    assert not (into / "01-s0").exists()
+
+
+@pytest.mark.guest
+def test_one_wrong_byte_on_the_way_home_voids_the_trial(boot, monkeypatch):
+    def damaging(*given: object, **named: object) -> qemu.Run:
+        done = really_run(*given, **named)
+        middle = len(done.stream) // 2
+        done.stream = done.stream[:middle] + bytes([done.stream[middle] ^ 1]) + done.stream[middle + 1 :]
+        return done
+
+    really_run = qemu.run
+    monkeypatch.setattr(qemu, "run", damaging)
+    outcome, into = boot("echo precious")
+    assert outcome.void == "broken-envelope"
+    assert "did not come home whole" in outcome.message and "checksum" in outcome.message
+    assert not (into / "01-s0").exists()
 
 
 @pytest.mark.guest
