@@ -196,6 +196,31 @@ def test_each_contender_is_compared_with_those_that_differ_in_one_thing() -> Non
     assert {pair.within for pair in found if pair.factor == "policy"} == {"debian:6.1", "debian:6.12"}
 
 
+def test_what_is_compared_in_the_same_surroundings_stands_together() -> None:
+    found = pairs(crossed())
+    assert [(pair.factor, pair.within) for pair in found] == [
+        *(("kernel", policy) for policy in ("other", "rr:50", "fifo:50")),
+        *[("policy", "debian:6.1")] * 2,
+        *[("policy", "debian:6.12")] * 2,
+    ]
+
+
+def test_a_page_of_a_matrix_begins_with_it() -> None:
+    from kduel.report import report_format
+
+    page = report_format("html").render(crossed())
+    assert page.index('<section id="matrix">') < page.index('<section id="verdicts"')
+    results = crossed()
+    other = [metric for metric in results.metrics if metric.benchmark == "kload-cpu-10"]
+    for metric in other:
+        metric.benchmark = "hackbench"
+    twice = crossed().metrics
+    results.metrics = [*twice, *other]
+    page = report_format("html").render(results)
+    assert page.index('<section id="matrix">') > page.index('<section id="verdicts"')
+    assert page.count('<section id="matrix">') == 1
+
+
 def test_sysctls_are_a_factor_too() -> None:
     results = crossed()
     results.contenders = [

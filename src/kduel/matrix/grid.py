@@ -108,4 +108,9 @@ def pairs(results: Results) -> list[Pair]:
                 ]
                 levels = (base[position] or "default", own[position] or "default")
                 found.append(Pair(reference, contender.name, factor, levels, ", ".join(shared)))
+    # What is compared in the same surroundings stands together.
+    places_of: dict[str, int] = {}
+    for number, pair in enumerate(found):
+        places_of.setdefault(pair.within, number)
+    found.sort(key=lambda pair: (varied.index(pair.factor), places_of[pair.within]))
     return found

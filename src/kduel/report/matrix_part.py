@@ -8,6 +8,8 @@ from kduel.matrix import Matrix, shape
 from kduel.matrix.growth import Growth
 from kduel.matrix.shape import Cell
 from kduel.report import matrix_plots, plots
+from kduel.report.amounts import plain_number
+from kduel.report.digest import delta_of
 from kduel.report.matrix import matrix_sureness
 from kduel.results import Results
 
@@ -31,6 +33,8 @@ class MatrixPart(Struct, kw_only=True):
     specs: list[plots.Spec]
     heat: bool
     sure: str
+    leads: bool
+    """Whether the run is a matrix above all, so that its picture comes before the lists of verdicts."""
 
 
 SHOWN = 6
@@ -46,7 +50,20 @@ def matrix_part(results: Results) -> MatrixPart | None:
     exact = bool(results.machine.get("exact"))
     specs = [plots.vega(matrix_plots.heat(matrix, plots.PAGE))] if heat else []
     families = [family_part(matrix, name, specs) for name in matrix.families]
-    return MatrixPart(families=families, specs=specs, heat=heat, sure=matrix_sureness(matrix, exact))
+    labels = {metric.benchmark for metric in results.metrics}
+    delta = delta_of(results)
+    small = (
+        ""
+        if delta is None
+        else f"Pale cells with ≈ are shown to differ by less than the {plain_number(delta)} % that matter. "
+    )
+    return MatrixPart(
+        families=families,
+        specs=specs,
+        heat=heat,
+        sure=small + matrix_sureness(matrix, exact),
+        leads=heat and len({place.label for members in matrix.families.values() for place in members}) == len(labels),
+    )
 
 
 def family_part(matrix: Matrix, name: str, specs: list[plots.Spec]) -> FamilyPart:

@@ -102,7 +102,7 @@ def contender_axis(theme: Theme) -> Spec:
         "field": "contender",
         "type": "nominal",
         "sort": BY_RANK,
-        "axis": {"title": None, "labelAngle": -40, "labelLimit": 150, "labelColor": theme.ink},
+        "axis": {"title": None, "labelAngle": -40, "labelLimit": 200, "labelColor": theme.ink},
         "scale": {"paddingInner": 0.25, "paddingOuter": 0.12},
     }
 
@@ -139,7 +139,9 @@ def times(matrix: Matrix, family: str, theme: Theme) -> Spec:
         "mark": {"type": "bar", "opacity": 0.9},
         "encoding": {"x": x, "xOffset": offset, "y": y, "color": colour, "tooltip": tip},
     }
-    return panels(matrix, family, theme, time_rows(matrix, family), [bars, error])
+    rows = time_rows(matrix, family)
+    spread = any(row["low"] is not None for row in rows)
+    return panels(matrix, family, theme, rows, [bars, error] if spread else [bars])
 
 
 def switches(matrix: Matrix, family: str, theme: Theme) -> Spec:
@@ -155,7 +157,7 @@ def switches(matrix: Matrix, family: str, theme: Theme) -> Spec:
                 "type": "quantitative",
                 "title": "context switches",
                 "scale": {"type": "symlog"},
-                "axis": {"values": [0, 1, 10, 100, 1000, 10_000, 100_000, 1_000_000], "format": ",d"},
+                "axis": {"values": [0, *(k * 10**n for n in range(7) for k in (1, 3))], "format": ",d"},
             },
             "color": {
                 "field": "kind",
@@ -226,7 +228,7 @@ def heat(matrix: Matrix, theme: Theme) -> Spec:
             "field": "row",
             "type": "nominal",
             "sort": {"field": "row_rank", "op": "min"},
-            "axis": {"title": None, "domain": False, "ticks": False, "labelLimit": 260, "labelColor": theme.ink},
+            "axis": {"title": None, "domain": False, "ticks": False, "labelLimit": 420, "labelColor": theme.ink},
         },
         "x": {
             "field": "column",
