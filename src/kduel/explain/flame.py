@@ -99,7 +99,7 @@ def _drawn(box: Box, level: int, x: float, width: float, operations: int) -> str
     figures = f"{each(one, operations)} → {each(other, operations)} ({each(other - one, operations, True)})"
     room = int((width - 6) / CHARACTER)
     name = escape(box.name if len(box.name) <= room else box.name[: max(room - 1, 0)] + "…") if room >= 3 else ""
-    label = f'<text x="{x + 3:.1f}" y="{y + 12}" fill="#101010">{name}</text>' if name else ""
+    label = f'<text x="{x + 3:.1f}" y="{y + 11.3:.1f}" fill="#101010">{name}</text>' if name else ""
     return (
         f"<g><title>{escape(f'{box.name}: {figures} instructions per operation')}</title>"
         f'<rect x="{x:.1f}" y="{y}" width="{max(width - 0.4, 0.3):.1f}" height="{ROW - 1}" rx="1.5" '
