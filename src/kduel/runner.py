@@ -20,7 +20,6 @@ from kduel.benchmarks import ParseError
 from kduel.cache import Cache
 from kduel.collect import Collector, Prepared
 from kduel.errors import InputError, NotMeasuredError
-from kduel.kernels import resolve
 from kduel.machines import Arm, Machine, Needs, Outcome, Trial, machine_kind
 from kduel.plan import PlannedTrial, make_plan
 from kduel.rundir import Lock, RunDir, TrialRecord
@@ -73,7 +72,7 @@ def make_ready(study: Study, *, cache: Cache, talk: Talk, offline: bool = False,
         spec = contender.kernel
         if lock is not None:
             spec = lock.kernels[index].get("provenance", {}).get("exact", spec)
-        kernel = resolve(spec, cache=cache, talk=talk, offline=offline, modules=contender.modules)
+        kernel = kind.kernel(spec, cache=cache, talk=talk, offline=offline, modules=contender.modules)
         arms.append(Arm(contender, kernel))
     dress = Dress(study, arms, prepared, cache=cache)
     steps = zip(prepared.benchmarks, prepared.parameters, strict=True)

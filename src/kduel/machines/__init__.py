@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from kduel.cache import Cache
 from kduel.errors import InputError
-from kduel.kernels import Kernel
+from kduel.kernels import Kernel, resolve
 from kduel.registry import plugins
 from kduel.talk import Talk
 from kduel.words import Contender
@@ -103,6 +103,10 @@ class MachineKind(ABC):
         self, settings: Any, arms: Sequence[Arm], needs: Needs, *, cache: Cache, talk: Talk, offline: bool = False
     ) -> Machine:
         """Probe the host, make root images; everything slow that is not a trial. Raises HostError, InputError."""
+
+    def kernel(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+        """A contender's kernel, to be booted. A kind that boots nothing may want something else of it."""
+        return resolve(spec, cache=cache, talk=talk, offline=offline, modules=modules)
 
     def read_settings(self, table: dict[str, Any]) -> Any:
         """The typed settings. Raises InputError naming the key."""
