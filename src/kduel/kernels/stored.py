@@ -28,6 +28,7 @@ class Record(Struct, frozen=True, kw_only=True):
     config: str | None
     modules: str | None
     provenance: dict[str, Any]
+    vmlinux: str | None = None
 
 
 def write(entry: Path, kernel: Kernel) -> None:
@@ -44,6 +45,7 @@ def write(entry: Path, kernel: Kernel) -> None:
         config=relative(kernel.config),
         modules=relative(kernel.modules),
         provenance=kernel.provenance,
+        vmlinux=relative(kernel.vmlinux),
     )
     (entry / "kernel.json").write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2))
 
@@ -64,6 +66,7 @@ def read(entry: Path, spec: str) -> Kernel:
         sha256=record.sha256,
         config=entry / record.config if record.config else None,
         modules=entry / record.modules if record.modules else None,
+        vmlinux=entry / record.vmlinux if record.vmlinux else None,
         provenance=record.provenance,
     )
 

@@ -40,9 +40,9 @@ class Tree(KernelSource):
 
     def resolve(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
         tree = Path(spec.removeprefix(PREFIX)).expanduser().resolve()
-        config, image, release = _built(tree)
+        config, image, release = built(tree)
         architecture = identify(image).architecture
-        files = [] if modules else _module_files(tree, config)
+        files = [] if modules else module_files(tree, config)
         stamp = hashlib.sha256(stored.sha256(image).encode() + config.encode())
         for source, target in files:
             facts = source.stat()
@@ -52,7 +52,7 @@ class Tree(KernelSource):
             copied, digest = stored.copy_image(image, into)
             (into / "config").write_text(config, encoding="utf-8")
             with talk.task(f"copying {len(files)} modules of {release}"):
-                _copy_modules(tree, files, into / "lib/modules" / release)
+                copy_modules(tree, files, into / "lib/modules" / release)
             kernel = Kernel(
                 spec=spec,
                 release=release,
@@ -75,7 +75,7 @@ class Tree(KernelSource):
         )
 
 
-def _built(tree: Path) -> tuple[str, Path, str]:
+def built(tree: Path) -> tuple[str, Path, str]:
     """The text of .config, the image and the release. Raises InputError where the tree is not built, or changed."""
     make = f"Build it: make -C {tree} -j$(nproc)"
     if not tree.is_dir():
@@ -109,7 +109,7 @@ def _built(tree: Path) -> tuple[str, Path, str]:
     return config, image, release
 
 
-def _module_files(tree: Path, config: str) -> list[tuple[Path, str]]:
+def module_files(tree: Path, config: str) -> list[tuple[Path, str]]:
     """The modules that were built, each with its path below lib/modules/RELEASE."""
     if "\nCONFIG_MODULES=y\n" not in config or not re.search(r"^CONFIG_\w+=m$", config, re.MULTILINE):
         return []
@@ -132,7 +132,7 @@ def _module_files(tree: Path, config: str) -> list[tuple[Path, str]]:
     return found
 
 
-def _copy_modules(tree: Path, files: list[tuple[Path, str]], into: Path) -> None:
+def copy_modules(tree: Path, files: list[tuple[Path, str]], into: Path) -> None:
     if not files:
         return
     with told_as_cache_trouble(into):

@@ -1,0 +1,65 @@
+"""Why a build failed: the decisive lines of its log, and what to do where that is known."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+KNOWN: tuple[tuple[str, str], ...] = (
+    (
+        r"\b(flex|bison|bc|cpio|rsync|xz|zstd|lzop|perl|python3|pahole|ccache): (?:command )?not found",
+        "apt install {}",
+    ),
+    (r"\b(lz4c?): (?:command )?not found", "apt install lz4"),
+    (r"\bmkimage\b.*not found|\"mkimage\" command not found", "apt install u-boot-tools"),
+    (r"\b(?:libelf|gelf)\.h: No such file|Cannot generate ORC metadata|libelf-dev", "apt install libelf-dev"),
+    (r"openssl/\S+\.h: No such file", "apt install libssl-dev"),
+    (r"\bgmp\.h: No such file", "apt install libgmp-dev libmpc-dev"),
+    (r"No space left on device", "Free some space where builds are made (TMPDIR)."),
+    (r"Killed signal terminated program|internal compiler error: Killed", "Memory ran out: build with fewer jobs."),
+    (r"The source tree is not clean", "Run make mrproper there; KDuel builds out of the tree."),
+)
+"""What logs say, and the remedy; the group is the package."""
+FIRST = re.compile(
+    r"^\S[^:\n]*:\d+(?::\d+)?: (?:fatal )?error: .+|^\S*ld\S*: .+|.*undefined reference to .+|^ERROR: .+|^error: .+"
+    r"|.*(?:command not found|: not found)$|^.*No rule to make target .+|^.*No space left on device.*"
+    r"|^\*\*\* .+|.*internal compiler error.*",
+    re.MULTILINE,
+)
+GENERAL = re.compile(r"^(?:make|gmake)(?:\[\d+\])?: \*\*\* .+", re.MULTILINE)
+LONGEST = 220
+"""Characters of a line that are told."""
+
+
+class Cause(Struct, frozen=True):
+    """What a log comes to."""
+
+    lines: tuple[str, ...]
+    """The decisive ones, the first error first; at most four."""
+    remedy: str = ""
+
+    @property
+    def told(self) -> str:
+        """As one paragraph."""
+        return "; ".join(self.lines)
+
+
+def cause(log: str, status: int) -> Cause:
+    """The cause in a log of make that ended with `status`; the log is not to be trusted, and may be empty."""
+    text = "\n".join(line.rstrip() for line in log.splitlines())
+    found = [match[0].strip() for match in FIRST.finditer(text)]
+    general = [match[0].strip() for match in GENERAL.finditer(text)]
+    lines = list(dict.fromkeys(found))[:3]
+    # The first of make's own complaints names the file; those after it only come back from the directories.
+    lines += [line for line in general[:1] if line not in lines]
+    if not lines:
+        lines = [line.strip() for line in text.splitlines() if line.strip()][-3:]
+    remedy = ""
+    for pattern, words in KNOWN:
+        if match := re.search(pattern, text):
+            remedy = words.format(*(group for group in match.groups() if group))
+            break
+    return Cause(
+        tuple(line[:LONGEST] for line in lines) or (f"make ended with status {status} and said nothing",), remedy
+    )

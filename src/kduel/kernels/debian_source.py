@@ -1,0 +1,133 @@
+"""A kernel built from Debian's source packages: `debian-source:6.1[,arch=...][,config=...]`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+from kduel.building.source import Source, unpacked, untar, version_of
+from kduel.cache import Cache, told_as_cache_trouble
+from kduel.errors import HostError, InputError
+from kduel.kernels.archive import Archive, GoneError, Package
+from kduel.kernels.built import FromSource
+from kduel.kernels.debian import matches
+from kduel.kernels.versions import version_key
+from kduel.talk import Talk
+
+NAME = re.compile(r"linux-source-\d[\w.]*")
+TARBALL = re.compile(r"\./usr/src/linux-source-[\w.~+-]+\.tar\.\w+")
+
+
+class DebianSource(FromSource):
+    """The packages linux-source-*: upstream's stable releases with Debian's patches."""
+
+    name = "debian-source"
+    prefix = "debian-source:"
+    summary = "debian-source:VERSION[,arch=A][,config=C]: built here from Debian's linux-source package"
+
+    def source(self, place: str, *, cache: Cache, talk: Talk, offline: bool) -> Source:
+        if not re.fullmatch(r"\d[\w.+~-]*", place):
+            raise InputError(f"{self.prefix}{place} names no version", "Give debian-source:6.1, or an exact version.")
+        if offline:
+            return self._kept(place, cache)
+        archive = Archive(cache, talk)
+        try:
+            package = self._chosen(place, archive)
+            return self._of(package, archive, cache, talk)
+        except GoneError:
+            archive.refresh(archive.index())
+            return self._of(self._chosen(place, archive), archive, cache, talk)
+
+    def _of(self, package: Package, archive: Archive, cache: Cache, talk: Talk) -> Source:
+        def extract(into: Path) -> None:
+            (deb,) = archive.fetch(package.name, package.version)
+            with talk.task(f"unpacking {package.name} {package.version}"):
+                untar_inside(deb, into)
+
+        tree = unpacked(f"{package.name}_{package.version}-{package.sha256[:12]}", extract, cache=cache)
+        facts = {
+            "source": "debian-source", "package": package.name, "debian_version": package.version,
+            "suites": list(package.suites), "sha256": package.sha256,
+        }  # fmt: skip
+        return Source(
+            tree=tree, identity=package.sha256, version=version_of(tree),
+            exact=f"{self.prefix}{package.version}", facts=facts,
+        )  # fmt: skip
+
+    def _chosen(self, place: str, archive: Archive) -> Package:
+        """The newest that is meant; no release candidate where there is another."""
+        offered = [p for p in archive.candidates("linux-source-*") if NAME.fullmatch(p.name)]
+        meant = [p for p in offered if matches(place, p.version, "")]
+        if not meant:
+            newest: dict[str, str] = {}
+            for package in offered:
+                newest.setdefault(package.name.removeprefix("linux-source-"), package.version)
+            raise InputError(
+                f"Debian's archive has no source of a kernel {place}",
+                f"It has: {', '.join(f'{series} ({version})' for series, version in newest.items()) or 'none'}.",
+            )
+        return sorted(meant, key=lambda package: "~rc" in package.version)[0]
+
+    def _kept(self, place: str, cache: Cache) -> Source:
+        """The newest unpacked one in the cache."""
+        found = []
+        with told_as_cache_trouble(cache.root):
+            entries = sorted((cache.root / "source").glob("linux-source-*"))
+        for entry in entries:
+            name, _, rest = entry.name.partition("_")
+            version, _, digest = rest.rpartition("-")
+            if matches(place, version, ""):
+                found.append((version_key(version), name, version, digest, entry / "linux"))
+        if not found:
+            raise HostError(
+                f"{self.prefix}{place} is not in the cache, and --offline forbids fetching it",
+                "Run once without --offline.",
+            )
+        _, name, version, digest, tree = max(found)
+        package = next((p for p in self._listed(cache) if p.sha256.startswith(digest)), None)
+        return Source(
+            tree=tree, identity=package.sha256 if package else digest, version=version_of(tree),
+            exact=f"{self.prefix}{version}",
+            facts={
+                "source": "debian-source", "package": name, "debian_version": version,
+                "suites": list(package.suites) if package else [], "sha256": package.sha256 if package else digest,
+            },
+        )  # fmt: skip
+
+    @staticmethod
+    def _listed(cache: Cache) -> list[Package]:
+        try:
+            return Archive(cache, Talk(), offline=True).candidates("linux-source-*")
+        except HostError:
+            return []
+
+
+def untar_inside(deb: Path, into: Path) -> None:
+    """Unpack the source archive that a linux-source package holds. Raises InputError, HostError."""
+    if not shutil.which("dpkg-deb"):
+        raise HostError("this host has no dpkg-deb, which unpacks Debian packages", "Install the package dpkg.")
+    inner = into.parent / "archive.tar"
+    with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(deb)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            with tarfile.open(fileobj=process.stdout, mode="r|") as outer:
+                for member in outer:
+                    if member.isfile() and TARBALL.fullmatch(member.name):
+                        content = outer.extractfile(member)
+                        assert content is not None
+                        with told_as_cache_trouble(into), inner.open("wb") as stream:
+                            shutil.copyfileobj(content, stream, 1 << 20)
+            while process.stdout.read(1 << 16):
+                pass
+        except tarfile.TarError as error:
+            raise InputError(f"{deb} is not a whole Debian package: {error}", "Remove it from the cache.") from error
+    if process.returncode or not inner.exists():
+        raise InputError(f"{deb} holds no usr/src/linux-source-*.tar.*", "Name another version.")
+    untar(inner, into)
+    inner.unlink()
+
+
+PLUGIN = DebianSource()

@@ -1,0 +1,62 @@
+"""A kernel built from a commit of a git tree: `git:DIR#REF[,arch=...][,config=...]`."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from kduel.building.source import Source, unpacked, untar, version_of
+from kduel.cache import Cache
+from kduel.errors import HostError, InputError
+from kduel.kernels.built import FromSource
+from kduel.talk import Talk
+
+
+class Git(FromSource):
+    """What is committed, not what lies in the work tree."""
+
+    name = "git"
+    prefix = "git:"
+    summary = "git:DIR#REF[,arch=A][,config=C]: built here from a commit, a tag or a branch"
+
+    def source(self, place: str, *, cache: Cache, talk: Talk, offline: bool) -> Source:
+        directory, _, revision = place.partition("#")
+        top = Path(directory).expanduser().resolve()
+        if not top.is_dir():
+            raise InputError(f"there is no directory {directory}", "Check the path after git:.")
+        commit = self._commit(top, revision or "HEAD")
+
+        def extract(into: Path) -> None:
+            command = ["git", "-C", str(top), "archive", "--format=tar", commit]
+            with (
+                talk.task(f"unpacking commit {commit[:12]}"),
+                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as feed,
+            ):
+                untar(None, into, feed)
+            if feed.returncode:
+                raise InputError(f"git archive failed for {commit[:12]} in {top}", "Check the tree with git fsck.")
+
+        tree = unpacked(f"git-{commit}", extract, cache=cache)
+        facts = {"source": "git", "path": str(top), "commit": commit, "revision": revision or "HEAD"}
+        return Source(
+            tree=tree, identity=commit, version=version_of(tree), exact=f"{self.prefix}{top}#{commit}", facts=facts
+        )
+
+    @staticmethod
+    def _commit(top: Path, revision: str) -> str:
+        command = ["git", "-C", str(top), "rev-parse", "--verify", "--quiet", "--end-of-options"]
+        try:
+            done = subprocess.run(
+                [*command, f"{revision}^{{commit}}"], capture_output=True, text=True, errors="replace", check=False
+            )
+        except OSError as error:
+            raise HostError(f"git cannot be run: {error.strerror}", "Install git.") from error
+        words = done.stdout.split()
+        if done.returncode or not words:
+            raise InputError(
+                f"{top} has no commit {revision!r}", "Give a commit, a tag or a branch of a git tree: git:DIR#REF."
+            )
+        return words[-1]
+
+
+PLUGIN = Git()

@@ -1,0 +1,45 @@
+"""A kernel built from an archive of its source: `source:FILE.tar.xz[,arch=...][,config=...]`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kduel.building.source import Source, unpacked, untar, version_of
+from kduel.cache import Cache
+from kduel.errors import InputError
+from kduel.kernels import stored
+from kduel.kernels.built import FromSource
+from kduel.talk import Talk
+
+
+class Archived(FromSource):
+    """A tar file of any compression that tar knows."""
+
+    name = "source"
+    prefix = "source:"
+    summary = "source:FILE.tar.xz[,arch=A][,config=C]: built here from a source archive"
+
+    def source(self, place: str, *, cache: Cache, talk: Talk, offline: bool) -> Source:
+        path = Path(place).expanduser().resolve()
+        if path.is_dir():
+            raise InputError(
+                f"{place} is a directory, not a source archive",
+                f"For a git tree give git:{place}#REF, for a tree that was built tree:{place}.",
+            )
+        if not path.is_file():
+            raise InputError(f"there is no file {place}", "Check the path after source:.")
+        try:
+            digest = stored.sha256(path)
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}", "Check its permissions.") from error
+
+        def extract(into: Path) -> None:
+            with talk.task(f"unpacking {path.name}"):
+                untar(path, into)
+
+        tree = unpacked(digest[:32], extract, cache=cache)
+        facts = {"source": "source", "archive": path.name}
+        return Source(tree=tree, identity=digest, version=version_of(tree), exact=f"{self.prefix}{path}", facts=facts)
+
+
+PLUGIN = Archived()

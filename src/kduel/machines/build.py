@@ -1,0 +1,257 @@
+"""The machine `build`: nothing boots. A trial is one clean build of the contender's kernel on this host."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import platform
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec.structs import replace
+
+from kduel.building import objects
+from kduel.building import timed as timed_script
+from kduel.building.cause import cause
+from kduel.building.make import Make, Unbuildable, clean_environment, tail, wants_modules
+from kduel.building.recipe import configure
+from kduel.cache import Cache, told_as_cache_trouble
+from kduel.errors import InputError
+from kduel.kernels import Kernel
+from kduel.kernels.built import FromSource, Planned
+from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
+from kduel.machines.qemu import host_cpu
+from kduel.registry import plugins
+from kduel.talk import Talk
+
+KEPT = "kernel"
+"""In a trial of the first block: config, vmlinux and objects.gz of what was built, for `kduel sizes`."""
+
+
+class BuildSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The [machine] table of a study with kind = "build"."""
+
+    directory: str = ""
+    """Where build directories are made, and removed; by default in the cache."""
+
+
+class BuildMachine(Machine):
+    """Made by `Build.prepare`."""
+
+    def __init__(self, plans: dict[str, Planned], directory: Path) -> None:
+        self.plans, self.directory = plans, directory
+        self.facts = {
+            "jobs": len(os.sched_getaffinity(0)),
+            "compilers": {plan.recipe.arch: plan.compiler for plan in plans.values()},
+            "host": {"cpu": host_cpu(), "cpus": os.cpu_count(), "kernel": platform.release()},
+        }
+
+    def boot(self, trial: Trial) -> Outcome:
+        """Configure into an empty directory, run the script there, keep what tells of the kernel."""
+        plan = self.plans[trial.arm.kernel.sha256]
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix=".build-", dir=self.directory, ignore_cleanup_errors=True) as name:
+            work = Path(name)
+            make = Make(
+                source=plan.source.tree,
+                build=work / "build",
+                log=trial.into / "console.log",
+                target=plan.recipe.target,
+                environment=clean_environment(),
+            )
+            make.build.mkdir()
+            try:
+                missed = configure(plan.recipe, make)
+            except Unbuildable as error:
+                return not_built(
+                    "not-configured", "its configuration cannot be made", error.why.told, error.why.remedy
+                )
+            config = (make.build / ".config").read_text("utf-8", errors="replace")
+            read_all(plan.source.tree)
+            timings = {"ready": round(time.monotonic() - began, 3)}
+            ended = run_script(trial, self.variables(plan, make, work, config))
+            timings["done"] = round(time.monotonic() - began, 3)
+            facts = {"not_taken": missed} if missed else {}
+            told_environment(trial.into, config)
+            if ended is None:
+                message = f"The build did not end within {trial.deadline:.0f} s and was ended."
+                return Outcome(void="deadline", message=message, timings=timings, facts=facts)
+            if trouble := trouble_of(trial.into):
+                return replace(trouble, timings=timings, facts=facts)
+            if trial.block == 1 and (make.build / "vmlinux").is_file():
+                kept = trial.into / KEPT
+                kept.mkdir()
+                (kept / "config").write_text(config, "utf-8")
+                objects.keep(make.build, kept, plan.recipe.target)
+        return Outcome(timings=timings, facts=facts)
+
+    def variables(self, plan: Planned, make: Make, work: Path, config: str) -> dict[str, str]:
+        """The environment of a trial's script."""
+        target = plan.recipe.target
+        script = work / "make"
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(make.argv([]))} "$@"\n', "utf-8")
+        script.chmod(0o755)
+        return clean_environment() | {
+            "KDUEL_WORK": str(work / "steps"),
+            "KDUEL_MAKE": str(script),
+            "KDUEL_TIMED": shlex.join([sys.executable, "-I", "-S", timed_script.__file__]),
+            "KDUEL_OBJECTS": str(make.build),
+            "KDUEL_TARGETS": " ".join([target.make, *(["modules"] if wants_modules(config) else [])]),
+            "KDUEL_IMAGE": target.image,
+            "KDUEL_COMPRESSED": "yes" if target.compressed else "no",
+            "KDUEL_CROSS": target.cross,
+        }
+
+
+def run_script(trial: Trial, environment: dict[str, str]) -> int | None:
+    """Run the trial's script; its exit status, or None where it had to be ended at the deadline."""
+    script = trial.into / "guest.sh"
+    script.write_text(trial.script, "utf-8")
+    with (trial.into / "console.log").open("ab") as log:
+        process = subprocess.Popen(
+            ["sh", str(script), str(trial.into)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            start_new_session=True,
+        )
+        with ended_with_us(process):
+            try:
+                return process.wait(trial.deadline)
+            except subprocess.TimeoutExpired:
+                return None
+
+
+@contextmanager
+def ended_with_us(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """No build goes on when its trial is over, whatever the reason."""
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def trouble_of(into: Path) -> Outcome | None:
+    """Why nothing was built, where a step's build failed."""
+    for log in sorted(into.glob("*/build.log")):
+        try:
+            status = int(msgspec.json.decode((log.parent / "exit.json").read_bytes())["status"])
+        except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError):
+            continue
+        if status == 124:
+            return not_built("deadline", "the build did not end in time", "raise the benchmark's patience")
+        if status:
+            why = cause(tail(log), status)
+            return not_built("does-not-build", "it does not build", why.told, why.remedy)
+    return None
+
+
+def not_built(void: str, what: str, told: str, remedy: str = "") -> Outcome:
+    """A void trial that says why in one paragraph."""
+    return Outcome(void=void, message=f"not measurable: {what}: {told}" + (f". {remedy}" if remedy else ""))
+
+
+def told_environment(into: Path, config: str) -> None:
+    """The environment that a trial tells of is this host's; the configuration that counts is the one built."""
+    environment = into / "environment"
+    environment.mkdir(exist_ok=True)
+    (environment / "dmesg").unlink(missing_ok=True)
+    with gzip.GzipFile(environment / "config.gz", "wb", mtime=0) as stream:
+        stream.write(config.encode())
+
+
+def read_all(tree: Path) -> None:
+    """Read every file once, so that each trial finds the source in memory as far as it fits."""
+    for folder, _, names in os.walk(tree):
+        for name in names:
+            with contextlib.suppress(OSError), open(os.path.join(folder, name), "rb") as stream:  # noqa: PTH118, PTH123
+                while stream.read(1 << 20):
+                    pass
+
+
+class Build(MachineKind):
+    """Builds on this host."""
+
+    name: ClassVar[str] = "build"
+    summary: ClassVar[str] = "no boot: a trial is one clean build of the contender's kernel on this host"
+    Settings = BuildSettings
+
+    def kernel(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+        """The source and how it will be built: the trials do the building."""
+        plan = plan_of(spec, cache=cache, talk=talk, offline=offline, modules=modules)
+        return Kernel(
+            spec=spec,
+            release=plan.source.version,
+            architecture=plan.recipe.target.machine,
+            image=plan.source.tree / "Makefile",
+            sha256=plan.key,
+            provenance=plan.facts,
+        )
+
+    def prepare(
+        self, settings: Any, arms: Sequence[Arm], needs: Needs, *, cache: Cache, talk: Talk, offline: bool = False
+    ) -> Machine:
+        assert isinstance(settings, BuildSettings)
+        check(arms, needs)
+        directory = Path(settings.directory).expanduser() if settings.directory else cache.root
+        if not directory.is_dir():
+            raise InputError(f"machine build: there is no directory {directory}", "Make it, or leave it out.")
+        plans = {}
+        for arm in arms:
+            # Sources are in the cache by now.
+            exact = arm.kernel.provenance["exact"]
+            with told_as_cache_trouble(cache.root):
+                plans[arm.kernel.sha256] = plan_of(exact, cache=cache, talk=talk, offline=offline, modules="")
+        if shutil.which("nproc") is None:
+            raise InputError("nproc is not installed", "Install coreutils.")
+        return BuildMachine(plans, directory)
+
+
+def plan_of(spec: str, *, cache: Cache, talk: Talk, offline: bool, modules: str) -> Planned:
+    """The build that a contender's kernel means. Raises InputError for one that is not built from source."""
+    for source in plugins("kernels").values():
+        if isinstance(source, FromSource) and source.accepts(spec):
+            plan = source.plan(spec, cache=cache, talk=talk, offline=offline, modules=modules)
+            if plan.recipe.ccache:
+                raise InputError(
+                    f"{spec}: with ccache the time of a build says nothing",
+                    "Leave out ccache=yes on the machine build.",
+                )
+            return plan
+    raise InputError(
+        f"the machine build builds kernels, and {spec} is not given as source",
+        "Give debian-source:6.1, source:FILE.tar.xz or git:DIR#REF, with ,arch= and ,config=; see docs/embedded.md.",
+    )
+
+
+def check(arms: Sequence[Arm], needs: Needs) -> None:
+    """Raises InputError for what makes no sense where nothing boots."""
+    if needs.packages or needs.programs or needs.scratch:
+        raise InputError(
+            "the machine build boots nothing: of the study's benchmarks some need a running kernel",
+            "Use kernel-build and kernel-size here, and another study for what runs on the kernels.",
+        )
+    for arm in arms:
+        contender = arm.contender
+        if contender.cmdline or contender.sysctl or contender.scheduler or contender.policy:
+            raise InputError(
+                f"{contender.name} sets a command line, sysctls, a scheduler or a policy, and the machine build boots nothing",
+                "Leave them out.",
+            )
+
+
+PLUGIN = Build()
