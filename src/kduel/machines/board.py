@@ -161,6 +161,18 @@ class Boards(MachineKind):
     summary: ClassVar[str] = "board:NAME: an embedded board, root in its RAM disk: " + ", ".join(known())
     Settings = BoardSettings
 
+    def read_settings(self, table: dict[str, Any]) -> Any:
+        """The typed settings, of a board that is there. Raises InputError, HostError where its emulator is not: before
+        any kernel is fetched for it."""
+        settings = super().read_settings(table)
+        emulated = board(settings.place).qemu
+        if shutil.which(emulated.program) is None:
+            raise HostError(
+                f"the board {settings.place} needs {emulated.program}, which is not installed",
+                f"Install it: apt-get install {emulated.package}.",
+            )
+        return settings
+
     def prepare(
         self,
         settings: Any,
@@ -183,11 +195,6 @@ class Boards(MachineKind):
             boot_deadline=settings.boot_deadline,
         )
         mebibytes(inner.memory, "memory")
-        if shutil.which(described.qemu.program) is None:
-            raise HostError(
-                f"the board {settings.place} needs {described.qemu.program}, which is not installed",
-                f"Install it: apt-get install {described.qemu.package}.",
-            )
         box = busybox(described.architecture, described.busybox, cache=cache, talk=talk, offline=offline)
         architecture = described.architecture
         files = [*needs.files, *((name, programs.build(name, architecture, cache=cache)) for name in needs.programs)]

@@ -1,0 +1,231 @@
+"""lmbench: the categories of lmbench's summary, by lmbench itself or by our own programs under the same names.
+
+lmbench's licence lets nobody publish figures of a changed copy as lmbench's: ours are not a copy, and are no lmbench
+figures; runs of one are never to be compared with runs of the other.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from statistics import mean
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks.parameters import label_of
+from kduel.benchmarks.reading import positive
+from kduel.words import Metric
+
+Category = Literal["processes", "switches", "latency", "files", "bandwidth"]
+FOLDER = "/usr/lib/lmbench/bin/*/"
+SERVED = ("lat_udp", "lat_tcp", "lat_connect", "bw_tcp")
+"""Those that need a server of themselves."""
+
+
+class Test(Struct, frozen=True, kw_only=True):
+    """A figure of the summary."""
+
+    name: str
+    category: Category
+    about: str
+    kduel: tuple[str, ...] = ()
+    """Operations of kbench (latencies) or kbandwidth; of several the mean counts. None: ours has no such test."""
+    lmbench: tuple[str, ...] = ()
+    """lmbench's commands; of several the mean counts."""
+    pattern: str = ""
+    """What one of these prints, with a group for the figure."""
+    rate: bool = False
+    """Whether lmbench tells operations a second, to be made microseconds."""
+
+
+def _latency(words: str) -> str:
+    return rf"{words}: (\S+) microseconds"
+
+
+def _switch(count: int, size: int) -> Test:
+    ours = (f"switch-{count}-{size}k",) if (count, size) in {(2, 0), (2, 16), (8, 0), (8, 16), (16, 64)} else ()
+    about = f"A switch in a ring of {count} processes that use {size} KiB each."
+    command = (f"lat_ctx -s {size} {count}",)
+    pattern = rf"{count} (\d\S*)"
+    return Test(
+        name=f"{count}p-{size}k", category="switches", about=about, kduel=ours, lmbench=command, pattern=pattern
+    )
+
+
+TESTS = (
+    Test(name="null-call", category="processes", about="The cheapest system call.", kduel=("null-call",),
+         lmbench=("lat_syscall null",), pattern=_latency("Simple syscall")),
+    Test(name="null-io", category="processes", about="A byte from /dev/zero, a byte to /dev/null: the mean.",
+         kduel=("read", "write"), lmbench=("lat_syscall read", "lat_syscall write"),
+         pattern=_latency("Simple (?:read|write)")),
+    Test(name="stat", category="processes", about="stat of a file.", kduel=("stat",),
+         lmbench=("lat_syscall stat file",), pattern=_latency("Simple stat")),
+    Test(name="open-close", category="processes", about="open and close of a file.", kduel=("open-close",),
+         lmbench=("lat_syscall open file",), pattern=_latency("Simple open/close")),
+    Test(name="signal-install", category="processes", about="sigaction.", kduel=("signal-install",),
+         lmbench=("lat_sig install",), pattern=_latency("Signal handler installation")),
+    Test(name="signal-handle", category="processes", about="A signal to oneself, handled.", kduel=("signal-deliver",),
+         lmbench=("lat_sig catch",), pattern=_latency("Signal handler overhead")),
+    Test(name="fork", category="processes", about="fork, exit, wait.", kduel=("fork-exit",),
+         lmbench=("lat_proc fork",), pattern=_latency(r"Process fork\+exit")),
+    Test(name="exec", category="processes", about="fork, execve, exit, wait.", kduel=("fork-exec",),
+         lmbench=("lat_proc exec",), pattern=_latency(r"Process fork\+execve")),
+    Test(name="shell", category="processes", about="The same by /bin/sh -c.", kduel=("shell",),
+         lmbench=("lat_proc shell",), pattern=_latency(r"Process fork\+/bin/sh -c")),
+    *(_switch(count, size) for count, size in
+      ((2, 0), (2, 16), (2, 64), (8, 0), (8, 16), (8, 64), (16, 16), (16, 64))),
+    Test(name="pipe", category="latency", about="Round trip through two pipes.", kduel=("pipe",),
+         lmbench=("lat_pipe",), pattern=_latency("Pipe latency")),
+    Test(name="unix", category="latency", about="Round trip through a UNIX socket.", kduel=("unix",),
+         lmbench=("lat_unix",), pattern=_latency("AF_UNIX sock stream latency")),
+    Test(name="udp", category="latency", about="Round trip by UDP on lo.", kduel=("udp",),
+         lmbench=("lat_udp localhost",), pattern=_latency("UDP latency using localhost")),
+    Test(name="tcp", category="latency", about="Round trip by TCP on lo.", kduel=("tcp",),
+         lmbench=("lat_tcp localhost",), pattern=_latency("TCP latency using localhost")),
+    Test(name="tcp-connect", category="latency", about="A TCP connection on lo.", lmbench=("lat_connect localhost",),
+         pattern=_latency("TCP/IP connection cost to localhost")),
+    Test(name="create-0k", category="files", about="Making an empty file.", lmbench=("lat_fs -s 0k .",),
+         pattern=r"0k\t\d+\t(\d+)\t\d+", rate=True),
+    Test(name="delete-0k", category="files", about="Deleting an empty file.", lmbench=("lat_fs -s 0k .",),
+         pattern=r"0k\t\d+\t\d+\t(\d+)", rate=True),
+    Test(name="create-delete-0k", category="files", about="Making and deleting an empty file.",
+         kduel=("create-delete",)),
+    Test(name="mmap", category="files", about="Mapping and unmapping; lmbench touches pages of 8 MB, ours is 64 KiB.",
+         kduel=("mmap",), lmbench=("lat_mmap 8m file",), pattern=r"8\.388608 (\S+)"),
+    Test(name="protection-fault", category="files", about="A write to a read-only page, caught.",
+         kduel=("fault-protection",), lmbench=("lat_sig prot file",), pattern=_latency("Protection fault")),
+    Test(name="page-fault", category="files", about="First read of a mapped page of a cached file.",
+         kduel=("fault-file",), lmbench=("lat_pagefault file",), pattern=_latency("Pagefaults on file")),
+    Test(name="select-100fd", category="files", about="select on 100 idle descriptors.", kduel=("select-100",),
+         lmbench=("lat_select -n 100 file",), pattern=_latency("Select on 100 fd's")),
+    Test(name="pipe-bandwidth", category="bandwidth", about="Through a pipe.", kduel=("pipe",),
+         lmbench=("bw_pipe",), pattern=r"Pipe bandwidth: (\S+) MB/sec"),
+    Test(name="unix-bandwidth", category="bandwidth", about="Through a UNIX socket.", kduel=("unix",),
+         lmbench=("bw_unix",), pattern=r"AF_UNIX sock stream bandwidth: (\S+) MB/sec"),
+    Test(name="tcp-bandwidth", category="bandwidth", about="By TCP on lo.", kduel=("tcp",),
+         lmbench=("bw_tcp localhost",), pattern=r"0\.065536 (\S+) MB/sec"),
+    Test(name="file-reread", category="bandwidth", about="Reading a cached file.", kduel=("file-reread",),
+         lmbench=("bw_file_rd 8m io_only file",), pattern=r"8\.39 (\S+)"),
+    Test(name="mmap-reread", category="bandwidth", about="Reading a mapped cached file.", kduel=("mmap-reread",),
+         lmbench=("bw_mmap_rd 8m mmap_only file",), pattern=r"8\.39 (\S+)"),
+    Test(name="bcopy", category="bandwidth", about="Copying memory by the C library.", kduel=("bcopy",),
+         lmbench=("bw_mem 8m bcopy",), pattern=r"8\.39 (\S+)"),
+    Test(name="mem-read", category="bandwidth", about="Reading memory.", kduel=("mem-read",),
+         lmbench=("bw_mem 8m rd",), pattern=r"8\.39 (\S+)"),
+    Test(name="mem-write", category="bandwidth", about="Writing memory.", kduel=("mem-write",),
+         lmbench=("bw_mem 8m wr",), pattern=r"8\.39 (\S+)"),
+)  # fmt: skip
+
+
+class Line(Struct, frozen=True):
+    """What our programs print, as far as it matters here."""
+
+    operation: str
+    unit: str
+    median: float
+    clock_error_pct: float = 0.0
+
+
+class Lmbench(Benchmark):
+    """One category a step, each figure a metric: microseconds, lower is better, or MB/s, higher is better."""
+
+    name = "lmbench"
+    summary = (
+        "The figures of lmbench's summary by category: our own programs, or Debian's lmbench (program = lmbench)"
+    )
+    programs = ("kbench", "kbandwidth")
+
+    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+        """`program`: "kduel" runs everywhere; "lmbench" is Debian's package (non-free; machine qemu), or the user's own in
+        /usr/lib/lmbench (machine ssh). `time`: seconds of each of our tests."""
+
+        category: Category
+        program: Literal["kduel", "lmbench"] = "kduel"
+        time: Annotated[float, Meta(gt=0, le=3600)] = 0.3
+
+    def label(self, parameters: Any) -> str:
+        return label_of("lmbench-{category}", parameters, time="{}s")
+
+    def tests(self, parameters: Any) -> list[Test]:
+        """Those of the category that the program has."""
+        return [t for t in TESTS if t.category == parameters.category and getattr(t, parameters.program)]
+
+    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
+        if parameters.category == "bandwidth":
+            return tuple(Metric(t.name, "MB/s", "higher", t.about, "median") for t in self.tests(parameters))
+        return tuple(Metric(t.name, "us", "lower", t.about, "median") for t in self.tests(parameters))
+
+    def packages_for(self, parameters: Any) -> tuple[str, ...]:
+        return ("lmbench",) if parameters.program == "lmbench" else ()
+
+    def script(self, parameters: Any) -> str:
+        tests = self.tests(parameters)
+        if parameters.program == "kduel":
+            tool = "kbandwidth" if parameters.category == "bandwidth" else "kbench"
+            operations = dict.fromkeys(operation for test in tests for operation in test.kduel)
+            return "".join(f'"$KDUEL_PROGRAMS/{tool}" --time {parameters.time:g} {one}\n' for one in operations)
+        commands = list(dict.fromkeys(command for test in tests for command in test.lmbench))
+        servers = [name for name in SERVED if any(command.split()[0] == name for command in commands)]
+        return "\n".join(
+            [
+                f"cd {FOLDER}",
+                'bin=$PWD; cd "$OLDPWD"',
+                # Where lmbench looks for what it executes.
+                "mkdir -p /var/tmp/lmbench; cp $bin/hello /var/tmp/lmbench/hello; cp $bin/hello /tmp/hello",
+                "dd if=/dev/zero of=file bs=1M count=8 2>/dev/null",
+                *(f"$bin/{server} -s" for server in servers),
+                *(f'echo "# {command}"; $bin/{command} 2>&1' for command in commands),
+                *(f"$bin/{server} -S localhost" for server in servers),
+                "",
+            ]
+        )
+
+    def seconds(self, parameters: Any) -> float:
+        each = 0.3 + parameters.time if parameters.program == "kduel" else 8.0
+        return each * sum(len(getattr(test, parameters.program)) for test in self.tests(parameters))
+
+    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
+        tests = self.tests(parameters)
+        if parameters.program == "kduel":
+            lines = own_lines(raw.stdout)
+            scale, unit = (1.0, "MB/s") if parameters.category == "bandwidth" else (0.001, "ns")
+            return {test.name: scale * mean(own_figure(lines, one, unit) for one in test.kduel) for test in tests}
+        parts = dict(re.findall(r"^# (.+)\n((?:(?!# ).*\n)*)", raw.stdout, re.MULTILINE))
+        return {test.name: mean(lmbench_figure(parts, one, test) for one in test.lmbench) for test in tests}
+
+
+def own_lines(text: str) -> dict[str, Line]:
+    """What our programs printed, by operation. Raises ParseError."""
+    try:
+        lines = [msgspec.json.decode(line, type=Line) for line in text.splitlines()]
+    except msgspec.DecodeError as error:
+        raise ParseError(f"a line is damaged: {error}") from error
+    return {line.operation: line for line in lines}
+
+
+def own_figure(lines: dict[str, Line], operation: str, unit: str) -> float:
+    """An operation's median. Raises ParseError."""
+    line = lines.get(operation)
+    if line is None:
+        raise ParseError(f"the output has no line of {operation}")
+    if line.unit != unit or not math.isfinite(line.median):
+        raise ParseError(f"{operation} is told as {line.median} {line.unit[:20]}, not in {unit}")
+    if line.clock_error_pct > 1:
+        raise ParseError(f"the clock errs by {line.clock_error_pct:.1f} % over the longest batch of {operation}")
+    return positive(line.median, operation)
+
+
+def lmbench_figure(parts: dict[str, str], command: str, test: Test) -> float:
+    """What a command of lmbench's printed, in microseconds or MB/s. Raises ParseError."""
+    found = re.findall(rf"^{test.pattern}$", parts.get(command, ""), re.MULTILINE)
+    if len(found) != 1 or not re.fullmatch(r"\d+(\.\d+)?", found[0], re.ASCII):
+        said = " / ".join(parts.get(command, "nothing").split("\n"))[:120]
+        raise ParseError(f"{test.name}: lmbench's {command} gave no figure, but: {said}")
+    value = positive(float(found[0]), test.name)
+    return 1e6 / value if test.rate else value
+
+
+PLUGIN = Lmbench()
