@@ -82,6 +82,11 @@ def make_ready(study: Study, *, cache: Cache, talk: Talk, offline: bool = False,
         scratch=any(chosen.needs_scratch for chosen in prepared.benchmarks),
     )
     machine = kind.prepare(settings, arms, dress.needs(needs), cache=cache, talk=talk, offline=offline)
+    if not machine.reboots and study.blocks.unit != "load":
+        raise InputError(
+            f"the machine {study.machine} does not reboot, and the study's unit is the boot",
+            'Say what the unit is: write unit = "load" in [blocks].',
+        )
     return Ready(study=study, arms=arms, machine=machine, prepared=prepared, dress=dress)
 
 

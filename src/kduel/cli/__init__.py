@@ -30,6 +30,7 @@ COMMANDS = {
     "smallest-ram": "Find the smallest RAM that kernels boot in.",
     "bisect": "Find the commit that made an exact cost change.",
     "schedulers": "List and build sched_ext schedulers.",
+    "local": "Measure the machine KDuel runs on, across reboots.",
     "doctor": "What of this host disturbs or prevents measuring.",
     "completion": "Print a completion script for bash, zsh or fish.",
 }

@@ -66,11 +66,12 @@ def library() -> str:
     return files("kduel.conditions").joinpath("conditions.sh").read_text("utf-8")
 
 
-def script(bands: Bands, restore: str) -> str:
+def script(bands: Bands, restore: str, undo: str = "") -> str:
     """`sh conditions.sh begin|end|restore FILE`: for a trial's begin and end; FILE takes the captured conditions.
 
     `restore` is a file on the machine that says how to put everything back; it is written before anything is changed, and
-    a `begin` that finds one left by a crash runs it first. Ends with OUT_OF_BAND, and says why, for a void trial.
+    a `begin` that finds one left by a crash runs it first. `undo` are shell lines that belong there too: what takes back
+    things that the trial's own script does. Ends with OUT_OF_BAND, and says why, for a void trial.
     """
     still = [
         f"outside {name} {shlex.quote(value)} && bad=1"
@@ -108,6 +109,7 @@ moving() {{
 case $1 in
     begin)
         restore || exit {OUT_OF_BAND}
+        {f"remember {shlex.quote(undo)} || exit {OUT_OF_BAND}" if undo else nothing}
         {chr(10).join(sets) or nothing}
         still || exit {OUT_OF_BAND}
         left={round(bands.wait)}

@@ -95,12 +95,15 @@ below() {
     echo "$1 is ${2:-unknown}, wanted is below $3"
 }
 
-# put FILE VALUE: change it, and know how to put it back: what is written to $RESTORE survives a crash.
+# remember LINES: what is written to $RESTORE survives a crash.
+remember() { echo "$1" >>"$RESTORE.new" && cp "$RESTORE.new" "$RESTORE" && sync "$RESTORE"; }
+
+# put FILE VALUE: change it, and know how to put it back.
 put() {
     [ -w "$1" ] || { echo "$1 cannot be written"; return 1; }
     old=$(first "$1")
     [ "$old" != "$2" ] || return 0
-    echo "echo '$old' >'$1'" >>"$RESTORE.new" && cp "$RESTORE.new" "$RESTORE" && sync "$RESTORE" || return 1
+    remember "echo '$old' >'$1'" || return 1
     echo "$2" >"$1" || { echo "$1 does not take $2"; return 1; }
 }
 

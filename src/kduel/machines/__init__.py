@@ -76,6 +76,9 @@ class Machine(ABC):
     """How many trials may run at once without touching each other's results."""
     timing_warning: str = ""
     """What a reader must know of timings from here, in plain words (an emulator, say); empty if nothing."""
+    reboots: bool = True
+    """Whether `boot` brings a fresh boot. Where not, contenders share the one that is there: the study must say so by
+    the unit "load"."""
     exact: bool = False
     """Whether repeated trials give bit-identical numbers: then one trial decides and no statistics apply."""
     facts: dict[str, Any]

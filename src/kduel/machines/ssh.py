@@ -6,7 +6,7 @@ import io
 import shlex
 import tarfile
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 
@@ -41,6 +41,7 @@ class SshMachine(Machine):
             self.settings,
             self.connection,
             trial,
+            boot=self.settings.boot,
             entries=self.entries,
             cmdline=self.facts["cmdline"],
             bundle=self.bundle,
@@ -72,12 +73,10 @@ class Ssh(MachineKind):
         check_bands(settings.conditions)
         with talk.task(f"looking at {settings.place}"):
             connection, now = connect(settings)
-            facts = survey(connection, settings, arms)
+            facts = survey(connection, settings, arms, boot=settings.boot)
         entries: dict[str, Entry] = {}
         if settings.boot == "grub-reboot":
-            config = asked(connection, "cat /boot/grub/grub.cfg", "GRUB's configuration cannot be read")
-            check_once(config)
-            entries = {arm.kernel.release: entry_of(config, arm.kernel.release) for arm in arms}
+            entries = read_entries(connection, arms)
             facts["entries"] = {release: entry.path for release, entry in entries.items()}
         facts["cmdline"] = " ".join(word for word in now.cmdline.split() if not word.startswith("BOOT_IMAGE="))
         talk.info(
@@ -126,10 +125,28 @@ def asked(connection: Connection, script: str, failure: str) -> str:
     return done.text
 
 
-def survey(connection: Connection, settings: SshSettings, arms: Sequence[Arm]) -> dict[str, Any]:
+def read_entries(connection: Connection, arms: Sequence[Arm]) -> dict[str, Entry]:
+    """GRUB's entries by release. Raises HostError where one is missing, or a choice would not be forgotten."""
+    config = asked(connection, "cat /boot/grub/grub.cfg", "GRUB's configuration cannot be read")
+    check_once(config)
+    return {arm.kernel.release: entry_of(config, arm.kernel.release) for arm in arms}
+
+
+class Surveyed(Protocol):
+    """Of a machine's settings, what looking at it needs."""
+
+    @property
+    def place(self) -> str: ...
+    @property
+    def directory(self) -> str: ...
+    @property
+    def free_mib(self) -> int: ...
+
+
+def survey(connection: Connection, settings: Surveyed, arms: Sequence[Arm], *, boot: str) -> dict[str, Any]:
     """What is true of the machine for the whole run. Raises HostError for what it lacks."""
-    tools = ["systemctl", "setsid", "tar", "sha256sum", "awk"]
-    tools.append("grub-reboot" if settings.boot == "grub-reboot" else "kexec")
+    tools = ["setsid", "tar", "sha256sum", "awk"]
+    tools += {"grub-reboot": ["systemctl", "grub-reboot"], "kexec": ["systemctl", "kexec"], "no": ["ps"]}[boot]
     missing = asked(
         connection,
         f"for t in {' '.join(tools)}; do command -v $t >/dev/null || echo $t; done",
@@ -146,7 +163,7 @@ def survey(connection: Connection, settings: SshSettings, arms: Sequence[Arm]) -
             "Free some space there, or give another directory.",
         )
     images = {}
-    for arm in arms:
+    for arm in arms if boot != "no" else ():
         path = f"/boot/vmlinuz-{arm.kernel.release}"
         found = asked(connection, f"ls /boot; sha256sum {path} 2>/dev/null || true", "its /boot cannot be read")
         words = found.splitlines()[-1].split()
@@ -160,7 +177,7 @@ def survey(connection: Connection, settings: SshSettings, arms: Sequence[Arm]) -
     product = asked(connection, "cat /sys/class/dmi/id/product_name 2>/dev/null || true", "it cannot be examined")
     return {
         "place": settings.place,
-        "boot": settings.boot,
+        "boot": boot,
         "cpu": cpu.partition(":")[2].strip(),
         "product": product.strip(),
         "images": images,

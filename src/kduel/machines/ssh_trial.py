@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shlex
+import shutil
 import tarfile
 import time
 from collections.abc import Callable, Mapping
@@ -29,7 +30,25 @@ RESTORE = "/var/lib/kduel-restore.sh"
 """What a crash leaves behind there, for the next trial, or a person, to run."""
 
 
-class SshSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+UNDO = "[ ! -e /tmp/kduel-sched/gates.sh ] || (. /tmp/kduel-sched/gates.sh; sched_stop)"
+"""Takes back a contender's scheduler and sysctls: shell, for the script that puts everything back."""
+
+
+class RealSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What the [machine] tables of all real machines have."""
+
+    boot_deadline: float = 600.0
+    """Seconds from the reboot until the machine answers again."""
+    directory: str = "/var/tmp"
+    """Where trials work there; on a disk, and its file system is what file benchmarks measure."""
+    free_mib: int = 512
+    """What must be free there before a trial."""
+    clocksource: str = ""
+    """What a trial must have; empty: whatever the kernel chooses, told in the report."""
+    conditions: Bands = Bands()
+
+
+class SshSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The [machine] table of a study with kind = "ssh"."""
 
     place: str
@@ -40,15 +59,6 @@ class SshSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True,
     known_hosts: str = ""
     boot: Literal["grub-reboot", "kexec"] = "grub-reboot"
     """How a kernel is chosen for one boot. A machine that does not come back boots its default when power-cycled."""
-    boot_deadline: float = 600.0
-    """Seconds from the reboot until the machine answers again."""
-    directory: str = "/var/tmp"
-    """Where trials work there; on a disk, and its file system is what file benchmarks measure."""
-    free_mib: int = 512
-    """What must be free there before a trial."""
-    clocksource: str = ""
-    """What a trial must have; empty: whatever the kernel chooses, told in the report."""
-    conditions: Bands = Bands()
 
 
 class Look(Struct, frozen=True):
@@ -69,15 +79,16 @@ class Journey:
 
     def __init__(
         self,
-        settings: SshSettings,
+        settings: RealSettings,
         connection: Connection,
         trial: Trial,
         *,
+        boot: str,
         entries: Mapping[str, Entry],
         cmdline: str,
         bundle: bytes,
     ) -> None:
-        self.settings, self.connection, self.trial = settings, connection, trial
+        self.settings, self.connection, self.trial, self.boot = settings, connection, trial, boot
         self.entries, self.default, self.bundle = entries, cmdline, bundle
         self.start = time.monotonic()
         self.log: list[str] = []
@@ -108,6 +119,10 @@ class Journey:
                 f"{self.settings.boot_deadline:.0f} s ({error}). Power-cycle it: it will boot its default kernel.",
             )
         self.mark("kernel")
+        return self.measure(now)
+
+    def measure(self, now: Look) -> Outcome:
+        """In the boot that is there: verify it, run the script, bring its files home. Raises Broken and Refused."""
         wanted = self.trial.arm.kernel.release
         if now.release != wanted:
             self.tell(self.last_words())
@@ -146,7 +161,7 @@ class Journey:
     def reboot(self, before: Look) -> None:
         """Choose the kernel for one boot, and go. Raises Refused where it cannot be chosen."""
         release = self.trial.arm.kernel.release
-        if self.settings.boot == "grub-reboot":
+        if self.boot == "grub-reboot":
             choose = f"grub-reboot {shlex.quote(self.entries[release].path)}"
             leave = "systemctl reboot"
         else:
@@ -154,7 +169,7 @@ class Journey:
             initrd = f"i=/boot/initrd.img-{release}; [ -e $i ] && set -- --initrd=$i"
             choose = f'set --; {initrd}; kexec -l /boot/vmlinuz-{release} --command-line={shlex.quote(own)} "$@"'
             leave = "systemctl kexec"
-        self.tell(f"rebooting from {before.release} into {release} ({self.settings.boot})")
+        self.tell(f"rebooting from {before.release} into {release} ({self.boot})")
         # It must answer before it goes: the reboot itself comes a second later, and cuts the connection.
         script = f"set -e; {choose} >&2; sync; setsid sh -c 'sleep 1; {leave}' >/dev/null 2>&1 </dev/null &"
         done = self.connection.run(script)
@@ -191,7 +206,7 @@ class Journey:
             )
         # Not `&&`: whatever was set is put back, however the script ended.
         run = (
-            "mkdir -p out/environment; sh conditions.sh begin out/environment/conditions >conditions.log 2>&1; s=$?; "
+            "echo $$ >session; mkdir -p out/environment; sh conditions.sh begin out/environment/conditions >conditions.log 2>&1; s=$?; "
             "if [ $s = 0 ]; then KDUEL_SCRATCH=$PWD/scratch KDUEL_PROGRAMS=$PWD/programs sh guest.sh out >script.log 2>&1; s=$?; "
             f"sh conditions.sh end >>conditions.log 2>&1 || s={OUT_OF_BAND}; "
             "else sh conditions.sh restore; fi; echo $s >status.new; mv status.new status"
@@ -208,7 +223,7 @@ class Journey:
         with tarfile.open(fileobj=packed, mode="w" if not self.bundle else "a") as tar:
             for name, text in (
                 ("guest.sh", self.trial.script),
-                ("conditions.sh", conditions_script(self.settings.conditions, RESTORE)),
+                ("conditions.sh", conditions_script(self.settings.conditions, RESTORE, UNDO)),
             ):
                 data = text.encode()
                 member = tarfile.TarInfo(name)
@@ -284,7 +299,12 @@ class Journey:
         expected = {"release": self.trial.arm.kernel.release, "architecture": now.architecture}
         if self.settings.clocksource:
             expected |= dict.fromkeys(("clocksource", "clocksource_end"), self.settings.clocksource)
-        captured = [path for path in sorted(self.trial.into.glob("**/environment")) if path.is_dir()]
+        captured = [path.parent for path in sorted(self.trial.into.glob("**/environment/uname"))]
+        told = self.trial.into / "environment" / "conditions"
+        for path in captured:
+            # Of several contenders in one boot each has an environment of its own; the conditions are the boot's.
+            if told.is_file() and path != told.parent:
+                shutil.copyfile(told, path / "conditions")
         reasons = [gate(read_environment(path), expected) for path in captured] or ["it captured nothing of itself"]
         if wrong := next((reason for reason in reasons if reason), ""):
             return Outcome(void="wrong-machine", message=f"The machine is not what was planned: {wrong}.")

@@ -150,9 +150,8 @@ def sureness(results: Results) -> str:
         confidence += f" over the {count(count_primary, 'primary metric')} together"
     if results.study.get("imported"):
         return f"{confidence}, if the trials did not influence each other; for imported data KDuel cannot check that."
-    return (
-        f"{confidence}, every look at the data counted; each trial is a fresh boot, in random order within its block."
-    )
+    unit = "load of its contender, not a fresh boot" if results.study.get("unit") == "load" else "boot"
+    return f"{confidence}, every look at the data counted; each trial is a fresh {unit}, in random order within its block."
 
 
 def caveats(results: Results) -> list[str]:

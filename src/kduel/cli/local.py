@@ -1,0 +1,56 @@
+"""`kduel local`: what a study needs that reboots the very machine KDuel runs on; installed and removed by the user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.group("local")
+def command() -> None:
+    """Measure the very machine that KDuel runs on, across reboots.
+
+    \b
+    kduel local install RUN     a systemd unit goes on with RUN after each reboot
+    kduel run STUDY.toml --machine local:boot=grub-reboot --out RUN
+    kduel local status
+    kduel local remove          the unit is gone, all settings are put back
+
+    A study of schedulers and sysctls needs no reboot and none of this: --machine local, with unit = "load" in [blocks].
+    """
+
+
+@command.command("install")
+@click.argument("run", type=click.Path(path_type=Path))
+def install(run: Path) -> None:
+    """Install and enable the unit that goes on with RUN (its --out) whenever this machine has booted."""
+    from kduel.machines.local_unit import install as carry_out
+
+    path = carry_out(run)
+    click.echo(f"installed {path}: after each boot of this machine it runs `kduel resume {run.absolute()}`.")
+    click.echo(f"Begin with: kduel run STUDY.toml --machine local:boot=grub-reboot --out {run.absolute()}")
+    click.echo("Its messages: journalctl -u kduel-resume. Take it away: kduel local remove")
+
+
+@command.command("remove")
+def remove() -> None:
+    """Take the unit away, and put back what a trial left changed. The run's trials stay."""
+    from kduel.machines.local_unit import remove as carry_out
+
+    for line in carry_out() or ["there was nothing to remove"]:
+        click.echo(line)
+
+
+@command.command("status")
+def status() -> None:
+    """Say which run goes on after a reboot, and whether settings wait to be put back."""
+    from kduel.machines.local_unit import ROOT, STATE, installed_for
+    from kduel.machines.ssh_trial import RESTORE
+
+    run = installed_for()
+    click.echo(f"after a reboot {run} goes on" if run else "no run goes on after a reboot")
+    if (ROOT / STATE).exists():
+        click.echo("a trial is in flight")
+    if Path(RESTORE).exists():
+        click.echo("settings wait to be put back: the next trial does it, or `kduel local remove`")

@@ -1,0 +1,232 @@
+"""The machine `local`: the one that KDuel runs on. Without reboots for schedulers and sysctls; with them by a resume unit."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Struct
+
+from kduel.cache import Cache
+from kduel.conditions import check as check_bands
+from kduel.errors import HostError, InputError
+from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
+from kduel.machines.local_unit import ROOT, STATE, installed_for
+from kduel.machines.ssh import packed, read_entries, survey
+from kduel.machines.ssh_trial import Journey, Look, RealSettings, look
+from kduel.remote.connection import REMEDIES, Broken, Connection, Refused
+from kduel.remote.grub import Entry
+from kduel.remote.here import Here
+from kduel.talk import Talk
+
+ONE_BOOT = (
+    "All trials run in one boot of this machine, on which KDuel itself runs: what differs from boot to boot is not in the "
+    "intervals."
+)
+MOST_ATTEMPTS = 2
+"""At leaving for one trial's boot."""
+END = """\
+for d in {place}/kduel-*; do
+    [ -r "$d/session" ] || continue
+    read -r s <"$d/session"
+    for p in $(ps -o pid= -s "$s"); do
+        case $(readlink "/proc/$p/cwd") in
+            "$d" | "$d"/*) for q in $(ps -o pid= -s "$s"); do kill -KILL "$q"; done; break ;;
+        esac
+    done
+    rm -rf "$d"
+done"""
+"""Ends scripts of trials that nobody waits for any more, by their session, if one of it works in the trial's directory."""
+
+
+class LocalSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The [machine] table of a study with kind = "local"."""
+
+    boot: Literal["no", "grub-reboot", "kexec"] = "no"
+    """"no": contenders share the boot that is there, and the study's unit is the load of a scheduler (blocks.unit =
+    "load"). Else how this machine is rebooted before each trial."""
+
+    @property
+    def place(self) -> str:
+        """In words."""
+        return "this machine"
+
+
+class Way(Struct, kw_only=True):
+    """What must be known after a reboot: STATE."""
+
+    trial: str
+    stage: Literal["leaving", "measuring"]
+    boot_id: str
+    attempts: int = 1
+
+
+class LocalJourney(Journey):
+    """A trial on this machine; across a reboot it is made in two halves, by two processes."""
+
+    def stay(self) -> Outcome:
+        """In the boot that is there. Raises Broken and Refused."""
+        now = look(self.connection)
+        self.connection.run(END.format(place=shlex.quote(self.settings.directory.rstrip("/"))))
+        return self.measure(now)
+
+    def leave_or_measure(self) -> Outcome:
+        """Reboot, and never return; or measure where this is the boot that was left for. Raises Broken and Refused."""
+        now = look(self.connection)
+        way = read_way()
+        if way is None or way.trial != self.trial.id:
+            way = Way(trial=self.trial.id, stage="leaving", boot_id=now.boot_id)
+        elif way.stage == "measuring" and way.boot_id != now.boot_id:
+            forget_way()
+            self.tell(self.last_words())
+            return Outcome(
+                void="rebooted",
+                message="The machine rebooted in mid-trial (a panic, a power failure): its log is in console.log.",
+            )
+        elif way.stage == "leaving" and way.boot_id != now.boot_id:
+            keep_way(msgspec.structs.replace(way, stage="measuring", boot_id=now.boot_id))
+            try:
+                return self.measure(now)
+            finally:
+                forget_way()
+        elif way.attempts >= MOST_ATTEMPTS:
+            forget_way()
+            return Outcome(void="boot-refused", message=f"The machine did not go down, {way.attempts} times.")
+        else:
+            # Interrupted before it went down, or while it measured: from the beginning.
+            way = Way(trial=self.trial.id, stage="leaving", boot_id=now.boot_id, attempts=way.attempts + 1)
+        keep_way(way)
+        self.reboot(now)
+        time.sleep(self.settings.boot_deadline)
+        raise Refused("boot-refused", f"the machine did not go down within {self.settings.boot_deadline:.0f} s")
+
+
+class LocalMachine(Machine):
+    """Made by `Local.prepare`."""
+
+    def __init__(
+        self,
+        settings: LocalSettings,
+        connection: Connection,
+        entries: dict[str, Entry],
+        facts: dict[str, Any],
+        bundle: bytes,
+    ) -> None:
+        self.settings, self.connection, self.entries, self.bundle = settings, connection, entries, bundle
+        self.facts = facts
+        self.reboots = settings.boot != "no"
+        self.timing_warning = "" if self.reboots else ONE_BOOT
+
+    def boot(self, trial: Trial) -> Outcome:
+        """The script in this boot, or in a new one: then this process ends with the machine.
+
+        Raises HostError where nothing would go on after the reboot.
+        """
+        if self.reboots and (run := installed_for()) not in trial.into.absolute().parents:
+            raise HostError(
+                "this study reboots this very machine, and no unit goes on with it afterwards"
+                + (f" (the one that is installed is for {run})" if run else ""),
+                f"Install it: kduel local install {trial.into.parent.parent}. Then: kduel resume "
+                f"{trial.into.parent.parent}. `kduel local remove` takes it away.",
+            )
+        journey = LocalJourney(
+            self.settings,
+            self.connection,
+            trial,
+            boot=self.settings.boot,
+            entries=self.entries,
+            cmdline=self.facts["cmdline"],
+            bundle=self.bundle,
+        )
+        try:
+            outcome = journey.leave_or_measure() if self.reboots else journey.stay()
+        except Refused as error:
+            outcome = Outcome(void=error.void, message=f"{error}. {REMEDIES.get(error.void, '')}".strip())
+        except Broken as error:
+            outcome = Outcome(void="no-answer", message=f"{error}.")
+        (trial.into / "console.log").write_text("".join(journey.log), "utf-8", errors="replace")
+        return msgspec.structs.replace(outcome, timings=journey.timings, facts=journey.facts)
+
+
+class Local(MachineKind):
+    """Prepared by looking around."""
+
+    name: ClassVar[str] = "local"
+    summary: ClassVar[str] = (
+        "this very machine, as root: schedulers and sysctls without a reboot (unit load), kernels with a resume unit"
+    )
+    Settings = LocalSettings
+
+    def prepare(
+        self, settings: Any, arms: Sequence[Arm], needs: Needs, *, cache: Cache, talk: Talk, offline: bool = False
+    ) -> Machine:
+        assert isinstance(settings, LocalSettings)
+        check_bands(settings.conditions)
+        connection = Here()
+        now = look(connection)
+        check_arms(settings, arms, now)
+        if os.geteuid() != 0:
+            raise HostError(
+                "measuring this machine needs root: sysctls, governors and schedulers are root's",
+                "Start it with sudo.",
+            )
+        facts = survey(connection, settings, arms, boot=settings.boot)
+        entries: dict[str, Entry] = {}
+        if settings.boot == "grub-reboot":
+            entries = read_entries(connection, arms)
+        facts["cmdline"] = " ".join(word for word in now.cmdline.split() if not word.startswith("BOOT_IMAGE="))
+        return LocalMachine(settings, connection, entries, facts, packed(needs, now.architecture, cache))
+
+
+def check_arms(settings: LocalSettings, arms: Sequence[Arm], now: Look) -> None:
+    """Raises InputError for contenders that this machine cannot be."""
+    for arm in arms:
+        spec = arm.kernel.spec
+        if spec != "host" and not spec.startswith("installed:"):
+            raise InputError(
+                f"the machine local runs kernels that are installed on it; {spec!r} is none",
+                f'Write kernel = "installed:{now.release}" for the one that runs now.',
+            )
+        if settings.boot == "no" and arm.kernel.release != now.release:
+            raise InputError(
+                f"{arm.contender.name} has the kernel {arm.kernel.release}; {now.release} runs, and nothing reboots",
+                'Give all contenders this one, or reboot between them: boot = "grub-reboot" in [machine].',
+            )
+        if arm.contender.cmdline and settings.boot != "kexec":
+            raise InputError(
+                f"{arm.contender.name} adds words to the command line, which takes a boot of its own",
+                'Use boot = "kexec".',
+            )
+
+
+def read_way() -> Way | None:
+    """What was kept before the reboot; None where nothing is, or it is damaged: then the trial begins anew."""
+    try:
+        return msgspec.json.decode((ROOT / STATE).read_bytes(), type=Way)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def keep_way(way: Way) -> None:
+    """Whole, or not at all, and on the disk before anything reboots. Raises Refused where it cannot be kept."""
+    fresh = (ROOT / STATE).with_suffix(".new")
+    try:
+        with fresh.open("wb") as stream:
+            stream.write(msgspec.json.encode(way))
+            stream.flush()
+            os.fsync(stream.fileno())
+        fresh.replace(ROOT / STATE)
+    except OSError as error:
+        raise Refused("setup-failed", f"{ROOT / STATE} cannot be written: {error.strerror}") from error
+
+
+def forget_way() -> None:
+    """The trial is over."""
+    (ROOT / STATE).unlink(missing_ok=True)
+
+
+PLUGIN = Local()
