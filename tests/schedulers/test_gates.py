@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from kduel.cache import Cache
 from kduel.errors import HostError, InputError
 from kduel.schedulers import setup
-from kduel.schedulers.build import Tools, find
+from kduel.schedulers.build import Tools, build, find
 from kduel.schedulers.bundle import libraries_of, make_bundle
 from kduel.schedulers.check import check, read_look
+from kduel.talk import Talk
 from kduel.words import Contender
 
 FAKE = """#!/bin/sh
@@ -266,6 +267,36 @@ def test_missing_tools_are_named_before_anything_is_built(tmp_path: Path, monkey
     for what in ("cargo", "clang", "make", "gcc", "pkg-config"):
         assert what in caught.value.message
     assert "clang-19" in caught.value.remedy
+
+
+CARGO = """#!/bin/sh
+[ "$1" = --version ] && echo "cargo 1.99.0 (0000000 2026-01-01)" && exit
+echo "   Compiling libbpf-sys"
+echo "error: failed to run custom build command for scx_flash"
+exit 101
+"""
+
+
+def test_a_scheduler_that_does_not_build_says_so_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    said = {"cargo": CARGO, "clang-19": "#!/bin/sh\necho clang version 19.1.7\n"}
+    for name in ("cargo", "clang-19", "make", "gcc", "pkg-config"):
+        (tools / name).write_text(said.get(name, "#!/bin/sh\n:\n"))
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    monkeypatch.delenv("BPF_CLANG", raising=False)
+    cache = Cache(tmp_path / "cache")
+    with pytest.raises(HostError) as caught:
+        build(["scx_flash"], cache=cache, talk=Talk(), jobs=1)
+    assert "building scx_flash 1.1.4 failed:\nerror: failed to run custom build command" in caught.value.message
+    assert "cargo 1.99.0" in caught.value.remedy
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.parent.name != "locks"]
+    monkeypatch.setenv("BPF_CLANG", "/bin/false")
+    with pytest.raises(HostError, match="BPF_CLANG names /bin/false, which is none"):
+        build(["scx_flash"], cache=cache, talk=Talk(), jobs=1)
 
 
 def test_a_bundle_runs_by_its_own_libraries(tmp_path: Path) -> None:

@@ -115,6 +115,8 @@ def steps(**parameters: Any) -> list[tuple[Any, Any]]:
         ("7.3.0", CONFIG_73, {"cmdline": "preempt=voluntary"}, "has no preempt=voluntary any more"),
         ("7.3.0", "", {"sysctl": {"kernel.sched_autogroup_enabled": 0}}, "SCHED_AUTOGROUP"),
         ("7.3.0", CONFIG_73, {"policy": "ext"}, "needs a scheduler"),
+        ("7.3.0", CONFIG_73, {"scheduler": "scx_lavd 'open"}, "is no command: No closing quotation"),
+        ("7.3.0", CONFIG_73, {"scheduler": " "}, "the scheduler is blank"),
         ("7.3.0", CONFIG_73, {"sysctl": {"debug.sched.features": "no_lag"}}, "names no scheduler features"),
         ("7.3.0", CONFIG_73, {"sysctl": {"../etc/passwd": "1"}}, "not a sysctl"),
         ("7.3.0", CONFIG_73, {"policy": "deadline:1ms,100ms,100ms"}, "reserve 10 CPUs"),

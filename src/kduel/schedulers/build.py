@@ -14,7 +14,7 @@ from kduel.cache import Cache, told_as_cache_trouble
 from kduel.errors import HostError, InputError
 from kduel.kernels.stored import sha256
 from kduel.schedulers.bundle import Bundle, make_bundle, read_bundle
-from kduel.schedulers.catalogue import KNOWN, Known, known
+from kduel.schedulers.catalogue import KNOWN, PLAIN, Known, known
 from kduel.talk import Talk
 
 KIND = "schedulers"
@@ -46,15 +46,17 @@ class Tools:
             self.packages.append(package)
 
     def _clang(self) -> str:
-        """The newest clang, or what BPF_CLANG names."""
+        """The newest clang; where BPF_CLANG names one, that and no other."""
+        named = os.environ.get("BPF_CLANG")
         newest = [f"clang-{version}" for version in range(29, LEAST_CLANG - 1, -1)]
-        for candidate in filter(None, (os.environ.get("BPF_CLANG"), *newest, "clang")):
+        for candidate in [named] if named else [*newest, "clang"]:
             said = output(candidate, "--version") or ""
             match = re.search(r"clang version (\d+)\.([\d.]+)", said)
             if match and int(match[1]) >= LEAST_CLANG:
                 self.versions["clang"] = f"{match[1]}.{match[2]}"
                 return candidate
-        self._lacks(f"clang {LEAST_CLANG} or newer (BPF code; older ones fail)", "clang-19")
+        which = f"; BPF_CLANG names {named}, which is none" if named else ""
+        self._lacks(f"clang {LEAST_CLANG} or newer (BPF code; older ones fail{which})", "clang-19")
         return ""
 
     def _rust(self) -> None:
@@ -197,7 +199,9 @@ def find(command: str, *, cache: Cache) -> tuple[Bundle, Path]:
     place = name if "/" in name else shutil.which(name)
     if place is None or not Path(place).is_file():
         remedy = (
-            f"`kduel schedulers build {name}` builds it." if name in KNOWN else f"KDuel builds {', '.join(KNOWN)}."
+            f"`kduel schedulers build {name}` builds it."
+            if name in KNOWN
+            else f"KDuel builds {', '.join(KNOWN)}, and has {PLAIN}."
         )
         raise InputError(f"the scheduler {name} is neither built nor in PATH", f"{remedy} Or put one in PATH.")
     program = Path(place).resolve()

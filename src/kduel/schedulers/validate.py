@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,8 +78,15 @@ class Options:
 
 
 def check_ext(contender: Contender, options: Options) -> None:
-    """Raises InputError for a kernel without sched_ext."""
-    if contender.scheduler.split()[:1] == []:
+    """Raises InputError for a scheduler that is no command, or a kernel without sched_ext."""
+    try:
+        words = shlex.split(contender.scheduler)
+    except ValueError as error:
+        raise InputError(
+            f"contender {contender.name!r}: the scheduler {contender.scheduler!r} is no command: {error}",
+            "Quote it as for a shell.",
+        ) from error
+    if not words:
         raise InputError(f"contender {contender.name!r}: the scheduler is blank", 'Write scheduler = "scx_bpfland".')
     if options.text is None and options.older_than(EXT_SINCE):
         raise InputError(
