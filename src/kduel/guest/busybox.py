@@ -28,6 +28,14 @@ DEBIAN = {
 """Debian's name of an architecture, and the oldest release that has it beside the others here."""
 
 
+BUILT = {"ppc": ("powerpc-linux-gnu-", "gcc-powerpc-linux-gnu")}
+"""Architectures that Debian has a compiler for, but no packages any more: the compiler's prefix and its package."""
+SOURCE = "pool/main/b/busybox/busybox_1.35.0.orig.tar.bz2"
+SOURCE_SHA256 = "faeeb244c35a348a334f4a59e44626ee870fb07b6884d68c10ae8bc19f83a694"
+LEFT_OUT = ("TC", "FEATURE_UTMP", "FEATURE_WTMP", "INETD", "NSLOOKUP", "HTTPD", "UDHCPD", "UDHCPC", "UDHCPC6")
+"""Applets that a guest without network does without, some of which newer headers do not know."""
+
+
 class Busybox(Struct, frozen=True, kw_only=True):
     """A busybox, and what it says its version is."""
 
@@ -46,19 +54,22 @@ def busybox(architecture: str, given: str = "", *, cache: Cache, talk: Talk, off
         if not path.is_file():
             raise InputError(f"busybox = {given!r} is no file", "Name a static busybox of the board's architecture.")
         return described(path)
-    if architecture not in DEBIAN:
+    if architecture not in DEBIAN | BUILT:
         raise InputError(
             f"Debian has no busybox-static for {architecture}",
-            "Build one and name it in the board's description: busybox = PATH; docs/boards.md says how.",
+            "Build one and name it in the board's description: busybox = PATH.",
         )
-    debian, suite = DEBIAN[architecture]
+    debian, suite = DEBIAN.get(architecture, (architecture, "built"))
     key = f"{suite}-{debian}"
     if offline and not cache.has("busybox", key):
         raise HostError(f"busybox for {architecture} is not in the cache {cache.root}", "Run once without --offline.")
 
     def fetch(directory: Path) -> None:
-        with talk.task(f"fetching busybox for {architecture}"):
-            _fetch(directory, debian, suite)
+        with talk.task(f"getting a busybox for {architecture}"):
+            if architecture in BUILT:
+                _build(directory, *BUILT[architecture])
+            else:
+                _fetch(directory, debian, suite)
 
     return described(cache.entry("busybox", key, fetch) / "busybox")
 
@@ -72,6 +83,50 @@ def described(path: Path) -> Busybox:
         sha256=hashlib.sha256(data).hexdigest(),
         version=version[1].decode().strip() if version else "unknown",
     )
+
+
+def _build(directory: Path, prefix: str, package: str) -> None:
+    """From Debian's source of busybox, by Debian's cross compiler."""
+    for program, needed in ((f"{prefix}gcc", package), ("gcc", "gcc"), ("make", "make"), ("bzip2", "bzip2")):
+        if shutil.which(program) is None:
+            raise HostError(f"{program} is not installed, which builds busybox", f"apt-get install {needed}.")
+    archive, tree = directory / "source.tar.bz2", directory / "tree"
+    address = f"{debian_mirror()}/{SOURCE}"
+    _run(["/usr/lib/apt/apt-helper", "download-file", address, str(archive), f"SHA256:{SOURCE_SHA256}"])
+    tree.mkdir()
+    _run(["tar", "-xf", str(archive), "--strip-components=1", "-C", str(tree)])
+    make = ["make", "-C", str(tree), "ARCH=powerpc", f"CROSS_COMPILE={prefix}", "SKIP_STRIP=n"]
+    _run([*make, "defconfig"])
+    config = (tree / ".config").read_text()
+    settings = {"STATIC": "y"} | dict.fromkeys(LEFT_OUT, "n")
+    for name, value in settings.items():
+        config = re.sub(rf"^(# )?CONFIG_{name}\b.*$", f"CONFIG_{name}={value}", config, flags=re.MULTILINE)
+    # As Debian's static one: the shell finds every applet in itself.
+    for name in ("FEATURE_PREFER_APPLETS", "FEATURE_SH_STANDALONE"):
+        config = re.sub(rf"^(# )?CONFIG_{name}\b.*$", f"CONFIG_{name}=y", config, flags=re.MULTILINE)
+    (tree / ".config").write_text(config)
+    _run([*make, "oldconfig"])
+    _run([*make, f"-j{os.cpu_count() or 1}", "busybox"])
+    shutil.copyfile(tree / "busybox", directory / "busybox")
+    (directory / "busybox").chmod(0o755)
+    shutil.rmtree(tree)
+    archive.unlink()
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env={**os.environ, "LC_ALL": "C.UTF-8", "SOURCE_DATE_EPOCH": "0", "KCONFIG_NOTIMESTAMP": "1"},
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if "rror" in line or line.startswith("E:")]
+        said = " / ".join(lines[:4]) or (done.stdout + done.stderr)[-300:]
+        raise HostError(f"busybox cannot be built: {said}", "Name one of your own: busybox = PATH in a board's file.")
 
 
 def _fetch(directory: Path, architecture: str, suite: str) -> None:
