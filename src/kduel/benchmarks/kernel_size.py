@@ -11,7 +11,7 @@ from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.kernel_build import NEEDS_BUILD
 from kduel.benchmarks.parameters import Seconds, label_of
 from kduel.benchmarks.reading import file, number, positive
-from kduel.words import Metric
+from kduel.words import Better, Metric, Statistic
 
 SIZE = re.compile(r"\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+([0-9a-f]+)\s+\S+\n", re.ASCII)
 """The line of `size`: text, data, bss, their sum, the same hexadecimal, the file."""
@@ -39,6 +39,11 @@ exit 1
 """
 
 
+def size(name: str, unit: str, better: Better, about: str, statistic: Statistic = "value") -> Metric:
+    """A metric that chance has no part in: builds are reproducible."""
+    return Metric(name, unit, better, about, statistic, exact=True)
+
+
 class KernelSize(Benchmark):
     """Sizes as `size` and `ls` give them. A build is reproducible, so that one pair of builds decides."""
 
@@ -56,19 +61,17 @@ class KernelSize(Benchmark):
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         metrics = [
-            Metric("compressed", "B", "lower", "In flash: bzImage, or vmlinux as a binary under gzip -9."),
-            Metric("image", "B", "lower", "The file that is booted: bzImage, Image, vmlinux."),
-            Metric("text", "B", "lower", "Code and constants of vmlinux, as size(1) says.", "total"),
-            Metric("data", "B", "lower", "Initialised data of vmlinux, as size(1) says.", "total"),
-            Metric("bss", "B", "lower", "Zeroed data of vmlinux, as size(1) says.", "total"),
-            Metric(
-                "vmlinux", "B", "lower", "text + data + bss: the kernel in RAM before it takes any more.", "total"
-            ),
-            Metric("modules", "count", "none", "Modules that were built.", "count"),
-            Metric("modules-size", "B", "lower", "All of them together, as ls says.", "total"),
+            size("compressed", "B", "lower", "In flash: bzImage, or vmlinux as a binary under gzip -9."),
+            size("image", "B", "lower", "The file that is booted: bzImage, Image, vmlinux."),
+            size("text", "B", "lower", "Code and constants of vmlinux, as size(1) says.", "total"),
+            size("data", "B", "lower", "Initialised data of vmlinux, as size(1) says.", "total"),
+            size("bss", "B", "lower", "Zeroed data of vmlinux, as size(1) says.", "total"),
+            size("vmlinux", "B", "lower", "text + data + bss: the kernel in RAM before it takes any more.", "total"),
+            size("modules", "count", "none", "Modules that were built.", "count"),
+            size("modules-size", "B", "lower", "All of them together, as ls says.", "total"),
         ]
         if parameters.initramfs:
-            metrics.append(Metric("initramfs", "B", "lower", "Built into the image, before compression."))
+            metrics.append(size("initramfs", "B", "lower", "Built into the image, before compression."))
         return tuple(metrics)
 
     def script(self, parameters: Any) -> str:

@@ -50,7 +50,8 @@ def examine(
     exact = bool(results.machine.get("exact"))
     for case in cases(results, samples):
         for check in CHECKS:
-            if not (exact and check in NOISE_ALONE):
+            counted = exact or (case.metric.exact and case.steady)
+            if not (counted and check in NOISE_ALONE):
                 case.result.warnings.extend(check(case))
     results.differences = differences(environments, declared_by(contenders, declared))
     results.warnings.extend(not_interleaved(results, samples))

@@ -142,6 +142,11 @@ def sureness(results: Results) -> str:
         return "Counted on a deterministic machine: a repetition gives the same numbers, so no statistics are needed."
     alpha = results.study.get("alpha")
     if not isinstance(alpha, int | float) or not any(m.n > 1 for m in results.metrics):
+        if any(m.scale == "exact" and m.verdict != "undecided" for m in results.metrics):
+            return (
+                "One trial each is enough for sizes, which every build gives again; it is too few for an interval, so that "
+                "no time can be told from chance."
+            )
         return "Too few trials for any interval: nothing here can be told from chance."
     confidence = f"{plain_number(round(100 * (1 - alpha), 3))} % confidence"
     count_primary = len({(m.benchmark, m.metric) for m in results.metrics if m.role == "primary"})
@@ -150,8 +155,13 @@ def sureness(results: Results) -> str:
         confidence += f" over the {count(count_primary, 'primary metric')} together"
     if results.study.get("imported"):
         return f"{confidence}, if the trials did not influence each other; for imported data KDuel cannot check that."
-    unit = "load of its contender, not a fresh boot" if results.study.get("unit") == "load" else "boot"
+    unit = "load of its contender, not a fresh boot" if results.study.get("unit") == "load" else trial_word(results)
     return f"{confidence}, every look at the data counted; each trial is a fresh {unit}, in random order within its block."
+
+
+def trial_word(results: Results) -> str:
+    """What a trial is on that machine."""
+    return "clean build" if results.machine.get("kind") == "build" else "boot"
 
 
 def caveats(results: Results) -> list[str]:
@@ -324,7 +334,8 @@ def open_questions(
         said.append(
             f"How long it takes on a real processor: instructions are counted, not time; {UNSEEN} do not count."
         )
-    differing = [m for m in exploratory if decided(m)]
+    # What is larger in every build is no hint.
+    differing = [m for m in exploratory if decided(m) and (m.verdict != "different" or m.better == "none")]
     if differing:
         said.append(
             f"Exploratory, so a hint and no proof: {named(sorted(differing, key=largest_first), notes, with_effect=True)}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kduel.report.amounts import plain_number
-from kduel.report.digest import count, delta_of
+from kduel.report.digest import count, delta_of, trial_word
 from kduel.report.escape import visible
 from kduel.results import Results
 
@@ -43,7 +43,7 @@ def design(results: Results) -> str:
     """What a trial and a block are."""
     study = results.study
     seed = f" (seed {visible(study['seed'], 40)})" if study.get("seed") is not None else ""
-    unit = "load of the scheduler" if study.get("unit") == "load" else "boot"
+    unit = "load of the scheduler" if study.get("unit") == "load" else trial_word(results)
     return (
         f"A trial is one fresh {unit} of one contender, running all benchmarks; it gives one number a metric, however many "
         f"samples were taken inside. A block holds one trial of every contender in random order{seed}, so that whatever drifts "

@@ -27,15 +27,35 @@ def judge(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> lis
     if exact:
         return [write(c, count(c)) for c in comparisons]
     share = split(samples, rule)
-    explored = iter(explore([c for c in comparisons if not c.table.primary], rule))
-    return [write(c, gate(c, share) if c.table.primary else next(explored)) for c in comparisons]
+    explored = iter(explore([c for c in comparisons if not c.table.primary and not determined(c.table)], rule))
+    findings = (
+        built(c) if determined(c.table) else gate(c, share) if c.table.primary else next(explored)
+        for c in comparisons
+    )
+    return [write(c, finding) for c, finding in zip(comparisons, findings, strict=True)]
 
 
 def judge_primary(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> list[MetricResult]:
     """As `judge`, of the primary metrics only and without the statistics beside: quick, for a run that goes on."""
     share = split(samples, rule)
     chosen = [c for c in compare(samples, rule) if c.table.primary]
-    return [write(c, count(c) if exact else gate(c, share), beside=False) for c in chosen]
+    return [
+        write(c, count(c) if exact else built(c) if determined(c.table) else gate(c, share), beside=False)
+        for c in chosen
+    ]
+
+
+def determined(table: Samples) -> bool:
+    """Whether chance has no part in these values: the benchmark says so, and no repetition speaks against it."""
+    return table.metric.exact and all(
+        len({value for value in values if value is not None}) <= 1 for values in table.values.values()
+    )
+
+
+def built(c: Comparison) -> Finding:
+    """As `count`; but larger or smaller is not slower or faster."""
+    finding = count(c)
+    return finding._replace(verdict="different") if finding.verdict in ("faster", "slower") else finding
 
 
 def split(samples: Sequence[Samples], rule: Rule) -> float:
@@ -45,7 +65,8 @@ def split(samples: Sequence[Samples], rule: Rule) -> float:
     contenders measured against one baseline makes intervals wider than Dunnett's exact way by 1 % for two of them,
     by 3 % for nine.
     """
-    return rule.alpha / max(1, sum(len(table.values) - 1 for table in samples if table.primary))
+    judged = [table for table in samples if table.primary and not determined(table)]
+    return rule.alpha / max(1, sum(len(table.values) - 1 for table in judged))
 
 
 def gate(c: Comparison, alpha: float) -> Finding:
