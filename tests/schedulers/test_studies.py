@@ -12,7 +12,7 @@ from kduel.study import assemble, read_study
 STUDIES = Path(__file__).parents[2] / "studies"
 
 
-@pytest.mark.parametrize("name", ["policies", "policies-emulator", "policies-exact", "sched-ext", "eevdf"])
+@pytest.mark.parametrize("name", ["policies", "policies-emulator", "policies-exact", "sched-ext", "eevdf", "knobs"])
 def test_it_is_a_study(name: str) -> None:
     path = STUDIES / f"{name}.toml"
     text, file = read_study(path)
