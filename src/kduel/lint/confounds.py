@@ -38,6 +38,7 @@ ORDER = (
 VOLATILE = {
     "boot_id", "uptime", "date", "time", "started", "hostname", "loadavg", "load", "dmesg", "kernel_log", "machine_id",
     "temperatures", "interrupts", "pid", "seed", "entropy", "kernel.perf_event_max_sample_rate",
+    "vm.user_reserve_kbytes",
 }  # fmt: skip
 """Keys whose values are another at every boot and say nothing of the arms."""
 TOPICS = (
