@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lint_runs import linted, noise, result_of, said, table
 
@@ -251,6 +251,7 @@ VALUES = st.lists(
 @pytest.mark.filterwarnings("error")
 @settings(max_examples=200, deadline=None)
 @given(old=VALUES, new=VALUES, paired=st.booleans(), unit=st.sampled_from(["s", "B", "MiB/s"]))
+@example(old=[0.0] * 5, new=[0.0, 0.0, 0.0, 0.0, 1e-227], paired=False, unit="s")
 def test_whatever_was_measured_is_examined_without_falling_over(
     old: list[float | None], new: list[float | None], paired: bool, unit: str
 ) -> None:

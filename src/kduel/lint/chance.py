@@ -19,10 +19,11 @@ def t_two_sided(statistic: float, freedom: float) -> float:
 def outlier(values: Floats) -> tuple[int, float]:
     """The value farthest from the mean, and the chance that a normal sample has one so far (Grubbs, by Bonferroni)."""
     count = values.size
-    if count < 3 or np.ptp(values) == 0:
+    spread = values.std(ddof=1) if count > 2 else 0.0
+    if spread == 0:  # also where squares of tiny differences underflow
         return 0, 1.0
     farthest = int(np.abs(values - values.mean()).argmax())
-    square = float(((values[farthest] - values.mean()) / values.std(ddof=1)) ** 2)
+    square = float(((values[farthest] - values.mean()) / spread) ** 2)
     room = (count - 1) ** 2 - count * square
     if room <= 0:
         return farthest, 0.0
