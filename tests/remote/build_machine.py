@@ -68,6 +68,7 @@ def grub_config(kernels: list[Kernel]) -> str:
         'load_env\nset timeout=0\nset default="0"\n'
         'if [ "${next_entry}" ] ; then\n  set default="${next_entry}"\n  set next_entry=\n  save_env next_entry\nfi\n'
         + "".join(entries)
+        + 'if [ -f $prefix/custom.cfg ]; then\n  source $prefix/custom.cfg\nfi\n'
     )
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from kduel.errors import HostError
-from kduel.remote.grub import check_once, entries, entry_of
+from kduel.remote import sdboot
+from kduel.remote.grub import check_custom, check_once, custom_script, entries, entry_of, own_entry
 
 CONFIG = """\
 ### BEGIN /etc/grub.d/00_header ###
@@ -71,3 +75,94 @@ def test_a_choice_that_would_last_is_refused() -> None:
     check_once(CONFIG)
     with pytest.raises(HostError, match="chosen for ever"):
         check_once(CONFIG.replace("save_env next_entry", ""))
+
+
+CUSTOM_SOURCED = CONFIG + "if [ -f  $prefix/custom.cfg ]; then\n  source $prefix/custom.cfg\nfi\n"
+
+
+def test_an_entry_of_our_own_is_like_the_machines() -> None:
+    like = entry_of(CONFIG, "6.1.0-50-amd64")
+    assert like.body[0].startswith("if [ x = y ]") and not any("recovery" in line for line in like.body)
+    made, text = own_entry(like, "kduel-2", "6.1.0-50-amd64", "preempt=full nosmt")
+    assert made.path == "kduel-2"
+    assert "linux\t/vmlinuz-6.1.0-50-amd64 root=UUID=1b2c ro  quiet preempt=full nosmt\n" in text
+    (found,) = entries(text)
+    assert (found.path, found.image, found.cmdline) == (
+        "kduel-2", "/vmlinuz-6.1.0-50-amd64", "root=UUID=1b2c ro  quiet preempt=full nosmt"
+    )  # fmt: skip
+
+
+def test_an_entry_for_a_kernel_that_was_brought() -> None:
+    like = entry_of(CONFIG, "6.12.9+deb12-amd64")
+    _, text = own_entry(like, "kduel-1", "7.0.0-mine", "")
+    assert "linux\t/boot/vmlinuz-7.0.0-mine root=UUID=1b2c ro  quiet\n" in text
+    assert "initrd\t/boot/initrd.img-7.0.0-mine\n" in text
+    assert "6.12.9" not in text
+
+
+def test_a_menu_that_does_not_take_them_up_is_told() -> None:
+    check_custom(CUSTOM_SOURCED)
+    with pytest.raises(HostError, match="does not take up"):
+        check_custom(CONFIG)
+
+
+def test_entries_are_put_beside_the_users_own_and_taken_away(tmp_path: Path) -> None:
+    """The shell itself, on a directory in place of /boot/grub."""
+
+    def run(texts: list[str]) -> str:
+        script = custom_script(texts).replace("/boot/grub", str(tmp_path))
+        subprocess.run(["sh", "-c", script], check=True)
+        return (tmp_path / "custom.cfg").read_text() if (tmp_path / "custom.cfg").exists() else ""
+
+    theirs = "menuentry 'mine' {\n  echo it\\'s \"mine\"\n}\n"
+    (tmp_path / "custom.cfg").write_text(theirs)
+    _, first = own_entry(entry_of(CONFIG, "6.1.0-50-amd64"), "kduel-1", "6.1.0-50-amd64", "a='b'")
+    _, second = own_entry(entry_of(CONFIG, "6.1.0-50-amd64"), "kduel-2", "6.1.0-50-amd64", "c")
+    assert [entry.path for entry in entries(run([first, second]))] == ["kduel-1", "kduel-2"]
+    assert run([first]).startswith(theirs) and "kduel-2" not in run([first])
+    assert run([]) == theirs
+    (tmp_path / "custom.cfg").unlink()
+    assert "kduel-1" in run([first])
+    assert run([]) == ""
+
+
+FIXTURE_TREE = {
+    "debian-6.1.0-50-amd64.conf": "title Debian\nversion 6.1.0-50-amd64\nmachine-id 1b2c\noptions root=UUID=1b2c ro\n"
+    "options quiet\nlinux /debian/6.1.0-50-amd64/linux\ninitrd /debian/6.1.0-50-amd64/initrd.img\n",
+    "arch.conf": "title   Arch Linux\nlinux   /vmlinuz-linux-zen\ninitrd  /initramfs-linux-zen.img\noptions root=LABEL=arch rw\n",
+    "auto-windows.conf": "title Windows\nefi /EFI/Microsoft/Boot/bootmgfw.efi\n",
+}
+"""loader/entries of a fixture tree: what kernel-install and a user write. No UEFI machine was started for it."""
+
+
+def test_systemd_boots_entries_on_a_fixture_tree(tmp_path: Path) -> None:
+    """Its own commands are a stub here, which knows one option; the entries' shell runs as it is."""
+    place = tmp_path / "loader" / "entries"
+    place.mkdir(parents=True)
+    for name, text in FIXTURE_TREE.items():
+        (place / name).write_text(text)
+    stub = tmp_path / "bin" / "bootctl"
+    stub.parent.mkdir()
+    stub.write_text(f'#!/bin/sh\n[ "$1" = -x ] && echo {tmp_path}\n')
+    stub.chmod(0o755)
+    environment = {"PATH": f"{stub.parent}:/usr/bin:/bin"}
+
+    def shell(script: str) -> str:
+        return subprocess.run(
+            ["sh", "-c", script], env=environment, check=True, capture_output=True, text=True
+        ).stdout
+
+    listing = shell(sdboot.LIST)
+    assert [(e.path, e.release, e.cmdline) for e in sdboot.entries(listing)] == [
+        ("arch.conf", "linux-zen", "root=LABEL=arch rw"),
+        ("debian-6.1.0-50-amd64.conf", "6.1.0-50-amd64", "root=UUID=1b2c ro quiet"),
+    ]
+    with pytest.raises(HostError, match=r"no entry that boots 5\.10; it has linux-zen, 6\.1\.0-50-amd64"):
+        sdboot.entry_of(listing, "5.10")
+    entry, script = sdboot.own_entry(sdboot.entry_of(listing, "6.1.0-50-amd64"), "kduel-1", 'nosmt a="b c"')
+    shell(script)
+    made = next(e for e in sdboot.entries(shell(sdboot.LIST)) if e.path == "kduel-1.conf")
+    assert made.cmdline == 'root=UUID=1b2c ro quiet nosmt a="b c"' == entry.cmdline
+    assert made.release == "6.1.0-50-amd64" and made.title == "kduel-1"
+    shell(sdboot.FORGET)
+    assert sorted(path.name for path in place.iterdir()) == sorted(FIXTURE_TREE)

@@ -9,7 +9,7 @@ import pytest
 from kduel.cache import Cache
 from kduel.conditions import check
 from kduel.errors import InputError
-from kduel.kernels import resolve
+from kduel.kernels import Kernel, resolve
 from kduel.machines import Arm, Needs, machine_kind
 from kduel.study import Study, assemble, read_study
 from kduel.talk import Talk
@@ -48,20 +48,27 @@ def test_bad_settings_are_named(settings: dict[str, object], says: str) -> None:
         machine_kind("ssh").read_settings(settings)
 
 
+def test_a_release_must_be_named() -> None:
+    with pytest.raises(InputError, match="names no release"):
+        resolve("installed:", cache=Cache(), talk=Talk())
+
+
+def kernel(release: str, sha256: str, spec: str = "./vmlinuz") -> Arm:
+    """A kernel that would be brought."""
+    found = Kernel(spec=spec, release=release, image=Path(__file__), sha256=sha256)
+    return Arm(Contender(kernel=spec, name=sha256), found)
+
+
 @pytest.mark.parametrize(
-    ("kernel", "cmdline", "says"),
+    ("settings", "arms", "says"),
     [
-        ("installed:6.1.0", "quiet nosmt", "as they are"),
-        ("installed:", "", "names no release"),
-        ("host", "", "is none"),
+        ({}, [kernel("6.1.0", "a"), kernel("6.1.0", "b")], "two different kernels call themselves 6.1.0"),
+        ({"boot": "bootctl"}, [kernel("6.1.0", "a")], "kernels must be installed there"),
     ],
 )
-def test_contenders_that_such_a_machine_cannot_be_are_refused(kernel: str, cmdline: str, says: str) -> None:
+def test_contenders_that_such_a_machine_cannot_be_are_refused(
+    settings: dict[str, str], arms: list[Arm], says: str
+) -> None:
     kind = machine_kind("ssh")
     with pytest.raises(InputError, match=says):
-        spec = "installed:6.1.0" if kernel == "host" else kernel
-        found = resolve(spec, cache=Cache(), talk=Talk())
-        if kernel == "host":
-            found = type(found)(spec="host", release="x", image=found.image, sha256="")
-        arms = [Arm(Contender(kernel=kernel, name="a", cmdline=cmdline), found)]
-        kind.prepare(kind.read_settings({"place": "x"}), arms, Needs(), cache=Cache(), talk=Talk())
+        kind.prepare(kind.read_settings({"place": "x", **settings}), arms, Needs(), cache=Cache(), talk=Talk())

@@ -49,8 +49,9 @@ class BuildSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=Tru
 class BuildMachine(Machine):
     """Made by `Build.prepare`."""
 
-    def __init__(self, plans: dict[str, Planned], directory: Path) -> None:
-        self.plans, self.directory = plans, directory
+    def __init__(self, plans: dict[str, Planned], directory: Path, talk: Talk) -> None:
+        self.plans, self.directory, self.talk = plans, directory, talk
+        self.warned: set[str] = set()
         self.facts = {
             "jobs": len(os.sched_getaffinity(0)),
             "compilers": {plan.recipe.arch: plan.compiler for plan in plans.values()},
@@ -74,9 +75,11 @@ class BuildMachine(Machine):
             try:
                 missed = configure(plan.recipe, make)
             except Unbuildable as error:
-                return not_built(
-                    "not-configured", "its configuration cannot be made", error.why.told, error.why.remedy
-                )
+                told = relative(error.why.told, work, plan)
+                return not_built("not-configured", "its configuration cannot be made", told, error.why.remedy)
+            if missed and plan.key not in self.warned:
+                self.warned.add(plan.key)
+                self.talk.warn(f"{plan.spec}: this tree did not take {', '.join(missed)}")
             config = (make.build / ".config").read_text("utf-8", errors="replace")
             read_all(plan.source.tree)
             timings = {"ready": round(time.monotonic() - began, 3)}
@@ -88,7 +91,8 @@ class BuildMachine(Machine):
                 message = f"The build did not end within {trial.deadline:.0f} s and was ended."
                 return Outcome(void="deadline", message=message, timings=timings, facts=facts)
             if trouble := trouble_of(trial.into):
-                return replace(trouble, timings=timings, facts=facts)
+                message = relative(trouble.message, work, plan)
+                return replace(trouble, message=message, timings=timings, facts=facts)
             if trial.block == 1 and (make.build / "vmlinux").is_file():
                 kept = trial.into / KEPT
                 kept.mkdir()
@@ -165,6 +169,13 @@ def not_built(void: str, what: str, told: str, remedy: str = "") -> Outcome:
     return Outcome(void=void, message=f"not measurable: {what}: {told}" + (f". {remedy}" if remedy else ""))
 
 
+def relative(text: str, work: Path, plan: Planned) -> str:
+    """A log's words with paths as the kernel's developers say them."""
+    for place in (plan.source.tree, work / "build"):
+        text = text.replace(f"{place}/", "")
+    return text
+
+
 def told_environment(into: Path, config: str) -> None:
     """The environment that a trial tells of is this host's; the configuration that counts is the one built."""
     environment = into / "environment"
@@ -218,7 +229,7 @@ class Build(MachineKind):
                 plans[arm.kernel.sha256] = plan_of(exact, cache=cache, talk=talk, offline=offline, modules="")
         if shutil.which("nproc") is None:
             raise InputError("nproc is not installed", "Install coreutils.")
-        return BuildMachine(plans, directory)
+        return BuildMachine(plans, directory, talk)
 
 
 def plan_of(spec: str, *, cache: Cache, talk: Talk, offline: bool, modules: str) -> Planned:

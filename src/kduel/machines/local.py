@@ -15,9 +15,10 @@ from kduel.cache import Cache
 from kduel.conditions import check as check_bands
 from kduel.errors import HostError, InputError
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
+from kduel.machines.loan import Loan, boot_entries
 from kduel.machines.local_unit import ROOT, STATE, installed_for
-from kduel.machines.ssh import packed, read_entries, survey
-from kduel.machines.ssh_trial import Journey, Look, RealSettings, look
+from kduel.machines.ssh import packed, survey
+from kduel.machines.ssh_trial import Journey, Look, RealSettings, default_cmdline, look
 from kduel.remote.connection import REMEDIES, Broken, Connection, Refused
 from kduel.remote.grub import Entry
 from kduel.remote.here import Here
@@ -46,7 +47,7 @@ done"""
 class LocalSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The [machine] table of a study with kind = "local"."""
 
-    boot: Literal["no", "grub-reboot", "kexec"] = "no"
+    boot: Literal["no", "grub-reboot", "bootctl", "kexec"] = "no"
     """"no": contenders share the boot that is there, and the study's unit is the load of a scheduler (blocks.unit =
     "load"). Else how this machine is rebooted before each trial."""
 
@@ -139,7 +140,7 @@ class LocalMachine(Machine):
             trial,
             boot=self.settings.boot,
             entries=self.entries,
-            cmdline=self.facts["cmdline"],
+            cmdline=self.facts.get("cmdline", ""),
             bundle=self.bundle,
         )
         try:
@@ -175,10 +176,9 @@ class Local(MachineKind):
                 "Start it with sudo.",
             )
         facts = survey(connection, settings, arms, boot=settings.boot)
-        entries: dict[str, Entry] = {}
-        if settings.boot == "grub-reboot":
-            entries = read_entries(connection, arms)
-        facts["cmdline"] = " ".join(word for word in now.cmdline.split() if not word.startswith("BOOT_IMAGE="))
+        entries = boot_entries(Loan(settings, connection, talk), arms, now)
+        if settings.boot == "kexec":
+            facts["cmdline"] = default_cmdline(now)
         return LocalMachine(settings, connection, entries, facts, packed(needs, now.architecture, cache))
 
 
@@ -196,10 +196,10 @@ def check_arms(settings: LocalSettings, arms: Sequence[Arm], now: Look) -> None:
                 f"{arm.contender.name} has the kernel {arm.kernel.release}; {now.release} runs, and nothing reboots",
                 'Give all contenders this one, or reboot between them: boot = "grub-reboot" in [machine].',
             )
-        if arm.contender.cmdline and settings.boot != "kexec":
+        if arm.contender.cmdline and settings.boot == "no":
             raise InputError(
                 f"{arm.contender.name} adds words to the command line, which takes a boot of its own",
-                'Use boot = "kexec".',
+                'Reboot between contenders: boot = "grub-reboot" in [machine].',
             )
 
 

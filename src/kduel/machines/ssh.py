@@ -15,9 +15,11 @@ from kduel.cache import Cache
 from kduel.conditions import check as check_bands
 from kduel.errors import HostError, InputError
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
-from kduel.machines.ssh_trial import Journey, Look, SshSettings, look
-from kduel.remote.connection import REMEDIES, Broken, Connection, Refused, last_line
-from kduel.remote.grub import Entry, check_once, entry_of
+from kduel.machines.loan import Loan, boot_entries, bring_kernels
+from kduel.machines.reaching import asked
+from kduel.machines.ssh_trial import Journey, Look, SshSettings, default_cmdline, look
+from kduel.remote.connection import REMEDIES, Broken, Connection, Refused
+from kduel.remote.grub import Entry
 from kduel.talk import Talk
 
 
@@ -31,9 +33,10 @@ class SshMachine(Machine):
         entries: dict[str, Entry],
         facts: dict[str, Any],
         bundle: bytes,
+        loan: Loan,
     ) -> None:
         self.settings, self.connection, self.entries, self.bundle = settings, connection, entries, bundle
-        self.facts = facts
+        self.facts, self.loan = facts, loan
 
     def boot(self, trial: Trial) -> Outcome:
         """One reboot into the arm's kernel, the script, its files."""
@@ -43,7 +46,7 @@ class SshMachine(Machine):
             trial,
             boot=self.settings.boot,
             entries=self.entries,
-            cmdline=self.facts["cmdline"],
+            cmdline=self.facts.get("cmdline", ""),
             bundle=self.bundle,
         )
         try:
@@ -55,13 +58,17 @@ class SshMachine(Machine):
         (trial.into / "console.log").write_text("".join(journey.log), "utf-8", errors="replace")
         return msgspec.structs.replace(outcome, timings=journey.timings, facts=journey.facts)
 
+    def close(self) -> None:
+        """Take away the kernels and boot entries that were put there."""
+        self.loan.give_back()
+
 
 class Ssh(MachineKind):
     """Prepared by looking: what is there, whether one may reboot it, which kernels it has."""
 
     name: ClassVar[str] = "ssh"
     summary: ClassVar[str] = (
-        "a real machine reached by SSH, rebooted into its installed kernels (grub-reboot or kexec)"
+        "a real machine reached by SSH, rebooted into its kernels or brought ones (grub-reboot, bootctl or kexec)"
     )
     Settings = SshSettings
 
@@ -74,29 +81,38 @@ class Ssh(MachineKind):
         with talk.task(f"looking at {settings.place}"):
             connection, now = connect(settings)
             facts = survey(connection, settings, arms, boot=settings.boot)
-        entries: dict[str, Entry] = {}
-        if settings.boot == "grub-reboot":
-            entries = read_entries(connection, arms)
-            facts["entries"] = {release: entry.path for release, entry in entries.items()}
-        facts["cmdline"] = " ".join(word for word in now.cmdline.split() if not word.startswith("BOOT_IMAGE="))
+        if settings.boot == "kexec":
+            facts["cmdline"] = default_cmdline(now)
+        bundle = packed(needs, now.architecture, cache)
+        loan = Loan(settings, connection, talk)
+        try:
+            bring_kernels(loan, arms, now, facts)
+            entries = boot_entries(loan, arms, now)
+        except BaseException:
+            loan.give_back()
+            raise
+        facts["entries"] = {name: entry.path for name, entry in entries.items()}
         talk.info(
             f"{settings.place}: {facts['cpu'] or 'unknown CPU'}, {now.release}; it will be rebooted for every trial"
         )
-        return SshMachine(settings, connection, entries, facts, packed(needs, now.architecture, cache))
+        return SshMachine(settings, connection, entries, facts, bundle, loan)
 
 
 def check_arms(settings: SshSettings, arms: Sequence[Arm]) -> None:
     """Raises InputError for contenders that this machine cannot be."""
+    images: dict[str, str] = {}
     for arm in arms:
-        if not arm.kernel.spec.startswith("installed:"):
+        if arm.kernel.spec.startswith("installed:"):
+            continue
+        if settings.boot == "bootctl":
             raise InputError(
-                f"the machine ssh boots kernels that are installed there; {arm.kernel.spec!r} is none",
-                'Install it there, then write kernel = "installed:RELEASE".',
+                f"{arm.contender.name}: with bootctl kernels must be installed there; {arm.kernel.spec!r} would be brought",
+                'Install it there, then write kernel = "installed:RELEASE"; or use boot = "kexec".',
             )
-        if arm.contender.cmdline and settings.boot == "grub-reboot":
+        if images.setdefault(arm.kernel.release, arm.kernel.sha256) != arm.kernel.sha256:
             raise InputError(
-                f"{arm.contender.name} adds words to the command line, and grub-reboot boots entries as they are",
-                'Use boot = "kexec", or make a menu entry with these words.',
+                f"two different kernels call themselves {arm.kernel.release}: one machine cannot have both",
+                "Build one of them with another CONFIG_LOCALVERSION.",
             )
 
 
@@ -114,24 +130,6 @@ def connect(settings: SshSettings) -> tuple[Connection, Look]:
         raise HostError(str(error), REMEDIES["unreachable"]) from error
 
 
-def asked(connection: Connection, script: str, failure: str) -> str:
-    """The output of shell lines that must succeed. Raises HostError."""
-    try:
-        done = connection.run(script)
-    except (Broken, Refused) as error:
-        raise HostError(f"{failure}: {error}", REMEDIES["unreachable"]) from error
-    if done.status:
-        raise HostError(f"{failure}: {last_line(done.stderr)}", f"Try by hand: ssh {connection.place} {script!r}")
-    return done.text
-
-
-def read_entries(connection: Connection, arms: Sequence[Arm]) -> dict[str, Entry]:
-    """GRUB's entries by release. Raises HostError where one is missing, or a choice would not be forgotten."""
-    config = asked(connection, "cat /boot/grub/grub.cfg", "GRUB's configuration cannot be read")
-    check_once(config)
-    return {arm.kernel.release: entry_of(config, arm.kernel.release) for arm in arms}
-
-
 class Surveyed(Protocol):
     """Of a machine's settings, what looking at it needs."""
 
@@ -146,7 +144,7 @@ class Surveyed(Protocol):
 def survey(connection: Connection, settings: Surveyed, arms: Sequence[Arm], *, boot: str) -> dict[str, Any]:
     """What is true of the machine for the whole run. Raises HostError for what it lacks."""
     tools = ["setsid", "tar", "sha256sum", "awk"]
-    tools += {"grub-reboot": ["systemctl", "grub-reboot"], "kexec": ["systemctl", "kexec"], "no": ["ps"]}[boot]
+    tools += ["ps"] if boot == "no" else ["systemctl", boot]
     missing = asked(
         connection,
         f"for t in {' '.join(tools)}; do command -v $t >/dev/null || echo $t; done",
@@ -163,7 +161,9 @@ def survey(connection: Connection, settings: Surveyed, arms: Sequence[Arm], *, b
             "Free some space there, or give another directory.",
         )
     images = {}
-    for arm in arms if boot != "no" else ():
+    for arm in arms:
+        if boot == "no" or not arm.kernel.spec.startswith("installed:"):
+            continue
         path = f"/boot/vmlinuz-{arm.kernel.release}"
         found = asked(connection, f"ls /boot; sha256sum {path} 2>/dev/null || true", "its /boot cannot be read")
         words = found.splitlines()[-1].split()

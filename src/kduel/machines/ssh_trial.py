@@ -26,6 +26,9 @@ T = TypeVar("T")
 
 LOOK = "cat /proc/sys/kernel/random/boot_id; uname -r; uname -m; cut -d' ' -f1 /proc/uptime; date +%s.%N; cat /proc/cmdline"
 RETRY = 3.0
+OWN_WORDS = "   "
+"""Stands before a contender's own words on the command line: a kernel does not mind, and a run that goes on from such a boot
+must not take them for the machine's."""
 RESTORE = "/var/lib/kduel-restore.sh"
 """What a crash leaves behind there, for the next trial, or a person, to run."""
 
@@ -57,8 +60,8 @@ class SshSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_only
     """0: as ~/.ssh/config says."""
     identity: str = ""
     known_hosts: str = ""
-    boot: Literal["grub-reboot", "kexec"] = "grub-reboot"
-    """How a kernel is chosen for one boot. A machine that does not come back boots its default when power-cycled."""
+    boot: Literal["grub-reboot", "bootctl", "kexec"] = "grub-reboot"
+    """How a kernel is chosen for one boot: GRUB, systemd-boot's oneshot, or straight from the running one. A machine that does not come back boots its default when power-cycled."""
 
 
 class Look(Struct, frozen=True):
@@ -161,18 +164,17 @@ class Journey:
     def reboot(self, before: Look) -> None:
         """Choose the kernel for one boot, and go. Raises Refused where it cannot be chosen."""
         release = self.trial.arm.kernel.release
-        if self.boot == "grub-reboot":
-            choose = f"grub-reboot {shlex.quote(self.entries[release].path)}"
+        if self.boot != "kexec":
+            command = {"grub-reboot": "grub-reboot", "bootctl": "bootctl set-oneshot"}[self.boot]
+            choose = f"{command} {shlex.quote(self.entries[self.trial.arm.contender.name].path)}"
             leave = "systemctl reboot"
         else:
-            own = " ".join([*self.default.split(), *self.trial.arm.contender.cmdline.split()])
+            own = OWN_WORDS.join(filter(None, (self.default, self.trial.arm.contender.cmdline)))
             initrd = f"i=/boot/initrd.img-{release}; [ -e $i ] && set -- --initrd=$i"
             choose = f'set --; {initrd}; kexec -l /boot/vmlinuz-{release} --command-line={shlex.quote(own)} "$@"'
             leave = "systemctl kexec"
         self.tell(f"rebooting from {before.release} into {release} ({self.boot})")
-        # It must answer before it goes: the reboot itself comes a second later, and cuts the connection.
-        script = f"set -e; {choose} >&2; sync; setsid sh -c 'sleep 1; {leave}' >/dev/null 2>&1 </dev/null &"
-        done = self.connection.run(script)
+        done = self.connection.run(f"set -e; {choose} >&2; {going(leave)}")
         if done.status:
             raise Refused("boot-refused", f"{release} cannot be chosen for the next boot: {last_line(done.stderr)}")
 
@@ -320,6 +322,16 @@ class Journey:
         except (Broken, Refused):
             return "what the boot before said cannot be read"
         return f"the boot before said last:\n{done.text[-20000:] or '(the machine keeps no log of it)'}"
+
+
+def default_cmdline(now: Look) -> str:
+    """What the machine boots with by itself: without what its boot loader, or KDuel for a contender, added."""
+    return " ".join(w for w in now.cmdline.split(OWN_WORDS)[0].split() if not w.startswith("BOOT_IMAGE="))
+
+
+def going(leave: str) -> str:
+    """Shell that lets the machine go a second later: it must answer before its connection is cut."""
+    return f"sync; setsid sh -c 'sleep 1; {leave}' >/dev/null 2>&1 </dev/null &"
 
 
 def look(connection: Connection) -> Look:
