@@ -268,7 +268,8 @@ class Runner:
             return False
         from kduel.judgement import rule_of
 
-        return finished(self.collector.samples(complete), rule_of(self.lock), exact=self.ready.machine.exact)
+        samples = self.collector.samples(complete)
+        return finished(samples, rule_of(self.lock), exact=self.ready.machine.exact, without=self.left_out())
 
     def complete_blocks(self) -> list[int]:
         """The leading blocks of which every trial is there: looks never depend on the order inside a block."""
@@ -283,6 +284,8 @@ class Runner:
     def carry_out(self, boot: list[PlannedTrial]) -> list[tuple[Path, TrialRecord]]:
         """One boot: its trials' directories, staged, and what is known of them."""
         arm = self.arms[boot[0].contender]
+        if all(planned.contender in self.left_out() for planned in boot):
+            return [(self.run.stage(), self.not_run(planned)) for planned in boot]
         staged = self.run.stage()
         script = boot_script(self.ready.study, self.ready.dress, boot)
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -341,6 +344,37 @@ class Runner:
             steps=planned.steps,
         )
 
+    def left_out(self) -> set[str]:
+        """The contenders, other than the baseline, that cannot be measured: their first trials are all void.
+
+        The run goes on with the others, if there are any. The values play no part in it.
+        """
+        names = [contender.name for contender in self.lock.contenders]
+        out = {name for name in names[1:] if self.hopeless(name)}
+        return out if len(names) - len(out) > 1 else set()
+
+    def hopeless(self, contender: str) -> bool:
+        """Whether a contender's trials are all void, and enough of them."""
+        own = [record for record in list(self.records.values()) if record.contender == contender]
+        enough = min(HOPELESS, self.lock.study["fixed"] or HOPELESS)
+        return len(own) >= enough and all(record.status == "void" for record in own)
+
+    def not_run(self, planned: PlannedTrial) -> TrialRecord:
+        """trial.json of a trial of a contender that is left out."""
+        own = [record for record in list(self.records.values()) if record.contender == planned.contender]
+        first = min(own, key=lambda record: record.position)
+        return TrialRecord(
+            id=planned.id,
+            block=planned.block,
+            position=planned.position,
+            contender=planned.contender,
+            status="void",
+            reason=f"left-out: not run, for its first trials were void. The first said: {first.reason}",
+            started=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            boot=planned.boot,
+            steps=planned.steps,
+        )
+
     def keep(self, trials: list[tuple[Path, TrialRecord]]) -> None:
         """Make a boot's trials visible, tell of them, and give up on a contender that cannot be measured."""
         for staged, record in trials:
@@ -373,10 +407,15 @@ class Runner:
         return list(standing(self.collector.samples(complete), rule_of(self.lock), exact=self.ready.machine.exact))
 
     def refuse_hopeless(self, record: TrialRecord) -> None:
-        """Raises NotMeasuredError when a contender's first trials are all void. The values play no part in it."""
+        """Raises NotMeasuredError when a contender's first trials are all void, and without it nothing is left to
+        compare; otherwise the others go on."""
         own = [other for other in self.records.values() if other.contender == record.contender]
-        if len(own) == min(HOPELESS, self.lock.study["fixed"] or HOPELESS) and all(o.status == "void" for o in own):
-            raise NotMeasuredError(
-                f"{record.contender} could not be measured: its first {len(own)} trials are void. {record.reason}",
-                f"Look at {self.run.directory(record.id) / 'console.log'}; the trials so far are kept in {self.run.path}.",
-            )
+        if len(own) != min(HOPELESS, self.lock.study["fixed"] or HOPELESS) or not self.hopeless(record.contender):
+            return
+        what = f"its first {len(own)} trials are void" if len(own) > 1 else "its trial is void"
+        message = f"{record.contender} could not be measured: {what}. {record.reason}"
+        where = f"Look at {self.run.directory(record.id) / 'console.log'}"
+        if record.contender in self.left_out():
+            self.talk.warn(f"{message}\n{where}. The others go on without it.")
+            return
+        raise NotMeasuredError(message, f"{where}; the trials so far are kept in {self.run.path}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import tomllib
 import typing
 from importlib import resources
@@ -250,10 +251,13 @@ def combinations(table: dict[str, Any], keys: typing.Iterable[str]) -> list[dict
 
 def short_name(contender: Contender) -> str:
     """What a contender is called where the study gives no name."""
-    kernel = contender.kernel
+    kernel, *rest = contender.kernel.split(",")
+    options = [word.partition("=")[2] for word in rest if re.match(r"[a-z]+=", word)]
+    if not options and "/" not in contender.kernel:
+        kernel = contender.kernel
     if "/" in kernel:
-        kernel = kernel.split(",")[0].rstrip("/").rsplit("/", 1)[-1]
-    words = [kernel.replace(":", "-"), *contender.scheduler.split(), contender.policy, contender.cmdline]
+        kernel = kernel.rstrip("/").rsplit("/", 1)[-1]
+    words = [kernel.replace(":", "-"), *options, *contender.scheduler.split(), contender.policy, contender.cmdline]
     words += [f"{key}={value}" for key, value in contender.sysctl.items()]
     return " ".join(word for word in words if word)
 

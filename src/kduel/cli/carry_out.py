@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from kduel.cli.terminal import Terminal
-from kduel.errors import SLOWER, InputError
+from kduel.errors import NOT_MEASURED, SLOWER, InputError
 from kduel.plan import slug
 from kduel.study import Study
 
@@ -158,3 +158,8 @@ def write_up(path: Path, fail_on: str | None) -> None:
     if fail_on == "slower" and slower:
         sys.stdout.flush()
         raise click.exceptions.Exit(SLOWER)
+    whole = {trial.contender for trial in results.trials if trial.status != "void"}
+    lost = [contender.name for contender in results.contenders if contender.name not in whole]
+    if lost:
+        click.echo(f"kduel: not measured: {', '.join(lost)}; the report says why.", err=True)
+        raise click.exceptions.Exit(NOT_MEASURED)

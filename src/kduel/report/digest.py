@@ -174,6 +174,10 @@ def caveats(results: Results) -> list[str]:
     )
     total = Counter(trial.contender for trial in results.trials)
     for (contender, status), number in broken.items():
+        if status == "void" and number == total[contender]:
+            why = next(trial.reason for trial in results.trials if trial.contender == contender)
+            said.append(f"{visible(contender, 200)} could not be measured. {visible(why, 1000)}")
+            continue
         what = (
             "void: nothing of them is used"
             if status == "void"

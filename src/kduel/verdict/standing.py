@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
@@ -39,10 +39,11 @@ def standing(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> 
     return [stand(result) for result in judge_primary(samples, rule, exact=exact)]
 
 
-def finished(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> bool:
+def finished(samples: Sequence[Samples], rule: Rule, *, exact: bool = False, without: Collection[str] = ()) -> bool:
     """Whether the run may stop: every primary metric is decided, or the blocks are all there.
 
-    Without a primary metric, and on an exact machine, a run goes on to its last block.
+    Without a primary metric, and on an exact machine, a run goes on to its last block. It does not wait for the
+    contenders in `without`, which cannot be measured.
     """
     from kduel.verdict.comparison import finished_blocks
 
@@ -50,7 +51,7 @@ def finished(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> 
         return True
     if exact:
         return False
-    standings = standing(samples, rule)
+    standings = [one for one in standing(samples, rule) if one.contender not in without]
     return bool(standings) and all(one.decided for one in standings)
 
 
