@@ -24,6 +24,13 @@ ANSWER = """\
 /sys/class/power_supply/BAT0/status:Discharging
 /proc/../../../../tmp/kduel-escaped:gotcha
 /etc/passwd:root
+/proc/stat:cpu  900 0 100 5000 10 0 0 50 0 0
+/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count:17
+/sys/devices/system/cpu/cpu0/topology/thread_siblings_list:0-1
+/sys/devices/system/cpu/cpu1/topology/thread_siblings_list:0-1
+/sys/devices/system/cpu/cpu2/topology/thread_siblings_list:2
+/sys/devices/system/cpu/cpu3/topology/thread_siblings_list:3
+/sys/devices/cpu_core/cpus:0-1
 unit:laptop-mode.service
 unit:tlp.service
 unit:ssh.service
@@ -43,11 +50,13 @@ def test_everything_that_disturbs_is_told_with_its_remedy(tmp_path: Path, monkey
     said = "\n".join(finding.what for finding in findings)
     for what in (
         "busy (load 1.52)", "governor is powersave", "turbo is on", "SMT is on", "runs on battery", "tuned is running",
-        "laptop-mode.service is enabled", "tlp.service is enabled", "1 timers may start work in mid-trial: fstrim.timer",
+        "laptop-mode.service is enabled", "tlp.service is enabled", "1 timer may start work in mid-trial: fstrim.timer",
+        "noisy neighbours: 4.8 %", "throttled 17 times",
+        "3 cores, 1 of them performance cores, 4 hardware threads: threads = [1, 3, 4] shows",
     ):  # fmt: skip
         assert what in said
     assert "ssh.service" not in said
-    assert all(finding.remedy for finding in findings)
+    assert all(finding.remedy and finding.effect for finding in findings if finding.weight != "good")
     files = {path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*") if path.is_file()}
     assert files == {"proc", "sys", "units"}
     assert not Path("/tmp/kduel-escaped").exists()

@@ -11,7 +11,9 @@ from kduel.errors import HOST_LACKS
 @click.argument("host", required=False, metavar="[HOST]")
 @click.option("--json", "as_json", is_flag=True, help="For scripts.")
 def command(host: str | None, as_json: bool) -> None:
-    """Look at this host, or at HOST by SSH: what prevents measuring, what disturbs it, and what to do about each.
+    """Look at this host, or at HOST by SSH: what prevents measuring, what disturbs it and how, and what to do about each.
+
+    HOST is as ssh knows it, such as root@laptop; ports and keys come from ~/.ssh/config. Nothing there is changed.
 
     Ends with 3 where something prevents measuring.
     """
@@ -38,7 +40,9 @@ def command(host: str | None, as_json: bool) -> None:
         for finding in findings:
             mark = click.style(f"{finding.weight:9}", fg=colours[finding.weight])
             click.echo(f"{mark} {printable(finding.what)}")
+            if finding.effect:
+                click.echo(f"          {printable(finding.effect)}")
             if finding.remedy:
-                click.echo(f"          {printable(finding.remedy)}")
+                click.echo(f"          {click.style('Remedy:', bold=True)} {printable(finding.remedy)}")
     if any(finding.weight == "prevents" for finding in findings):
         raise click.exceptions.Exit(HOST_LACKS)
