@@ -16,7 +16,7 @@ from kduel.words import Metric
 Figure = Literal["allocatable", "total", "free", "available", "slab", "code", "data", "init", "reserved"]
 METRICS = {
     "allocatable": Metric(
-        "allocatable", "KiB", "higher", "What a program could write to before it was refused or killed.", "max"
+        "allocatable", "KiB", "higher", "What a program could write to before it was refused or killed."
     ),
     "total": Metric("total", "KiB", "higher", "MemTotal: RAM less what the kernel took for good."),
     "free": Metric("free", "KiB", "higher", "MemFree when this step began."),
