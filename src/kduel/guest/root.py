@@ -31,6 +31,8 @@ PACKAGES = (
     "rt-tests", "stress-ng", "sysbench", "util-linux", "zlib1g",
 )  # fmt: skip
 """What every root has: all that the built-in benchmarks need, so that all studies share one root."""
+NON_FREE = {"lmbench"}
+"""Packages outside Debian's main section that a study may ask for."""
 USELESS = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
 EPOCH = "1735689600"
 
@@ -88,6 +90,7 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
         if shutil.which(tool) is None:
             raise HostError(f"{tool} is not installed", f"Install it: apt-get install {package}.")
     tar, image = directory / "root.tar", directory / "root.sqfs"
+    components = "main non-free" if NON_FREE & set(packages) else "main"
     hooks = [
         'rm -f "$1"/etc/machine-id "$1"/etc/resolv.conf "$1"/etc/hostname',
         # Not below /tmp: mmdebstrap's own apt settings are there until it ends, and apt without them is the host's.
@@ -103,9 +106,9 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
         *(f"--customize-hook={hook}" for hook in hooks),
         f"--keyring={keyring()}",
         *(suite, str(tar)),
-        f"deb {debian_mirror()} {suite} main",
-        f"deb {debian_mirror()} {suite}-updates main",
-        f"deb {security_mirror()} {suite}-security main",
+        f"deb {debian_mirror()} {suite} {components}",
+        f"deb {debian_mirror()} {suite}-updates {components}",
+        f"deb {security_mirror()} {suite}-security {components}",
     ]
     _run(command, "the guest root cannot be made")
     # The image's own directory belongs to whoever packs it; in a user namespace that is root too.
