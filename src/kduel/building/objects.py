@@ -10,16 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kduel.building.elf import read_elf
+from kduel.building.options import Options
 from kduel.building.toolchain import Target
 from kduel.errors import InputError
 
 NAME = "objects.gz"
-"""Lines of PATH, SIZE and SYMBOL, separated by tabs; in the order of the archives that are linked."""
+"""Lines of PATH, OPTION, SIZE and SYMBOL, separated by tabs; in the order of the archives that are linked."""
 BESIDE = ("init/version-timestamp.o", ".vmlinux.export.o")
 """Linked without being in any archive."""
 
 
-def keep(build: Path, into: Path, target: Target) -> None:
+def keep(build: Path, into: Path, target: Target, tree: Path) -> None:
     """Leave `vmlinux` (without debugging information) and `objects.gz` of a build. Raises InputError."""
     vmlinux = into / "vmlinux"
     done = subprocess.run(
@@ -28,6 +29,7 @@ def keep(build: Path, into: Path, target: Target) -> None:
     )  # fmt: skip
     if done.returncode:
         shutil.copyfile(build / "vmlinux", vmlinux)
+    options = Options(tree)
     with gzip.open(into / NAME, "wt", encoding="utf-8", compresslevel=6) as stream:
         for path in objects(build):
             try:
@@ -35,7 +37,7 @@ def keep(build: Path, into: Path, target: Target) -> None:
             except InputError:
                 continue
             for symbol in symbols:
-                stream.write(f"{path}\t{symbol.size}\t{symbol.name}\n")
+                stream.write(f"{path}\t{options.of(path)}\t{symbol.size}\t{symbol.name}\n")
 
 
 def objects(build: Path) -> list[str]:

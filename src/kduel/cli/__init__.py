@@ -29,6 +29,7 @@ COMMANDS = {
     "boot": "Show where the time of a run's boots went: stages, initcalls.",
     "smallest-ram": "Find the smallest RAM that kernels boot in.",
     "bisect": "Find the commit that made an exact cost change.",
+    "sizes": "Say where the difference in size between two kernels lies.",
     "schedulers": "List and build sched_ext schedulers.",
     "local": "Measure the machine KDuel runs on, across reboots.",
     "doctor": "What of this host disturbs or prevents measuring.",

@@ -130,7 +130,7 @@ def _keep(planned: Planned, place: Path, into: Path, missed: list[str]) -> None:
     copied, digest = stored.copy_image(image, into)
     (into / "config").write_text(config, "utf-8")
     copy_modules(place, files, into / "lib/modules" / release)
-    objects.keep(place, into, planned.recipe.target)
+    objects.keep(place, into, planned.recipe.target, planned.source.tree)
     kernel = Kernel(
         spec=planned.spec,
         release=release,

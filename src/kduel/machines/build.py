@@ -97,7 +97,7 @@ class BuildMachine(Machine):
                 kept = trial.into / KEPT
                 kept.mkdir()
                 (kept / "config").write_text(config, "utf-8")
-                objects.keep(make.build, kept, plan.recipe.target)
+                objects.keep(make.build, kept, plan.recipe.target, plan.source.tree)
         return Outcome(timings=timings, facts=facts)
 
     def variables(self, plan: Planned, make: Make, work: Path, config: str) -> dict[str, str]:

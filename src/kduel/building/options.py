@@ -1,0 +1,54 @@
+"""Which configuration option brings which object, as the tree's Makefiles say it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+ASSIGNMENT = re.compile(r"^\s*([\w-]+)-(?:(y|objs)|\$\(CONFIG_(\w+)\))\s*[:+]?=\s*(.*)$")
+
+
+class Options:
+    """Answers for one tree; Makefiles that do more than assign lists are understood as far as they do."""
+
+    def __init__(self, tree: Path) -> None:
+        self.tree = tree
+        self.lists = cache(self._lists)
+        self.of = cache(self._of)
+
+    def _of(self, path: str) -> str:
+        """The option, without CONFIG_, that an object or a directory (`fs/ext4/`) is built for; empty where none is
+        named, so that it is always built."""
+        place = PurePosixPath(path)
+        parent = "" if str(place.parent) == "." else f"{place.parent}/"
+        name = place.name + ("/" if path.endswith("/") else "")
+        own = self._in(parent, name)
+        return own if own is not None else self.of(parent) if parent else ""
+
+    def _in(self, directory: str, name: str, depth: int = 0) -> str | None:
+        """As the directory's own Makefile says; None where it says nothing, or obj-y."""
+        for target, option, members in self.lists(directory):
+            if name not in members:
+                continue
+            if option:
+                return option
+            if target not in ("obj", "lib", "core", "drivers", "libs") and depth < 5:
+                # Part of an object that is put together from several.
+                return self._in(directory, f"{target}.o", depth + 1)
+        return None
+
+    def _lists(self, directory: str) -> list[tuple[str, str, frozenset[str]]]:
+        """The lists of a directory's Makefile: what they belong to, their option or nothing, their members."""
+        return list(self._read(directory))
+
+    def _read(self, directory: str) -> Iterator[tuple[str, str, frozenset[str]]]:
+        for name in ("Kbuild", "Makefile"):
+            try:
+                text = (self.tree / directory / name).read_text("utf-8", errors="replace")
+            except OSError:
+                continue
+            for line in text.replace("\\\n", " ").splitlines():
+                if match := ASSIGNMENT.match(line.partition("#")[0]):
+                    yield match[1], match[3] or "", frozenset(match[4].split())

@@ -1,0 +1,140 @@
+"""`kduel sizes`: where the difference in size between two kernels lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from kduel.building.beside import Subject
+    from kduel.cache import Cache
+    from kduel.talk import Talk
+
+VIEWS = ("subsystem", "symbol", "object", "option")
+
+
+@click.command("sizes", short_help="Say where the difference in size between two kernels lies.")
+@click.argument("targets", metavar="RUN | BASELINE CONTENDER", nargs=-1, required=True)
+@click.option(
+    "--by",
+    type=click.Choice(VIEWS),
+    multiple=True,
+    help="Repeat for several [default: subsystem and symbol].",
+)
+@click.option("--contender", default="", metavar="NAME", help="RUN: which one to compare [default: the second].")
+@click.option(
+    "--depth",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="Of directories, as subsystems: kernel/sched.",
+)
+@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Rows of a table; 0 for all.")
+@click.option("--json", "as_json", is_flag=True, help="For scripts: every row.")
+@click.option("--offline", is_flag=True, help="Use nothing but the cache.")
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing but the result.")
+def command(
+    targets: tuple[str, ...],
+    by: tuple[str, ...],
+    contender: str,
+    depth: int,
+    limit: int,
+    as_json: bool,
+    offline: bool,
+    quiet: bool,
+) -> None:
+    """Account for every byte of two kernels: by subsystem, symbol, object or option, the largest differences first.
+
+    RUN is the directory of a run on the machine build. Kernels from source are built where the cache lacks them. The
+    rows of every table add up to what size(1) prints; an option's size is that of the objects built for it alone.
+
+    \b
+    kduel sizes debian-source:6.1,config=tinyconfig debian-source:6.12,config=tinyconfig
+    kduel sizes tree:linux.orig tree:linux --by symbol
+    kduel sizes RUN --by option --limit 0
+    """
+    import json
+
+    from kduel.building.beside import as_document, as_text, beside
+    from kduel.cache import Cache
+    from kduel.cli import printable
+    from kduel.cli.terminal import Terminal
+
+    cache, talk = Cache(), Terminal(quiet)
+    one, other = subjects(list(targets), contender, cache=cache, talk=talk, offline=offline)
+    found = beside(one, other, depth=depth)
+    if as_json:
+        click.echo(json.dumps(as_document(found), indent=1))
+        return
+    views = by or (("subsystem", "symbol") if "subsystem" in found.views else ("symbol",))
+    click.echo(printable(as_text(found, limit=limit, views=views)), nl=False)
+
+
+def subjects(
+    targets: list[str], contender: str, *, cache: Cache, talk: Talk, offline: bool
+) -> tuple[Subject, Subject]:
+    """The two kernels that a command line means. Raises InputError."""
+    from kduel.errors import InputError
+
+    if len(targets) == 1 and Path(targets[0]).is_dir():
+        return of_run(Path(targets[0]), contender)
+    if len(targets) != 2:
+        raise InputError(
+            "sizes takes a run's directory, or two kernels",
+            "For example: kduel sizes debian-source:6.1,config=tinyconfig debian-source:6.12,config=tinyconfig.",
+        )
+    first, second = (of_kernel(spec, cache=cache, talk=talk, offline=offline) for spec in targets)
+    return first, second
+
+
+def of_kernel(spec: str, *, cache: Cache, talk: Talk, offline: bool) -> Subject:
+    """A kernel by its specification. Raises InputError where it brings no vmlinux with symbols."""
+    from kduel.building.beside import Subject
+    from kduel.errors import InputError
+    from kduel.kernels import resolve
+    from kduel.study import short_name
+    from kduel.words import Contender
+
+    kernel = resolve(spec, cache=cache, talk=talk, offline=offline)
+    if kernel.vmlinux is None:
+        raise InputError(
+            f"{spec} brings no vmlinux with symbols, which sizes are read from",
+            "Give a kernel from source (debian-source:, source:, git:) or a built tree (tree:DIR).",
+        )
+    modules = sorted(kernel.modules.glob("**/*.ko*")) if kernel.modules else []
+    files = {"image": kernel.image.stat().st_size, "modules": sum(path.stat().st_size for path in modules)}
+    name = short_name(Contender(kernel=spec))
+    return Subject(name=name, vmlinux=kernel.vmlinux, config=kernel.config, files=files)
+
+
+def of_run(path: Path, contender: str) -> tuple[Subject, Subject]:
+    """Two contenders of a run on the machine build. Raises InputError."""
+    from kduel.building.beside import Subject
+    from kduel.errors import InputError
+    from kduel.machines.build import KEPT
+    from kduel.rundir import RunDir
+
+    run = RunDir.open(path)
+    kept = {}
+    for record in run.records():
+        place = run.directory(record.id) / KEPT
+        if (place / "vmlinux").is_file():
+            config = place / "config"
+            kept[record.contender] = Subject(
+                name=record.contender,
+                vmlinux=place / "vmlinux",
+                config=config if config.is_file() else None,
+                files={},
+            )
+    names = [name.name for name in run.lock().contenders] if not run.imported else []
+    if contender and contender not in names[1:]:
+        raise InputError(f"{path} has no contender {contender!r}", f"It has: {', '.join(names[1:])}.")
+    wanted = [*names[:1], *([contender] if contender else [name for name in names[1:] if name in kept][:1])]
+    if len(wanted) < 2 or any(name not in kept for name in wanted):
+        raise InputError(
+            f"{path} holds no two kernels that were built there",
+            "Give a run on the machine build, whose first block is done.",
+        )
+    return kept[wanted[0]], kept[wanted[1]]
