@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,17 +144,18 @@ def told_standing(progress: Progress, arms: int) -> str:
 def write_up(path: Path, fail_on: str | None) -> None:
     """The report in the terminal and as a page, results.json beside; ends the process where `--fail-on` applies."""
     from kduel.judgement import judge_run
-    from kduel.report import report_format
     from kduel.report.text import show
     from kduel.rundir import told_as_disk_trouble, write_whole
 
     results = judge_run(path)
     click.echo(show(results), nl=False, color=True)
     with told_as_disk_trouble(path):
-        (path / "report").mkdir(exist_ok=True)
-        write_whole(path / "report" / "index.html", report_format("html").render(results).encode())
         write_whole(path / "results.json", msgspec.json.encode(results) + b"\n")
-    click.echo(f"Report: {path / 'report' / 'index.html'}")
+    sys.stdout.flush()
+    # In a process of its own: drawing takes more memory than all else, and never gives it back.
+    page = [sys.executable, "-P", "-m", "kduel", "report", "--format", "html", "--", str(path)]
+    if failed := subprocess.run(page, check=False).returncode:
+        raise click.exceptions.Exit(failed)
     slower = [m for m in results.metrics if m.role == "primary" and m.verdict == "slower"]
     if fail_on == "slower" and slower:
         sys.stdout.flush()
