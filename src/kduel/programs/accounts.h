@@ -92,7 +92,13 @@ static inline int cgroup_leave(struct cgroup *group) {
         group->system_us = number_after(text, "system_usec ");
     }
     int error = cgroup_join(group->home);
-    return error ? error : rmdir(group->own) ? errno : 0;
+    if (error) return error;
+    /* The kernel lets go of processes that have been waited for a little later: a thousand of them, seconds later. */
+    for (int tries = 0; rmdir(group->own); tries++) {
+        if (errno != EBUSY || tries == 5000) return errno;
+        usleep(1000);
+    }
+    return 0;
 }
 
 #endif
