@@ -16,7 +16,7 @@ USES: dict[str, tuple[str, ...]] = {
     ),
     "gaming": (r"desktop-.*/(frame-p99|late|hog-rate)", r"wakeup-.*/latency-p99\.9"),
     "audio": (r"cyclictest-.*/latency-(p99\.9|max)", r"wakeup-.*/latency-(p99\.9|max)"),
-    "power": (r"power.*/(events-per-joule|load-power|idle-power)",),
+    "power": (r"power.*/(events-per-joule|load-power|idle-power)", r"turbostat.*/package-power"),
     "throughput": (
         r"sysbench-cpu-.*/events-per-second",
         r"hackbench-.*/time",

@@ -13,7 +13,7 @@ from kduel.results import Results
 from kduel.tradeoffs.duels import Duels, duels
 
 ASPECTS: dict[str, str] = {
-    "CPU throughput": r"(?!power).*/events-per-second",
+    "CPU throughput": r"(?!power|turbostat).*/events-per-second",
     "memory bandwidth": r".*memory.*/throughput",
     "file I/O": r".*/((read|write)-bandwidth|read|written)|.*file.*/throughput",
     "switching and waking": r"(hackbench|context-switch).*/time|perf-sched.*/(total-time|time-per-operation)"
@@ -22,7 +22,7 @@ ASPECTS: dict[str, str] = {
     "latency, longest": r"(cyclictest|wakeup|latency|desktop).*/((latency|frame)-max|max-latency)",
     "boot time": r"boot.*/(total|time)",
     "work per energy": r".*/events-per-joule",
-    "power under load": r"power.*/load(-power)?",
+    "power under load": r"power.*/load(-power)?|turbostat.*/package-power",
     "power, idle": r"power.*/idle(-power)?",
     "modules loaded": r".*/modules",
     "initramfs": r".*/initramfs",

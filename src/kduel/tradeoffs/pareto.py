@@ -13,14 +13,14 @@ from kduel.tradeoffs.duels import Duels, duels
 
 AXES: dict[str, tuple[str, ...]] = {
     "throughput": (
-        r"(?!power).*/events-per-second",
+        r"(?!power|turbostat).*/events-per-second",
         r".*/(requests-per-second|hog-rate|operations-per-second)",
         r"hackbench.*/time",
         r"kload.*/wall",
         r"perf-sched.*/(total-time|time-per-operation)",
     ),
     "latency": (r"(cyclictest|wakeup|latency).*/latency-p99", r".*/wakeup-p99", r".*/frame-p99"),
-    "power": (r"power.*/load(-power)?", r"power.*/energy-per-event"),
+    "power": (r"power.*/load(-power)?", r"power.*/energy-per-event", r"turbostat.*/package-power"),
 }
 """By axis: what may stand for it, the better choice first; of several that match, a primary metric goes first."""
 
