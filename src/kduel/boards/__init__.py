@@ -25,7 +25,7 @@ from importlib import resources
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kduel.errors import InputError
 from kduel.programs import TARGETS
@@ -43,6 +43,18 @@ class Emulated(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Further arguments."""
 
 
+class Real(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table [labgrid]."""
+
+    environment: str
+    files: str
+    commands: list[str]
+    """For the boot loader. @CMDLINE@ stands for the kernel's command line, @INITRD_SIZE@ for bytes in hexadecimal."""
+    place: str = ""
+    target: str = "main"
+    seconds_per_command: int = 60
+
+
 class Board(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A board's description."""
 
@@ -50,7 +62,8 @@ class Board(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     architecture: str
     console: str
     memory: str
-    qemu: Emulated
+    qemu: Emulated | None = None
+    labgrid: Real | None = None
     cpus: int = 1
     cmdline: str = ""
     clocksource: str = ""
@@ -72,7 +85,7 @@ def board(name: str) -> Board:
     """The board of that name, or of the file that `name` is the path of. Raises InputError."""
     if name.endswith(".toml"):
         try:
-            return read(Path(name).read_text("utf-8"), name)
+            return beside(read(Path(name).read_text("utf-8"), name), Path(name).resolve().parent)
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise InputError(f"cannot read the board {name}: {reason}") from error
@@ -83,6 +96,20 @@ def board(name: str) -> Board:
             f"Name one: --machine board:NAME, of {', '.join(found)}; or a file of your own: --machine board:MINE.toml.",
         )
     return found[name]
+
+
+def beside(found: Board, folder: Path) -> Board:
+    """With the files that a description names taken from the folder that it lies in."""
+    if found.busybox:
+        found = structs.replace(found, busybox=str(folder / Path(found.busybox).expanduser()))
+    if found.labgrid:
+        real = structs.replace(
+            found.labgrid,
+            environment=str(folder / Path(found.labgrid.environment).expanduser()),
+            files=str(folder / Path(found.labgrid.files).expanduser()),
+        )
+        found = structs.replace(found, labgrid=real)
+    return found
 
 
 def read(text: str, origin: str) -> Board:
@@ -98,5 +125,9 @@ def read(text: str, origin: str) -> Board:
         raise InputError(
             f"the board {origin}: architecture = {found.architecture!r} is none that programs can be built for",
             f"There are: {', '.join(sorted(TARGETS))}.",
+        )
+    if (found.qemu is None) == (found.labgrid is None):
+        raise InputError(
+            f"the board {origin} needs a table [qemu] or a table [labgrid], and not both", "See docs/boards.md."
         )
     return found

@@ -80,7 +80,7 @@ def boards() -> list[dict[str, Any]]:
                 "architecture": found.architecture,
                 "memory": found.memory,
                 "console": found.console,
-                "package": found.qemu.package,
+                "package": found.qemu.package if found.qemu else "labgrid",
             },
         }
         for name, found in known().items()

@@ -25,7 +25,7 @@ fail() {
 }
 
 # The results port is opened once and stays open: reopening a virtio port loses data. A board without virtio names a
-# second serial line for it.
+# second serial line for it, or its console.
 port=
 read -r words </proc/cmdline
 for word in $words; do
@@ -33,7 +33,7 @@ for word in $words; do
 done
 if [ -n "$port" ]; then
     [ -c "$port" ] || fail "the results line $port is not there"
-    stty -F "$port" raw -echo 115200
+    [ "$port" = /dev/console ] || stty -F "$port" raw -echo 115200
 fi
 for _ in $(seq 200); do
     [ -z "$port" ] || break
@@ -77,8 +77,14 @@ read -r symbols 2>/dev/null </kduel/symbols
 [ "$symbols" != yes ] || grep -i ' [tw] ' /proc/kallsyms >$out/kallsyms
 tar -C $out -cf /run/out.tar .
 digest=$(sha256sum </run/out.tar)
+# On the console the kernel is to be silent from here on, and letters go instead of bytes.
+[ "$port" != /dev/console ] || dmesg -n 1
 echo "KDUEL BEGIN $(wc -c </run/out.tar) ${digest%% *}" >&3
-cat /run/out.tar >&3
+if [ "$port" = /dev/console ]; then
+    gzip -c /run/out.tar | base64 >&3
+else
+    cat /run/out.tar >&3
+fi
 printf '\nKDUEL END\n' >&3
 umount /scratch 2>/dev/null
 poweroff -f

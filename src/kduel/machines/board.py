@@ -105,20 +105,24 @@ class BoardMachine(QemuMachine):
         self.pin = host_cpus(settings.cpus)
         self.timing_warning = TCG_WARNING
         self.facts = {
-            "accelerator": "tcg",
-            "board": {"name": place, "summary": described.summary, "machine": described.qemu.machine},
-            "qemu": qemu_version(described.qemu.program),
+            "board": {"name": place, "summary": described.summary},
             "cpus": settings.cpus,
-            "cpu": described.qemu.cpu,
             "memory_mib": mebibytes(settings.memory, "memory"),
             "clocksource": described.clocksource,
-            "pinned": self.pin,
             "busybox": {"version": box.version, "sha256": box.sha256},
             "host": {"cpu": host_cpu(), "cpus": os.cpu_count(), "kernel": platform.release()},
         }
+        if described.qemu:
+            self.facts |= {
+                "accelerator": "tcg",
+                "qemu": qemu_version(described.qemu.program),
+                "emulated": {"machine": described.qemu.machine, "cpu": described.qemu.cpu},
+                "pinned": self.pin,
+            }
 
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The board with an arm's kernel."""
+        assert self.board.qemu is not None
         return BoardGuest(
             architecture=arm.kernel.architecture,
             accelerator=self.accelerator,
@@ -132,7 +136,7 @@ class BoardMachine(QemuMachine):
 
     def cmdline(self, arm: Arm) -> str:
         """The kernel's command line: the same for all arms, then what the contender adds."""
-        results = self.board.qemu.results
+        results = self.board.qemu.results if self.board.qemu else "console"
         words = [
             self.board.cmdline,
             f"console={self.board.console} panic=-1 oops=panic kduel.root=ram",
@@ -166,7 +170,11 @@ class Boards(MachineKind):
         any kernel is fetched for it."""
         settings = super().read_settings(table)
         emulated = board(settings.place).qemu
-        if shutil.which(emulated.program) is None:
+        if emulated is None:
+            from kduel.machines import labgrid_board
+
+            labgrid_board.check_installed()
+        elif shutil.which(emulated.program) is None:
             raise HostError(
                 f"the board {settings.place} needs {emulated.program}, which is not installed",
                 f"Install it: apt-get install {emulated.package}.",
@@ -204,6 +212,10 @@ class Boards(MachineKind):
             for sha, kernel in kernels.items()
         }
         images = {sha: plain_image(kernel, cache) for sha, kernel in kernels.items()}
+        if described.labgrid:
+            from kduel.machines.labgrid_board import LabgridMachine
+
+            return LabgridMachine(settings.place, described, inner, box, bases, images, cache)
         machine = BoardMachine(settings.place, described, inner, box, bases, images, cache)
         machine.facts["argv"] = {arm.kernel.spec: machine.argv_by_hand(arm) for arm in arms}
         return machine

@@ -1,0 +1,246 @@
+"""Real boards, driven by labgrid: power, console and boot loader are its drivers, set up in its own environment file.
+
+A trial puts the kernel and the initial RAM disk where the boot loader finds them, switches the board on, gives the boot
+loader its commands, and reads the console: the kernel's messages, and at the end the results as letters. labgrid is
+imported only here; it is no requirement of KDuel's.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import importlib.util
+import re
+import shutil
+import subprocess
+import time
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kduel.boards import Board, Real
+from kduel.cache import Cache
+from kduel.errors import HostError, NotMeasuredError
+from kduel.guest import envelope, initramfs
+from kduel.guest.busybox import Busybox
+from kduel.guest.console import ConsoleLog
+from kduel.guest.launch import Run
+from kduel.machines import Outcome, Trial
+from kduel.machines.board import BoardMachine
+from kduel.machines.qemu import QemuSettings
+
+INSTALL = "Install it into KDuel's environment: pip install labgrid."
+LETTERS = re.compile(rb"[A-Za-z0-9+/=]{1,200}")
+READ_SECONDS = 0.5
+LONGEST_LINE = 1 << 16
+
+
+def check_installed() -> None:
+    """Raises HostError where labgrid is not there."""
+    if importlib.util.find_spec("labgrid") is None:
+        raise HostError("the board is driven by labgrid, which is not installed", INSTALL)
+
+
+class ConsoleResults:
+    """Parts what comes over a console: messages into the log, marks and results into the stream of the envelope."""
+
+    def __init__(self, log: ConsoleLog) -> None:
+        self.log = log
+        self.stream = bytearray()
+        self.home = False
+        self._rest = b""
+        self._letters: list[bytes] | None = None
+        self._size = 0
+
+    def feed(self, data: bytes) -> None:
+        """Some bytes that have just come."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._line(line.rstrip(b"\r"))
+        if len(self._rest) > LONGEST_LINE:
+            self._line(self._rest)
+            self._rest = b""
+
+    def finish(self) -> None:
+        """What is left of a last line."""
+        if self._rest:
+            self.log.feed(self._rest)
+            self._rest = b""
+
+    def _line(self, line: bytes) -> None:
+        if self._letters is None:
+            self.log.feed(line + b"\n")
+            if mark := re.search(rb"KDUEL (?:READY|DONE|BEGIN) .*", line):
+                self.stream += mark[0] + b"\n"
+                if mark[0].startswith(b"KDUEL BEGIN"):
+                    self._letters = []
+        elif line.strip() == b"KDUEL END":
+            # Damage is left to the envelope's own checksum.
+            try:
+                archive = gzip.decompress(base64.b64decode(b"".join(self._letters), validate=False))
+            except (ValueError, OSError, EOFError, zlib.error):
+                archive = b""
+            self.stream += archive + b"\nKDUEL END\n"
+            self._letters, self.home = None, True
+        elif LETTERS.fullmatch(line.strip()) and self._size < envelope.LIMIT:
+            self._letters.append(line.strip())
+            self._size += len(line)
+
+
+class LabgridMachine(BoardMachine):
+    """A board in a lab. One trial at a time; the place stays acquired until `close`."""
+
+    def __init__(
+        self,
+        place: str,
+        described: Board,
+        settings: QemuSettings,
+        box: Busybox,
+        bases: Mapping[str, Path],
+        images: Mapping[str, Path],
+        cache: Cache,
+    ) -> None:
+        super().__init__(place, described, settings, box, bases, images, cache)
+        assert described.labgrid is not None
+        self.real: Real = described.labgrid
+        self.timing_warning = ""
+        self.accelerator = ""
+        if not Path(self.real.environment).is_file():
+            raise HostError(
+                f"the board {place} names no file: environment = {self.real.environment}",
+                "Write labgrid's environment file there; docs/boards.md has an example.",
+            )
+        Path(self.real.files).mkdir(parents=True, exist_ok=True)
+        self.facts["labgrid"] = {"place": self.real.place, "commands": self.real.commands}
+        self._acquired = False
+        if self.real.place:
+            self._client("acquire")
+            self._acquired = True
+        try:
+            self.target, self.power, self.console, self.loader = self._drivers()
+        except BaseException:
+            self.close()
+            raise
+
+    def _client(self, verb: str) -> None:
+        """labgrid's own program for places. Raises HostError with its words."""
+        program = shutil.which("labgrid-client")
+        if program is None:
+            raise HostError("labgrid-client is not in the path", INSTALL)
+        command = [program, "-c", self.real.environment, "-p", self.real.place, verb]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines()[-1:]
+            raise HostError(
+                f"the place {self.real.place} cannot be had: {said[0] if said else 'labgrid-client gives no reason'}",
+                f"See who has it: labgrid-client -p {self.real.place} show.",
+            )
+
+    def _drivers(self) -> tuple[Any, Any, Any, Any]:
+        """The target with its power, console and boot loader. Raises HostError naming what its environment lacks."""
+        from labgrid import Environment
+        from labgrid.protocol import CommandProtocol, ConsoleProtocol, LinuxBootProtocol, PowerProtocol
+
+        try:
+            target = Environment(self.real.environment).get_target(self.real.target)
+            if target is None:
+                raise HostError(
+                    f"{self.real.environment} has no target {self.real.target!r}", "Name one: target = ..."
+                )
+            power = target.get_driver(PowerProtocol, activate=False)
+            console = target.get_driver(ConsoleProtocol, activate=False)
+            loader = target.get_driver(LinuxBootProtocol, activate=False)
+            assert isinstance(loader, CommandProtocol)
+        except HostError:
+            raise
+        except Exception as error:
+            raise HostError(
+                f"labgrid cannot set up {self.real.environment}: {error}",
+                "The target needs a driver of power, one of the console, and one of the boot loader (UBootDriver).",
+            ) from error
+        return target, power, console, loader
+
+    def boot(self, trial: Trial) -> Outcome:
+        """One boot of the board."""
+        kernel = trial.arm.kernel
+        started = time.monotonic()
+        files = Path(self.real.files)
+        shutil.copyfile(self.images[kernel.sha256], files / "kernel")
+        initrd = self.bases[kernel.sha256].read_bytes() + initramfs.trial_archive(trial.script)
+        (files / "initrd").write_bytes(initrd)
+        log = ConsoleLog(trial.into / "console.log", started)
+        results = ConsoleResults(log)
+        timings: dict[str, float] = {}
+        try:
+            ended, trouble = self._carry_out(trial, results, len(initrd), timings, started)
+        finally:
+            results.finish()
+            log.close()
+            self._off()
+        if log.first is not None:
+            timings["kernel"] = log.first
+        timings["off"] = time.monotonic() - started
+        done = Run(stream=bytes(results.stream), ended=ended, exit_status=0, stderr=trouble, timings=timings)
+        return self.judge(trial, done)
+
+    def _carry_out(
+        self, trial: Trial, results: ConsoleResults, initrd: int, timings: dict[str, float], started: float
+    ) -> tuple[str, str]:
+        """Start the board and read it to the end; how it ended, and what labgrid said where it did not begin."""
+        from pexpect import TIMEOUT
+
+        try:
+            self.target.activate(self.power)
+            self.power.cycle()
+            self.target.activate(self.console)
+            self.target.activate(self.loader)
+            timings["launched"] = time.monotonic() - started
+            *before, last = [self._filled(command, trial, initrd) for command in self.real.commands]
+            for command in before:
+                # What `kduel boot` takes for the beginning: the loader's own words come only when it is done.
+                results.feed(f"Loading: {command}\n".encode())
+                said, _, status = self.loader.run(command, timeout=self.real.seconds_per_command)
+                results.feed("".join(f"{line}\n" for line in said).encode())
+                if status:
+                    return "off", f"the boot loader's {command!r} ended with {status}"
+            self.console.sendline(last)
+        except Exception as error:  # noqa: BLE001 - labgrid's own, of many kinds
+            return "off", f"labgrid: {type(error).__name__}: {error}"
+        while not results.home:
+            now = time.monotonic() - started
+            limit = trial.deadline if "ready" in timings else min(trial.deadline, self.settings.boot_deadline)
+            if now > limit:
+                return "deadline" if "ready" in timings else "boot-deadline", ""
+            try:
+                results.feed(self.console.read(size=4096, timeout=READ_SECONDS))
+            except TIMEOUT:
+                continue
+            except OSError as error:
+                return "off", f"the console is gone: {error}"
+            for mark, name in ((b"KDUEL READY", "ready"), (b"KDUEL DONE", "done")):
+                if name not in timings and mark in results.stream[:4096]:
+                    timings[name] = time.monotonic() - started
+        timings["home"] = time.monotonic() - started
+        return "off", ""
+
+    def _filled(self, command: str, trial: Trial, initrd: int) -> str:
+        return command.replace("@CMDLINE@", self.cmdline(trial.arm)).replace("@INITRD_SIZE@", f"{initrd:x}")
+
+    def _off(self) -> None:
+        """Switch the board off, for the next trial to begin from nothing. Raises NotMeasuredError where it stays on."""
+        try:
+            self.target.deactivate(self.loader)
+            self.power.off()
+            self.target.deactivate(self.console)
+            self.target.deactivate(self.power)
+        except Exception as error:
+            raise NotMeasuredError(
+                f"the board does not switch off: labgrid: {error}", "Check its power driver; then resume the run."
+            ) from error
+
+    def close(self) -> None:
+        """Give the place back."""
+        if self._acquired:
+            self._acquired = False
+            self._client("release")
