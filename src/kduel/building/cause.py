@@ -6,13 +6,13 @@ import re
 
 from msgspec import Struct
 
+MISSING = r"(?:(?:command )?not found|No such file or directory)"
+"""What the shell says of a program that is not there, and what make says where it needs no shell."""
 KNOWN: tuple[tuple[str, str], ...] = (
-    (
-        r"\b(flex|bison|bc|cpio|rsync|xz|zstd|lzop|perl|python3|pahole|ccache): (?:command )?not found",
-        "apt install {}",
-    ),
-    (r"\b(lz4c?): (?:command )?not found", "apt install lz4"),
-    (r"\bmkimage\b.*not found|\"mkimage\" command not found", "apt install u-boot-tools"),
+    (rf"\b(flex|bison|bc|cpio|rsync|zstd|lzop|perl|python3|pahole|ccache): {MISSING}", "apt install {}"),
+    (rf"\bxz: {MISSING}", "apt install xz-utils"),
+    (rf"\blz4c?: {MISSING}", "apt install lz4"),
+    (rf"\bmkimage\b\"?:? {MISSING}", "apt install u-boot-tools"),
     (r"\b(?:libelf|gelf)\.h: No such file|Cannot generate ORC metadata|libelf-dev", "apt install libelf-dev"),
     (r"openssl/\S+\.h: No such file", "apt install libssl-dev"),
     (r"\bgmp\.h: No such file", "apt install libgmp-dev libmpc-dev"),
@@ -22,9 +22,10 @@ KNOWN: tuple[tuple[str, str], ...] = (
 )
 """What logs say, and the remedy; the group is the package."""
 FIRST = re.compile(
-    r"^\S[^:\n]*:\d+(?::\d+)?: (?:fatal )?error: .+|^\S*ld\S*: .+|.*undefined reference to .+|^ERROR: .+|^error: .+"
-    r"|.*(?:command not found|: not found)$|^.*No rule to make target .+|^.*No space left on device.*"
-    r"|^\*\*\* .+|.*internal compiler error.*",
+    r"^\S[^:\n]*:\d+(?::\d+)?: (?:fatal )?error: .+|^\S*(?:gcc|clang|cc1)\S*: (?:fatal )?error: .+|^\S*ld\S*: .+"
+    r"|.*undefined reference to .+|^ERROR: .+|^error: .+|.*command not found.*|.*: not found$"
+    r"|^(?:make|gmake)(?:\[\d+\])?: \S+: No such file or directory$|^.*No rule to make target .+"
+    r"|^.*No space left on device.*|^\*\*\* .+|.*internal compiler error.*",
     re.MULTILINE,
 )
 GENERAL = re.compile(r"^(?:make|gmake)(?:\[\d+\])?: \*\*\* .+", re.MULTILINE)
