@@ -80,6 +80,20 @@ def test_the_same_command_goes_on_too_and_a_finished_run_is_reported_again(kduel
     assert " ok" not in again.stderr
 
 
+@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGTERM])
+def test_signals_that_come_in_a_row_end_a_run_once_and_cleanly(write_study, environment, tmp_path: Path, kill):
+    run = tmp_path / "run"
+    with start(write_study, run, environment, machine="sleep = 5", blocks="fixed = 40") as runner:
+        wait_for(lambda: list((run / "trials").glob(".new-*")), "trial under way")
+        while runner.poll() is None:
+            runner.send_signal(kill)
+            time.sleep(0.005)
+        _, said = runner.communicate(timeout=30)
+    assert runner.returncode == 130
+    assert "Traceback" not in said and said.count("kduel resume") == 1
+    assert not list((run / "trials").glob(".new-*"))
+
+
 def test_another_study_in_the_same_directory_is_refused(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     assert kduel("run", write_study(), "--out", run).returncode == 0

@@ -6,6 +6,7 @@ import importlib
 import os
 import signal
 import sys
+import time
 from typing import Any, NoReturn
 
 import click
@@ -88,7 +89,12 @@ def printable(text: str) -> str:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """The program `kduel`: runs a command and ends with its exit status; no traceback reaches a user."""
-    signal.signal(signal.SIGTERM, raise_interrupt)
+    interruptions = [
+        number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN
+    ]
+    interrupt = Interrupt()
+    for number in interruptions:
+        signal.signal(number, interrupt)
     try:
         status: Any = kduel.main(arguments, prog_name="kduel", standalone_mode=False)
         sys.stdout.flush()
@@ -109,9 +115,24 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         # The reader of our output (head, less) has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
+    if interrupt.heard:
+        for number in interruptions:
+            signal.signal(number, signal.SIG_IGN)
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def raise_interrupt(*_: object) -> NoReturn:
-    """SIGTERM ends like Ctrl-C: cleanly, with everything kept."""
-    raise KeyboardInterrupt
+class Interrupt:
+    """Handles SIGINT and SIGTERM: both end the work like Ctrl-C, cleanly, with everything kept.
+
+    One wish may come as several signals (`timeout` tells the process, then its group; people press twice): those that
+    follow within a second must not tear the cleaning up.
+    """
+
+    def __init__(self) -> None:
+        self.heard = 0.0
+
+    def __call__(self, *_: object) -> None:
+        now = time.monotonic()
+        if not self.heard or now - self.heard > 1:
+            self.heard = now
+            raise KeyboardInterrupt
