@@ -28,8 +28,8 @@ DEBIAN = {
 """Debian's name of an architecture, and the oldest release that has it beside the others here."""
 
 
-BUILT = {"ppc": ("powerpc-linux-gnu-", "gcc-powerpc-linux-gnu")}
-"""Architectures that Debian has a compiler for, but no packages any more: the compiler's prefix and its package."""
+BUILT = {"ppc": ("powerpc-linux-gnu", "gcc-powerpc-linux-gnu libc6-dev-powerpc-cross")}
+"""Architectures that Debian has a compiler for, but no packages any more: the compiler's name and its packages."""
 SOURCE = "pool/main/b/busybox/busybox_1.35.0.orig.tar.bz2"
 SOURCE_SHA256 = "faeeb244c35a348a334f4a59e44626ee870fb07b6884d68c10ae8bc19f83a694"
 LEFT_OUT = ("TC", "FEATURE_UTMP", "FEATURE_WTMP", "INETD", "NSLOOKUP", "HTTPD", "UDHCPD", "UDHCPC", "UDHCPC6")
@@ -85,17 +85,24 @@ def described(path: Path) -> Busybox:
     )
 
 
-def _build(directory: Path, prefix: str, package: str) -> None:
+def _build(directory: Path, toolchain: str, packages: str) -> None:
     """From Debian's source of busybox, by Debian's cross compiler."""
-    for program, needed in ((f"{prefix}gcc", package), ("gcc", "gcc"), ("make", "make"), ("bzip2", "bzip2")):
+    if shutil.which(f"{toolchain}-gcc") is None or not Path(f"/usr/{toolchain}/include/stdio.h").is_file():
+        raise HostError(
+            f"the cross compiler {toolchain}-gcc, with its C library, is not installed; it builds busybox",
+            f"Install it: apt-get install {packages}.",
+        )
+    for program in ("gcc", "make", "bzip2"):
         if shutil.which(program) is None:
-            raise HostError(f"{program} is not installed, which builds busybox", f"apt-get install {needed}.")
+            raise HostError(
+                f"{program} is not installed; it builds busybox", f"Install it: apt-get install {program}."
+            )
     archive, tree = directory / "source.tar.bz2", directory / "tree"
     address = f"{debian_mirror()}/{SOURCE}"
     _run(["/usr/lib/apt/apt-helper", "download-file", address, str(archive), f"SHA256:{SOURCE_SHA256}"])
     tree.mkdir()
     _run(["tar", "-xf", str(archive), "--strip-components=1", "-C", str(tree)])
-    make = ["make", "-C", str(tree), "ARCH=powerpc", f"CROSS_COMPILE={prefix}", "SKIP_STRIP=n"]
+    make = ["make", "-C", str(tree), "ARCH=powerpc", f"CROSS_COMPILE={toolchain}-", "SKIP_STRIP=n"]
     _run([*make, "defconfig"])
     config = (tree / ".config").read_text()
     settings = {"STATIC": "y"} | dict.fromkeys(LEFT_OUT, "n")

@@ -48,7 +48,7 @@ done
 exec 3>"$port"
 
 for d in /sys/block/vd*; do
-    [ "$(cat "$d/serial")" = kduel-scratch ] || continue
+    [ -e "$d" ] && [ "$(cat "$d/serial")" = kduel-scratch ] || continue
     # noinit_itable: no lazy initialisation in the background of a measurement.
     mount -t ext4 -o noinit_itable,noatime "/dev/${d##*/}" /scratch || fail "mount the scratch disk"
 done

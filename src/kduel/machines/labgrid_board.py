@@ -31,6 +31,8 @@ from kduel.machines.board import BoardMachine
 from kduel.machines.qemu import QemuSettings
 
 INSTALL = "Install it into KDuel's environment: pip install labgrid."
+OURS = "already acquired place"
+"""What labgrid-client says of a place that its user has: such a one is used, and not given back."""
 LETTERS = re.compile(rb"[A-Za-z0-9+/=]{1,200}")
 READ_SECONDS = 0.5
 LONGEST_LINE = 1 << 16
@@ -115,27 +117,30 @@ class LabgridMachine(BoardMachine):
         self.facts["labgrid"] = {"place": self.real.place, "commands": self.real.commands}
         self._acquired = False
         if self.real.place:
-            self._client("acquire")
-            self._acquired = True
+            self._acquired = self._client("acquire", OURS)
         try:
             self.target, self.power, self.console, self.loader = self._drivers()
         except BaseException:
             self.close()
             raise
 
-    def _client(self, verb: str) -> None:
-        """labgrid's own program for places. Raises HostError with its words."""
+    def _client(self, verb: str, harmless: str = "\0") -> bool:
+        """labgrid's own program for places. Gives False where it refuses for a harmless reason; raises HostError, with
+        its words, for any other."""
         program = shutil.which("labgrid-client")
         if program is None:
             raise HostError("labgrid-client is not in the path", INSTALL)
         command = [program, "-c", self.real.environment, "-p", self.real.place, verb]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if harmless in done.stderr + done.stdout:
+            return False
         if done.returncode:
             said = (done.stderr or done.stdout).strip().splitlines()[-1:]
             raise HostError(
                 f"the place {self.real.place} cannot be had: {said[0] if said else 'labgrid-client gives no reason'}",
                 f"See who has it: labgrid-client -p {self.real.place} show.",
             )
+        return True
 
     def _drivers(self) -> tuple[Any, Any, Any, Any]:
         """The target with its power, console and boot loader. Raises HostError naming what its environment lacks."""
@@ -198,12 +203,13 @@ class LabgridMachine(BoardMachine):
             timings["launched"] = time.monotonic() - started
             *before, last = [self._filled(command, trial, initrd) for command in self.real.commands]
             for command in before:
-                # What `kduel boot` takes for the beginning: the loader's own words come only when it is done.
-                results.feed(f"Loading: {command}\n".encode())
+                # Told by us, as the loader's own words come only when it is done: a boot begins with the first loading.
+                results.feed(f"=> {command}\n".encode())
                 said, _, status = self.loader.run(command, timeout=self.real.seconds_per_command)
                 results.feed("".join(f"{line}\n" for line in said).encode())
                 if status:
                     return "off", f"the boot loader's {command!r} ended with {status}"
+            results.feed(f"=> {last}\n".encode())
             self.console.sendline(last)
         except Exception as error:  # noqa: BLE001 - labgrid's own, of many kinds
             return "off", f"labgrid: {type(error).__name__}: {error}"
