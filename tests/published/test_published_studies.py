@@ -178,6 +178,29 @@ def test_footprint_printed_figures_are_the_raw_ones_rounded() -> None:
         assert [round(size, 1) for size in raw] == list(pair)
 
 
+@pytest.mark.parametrize(("benchmark", "metric", "printed"), DELTAS)
+def test_footprint_deltas_are_printed_in_the_studys_form(
+    judged: Callable[[str], Results], benchmark: str, metric: str, printed: int
+) -> None:
+    text = report_format("summary").render(judged("footprint"))
+    part = text[text.index(f"{benchmark} ") :].partition("\n\n")[0]
+    (row,) = [line for line in part.splitlines() if line.startswith(f"{metric} (")]
+    told = row.split("|")[3].partition("%")[0].replace(" ", "").replace("−", "-")
+    assert round(float(told)) == printed
+    assert row.endswith("n = 1: may be chance")
+
+
+def test_footprint_lint_speaks_and_the_summary_claims_nothing(judged: Callable[[str], Results]) -> None:
+    found = judged("footprint")
+    differing = {f"{d.group}.{d.key}": d.declared for d in found.differences}
+    assert differing == {"kernel.release": True, "conditions.make": False, "config.SCSI": True}
+    assert {w.code for w in found.warnings} == {"not-interleaved", "confounds", "config-differs"}
+    text = " ".join(report_format("summary").render(found).split())
+    assert "conditions: make" in text and "configurations differ in 1 option" in text
+    assert "measured once each, so that no difference can be told from chance" in text
+    assert "Costs:" not in text and "Gains:" not in text
+
+
 def test_footprint_parts_add_up() -> None:
     table = values("footprint.csv")
     for name in (OLD, NEW):
@@ -331,7 +354,7 @@ def test_desktop_confounds_and_the_page_cache_are_noticed(judged: Callable[[str]
     assert cached == {DOCKED, CLEANED, BPFLAND}
 
 
-@pytest.mark.parametrize("format_name", ["text", "markdown", "csv", "latex", "mail"])
+@pytest.mark.parametrize("format_name", ["text", "markdown", "csv", "latex", "mail", "summary"])
 @pytest.mark.parametrize("name", ["generations", "footprint", "policies", "desktop"])
 def test_every_study_is_written_up(judged: Callable[[str], Results], name: str, format_name: str) -> None:
     found = judged(name)

@@ -17,7 +17,7 @@ from kduel.errors import INTERRUPTED, KduelError
 COMMANDS = {
     "run": "Measure contenders against each other and reach a verdict.",
     "resume": "Go on with a run that was interrupted.",
-    "report": "Write a run up: text, html, json, csv, markdown, latex, mail.",
+    "report": "Write a run up: text, summary, html, json, csv, markdown, latex, mail.",
     "kernels": "List the kernels that can be had, and those in the cache.",
     "list": "List benchmarks, suites, machines and other parts.",
     "init": "Write a commented study file to start from.",

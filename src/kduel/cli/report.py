@@ -18,7 +18,7 @@ import click
     default="text",
     show_default=True,
     metavar="NAME",
-    help="text, html, json, csv, markdown, latex, mail, or what a plug-in offers.",
+    help="text, summary, html, json, csv, markdown, latex, mail, or what a plug-in offers.",
 )
 @click.option(
     "--output",
