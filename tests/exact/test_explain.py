@@ -24,7 +24,7 @@ from kduel.explain.profile import (
     profile,
     read_dump,
 )
-from kduel.explain.show import annotated, as_text
+from kduel.explain.show import annotated, as_text, each
 from kduel.explain.symbols import Symbols
 
 DATA = Path(__file__).parent / "data"
@@ -96,6 +96,13 @@ def test_the_clock_is_compared_with_the_count() -> None:
     assert "agrees to the instruction" in as_text(found)
     found.clock = Clock(baseline=384_000, contender=979_000)
     assert "idle" in as_text(found)
+
+
+@pytest.mark.parametrize(
+    ("count", "told"), [(1500, "1.50"), (2_000_000, "2,000"), (2, "0.002"), (-2, "−0.002"), (0, "0"), (5, "0.01")]
+)
+def test_what_happens_rarely_is_not_told_as_never(count: int, told: str) -> None:
+    assert each(count, 1000) == told
 
 
 # Contexts: what struck from outside is told apart from the operation's own work.
