@@ -18,7 +18,7 @@ from kduel.kernels import Kernel, resolve
 from kduel.kernels.mirror import debian_mirror, keyring
 from kduel.talk import Talk
 
-RECIPE = 2
+RECIPE = 3
 """To be raised whenever `build` does something else."""
 KERNELS = ("debian:6.1-cloud", "debian:6.12-cloud")
 PACKAGES = (
@@ -48,7 +48,8 @@ MASKED = (
     "sys-kernel-tracing.mount", "systemd-network-generator.service", "systemd-update-utmp.service",
     "systemd-update-utmp-runlevel.service", "systemd-journal-flush.service", "systemd-journal-catalog-update.service",
     "systemd-pstore.service", "ldconfig.service", "systemd-sysusers.service", "systemd-update-done.service",
-    "systemd-machine-id-commit.service", "systemd-firstboot.service", "systemd-random-seed.service",
+    "systemd-machine-id-commit.service", "systemd-networkd.service", "systemd-networkd.socket", "getty-static.service",
+    "getty.target", "systemd-binfmt.service", "systemd-sysext.service", "systemd-hwdb-update.service", "systemd-firstboot.service", "systemd-random-seed.service",
 )  # fmt: skip
 
 
@@ -68,7 +69,7 @@ def grub_config(kernels: list[Kernel]) -> str:
         'load_env\nset timeout=0\nset default="0"\n'
         'if [ "${next_entry}" ] ; then\n  set default="${next_entry}"\n  set next_entry=\n  save_env next_entry\nfi\n'
         + "".join(entries)
-        + 'if [ -f $prefix/custom.cfg ]; then\n  source $prefix/custom.cfg\nfi\n'
+        + "if [ -f $prefix/custom.cfg ]; then\n  source $prefix/custom.cfg\nfi\n"
     )
 
 
@@ -102,6 +103,7 @@ def build(directory: Path, kernels: list[Kernel]) -> None:
         'for user in tuner plain; do chroot "$1" chown -R $user: /home/$user; done',
         "printf 'UseDNS no\\nUsePAM no\\nPasswordAuthentication yes\\n' >\"$1/etc/ssh/sshd_config.d/test.conf\"",
         'cp "$1/etc/ssh/ssh_host_ed25519_key.pub" "$D/host.pub"',
+        'mkdir "$1/mnt/small"; echo "tmpfs /mnt/small tmpfs size=24m,mode=1777 0 0" >>"$1/etc/fstab"',
         'mkdir -p "$1/boot/grub"; cp "$D/grub.cfg" "$1/boot/grub/grub.cfg"',
         'chroot "$1" grub-editenv /boot/grub/grubenv create',
         f"chroot \"$1\" grub-mkimage -O i386-pc -o /core.img -p '(hd0,msdos1)/boot/grub' {GRUB_MODULES}",

@@ -17,6 +17,7 @@ import pytest
 
 from kduel.errors import InputError
 from kduel.machines import local_unit
+from kduel.remote import grub
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the machine local needs root")
 SOURCE = Path(__file__).parents[2] / "src"
@@ -25,6 +26,9 @@ GRUB = f"""if [ "${{next_entry}}" ] ; then
   set default="${{next_entry}}"
   set next_entry=
   save_env next_entry
+fi
+if [ -f $prefix/custom.cfg ]; then
+  source $prefix/custom.cfg
 fi
 menuentry 'Debian' --id 'the-entry' {{
   linux /boot/vmlinuz-{RELEASE} root=/dev/sda1
@@ -39,6 +43,7 @@ cp "$T/grub.cfg" /boot/grub/
 echo image >"/boot/vmlinuz-$(uname -r)"
 [ -e "$T/boot_id" ] || echo 00000000-0000-0000-0000-000000000000 >"$T/boot_id"
 mount --bind "$T/units" /etc/systemd/system
+mount --bind "$T/cmdline" /proc/cmdline
 mount --bind "$T/boot_id" /proc/sys/kernel/random/boot_id
 [ ! -e "$T/var" ] || cp -a "$T/var/." /var/lib/
 mkdir -p /tmp/kduel-sched
@@ -52,9 +57,16 @@ exit $s
 """
 STUBS = {
     "grub-reboot": 'echo "$1" >>"$T/chosen"',
-    "systemctl": 'case $1 in reboot) echo "$(date +%s%N)" >"$T/boot_id"; kill -KILL "$(cat "$T/pid")" ;; esac',
+    "systemctl": """[ "$1" = reboot ] || exit 0
+date +%s%N >"$T/boot_id"
+entry=$(tail -n 1 "$T/chosen")
+sed -n "/^menuentry '$entry'/,/^}/s/^ *linux *//p" /boot/grub/custom.cfg 2>/dev/null >"$T/cmdline.new"
+[ -s "$T/cmdline.new" ] || echo root=/dev/sda1 >"$T/cmdline.new"
+cat "$T/cmdline.new" >"$T/cmdline"
+kill -TERM "$(cat "$T/pid")"
+""",
 }
-"""What a reboot is, as far as KDuel can see: another boot id, and its own end."""
+"""What a reboot is, as far as KDuel can see: another boot id, the command line of the chosen entry, and its own end."""
 
 
 class Fixture:
@@ -67,6 +79,7 @@ class Fixture:
         (place / "units").mkdir()
         (place / "sched").mkdir()
         (place / "domainname").write_text("before\n")
+        (place / "cmdline").write_text("root=/dev/sda1\n")
         (place / "grub.cfg").write_text(GRUB)
         for name, text in STUBS.items():
             path = place / "bin" / name
@@ -84,7 +97,7 @@ class Fixture:
             f'[study]\nname = "local"\n{contenders}[machine]\nkind = "local"\nboot = "{boot}"\nboot_deadline = 20\n'
             f'free_mib = 1\ndirectory = "{self.place}/work"\n[settle]\nmode = "fixed"\nseconds = 0\n'
             f'[blocks]\nfixed = 1\nunit = "{unit}"\n[[benchmark]]\nuse = "command"\nlabel = "name"\n'
-            f'command = "{command} | wc -c"\nmetrics = [{{name="length", unit="B", better="none", regex="(\\\\d+)"}}]\n'
+            f'command = "({command}) | wc -c"\nmetrics = [{{name="length", unit="B", better="none", regex="(\\\\d+)"}}]\n'
             'primary = ["length"]\n'
         )
         return path
@@ -185,7 +198,8 @@ def test_across_reboots(fixture: Fixture) -> None:
 def test_it_goes_on_after_each_reboot(fixture: Fixture) -> None:
     """As if the unit were installed: each start of KDuel measures the trial that the last one rebooted for, and reboots."""
     fixture.kduel("local", "install", str(fixture.run))
-    study = fixture.study(boot="grub-reboot", unit="boot")
+    study = fixture.study("cat /proc/sys/kernel/domainname; grep -o own=word /proc/cmdline", "grub-reboot", "boot")
+    study.write_text(study.read_text().replace('name = "two2"\n', 'name = "two2"\ncmdline = "own=word"\n'))
     command = ["run", str(study), "--out", str(fixture.run)]
     statuses = []
     for _ in range(6):
@@ -194,10 +208,10 @@ def test_it_goes_on_after_each_reboot(fixture: Fixture) -> None:
         if process.returncode == 0:
             break
         command = ["resume", str(fixture.run)]
-    assert statuses == [137, 137, 0], fixture.said
+    assert statuses == [130, 130, 0], fixture.said
     assert [record["status"] for record in fixture.records()] == ["ok", "ok"], fixture.said
-    assert fixture.stdout() == {"one": "4\n", "two2": "5\n"}
-    assert (fixture.place / "chosen").read_text() == "the-entry\n" * 2
+    assert fixture.stdout() == {"one": "4\n", "two2": "14\n"}
+    assert sorted((fixture.place / "chosen").read_text().split()) == ["kduel-2", "the-entry"]
     assert not (fixture.place / "var" / "kduel-local.json").exists()
     fixture.kduel("local", "status")
     assert f"after a reboot {fixture.run} goes on" in fixture.said
@@ -245,8 +259,11 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
     (root / "var/lib").mkdir(parents=True)
     (root / "var/lib/kduel-restore.sh").write_text(f"echo powersave >'{tmp_path}/governor'\n")
     (root / local_unit.STATE).write_text("{}")
+    (root / "boot/grub").mkdir(parents=True)
+    (root / "boot/grub/custom.cfg").write_text(f"mine\n{grub.BEGIN}\nours\n{grub.END}\n")
     said = "\n".join(local_unit.remove(root))
     assert "put back" in said and "in flight" in said
     assert (tmp_path / "governor").read_text() == "powersave\n"
+    assert (root / "boot/grub/custom.cfg").read_text() == "mine\n"
     assert not path.exists() and not wants.is_symlink() and not any((root / "var/lib").iterdir())
     assert local_unit.remove(root) == []

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -19,101 +17,14 @@ from typing import Any
 
 import pytest
 
-from kduel.cache import Cache
-from kduel.errors import HostError
-from kduel.kernels import resolve
-from kduel.machines import Arm, Machine, Needs, Outcome, Trial, machine_kind
-from kduel.talk import Talk
-from kduel.words import Contender
+from kduel.errors import HostError, InputError
 
 sys.path.insert(0, str(Path(__file__).parent))
 import build_machine
+from real_machine import Real, boot
 
 pytestmark = pytest.mark.guest
 SOURCE = Path(__file__).parents[2] / "src"
-UP = 600.0
-"""Seconds that a boot may take in an emulator on a busy host."""
-
-
-class Real:
-    """The machine, switched on, and how to reach it."""
-
-    def __init__(self, place: Path) -> None:
-        self.entry = build_machine.machine(Cache(), Talk())
-        self.releases = [resolve(s, cache=Cache(), talk=Talk()).release for s in build_machine.KERNELS]
-        subprocess.run(["cp", "--sparse=always", self.entry / "disk.img", place / "disk.img"], check=True)
-        self.place = place
-        self.identity = place / "id"
-        shutil.copyfile(self.entry / "id", self.identity)
-        self.identity.chmod(0o600)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.known_hosts = place / "known_hosts"
-        kind, key, *_ = (self.entry / "host.pub").read_text().split()
-        self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {kind} {key}\n")
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def switch_on(self) -> None:
-        argv = [
-            *(
-                "qemu-system-x86_64",
-                "-nodefaults",
-                "-no-user-config",
-                "-display",
-                "none",
-                "-machine",
-                "q35,accel=tcg",
-            ),
-            *("-cpu", "max", "-smp", "2", "-m", "1024M", "-serial", f"file:{self.place / 'serial.log'}"),
-            *("-drive", f"if=none,id=disk,format=raw,cache=unsafe,file={self.place / 'disk.img'}"),
-            *("-device", "nvme,drive=disk,serial=1,bootindex=0"),
-            *(
-                "-netdev",
-                f"user,id=net,hostfwd=tcp:127.0.0.1:{self.port}-:22",
-                "-device",
-                "virtio-net-pci,netdev=net",
-            ),
-        ]
-        self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
-
-    def switch_off(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-
-    def settings(self, user: str = "root", **change: Any) -> dict[str, Any]:
-        return {
-            "place": f"{user}@127.0.0.1",
-            "port": self.port,
-            "identity": str(self.identity),
-            "known_hosts": str(self.known_hosts),
-            "boot_deadline": UP,
-            "free_mib": 64,
-        } | change
-
-    def ssh(self, command: str) -> str:
-        done = subprocess.run(
-            ["ssh", "-o", "BatchMode=yes", "-o", f"UserKnownHostsFile={self.known_hosts}", "-i", self.identity,
-             "-p", str(self.port), "root@127.0.0.1", command],
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
-        return done.stdout
-
-    def wait(self) -> None:
-        end = time.monotonic() + UP
-        while "up" not in self.ssh("echo up"):
-            assert time.monotonic() < end, (self.place / "serial.log").read_text(errors="replace")[-3000:]
-            time.sleep(3)
-
-    def prepare(self, *specs: str, user: str = "root", **change: Any) -> tuple[Machine, list[Arm]]:
-        arms = [
-            Arm(Contender(kernel=s, name=s), resolve(s, cache=Cache(), talk=Talk()))
-            for s in (specs or [f"installed:{release}" for release in self.releases])
-        ]
-        kind = machine_kind("ssh")
-        settings = kind.read_settings(self.settings(user, **change))
-        return kind.prepare(settings, arms, Needs(), cache=Cache(), talk=Talk()), arms
 
 
 @pytest.fixture(scope="module")
@@ -125,12 +36,6 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
         yield machine
     finally:
         machine.switch_off()
-
-
-def boot(machine: Machine, arm: Arm, place: Path, script: str) -> Outcome:
-    place.mkdir()
-    head = 'mkdir -p "$1"/environment; uname -a >"$1"/environment/uname\n'
-    return machine.boot(Trial(id=place.name, arm=arm, script=head + script, deadline=120, into=place))
 
 
 def test_a_study_with_alternating_reboots(real: Real, tmp_path: Path) -> None:
@@ -213,6 +118,40 @@ def test_trouble_is_told_before_anything_is_rebooted(real: Real, change: dict[st
 def test_a_kernel_that_is_not_installed_is_named(real: Real) -> None:
     with pytest.raises(HostError, match=f"no kernel 5.10.0; it has .*{real.releases[0]}"):
         real.prepare("installed:5.10.0", f"installed:{real.releases[0]}")
+
+
+def test_a_kernel_is_brought_and_taken_away(real: Real, tmp_path: Path) -> None:
+    """With a GRUB entry of ours; at the end the machine runs its default again, as if nothing had been."""
+    machine, (_, arm) = real.prepare(f"installed:{real.releases[0]}", "debian:7.3-cloud")
+    outcome = boot(machine, arm, tmp_path / "brought", 'modprobe -n dummy && uname -r >"$1"/release')
+    assert outcome.void == "", outcome.message
+    assert (tmp_path / "brought" / "release").read_text().strip() == arm.kernel.release
+    assert arm.kernel.release in real.ssh("ls /boot /lib/modules; cat /var/lib/kduel-kernels")
+    machine.close()
+    assert arm.kernel.release not in real.ssh("ls /boot /lib/modules /boot/grub /var/lib; uname -r")
+    assert "custom.cfg" not in real.ssh("ls /boot/grub")
+
+
+def test_a_release_that_is_there_is_not_overwritten(real: Real) -> None:
+    before = real.ssh("sha256sum /boot/vmlinuz-*")
+    with pytest.raises(InputError, match="which KDuel will not overwrite"):
+        real.prepare(f"installed:{real.releases[0]}", build_machine.KERNELS[1])
+    assert real.ssh("sha256sum /boot/vmlinuz-*") == before
+
+
+def test_a_disk_that_fills_up_in_mid_trial_is_told(real: Real, tmp_path: Path) -> None:
+    machine, (arm, _) = real.prepare(directory="/mnt/small", free_mib=8)
+    script = 'echo before >"$1"/before; dd if=/dev/zero of=/mnt/small/filler bs=64k 2>/dev/null; echo after >"$1"/after\nexit 0'
+    outcome = boot(machine, arm, tmp_path / "full", script)
+    assert outcome.void == "disk-full", outcome.message
+    assert (tmp_path / "full" / "before").read_text() == "before\n", "what was written before came home"
+    assert real.ssh("ls /mnt/small") == "filler\n"
+
+
+def test_a_reboot_in_mid_trial_is_told(real: Real, tmp_path: Path) -> None:
+    machine, (arm, _) = real.prepare()
+    outcome = boot(machine, arm, tmp_path / "reboot", "sleep 3; systemctl reboot -f; sleep 600")
+    assert outcome.void == "rebooted", outcome.message
 
 
 def test_a_machine_that_never_returns_is_given_up_in_time(real: Real, tmp_path: Path) -> None:

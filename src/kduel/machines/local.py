@@ -90,16 +90,21 @@ class LocalJourney(Journey):
             )
         elif way.stage == "leaving" and way.boot_id != now.boot_id:
             keep_way(msgspec.structs.replace(way, stage="measuring", boot_id=now.boot_id))
+            # Not where KDuel is interrupted, as it is by a reboot: the trial must not be made anew for ever.
             try:
-                return self.measure(now)
-            finally:
+                outcome = self.measure(now)
+            except (Broken, Refused):
                 forget_way()
-        elif way.attempts >= MOST_ATTEMPTS:
+                raise
+            forget_way()
+            return outcome
+        elif way.stage == "leaving" and way.attempts >= MOST_ATTEMPTS:
             forget_way()
             return Outcome(void="boot-refused", message=f"The machine did not go down, {way.attempts} times.")
         else:
             # Interrupted before it went down, or while it measured: from the beginning.
-            way = Way(trial=self.trial.id, stage="leaving", boot_id=now.boot_id, attempts=way.attempts + 1)
+            attempts = way.attempts + 1 if way.stage == "leaving" else 1
+            way = Way(trial=self.trial.id, stage="leaving", boot_id=now.boot_id, attempts=attempts)
         keep_way(way)
         self.reboot(now)
         time.sleep(self.settings.boot_deadline)
@@ -116,9 +121,10 @@ class LocalMachine(Machine):
         entries: dict[str, Entry],
         facts: dict[str, Any],
         bundle: bytes,
+        loan: Loan,
     ) -> None:
         self.settings, self.connection, self.entries, self.bundle = settings, connection, entries, bundle
-        self.facts = facts
+        self.facts, self.loan = facts, loan
         self.reboots = settings.boot != "no"
         self.timing_warning = "" if self.reboots else ONE_BOOT
 
@@ -152,6 +158,11 @@ class LocalMachine(Machine):
         (trial.into / "console.log").write_text("".join(journey.log), "utf-8", errors="replace")
         return msgspec.structs.replace(outcome, timings=journey.timings, facts=journey.facts)
 
+    def close(self) -> None:
+        """Take away the boot entries that were made; not while this machine goes down to boot one of them."""
+        if read_way() is None:
+            self.loan.give_back()
+
 
 class Local(MachineKind):
     """Prepared by looking around."""
@@ -176,10 +187,11 @@ class Local(MachineKind):
                 "Start it with sudo.",
             )
         facts = survey(connection, settings, arms, boot=settings.boot)
-        entries = boot_entries(Loan(settings, connection, talk), arms, now)
+        loan = Loan(settings, connection, talk)
+        entries = boot_entries(loan, arms, now)
         if settings.boot == "kexec":
             facts["cmdline"] = default_cmdline(now)
-        return LocalMachine(settings, connection, entries, facts, packed(needs, now.architecture, cache))
+        return LocalMachine(settings, connection, entries, facts, packed(needs, now.architecture, cache), loan)
 
 
 def check_arms(settings: LocalSettings, arms: Sequence[Arm], now: Look) -> None:

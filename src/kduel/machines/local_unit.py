@@ -17,6 +17,7 @@ import kduel
 from kduel.cache import cache_root
 from kduel.errors import HostError, InputError
 from kduel.machines.ssh_trial import RESTORE
+from kduel.remote import grub
 
 NAME = "kduel-resume.service"
 UNIT = Path("etc/systemd/system", NAME)
@@ -119,6 +120,11 @@ def remove(root: Path = ROOT) -> list[str]:
     if state.exists():
         state.unlink()
         said.append("forgot the trial that was in flight; `kduel resume` begins it anew")
+    custom = root / grub.CUSTOM.lstrip("/")
+    if custom.exists() and grub.BEGIN in custom.read_text("utf-8", errors="replace"):
+        script = grub.custom_script([]).replace(grub.CUSTOM, shlex.quote(str(custom)))
+        subprocess.run(["sh", "-c", script], timeout=60, check=False)
+        said.append(f"removed KDuel's entries from {custom}")
     environment = root / "boot/grub/grubenv"
     if environment.exists() and shutil.which("grub-editenv"):
         subprocess.run(["grub-editenv", str(environment), "unset", "next_entry"], timeout=60, check=False)

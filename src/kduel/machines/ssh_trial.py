@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shlex
 import shutil
 import tarfile
@@ -26,6 +27,8 @@ T = TypeVar("T")
 
 LOOK = "cat /proc/sys/kernel/random/boot_id; uname -r; uname -m; cut -d' ' -f1 /proc/uptime; date +%s.%N; cat /proc/cmdline"
 RETRY = 3.0
+LEAST_FREE = 256
+"""KiB: with less the disk counts as full."""
 OWN_WORDS = "   "
 """Stands before a contender's own words on the command line: a kernel does not mind, and a run that goes on from such a boot
 must not take them for the machine's."""
@@ -198,7 +201,7 @@ class Journey:
         enough = (
             f'[ "$free" -ge {self.settings.free_mib * 1024} ] || {{ echo "only $free KiB are free" >&2; exit 28; }}'
         )
-        fill = f"rm -rf {place}; umask 077; mkdir {place} && cd {place} && tar -xf - && mkdir -p scratch programs"
+        fill = f"rm -rf {place}; umask 077; mkdir {place} && cd {place} && tar -xf - && mkdir -p scratch programs && printf 999 >status.room"
         done = self.connection.run(f"{room}; {enough}; {fill}", stdin=self.luggage(), timeout=300)
         if done.status == 28 or "No space left" in done.stderr:
             raise Refused("disk-full", f"{self.settings.directory} has too little room: {last_line(done.stderr)}")
@@ -211,7 +214,9 @@ class Journey:
             "echo $$ >session; mkdir -p out/environment; sh conditions.sh begin out/environment/conditions >conditions.log 2>&1; s=$?; "
             "if [ $s = 0 ]; then KDUEL_SCRATCH=$PWD/scratch KDUEL_PROGRAMS=$PWD/programs sh guest.sh out >script.log 2>&1; s=$?; "
             f"sh conditions.sh end >>conditions.log 2>&1 || s={OUT_OF_BAND}; "
-            "else sh conditions.sh restore; fi; echo $s >status.new; mv status.new status"
+            "else sh conditions.sh restore; fi; "
+            # In the room that was taken before: the disk may be full by now.
+            "printf %03d $s | dd of=status.room conv=notrunc 2>/dev/null; mv status.room status"
         )
         start = f"setsid nohup sh -c {shlex.quote(run)} >/dev/null 2>&1 </dev/null &"
         script = f"cd {place} && if [ ! -e conditions.log ]; then {start} fi"
@@ -273,14 +278,13 @@ class Journey:
     def bring_home(self, now: Look) -> Outcome:
         """The script's files into the trial's directory, and the verdict on the boot."""
         place = shlex.quote(self.directory)
+        # Read twice in place of once written: the disk there may be full.
         pack = (
-            f"cd {place} && mv script.log conditions.log out/ 2>/dev/null; tar -C out -cf out.tar . && "
-            'printf \'KDUEL DONE 0.0 %s\\nKDUEL BEGIN %s %s\\n\' "$(cat status)" "$(wc -c <out.tar)" '
-            "\"$(sha256sum <out.tar | cut -d' ' -f1)\" && cat out.tar && printf '\\nKDUEL END\\n'"
+            f"cd {place} && mv script.log conditions.log out/ 2>/dev/null; df -Pk . | awk 'END {{print \"free\", $4}}' >&2; "
+            'printf \'KDUEL DONE 0.0 %s\\nKDUEL BEGIN %s %s\\n\' "$(cat status)" "$(tar -C out -cf - . | wc -c)" '
+            "\"$(tar -C out -cf - . | sha256sum | cut -d' ' -f1)\" && tar -C out -cf - . && printf '\\nKDUEL END\\n'"
         )
         done = self.patiently(lambda: self.connection.run(pack, timeout=600), 120.0)
-        if "No space left" in done.stderr:
-            return Outcome(void="disk-full", message=f"The disk there is full: {last_line(done.stderr)}")
         try:
             envelope.unpack(envelope.open_envelope(done.stdout), self.trial.into)
         except envelope.BrokenEnvelope as error:
@@ -288,6 +292,13 @@ class Journey:
         self.patiently(lambda: self.connection.run(f"rm -rf {place}; dmesg | tail -n 200"), 60.0)
         self.mark("off")
         status = envelope.marks(done.stdout).get("DONE", (0.0, None))[1]
+        free = re.search(r"^free (\d+)$", done.stderr, re.MULTILINE)
+        if free and int(free[1]) < LEAST_FREE:
+            return Outcome(
+                void="disk-full",
+                message=f"{self.settings.directory} there was full when the script ended ({free[1]} KiB free): what it wrote "
+                "last may be cut.",
+            )
         if status == OUT_OF_BAND:
             log = self.trial.into / "conditions.log"
             said = (
@@ -296,7 +307,7 @@ class Journey:
             return Outcome(
                 void="conditions", message=f"The machine was not within the bands that the study asks: {said}."
             )
-        if status:
+        if status != 0:
             return Outcome(void="setup-failed", message=f"The setup lines failed; the script ended with {status}.")
         expected = {"release": self.trial.arm.kernel.release, "architecture": now.architecture}
         if self.settings.clocksource:
