@@ -78,7 +78,9 @@ class IcountMachine(QemuMachine):
         where = "kduel.root=ram"
         if whole_root:
             pmem = -(-root.image.stat().st_size // (PMEM_STEP << 20)) * PMEM_STEP
-            where = f"kduel.root=/dev/pmem0 memmap={pmem}M!{memory}M"
+            # Below the last section: at the memory's end are ACPI's tables, and 6.1 takes no region that is not aligned.
+            start = max(memory - PMEM_STEP, PMEM_STEP)
+            where = f"kduel.root=/dev/pmem0 memmap={pmem}M!{start}M"
         inner = QemuSettings(
             cpus=1,
             memory=f"{memory + pmem}M",
@@ -91,7 +93,7 @@ class IcountMachine(QemuMachine):
         self.timing_warning = ""
         self.parallel = settings.workers or len(os.sched_getaffinity(0))
         self.icount = settings
-        self.root_at = memory << 20 if whole_root else None
+        self.root_at = start << 20 if whole_root else None
         self.facts = {
             "accelerator": "tcg",
             "clock": "icount: one nanosecond of the guest is one instruction",
