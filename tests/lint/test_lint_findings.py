@@ -166,7 +166,9 @@ class TestHeadline:
         [
             ("sysbench-fileio", "MiB/s", 25023, True),
             ("fio-seqread", "GB/s", 21.0, True),
+            ("page-cache-read", "MiB/s", 25023, True),
             ("sysbench-fileio", "MiB/s", 7272, False),
+            ("sysbench-memory-read-1t", "MiB/s", 25023, False),
             ("sysbench-memory", "MiB/s", 25023, False),
             ("fileio", "ops/s", 25023e6, False),
         ],

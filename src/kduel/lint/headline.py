@@ -20,7 +20,11 @@ FASTEST_DRIVE = 15e9
 RATES = {
     "B/s": 1.0, "KB/s": 1e3, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "KiB/s": 2.0**10, "MiB/s": 2.0**20, "GiB/s": 2.0**30,
 }  # fmt: skip
-STORAGE = re.compile(r"file.?io|\bfio\b|\bdisk|\bstorage|\bdd\b|\bio-", re.IGNORECASE)
+STORAGE = re.compile(
+    r"file.?io|\bfio\b|\bdisk|\bstorage|\bdd\b|\bio-|\bpage.?cache|\bdevice-|\b(read|written|(read|write)-bandwidth)$",
+    re.IGNORECASE,
+)
+"""In a benchmark's label or, last, in the metric's name."""
 
 
 def unreliable(case: Case) -> Iterator[Warning_]:
