@@ -32,7 +32,7 @@ class Contender(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What is compared: a kernel with its command line, sysctls and scheduler. The first one is the baseline."""
 
     kernel: str
-    """A kernel specification: `debian:6.12`, `tree:DIR`, a vmlinuz, a .deb, `host`."""
+    """A kernel specification: `debian:6.12`, `debian-source:6.12,config=tinyconfig`, `tree:DIR`, a vmlinuz, `host`."""
     name: str = ""
     """How reports call it; by default the specification made short."""
     cmdline: str = ""

@@ -31,6 +31,9 @@ def command(words: tuple[str, ...], offline: bool, as_json: bool) -> None:
       host                   the kernel that this host runs
       PATH                   a vmlinuz, bzImage or Image; modules=DIR in a study file where it needs any
       A.deb,B.deb            packages of one kernel
+      debian-source:6.1,arch=arm64,config=tinyconfig+guest
+                             built here from Debian's linux-source; arch= and config= as docs/embedded.md says
+      source:FILE.tar.xz     built here from an archive; git:DIR#REF from a commit
 
     \b
     debian:6.12-generic is debian:6.12 in full. -arm64, -riscv64 or -ppc64el at the end names another architecture.

@@ -77,5 +77,5 @@ def resolve(spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modul
             return found
     raise InputError(
         f"{spec!r} is not a kernel that KDuel knows how to get",
-        "Give debian:VERSION, tree:DIR, host, a vmlinuz or bzImage file, or .deb files; see `kduel kernels --help`.",
+        "Give debian:VERSION, debian-source:VERSION, tree:DIR, host, a vmlinuz or bzImage file, or .deb files; see `kduel kernels --help`.",
     )
