@@ -22,7 +22,7 @@ from kduel.report import digest, report_format
 from kduel.report.json import schema, schema_text
 from kduel.report.text import render_text
 
-FORMATS = ["text", "json", "csv", "markdown", "html", "latex", "mail"]
+FORMATS = ["text", "json", "csv", "markdown", "html", "latex", "mail", "summary"]
 ALLOWED_TEX = {
     *("begin", "end", "centering", "small", "caption", "label", "toprule", "midrule", "bottomrule", "endhead"),
     *("multicolumn", "quad", "hspace", "emph", "addlinespace", "textbf", "textsuperscript", "footnotesize"),
