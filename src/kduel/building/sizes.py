@@ -24,7 +24,7 @@ class Piece(Struct, frozen=True):
     """Bytes of vmlinux that belong together."""
 
     directory: str
-    """Of the object, or GENERATED."""
+    """Of the object, or GENERATED, or NAMELESS."""
     object: str
     option: str
     """That brings the object, without CONFIG_; or nothing."""
@@ -73,7 +73,7 @@ def account(vmlinux: Path, objects: Path | None) -> Account:
         path, option = ("", "")
         if symbol is not None and origin is not None:
             path, option = origin.of(symbol)
-        directory = str(PurePosixPath(path).parent) if path else GENERATED
+        directory = str(PurePosixPath(path).parent) if path else NAMELESS if symbol is None else GENERATED
         name = plain(symbol.name) if symbol is not None else f"{NAMELESS} {section.name}"
         pieces.append(Piece(directory, path, option, name, section.kind, size))
     return Account(pieces=pieces, totals=elf.totals(), placed=origin is not None)
