@@ -221,6 +221,20 @@ def test_a_page_of_a_matrix_begins_with_it() -> None:
     assert page.count('<section id="matrix">') == 1
 
 
+def test_the_terminals_report_of_a_matrix_is_its_tables() -> None:
+    from kduel.report import report_format
+
+    results = crossed()
+    text = report_format("text").render(results)
+    assert "compared" in text and "rr:50 against other, debian:6.12" in text
+    assert "kload-cpu-10/wall" not in text.split("Notes")[0].split("What can")[0], "no list of all verdicts before it"
+    for metric in results.metrics[:5]:
+        metric.benchmark = "hackbench"
+    assert "hackbench/wall" in report_format("text").render(results), (
+        "but where there is more than the matrix, there is"
+    )
+
+
 def test_sysctls_are_a_factor_too() -> None:
     results = crossed()
     results.contenders = [

@@ -28,11 +28,7 @@ class MatrixFormat(Format):
         if matrix is None:
             parts.append("No benchmarks of this run differ in a number alone: it is no matrix.")
         else:
-            delta = delta_of(results)
-            small = "" if delta is None else f", ≈ shown to be less than the {plain_number(delta)} % that matter"
-            parts.append(f"▲ better, ▼ worse, ↑ higher, ↓ lower{small}, ? undecided")
-            for family in matrix.families:
-                parts += family_parts(matrix, family)
+            parts += matrix_parts(matrix, results)
         if advice:
             parts.append("Advice per use: each sentence rests on the verdicts that it names")
             parts.append("\n".join(f"  - {visible(one.told, 2000)}" for one in advice))
@@ -48,6 +44,25 @@ class MatrixFormat(Format):
 
 
 PLUGIN = MatrixFormat()
+
+
+def leads(matrix: Matrix | None, results: Results) -> bool:
+    """Whether the run is a matrix and nothing else, so that a report begins with its tables and not with a list of all
+    that its cells measured."""
+    if matrix is None or not matrix.judged:
+        return False
+    placed = {place.label for members in matrix.families.values() for place in members}
+    return placed == {metric.benchmark for metric in results.metrics}
+
+
+def matrix_parts(matrix: Matrix, results: Results) -> list[str]:
+    """What the signs mean, and every family's tables."""
+    delta = delta_of(results)
+    small = "" if delta is None else f", ≈ shown to be less than the {plain_number(delta)} % that matter"
+    parts = [f"▲ better, ▼ worse, ↑ higher, ↓ lower{small}, ? undecided"]
+    for family in matrix.families:
+        parts += family_parts(matrix, family)
+    return [part for part in parts if part]
 
 
 def matrix_sureness(matrix: Matrix | None, exact: bool) -> str:

@@ -10,7 +10,7 @@ from kduel.matrix.shape import Cell
 from kduel.report import matrix_plots, plots
 from kduel.report.amounts import plain_number
 from kduel.report.digest import delta_of
-from kduel.report.matrix import matrix_sureness
+from kduel.report.matrix import leads, matrix_sureness
 from kduel.results import Results
 
 
@@ -50,7 +50,6 @@ def matrix_part(results: Results) -> MatrixPart | None:
     exact = bool(results.machine.get("exact"))
     specs = [plots.vega(matrix_plots.heat(matrix, plots.PAGE))] if heat else []
     families = [family_part(matrix, name, specs) for name in matrix.families]
-    labels = {metric.benchmark for metric in results.metrics}
     delta = delta_of(results)
     small = (
         ""
@@ -62,7 +61,7 @@ def matrix_part(results: Results) -> MatrixPart | None:
         specs=specs,
         heat=heat,
         sure=small + matrix_sureness(matrix, exact),
-        leads=heat and len({place.label for members in matrix.families.values() for place in members}) == len(labels),
+        leads=heat and leads(matrix, results),
     )
 
 

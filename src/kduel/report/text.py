@@ -8,8 +8,10 @@ import sys
 from io import StringIO
 from typing import TYPE_CHECKING, ClassVar
 
+from kduel.matrix import shape
 from kduel.report import Format
 from kduel.report.digest import Comparison, Digest, digest
+from kduel.report.matrix import leads, matrix_parts
 from kduel.report.textgrid import verdict_lines
 from kduel.report.tradeoffs_part import scaling_lines, tradeoffs_lines
 from kduel.results import Results
@@ -65,10 +67,19 @@ def render_text(results: Results, *, width: int, colour: bool) -> str:
     said = digest(results)
     title = " · ".join([said.title, *said.facts])
     console.print(title, style="bold")
+    matrix = shape(results)
+    if matrix is not None and leads(matrix, results):
+        for part in matrix_parts(matrix, results):
+            console.print()
+            console.print(part, overflow="ignore", no_wrap=True, crop=False)
+        console.print()
+        console.print(f"Each of the {len(results.metrics)} verdicts: kduel report --format markdown, csv or html")
+    else:
+        matrix = None
     for comparison in said.comparisons:
         console.print()
         console.print(comparison.headline, style="bold reverse" if colour else None)
-        if comparison.gating:
+        if comparison.gating and matrix is None:
             for line in verdict_lines(comparison, said.notes, width):
                 console.print(Text.assemble(*line), overflow="fold")
     print_notes(console, said)
