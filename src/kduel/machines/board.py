@@ -23,7 +23,7 @@ from kduel.guest.busybox import Busybox, busybox
 from kduel.guest.root import Root
 from kduel.guest.vm import RESULTS_PORT, VirtualMachine, Wiring, chardev
 from kduel.kernels import Kernel
-from kduel.kernels.image import contents
+from kduel.kernels.image import contents, uncompressed
 from kduel.machines import Arm, Machine, MachineKind, Needs
 from kduel.machines.qemu import (
     TCG_WARNING,
@@ -211,7 +211,7 @@ class Boards(MachineKind):
             sha: initramfs.base_archive(kernel, box.file, cache=cache, programs=files, modules=described.modules)
             for sha, kernel in kernels.items()
         }
-        images = {sha: plain_image(kernel, cache) for sha, kernel in kernels.items()}
+        images = plain_images(kernels, cache)
         if described.labgrid:
             from kduel.machines.labgrid_board import LabgridMachine
 
@@ -238,13 +238,20 @@ def check(place: str, described: Board, arms: Sequence[Arm], needs: Needs) -> No
         )
 
 
-def plain_image(kernel: Kernel, cache: Cache) -> Path:
-    """The kernel's image as every QEMU takes it: not packed, and not in an EFI program."""
+def plain_images(kernels: Mapping[str, Kernel], cache: Cache) -> dict[str, Path]:
+    """The kernels' images as every QEMU and boot loader takes them: not packed, and not in an EFI program. On x86 they
+    are all entered by PVH, or none is."""
+    if any(kernel.architecture == "x86_64" for kernel in kernels.values()):
+        entered = {sha: uncompressed(kernel, cache) for sha, kernel in kernels.items()}
+        return {sha: (all(entered.values()) and entered[sha]) or kernel.image for sha, kernel in kernels.items()}
 
-    def build(into: Path) -> None:
-        (into / "Image").write_bytes(contents(kernel.image))
+    def plain(kernel: Kernel) -> Path:
+        def build(into: Path) -> None:
+            (into / "Image").write_bytes(contents(kernel.image))
 
-    return cache.entry("board-image", kernel.sha256, build) / "Image"
+        return cache.entry("board-image", kernel.sha256, build) / "Image"
+
+    return {sha: plain(kernel) for sha, kernel in kernels.items()}
 
 
 PLUGIN = Boards()
