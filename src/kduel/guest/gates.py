@@ -14,6 +14,15 @@ _WORDS = {
 }
 
 
+def clock_trouble(guest: float, host: float) -> str:
+    """Why a guest's clock cannot be trusted, or an empty string: the seconds that passed by it, and by the host's, between
+    the same two marks. On a busy host a mark is read late, which a few seconds and a quarter forgive; a kernel that was
+    held up while it measured its clock's frequency is wrong by much more (50 times was seen)."""
+    if abs(guest - host) <= 5 + host / 4:
+        return ""
+    return f"by its clock {guest:,.0f} s passed while {host:,.0f} s did; its kernel mistook the clock's frequency"
+
+
 def gate(environment: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     """Why the trial is void, or an empty string. What is expected but was not captured voids it too.
 

@@ -20,7 +20,7 @@ from kduel.guest import envelope, initramfs, probe, scratch
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose, findings
 from kduel.guest.environment import read_environment
-from kduel.guest.gates import gate
+from kduel.guest.gates import clock_trouble, gate
 from kduel.guest.launch import Run, run
 from kduel.guest.root import Root, root_image
 from kduel.guest.vm import BOARDS, VirtualMachine, Wiring
@@ -185,9 +185,12 @@ class QemuMachine(Machine):
             return Outcome(void=void, message=message, timings=done.timings, facts=facts)
         if trouble := findings(console):
             facts["console_findings"] = trouble
-        status = envelope.marks(done.stream).get("DONE", (0.0, None))[1]
+        marks = envelope.marks(done.stream)
+        status = marks.get("DONE", (0.0, None))[1]
         void, message = "", ""
-        if status:
+        if not self.exact and (reason := why_clock_wrong(marks, done.timings)):
+            void, message = "wrong-clock", f"The guest's clock is wrong: {reason}."
+        elif status:
             void, message = "setup-failed", self.why_setup_failed(trial.into, status)
         elif reason := self.why_wrong(trial):
             void, message = "wrong-machine", f"The guest is not what was planned: {reason}."
@@ -219,6 +222,13 @@ class QemuMachine(Machine):
         except OSError:
             said = ""
         return f"The setup lines failed; the script ended with {status}: {said}"
+
+
+def why_clock_wrong(marks: Mapping[str, tuple[float, int | None]], timings: Mapping[str, float]) -> str:
+    """From the guest's marks and the host's times of them; empty where one is missing."""
+    if {"READY", "DONE"} <= marks.keys() and {"ready", "done"} <= timings.keys():
+        return clock_trouble(marks["DONE"][0] - marks["READY"][0], timings["done"] - timings["ready"])
+    return ""
 
 
 def host_cpus(count: int) -> list[int]:
