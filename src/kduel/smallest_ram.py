@@ -9,7 +9,6 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from kduel.errors import InputError, NotMeasuredError
-from kduel.guest.console import read_console
 from kduel.guest.script import compose
 from kduel.machines import Arm, Outcome, Trial
 from kduel.machines.qemu import QemuMachine, mebibytes
@@ -18,7 +17,6 @@ from kduel.words import Settle
 PATIENCE = 4.0
 """How many times as long as the first boot, with plenty of RAM, a boot may take before it counts as failed."""
 LEAST_SECONDS = 20.0
-TELLING = ("panic", "out of memory", "not enough", "killed", "cannot", "failed", "too large", "overlap")
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -76,7 +74,7 @@ def smallest(machine: QemuMachine, arm: Arm, *, step: int, told: Told) -> Found:
 
 
 def boot(machine: QemuMachine, arm: Arm, deadline: float) -> Outcome:
-    """One boot with a script that does nothing. What tells of its end stands in the message in one line."""
+    """One boot with a script that does nothing. The message of one that fails is the one line that tells why."""
     script = compose([], settle=Settle(mode="fixed", seconds=0))
     with tempfile.TemporaryDirectory(prefix="kduel-ram-") as name:
         into = Path(name)
@@ -87,9 +85,9 @@ def boot(machine: QemuMachine, arm: Arm, deadline: float) -> Outcome:
             outcome = machine.boot(Trial(id="ram", arm=arm, script=script, deadline=deadline + 60, into=into))
         finally:
             machine.settings = kept
-        if not outcome.void:
-            return outcome
-        console = [line for line in read_console(into / "console.log") if line.strip()]
-    telling = [line for line in console if any(word in line.lower() for word in TELLING)] or console[-1:]
-    last = telling[0].strip()[:160] if telling else outcome.message.splitlines()[0][:160] if outcome.message else ""
-    return structs.replace(outcome, message=last)
+    if not outcome.void:
+        return outcome
+    # The first line of what a sign of trouble was found in, else the last that came.
+    lines = outcome.message.splitlines() or [""]
+    telling = lines[-1:] if "last lines" in lines[0] else lines[1:2] or lines[:1]
+    return structs.replace(outcome, message=telling[0].strip()[:160])

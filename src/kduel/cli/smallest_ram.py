@@ -33,7 +33,6 @@ def command(
     from kduel.cli.terminal import Terminal
     from kduel.kernels import resolve
     from kduel.machines import Arm, Needs, Outcome, machine_kind
-    from kduel.machines.icount import IcountMachine
     from kduel.machines.qemu import QemuMachine
     from kduel.smallest_ram import smallest
     from kduel.study import name_all, read_machine
@@ -41,6 +40,11 @@ def command(
 
     cache, talk = Cache(), Terminal(quiet or as_json)
     kind_name, table = read_machine({}, machine)
+    not_here = InputError(
+        f"the RAM of {machine} cannot be changed from boot to boot", "Use qemu, or an emulated board: board:NAME."
+    )
+    if kind_name not in ("qemu", "board"):
+        raise not_here
     kind = machine_kind(kind_name)
     settings = kind.read_settings(table)
     contenders = name_all([Contender(kernel=spec, cmdline=cmdline) for spec in kernels], "the command line")
@@ -49,10 +53,9 @@ def command(
         kernel = resolve(contender.kernel, cache=cache, talk=talk, offline=offline)
         arm = Arm(contender, kernel)
         made = kind.prepare(settings, [arm], Needs(), cache=cache, talk=talk, offline=offline)
-        if not isinstance(made, QemuMachine) or isinstance(made, IcountMachine):
-            raise InputError(
-                f"the RAM of the machine {kind_name} cannot be changed from boot to boot", "Use qemu, or board:NAME."
-            )
+        if not isinstance(made, QemuMachine) or not made.accelerator:
+            made.close()
+            raise not_here
 
         def told(mib: int, outcome: Outcome, between: int, name: str = contender.name) -> None:
             what = f"does not boot: {outcome.void}: {outcome.message}" if outcome.void else "boots"

@@ -81,7 +81,7 @@ def described(path: Path) -> Busybox:
     return Busybox(
         file=path,
         sha256=hashlib.sha256(data).hexdigest(),
-        version=version[1].decode().strip() if version else "unknown",
+        version=version[1].decode().replace("()", "").strip() if version else "unknown",
     )
 
 
