@@ -89,5 +89,6 @@ def boot(machine: QemuMachine, arm: Arm, deadline: float) -> Outcome:
         return outcome
     # The first line of what a sign of trouble was found in, else the last that came.
     lines = outcome.message.splitlines() or [""]
-    telling = lines[-1:] if "last lines" in lines[0] else lines[1:2] or lines[:1]
+    said = [line for line in lines if line.startswith("QEMU said: ")]
+    telling = said or (lines[-1:] if "last lines" in lines[0] else lines[1:2]) or lines
     return structs.replace(outcome, message=telling[0].strip()[:160])
