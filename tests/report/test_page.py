@@ -97,6 +97,19 @@ def test_a_strangers_strings_do_nothing(page: Browser, tmp_path: Path) -> None:
     assert "\u202e" not in told
 
 
+def test_a_table_too_wide_for_its_card_is_scrolled_in_it(page: Browser, tmp_path: Path) -> None:
+    wide = simulated()
+    for metric in wide.metrics:
+        metric.baseline_mean, metric.mean = 1.795e18, 1.796e18
+        metric.baseline_sd = metric.sd = 8.9236131434e10
+    show(page, tmp_path, wide)
+    right = "getBoundingClientRect().right"
+    seen = f"[...document.querySelectorAll('.verdicts')].map(t => t.parentElement.{right} <= t.closest('article').{right})"
+    assert page.evaluate(f"{seen}.every(Boolean)")
+    clipped = "[...document.querySelectorAll('.verdicts')].map(t => getComputedStyle(t.parentElement).overflowX)"
+    assert set(page.evaluate(clipped)) == {"auto"}
+
+
 @pytest.mark.parametrize("width", [360, 768, 1200])
 @pytest.mark.parametrize("example", ["published", "three", "broken", "exact", "hostile"])
 def test_no_page_is_wider_than_its_window(page: Browser, tmp_path: Path, example: str, width: int) -> None:

@@ -12,7 +12,7 @@ from kduel.explain.compare import UNSEEN
 from kduel.report.amounts import effect, effect_with_interval, plain_number, relative_pct
 from kduel.report.escape import visible
 from kduel.report.notes import Notes, numbered
-from kduel.results import MetricResult, Results, Verdict
+from kduel.results import MetricResult, Results, TrialResult, Verdict
 
 SIGNS: dict[str, str] = {
     "faster": "▲",
@@ -178,13 +178,20 @@ def caveats(results: Results) -> list[str]:
             why = next(trial.reason for trial in results.trials if trial.contender == contender)
             said.append(f"{visible(contender, 200)} could not be measured. {visible(why, 1000)}")
             continue
-        what = (
-            "void: nothing of them is used"
-            if status == "void"
-            else "partial: some of their benchmarks gave no number"
-        )
+        what = "void: nothing of them is used" if status == "void" else "partial"
         said.append(f"{visible(contender, 200)}: {number} of {count(total[contender], 'trial')} {what}.")
+        if status == "partial":
+            said[-1] += without_numbers([trial for trial in results.trials if trial.contender == contender])
     return said
+
+
+def without_numbers(trials: list[TrialResult]) -> str:
+    """Which benchmarks of these trials gave no number, and the first reason of each."""
+    reasons: dict[str, str] = {}
+    for trial in trials:
+        for label, why in trial.failed_steps.items():
+            reasons.setdefault(label, why)
+    return "".join(f" No number from {visible(label, 100)}: {visible(why, 300)}." for label, why in reasons.items())
 
 
 def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Comparison:
