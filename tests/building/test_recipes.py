@@ -48,7 +48,7 @@ def test_what_cannot_be_meant_is_refused(spec: str, told: str) -> None:
         read_recipe(spec)
 
 
-def test_a_recipe_is_known_by_what_its_files_hold(tmp_path: Path) -> None:
+def test_a_recipe_is_known_by_what_its_files_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fragment = tmp_path / "mine.config"
     fragment.write_text("CONFIG_A=y\n")
     spec = f"source:x,config=tinyconfig+{fragment}"
@@ -56,6 +56,9 @@ def test_a_recipe_is_known_by_what_its_files_hold(tmp_path: Path) -> None:
     assert fingerprint(read_recipe(spec)[1]) == before
     fragment.write_text("CONFIG_A=m\n")
     assert fingerprint(read_recipe(spec)[1]) != before
+    assert read_recipe(spec)[1].words() == f",arch=x86_64,config=tinyconfig+{fragment}"
+    monkeypatch.chdir(tmp_path)
+    assert read_recipe("source:x,config=./mine.config")[1].words().endswith(f",config={fragment}")
     packed = tmp_path / "whole.gz"
     packed.write_bytes(gzip.compress(b"CONFIG_A=m\n"))
     assert read_recipe(f"source:x,config={packed}")[1].parts == [str(packed)]

@@ -52,7 +52,8 @@ class Recipe(Struct, frozen=True, kw_only=True):
 
     def words(self) -> str:
         """As a specification says it; whether ccache helps is not part of it, since the kernel is the same."""
-        return f",arch={self.arch},config={self.config}"
+        parts = [str(Path(part).expanduser().resolve()) if is_file(part) else part for part in self.parts]
+        return f",arch={self.arch},config={'+'.join(parts)}"
 
 
 def read_recipe(spec: str) -> tuple[str, Recipe]:
@@ -100,6 +101,12 @@ def addition(part: str, arch: str) -> bytes:
     if own_fragment(part):
         return part.encode()
     return read_file(part)
+
+
+def is_file(part: str) -> bool:
+    """Whether a part is the path of a file here."""
+    known = part in (RUNNING, "guest") or TARGET_NAME.fullmatch(part) or OPTION.fullmatch(part)
+    return not known and not own_fragment(part)
 
 
 def own_fragment(part: str) -> bool:

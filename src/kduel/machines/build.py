@@ -103,13 +103,14 @@ class BuildMachine(Machine):
     def variables(self, plan: Planned, make: Make, work: Path, config: str) -> dict[str, str]:
         """The environment of a trial's script."""
         target = plan.recipe.target
-        script = work / "make"
-        script.write_text(f'#!/bin/sh\nexec {shlex.join(make.argv([]))} "$@"\n', "utf-8")
-        script.chmod(0o755)
+        programs = {"make": make.argv([]), "timed": [sys.executable, "-I", "-S", timed_script.__file__]}
+        for name, command in programs.items():
+            (work / name).write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', "utf-8")
+            (work / name).chmod(0o755)
         return clean_environment() | {
             "KDUEL_WORK": str(work / "steps"),
-            "KDUEL_MAKE": str(script),
-            "KDUEL_TIMED": shlex.join([sys.executable, "-I", "-S", timed_script.__file__]),
+            "KDUEL_MAKE": str(work / "make"),
+            "KDUEL_TIMED": str(work / "timed"),
             "KDUEL_OBJECTS": str(make.build),
             "KDUEL_TARGETS": " ".join([target.make, *(["modules"] if wants_modules(config) else [])]),
             "KDUEL_IMAGE": target.image,
