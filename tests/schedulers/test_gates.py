@@ -310,5 +310,14 @@ def test_a_bundle_runs_by_its_own_libraries(tmp_path: Path) -> None:
         libraries_of(tmp_path / "ls")
 
 
+def test_a_setup_whose_time_was_up_is_told_as_that(tmp_path: Path) -> None:
+    (tmp_path / "setup").mkdir()
+    (tmp_path / "setup" / "exit.json").write_text('{"status": 124, "seconds": 493.05, "started": 4605.95}')
+    reason = check(tmp_path, Contender(kernel="k", scheduler="scx_fake"))
+    assert reason.startswith("setup-failed: ") and reason.endswith("ended with status 124: its time was up")
+    (tmp_path / "setup" / "exit.json").write_text("{")
+    assert check(tmp_path, Contender(kernel="k", scheduler="scx_fake")).startswith("gates-missing")
+
+
 def test_check_without_setup_record(tmp_path: Path) -> None:
     assert check(tmp_path, Contender(kernel="k", scheduler="scx_fake")).startswith("gates-missing")

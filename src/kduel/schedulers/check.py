@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct, field
 
 from kduel.words import Contender
@@ -65,6 +66,9 @@ def check(trial: Path, contender: Contender) -> str:
     gates = trial / "gates"
     before = {path.name.removesuffix(".before"): look_at(path) for path in sorted(gates.glob("*.before"))}
     after = {path.name.removesuffix(".after"): look_at(path) for path in sorted(gates.glob("*.after"))}
+    if not before and (status := setup_status(trial)):
+        late = ": its time was up" if status in (124, 137) else ""
+        return f"setup-failed: what starts the scheduler and sets the knobs ended with status {status}{late}{begun.words}"
     if not before or set(before) != set(after):
         return "gates-missing: the gates around the benchmarks left no whole record"
     started = next(iter(before.values()))
@@ -74,6 +78,15 @@ def check(trial: Path, contender: Contender) -> str:
             if name:
                 return f"{name}: {when} {step}: {why}{look.words}"
     return ""
+
+
+def setup_status(trial: Path) -> int:
+    """The exit status of the setup; 0 where it is not known."""
+    try:
+        found = msgspec.json.decode((trial / "setup" / "exit.json").read_bytes(), type=dict[str, float | None])
+        return int(found.get("status") or 0)
+    except (OSError, ValueError, msgspec.MsgspecError):
+        return 0
 
 
 def named(failure: str) -> tuple[str, str]:
