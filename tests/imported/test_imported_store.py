@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from kduel.cli.import_ import command
+from kduel.cli.report import command as report
 from kduel.errors import InputError
 from kduel.imported import Source, bring_in, contenders, declared, environments, read, results
 
@@ -179,3 +180,28 @@ def test_the_published_csv_survives_the_way_to_the_samples_and_back(tmp_path: Pa
         *fields, value = line.split(",")
         original.add((*fields, float(value)))
     assert lines == original and len(lines) == 810
+
+
+def test_a_file_is_reported_as_its_import_is_and_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+    bring_in([Source(PUBLISHED / "generations.csv")], tmp_path / "run")
+    for form in ("text", "json", "csv"):
+        of_file, of_run = (
+            CliRunner().invoke(report, [str(path), "--format", form], catch_exceptions=False)
+            for path in (PUBLISHED / "generations.csv", tmp_path / "run")
+        )
+        assert of_file.exit_code == 0
+        if form == "json":
+            assert json.loads(of_file.stdout)["metrics"] == json.loads(of_run.stdout)["metrics"]
+        else:
+            assert of_file.stdout == of_run.stdout
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_the_page_of_a_file_needs_a_place(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no place for a page"):
+        report.main([str(PUBLISHED / "generations.csv"), "--format", "html"], standalone_mode=False)
+    page = tmp_path / "page.html"
+    report.main([str(PUBLISHED / "generations.csv"), "-f", "html", "-o", str(page)], standalone_mode=False)
+    assert "linux-6.6.0" in page.read_text()

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import click
 
+if TYPE_CHECKING:
+    from kduel.results import Results
+
 
 @click.command("report")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=click.Path(path_type=Path), metavar="RUN|FILE")
 @click.option(
     "--format",
     "-f",
@@ -28,17 +33,22 @@ import click
 )
 @click.option("--open", "open_it", is_flag=True, help="Show the page in a browser (html).")
 def command(run: Path, form: str, output: Path | None, open_it: bool) -> None:
-    """Write up RUN, the directory of a run or an import. The verdicts are reached anew from its raw files."""
+    """Write up RUN, the directory of a run or an import. The verdicts are reached anew from its raw files.
+
+    A FILE of results measured elsewhere, with all contenders in it, is written up as `kduel import FILE` reads it; import
+    it to say more of it, and to keep it.
+    """
     from kduel.errors import InputError
-    from kduel.judgement import judge_run
     from kduel.report import report_format
 
     chosen = report_format(form)
     if open_it and (form != "html" or output == Path("-")):
         raise InputError("--open shows a page", "Give --format html, and no --output or a file.")
     if form == "html" and output is None:
+        if run.is_file():
+            raise InputError(f"{run} is a file and has no place for a page", "Name one: --output PAGE.html.")
         output = run / "report" / "index.html"
-    results = judge_run(run)
+    results = results_of(run)
     if output is None or output == Path("-"):
         if form == "text":
             from kduel.report.text import show
@@ -51,6 +61,19 @@ def command(run: Path, form: str, output: Path | None, open_it: bool) -> None:
     click.echo(f"Report: {output}")
     if open_it:
         click.launch(output.resolve().as_uri())
+
+
+def results_of(run: Path) -> Results:
+    """The results of a run's directory, or of a file that is imported for the moment. Raises InputError."""
+    from kduel.judgement import judge_run
+
+    if not run.is_file():
+        return judge_run(run)
+    from kduel.imported import Source, bring_in
+
+    with tempfile.TemporaryDirectory(prefix="kduel-") as place:
+        bring_in([Source(run)], Path(place) / "run")
+        return judge_run(Path(place) / "run")
 
 
 def relative_url(run: Path, start: Path) -> str:
