@@ -156,6 +156,20 @@ def test_an_interrupt_inside_a_system_call_is_no_part_of_it(tmp_path: Path) -> N
     assert contexts(tmp_path, f"{chain}{LOAD}C 1 2 1 0 3 10\nC 1 4 1 0 3 1\n") == {OPERATION: 30, INTERRUPT: 3}
 
 
+def test_an_interrupt_whose_entry_was_not_seen_is_one_all_the_same(tmp_path: Path) -> None:
+    # A call from asm_sysvec..., below a system call that never called it; and its own first instructions.
+    chain = "N 1 0 e ffffffff81000200\nN 2 1 c ffffffff81000405\nN 3 2 c ffffffff81000105\n"
+    body = f"{chain}{LOAD}B 2 ffffffff81000100 2,2\nC 1 3 1 0 3 1\nC 1 2 2 0 2 1\nC 1 2 1 0 3 10\n"
+    assert contexts(tmp_path, body) == {OPERATION: 30, INTERRUPT: 5}
+
+
+def test_the_way_back_that_all_entries_share_is_no_interrupts(tmp_path: Path) -> None:
+    kallsyms = KALLSYMS + "ffffffff81000900 T common_interrupt_return\n"
+    body = "N 1 0 e ffffffff81000300\nB 1 ffffffff81000900 2,2\nC 1 1 1 0 2 1\n"
+    found = profile(read_dump(dump_of(tmp_path, body)), Symbols.from_kallsyms(kallsyms), 1)
+    assert found.contexts() == {OPERATION: 2}
+
+
 def test_a_page_fault_inside_an_interrupt_is_the_interrupts(tmp_path: Path) -> None:
     chain = "N 1 0 e ffffffff81000100\nN 2 1 e ffffffff81000300\n"
     assert contexts(tmp_path, f"{chain}{LOAD}C 1 2 1 0 3 1\n") == {INTERRUPT: 3}

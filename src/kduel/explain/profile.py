@@ -34,8 +34,8 @@ CONTEXTS = {
 USER_FUNCTION = "(program)"
 
 _INTERRUPT_ENTRY = re.compile(
-    r"^(?:asm_)?(?:sysvec_|common_interrupt|spurious_|irq_entries|spurious_entries|exc_nmi)|"
-    r"^(?:el[01](?:h|t)?(?:_(?:64|32))?_(?:irq|fiq)|el[01]_irq)"
+    r"^→?(?:asm_)?(?:sysvec_|common_interrupt(?!_return)|spurious_|irq_entries|spurious_entries|exc_nmi)|"
+    r"^→?(?:el[01](?:h|t)?(?:_(?:64|32))?_(?:irq|fiq)|el[01]_irq)"
 )
 _THREAD = {"kthread", "kthreadd", "worker_thread", "kthread_worker_fn", "kernel_init", "smpboot_thread_fn"}
 _IDLE = {"do_idle", "cpu_startup_entry", "default_idle_call", "cpu_idle_poll"}
@@ -164,7 +164,8 @@ class Naming:
     def context(self, chain: Stack, function: str) -> str:
         """Whose work it is: an interrupt's and all below it, or that of the task that runs."""
         if chain not in self._contexts:
-            if any(name[0] == "→" and _INTERRUPT_ENTRY.match(name[1:]) for name in chain):
+            # Nothing calls them: they are entered, even where the plug-in did not see how.
+            if any(_INTERRUPT_ENTRY.match(name) for name in chain):
                 self._contexts[chain] = INTERRUPT
             elif not _THREAD.isdisjoint(chain):
                 self._contexts[chain] = THREAD
@@ -173,6 +174,8 @@ class Naming:
             else:
                 self._contexts[chain] = OPERATION
         known = self._contexts[chain]
+        if known == OPERATION and _INTERRUPT_ENTRY.match(function):
+            return INTERRUPT
         if known == OPERATION and not chain:
             return THREAD if function in _THREAD else IDLE if function in _IDLE else OPERATION
         return known

@@ -80,7 +80,7 @@ static uint64_t begins[256];
 
 static struct node *current = &root, *began_node;
 static struct node *pending; /* an entry in kernel mode that has not yet called anything */
-static struct stack *current_stack;
+static struct stack *current_stack, *interrupted;
 static struct block *began;
 static uint32_t began_at, region;
 static uint64_t counted; /* at the last account */
@@ -145,7 +145,7 @@ static void on_call(unsigned vcpu, uint32_t info, uint64_t address, void *site) 
     struct stack *stack = stack_of(address);
     pop_to(stack, address);
     if (!stack->depth && stack != current_stack) stack->base = current;
-    if (pending && stack->depth) push(stack, address + 1, pending);
+    if (pending && (stack->depth || stack == current_stack)) push(stack, address + 1, pending);
     pending = NULL;
     push(stack, address, child_of(top(stack), (uint64_t)(uintptr_t)site, false));
     current = top(stack);
@@ -176,17 +176,29 @@ static void enter_from_user(struct block *block) {
     pending = NULL;
 }
 
+/* An iret reads what the interrupt pushed: all frames below are over. */
+static void on_interrupt_return(unsigned vcpu, uint32_t info, uint64_t address, void *data) {
+    (void)vcpu, (void)info, (void)data;
+    interrupted = stack_of(address);
+    pop_to(interrupted, address);
+}
+
 static void return_from_interrupt(void) {
     if (pending) {
         current = pending->parent;
         pending = NULL;
+    } else if (interrupted && interrupted->depth) {
+        current = top(interrupted);
+        current_stack = interrupted;
     } else if (current_stack) {
         size_t depth = current_stack->depth;
         while (depth && !current_stack->frames[depth - 1].node->entry) depth--;
-        if (!depth) return;
-        current_stack->depth = depth - 1;
-        current = top(current_stack);
+        if (depth) {
+            current_stack->depth = depth - 1;
+            current = top(current_stack);
+        }
     }
+    interrupted = NULL;
 }
 
 static inline void follow(struct block *block) {
@@ -381,6 +393,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         int kind = x86 && block->kernel ? kind_x86(code, length) : OTHER;
         if (kind == CALL) on_each_access(insn, on_call, (void *)(uintptr_t)block->ends[i]);
         if (kind == RETURN) on_each_access(insn, on_return, NULL);
+        if (kind == INTERRUPT_RETURN) on_each_access(insn, on_interrupt_return, NULL);
         if (i + 1 < insns) continue;
         char *text = qemu_plugin_insn_disas(insn);
         int access = access_of(text);
