@@ -135,6 +135,21 @@ def test_plan_from_a_run(imported: Path) -> None:
     assert "over 1 comparison(s)" in text and "context_switches" in text and "sysbench" not in text
 
 
+def test_the_smallest_effect_is_the_one_that_the_import_was_given(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    output("import", PUBLISHED, "--out", run, "--delta", 7)
+    assert "delta 7 %" in output("plan", run)
+    assert "delta 7 %" in output(
+        "calibrate", run, "--metric", "perf-stat/context_switches", "--effects", 0, "--runs", 100
+    )
+
+
+def test_a_pilot_from_a_spreadsheet_is_read(tmp_path: Path) -> None:
+    pilot = tmp_path / "pilot.csv"
+    pilot.write_bytes(b"\xef\xbb\xbf" + PUBLISHED.read_bytes())
+    assert output("plan", pilot) == output("plan", PUBLISHED)
+
+
 def test_plan_divides_boots_and_iterations(tmp_path: Path) -> None:
     lines = [
         f"{arm},{boot},cpu,rate,ops/s,higher,{100 + boot % 3 * 0.5 + (arm == 'B') * 0.2 + step % 2 * 3}"

@@ -127,13 +127,13 @@ def adjusted(
 
 
 def rule_of_run(path: Path) -> Rule:
-    """The rule that a run was planned by; the default for imported values."""
+    """The rule that a run was planned by, or the one that imported values are judged by."""
+    from kduel import imported
     from kduel.judgement import rule_of
     from kduel.rundir import RunDir
-    from kduel.verdict.rule import Rule
 
     run = RunDir.open(path)
-    return Rule() if run.imported else rule_of(run.lock())
+    return imported.rule_of(path) if run.imported else rule_of(run.lock())
 
 
 def compared(path: Path, rule: Rule, keys: tuple[str, ...]) -> list[Comparison]:

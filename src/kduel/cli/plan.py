@@ -86,15 +86,15 @@ def command(
 
 def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:
     """A run's rule, its numbers, and how long a block of it took."""
+    from kduel import imported
     from kduel.collect import collect
     from kduel.judgement import rule_of
     from kduel.rundir import RunDir
-    from kduel.verdict.rule import Rule
 
     run = RunDir.open(path)
     samples = list(collect(path))
     if run.imported:
-        return Rule(), samples, None
+        return imported.rule_of(path), samples, None
     lock = run.lock()
     seconds: dict[str, list[float]] = {}
     for record in run.records():

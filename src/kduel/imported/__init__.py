@@ -6,7 +6,7 @@ module here, or one behind an entry point of the group `kduel.imported`, that of
 
 from __future__ import annotations
 
-from kduel.imported.judged import results
+from kduel.imported.judged import results, rule_of
 from kduel.imported.store import Source, bring_in, contenders, declared, environments, read
 
-__all__ = ["Source", "bring_in", "contenders", "declared", "environments", "read", "results"]
+__all__ = ["Source", "bring_in", "contenders", "declared", "environments", "read", "results", "rule_of"]

@@ -12,11 +12,16 @@ from kduel.verdict.unpaired import judge_unpaired
 from kduel.words import Contender
 
 
+def rule_of(run: Path) -> Rule:
+    """The rule with the smallest effect of interest that the import was given."""
+    return Rule(delta_pct=record_of(run).delta)
+
+
 def results(run: Path) -> Results:
     """The run judged anew from the original files. Raises InputError where they are gone or changed."""
     record = record_of(run)
     samples = read(run)
-    rule = Rule(delta_pct=record.delta)
+    rule = rule_of(run)
     known = environments(run)
     found = Results(
         study={

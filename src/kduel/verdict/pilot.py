@@ -29,7 +29,7 @@ def read_pilot(path: Path) -> Pilot:
     Raises InputError naming file and line.
     """
     try:
-        with path.open(encoding="utf-8", newline="") as stream:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
             reader = csv.DictReader(stream)
             if reader.fieldnames is None or missing(reader.fieldnames):
                 raise InputError(
