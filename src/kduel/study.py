@@ -111,7 +111,9 @@ def read_study(path: Path) -> tuple[str, StudyFile]:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InputError(f"cannot read the study {path}: {reason}") from error
+        raise InputError(
+            f"cannot read the study {path}: {reason}", "Name a study file; `kduel init study.toml` writes one."
+        ) from error
     return text, parse_study(text, str(path))
 
 
@@ -221,12 +223,19 @@ def contender_tables(kernels: list[str], numbered: bool) -> str:
     return "".join(tables)
 
 
+CROSSED = ("kernel", "scheduler", "policy", "cmdline")
+"""The keys of a contender for which a list makes a contender of every combination."""
+
+
 def read_contenders(tables: list[dict[str, Any]], origin: str) -> list[Contender]:
-    """The [[contender]] tables; a list for `kernel`, `scheduler`, `policy` or `cmdline` is a matrix."""
+    """The [[contender]] tables; a list for a key of CROSSED is a matrix."""
     contenders = []
     for number, table in enumerate(tables, 1):
         where = f"{origin}: contender[#{number}]"
-        for choice in combinations(table, ("kernel", "scheduler", "policy", "cmdline")):
+        empty = [key for key in CROSSED if table.get(key) == []]
+        if empty:
+            raise InputError(f"{where}: {empty[0]} is an empty list", "Give a value, or a list with one at least.")
+        for choice in combinations(table, CROSSED):
             try:
                 contender = msgspec.convert(choice, Contender, strict=True)
             except msgspec.ValidationError as error:
@@ -330,6 +339,9 @@ def expand(table: dict[str, Any]) -> list[Step]:
         raise InputError(told(error), 'A benchmark table has use = "NAME", and primary = ["METRIC", ...].') from error
     chosen = benchmark(use.use)
     rest = {key: value for key, value in table.items() if key not in head}
+    empty = [name for name in single_valued(chosen) if rest.get(name) == []]
+    if empty:
+        raise InputError(f"{empty[0]} is an empty list", "Give a value, or a list with one at least.")
     steps = []
     for parameters in combinations(rest, single_valued(chosen)):
         typed = chosen.read_parameters(parameters)
@@ -361,8 +373,10 @@ def schema() -> dict[str, Any]:
     """The JSON schema of study files, for editors."""
     made = msgspec.json.schema(StudyFile)
     definitions = made["$defs"]
-    definitions["StudyFile"]["properties"]["contender"]["items"] = msgspec.json.schema(Contender)["$defs"][
-        "Contender"
-    ]
+    contender = msgspec.json.schema(Contender)["$defs"]["Contender"]
+    for key in CROSSED:
+        one = contender["properties"][key]
+        contender["properties"][key] = {"anyOf": [one, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+    definitions["StudyFile"]["properties"]["contender"]["items"] = contender
     made["title"] = "KDuel study"
     return made

@@ -64,6 +64,8 @@ def test_contender_lists_are_matrices_with_names_of_their_own():
         (HEAD + TWO + "[[benchmark]]\nthreads = 2\n", "use"),
         (HEAD + TWO + '[[contender]]\nkernel = "debian:6.1"\n' + PIPE, "two contenders are called"),
         (HEAD + '[[contender]]\nkernel = "a"\ncolor = "red"\n' + PIPE, "color"),
+        (HEAD + TWO + PIPE + '[[benchmark]]\nuse = "sysbench-cpu"\nthreads = []\n', "threads is an empty list"),
+        (HEAD + TWO + '[[contender]]\nkernel = "c"\npolicy = []\n' + PIPE, "policy is an empty list"),
     ],
 )
 def test_what_is_wrong_is_named_with_a_remedy(text: str, said: str):
@@ -77,8 +79,9 @@ def test_what_is_wrong_is_named_with_a_remedy(text: str, said: str):
 def test_an_unreadable_study_is_named(tmp_path: Path):
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
     for name in ("none.toml", "bad.toml", "."):
-        with pytest.raises(InputError, match="cannot read"):
+        with pytest.raises(InputError, match="cannot read") as caught:
             read_study(tmp_path / name)
+        assert "kduel init" in caught.value.remedy
 
 
 def test_the_machine_of_the_command_line_replaces_what_it_names():
@@ -106,6 +109,8 @@ def test_the_study_that_init_writes_is_valid_and_agrees_with_the_schema():
     text = (Path(__file__).parents[2] / "src/kduel/cli/init.toml").read_text()
     assert study_of(text).steps
     jsonschema.validate(tomllib.loads(text), schema())
+    matrix = HEAD + '[[contender]]\nkernel = ["debian:6.1", "debian:6.12"]\npolicy = ["other", "rr:5"]\n' + PIPE
+    jsonschema.validate(tomllib.loads(matrix), schema())
     broken = tomllib.loads(text) | {"colour": 1}
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(broken, schema())
