@@ -248,6 +248,20 @@ def test_sysctls_are_a_factor_too() -> None:
     ]
 
 
+def test_sysctls_that_all_have_are_no_part_of_a_columns_name() -> None:
+    results = crossed()
+    both = {"kernel.sched_autogroup_enabled": 0}
+    results.contenders = [
+        ContenderResult(name="a", kernel="k", facts={"sysctl": both}),
+        ContenderResult(name="b", kernel="l", facts={"sysctl": both}),
+        ContenderResult(name="c", kernel="l", facts={"sysctl": both | {"debug.sched.base_slice_ns": 6}}),
+    ]
+    assert [(pair.factor, pair.levels, pair.within) for pair in pairs(results)] == [
+        ("kernel", ("k", "l"), "default sysctl"),
+        ("sysctl", ("default", "debug.sched.base_slice_ns=6"), "l"),
+    ]
+
+
 def test_every_cell_has_its_verdict_against_the_right_reference() -> None:
     matrix = shape(crossed())
     assert isinstance(matrix, Matrix)
@@ -298,10 +312,14 @@ def test_advice_counts_what_does_not_stand_out() -> None:
     mine[1].below_delta = False
     (said,) = [one.told for one in advise(results) if one.contender == "debian:6.12 other"]
     assert said.endswith("(1 more undecided).")
+    mine[0].scale, mine[0].effect_pct, mine[0].effect, mine[0].baseline_mean = "exact", None, 4999.0, 9.7
+    (said,) = [one.told for one in advise(results) if one.contender == "debian:6.12 other"]
+    assert "wall 516 times (" in said
     mine[0].below_delta = True
     mine[1].verdict = "equivalent"
-    (said,) = [one.told for one in advise(results) if one.contender == "debian:6.12 other"]
-    assert "make no difference that matters" in said
+    (one,) = [one for one in advise(results) if one.contender == "debian:6.12 other"]
+    assert "make no difference that matters" in one.told
+    assert {support.verdict for support in one.same} == {"equivalent"}, "and so its links' signs say"
 
 
 def test_a_difference_too_small_to_matter_has_no_colour() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from kduel.results import MetricResult, Results
 
@@ -28,6 +28,10 @@ USES: dict[str, tuple[str, ...]] = {
     ),
 }
 """By use: regular expressions of the metrics, BENCHMARK/METRIC, that speak of it."""
+
+
+MANY = 3.0
+"""From so large a change on, "5 times" says more than "+400 %"."""
 
 
 class Support(Struct, frozen=True):
@@ -78,7 +82,7 @@ def sentence(use: str, contender: str, metrics: list[MetricResult]) -> Advice:
     baseline = metrics[0].baseline
     better = [support(m) for m in metrics if m.verdict == "faster" and not m.below_delta]
     worse = [support(m) for m in metrics if m.verdict == "slower" and not m.below_delta]
-    same = [support(m) for m in metrics if no_matter(m)]
+    same = [structs.replace(support(m), verdict="equivalent") for m in metrics if no_matter(m)]
     rest = others(len(same), len(metrics) - len(better) - len(worse) - len(same))
     if better and not worse:
         told = f"For {use}, {contender} is better than {baseline}: {listed(better)}{rest}."
@@ -113,12 +117,13 @@ def support(metric: MetricResult) -> Support:
     """A verdict in short."""
     if metric.effect_pct is not None and metric.ci_low_pct is not None and metric.ci_high_pct is not None:
         effect = f"{metric.effect_pct:+.1f} % [{metric.ci_low_pct:+.1f}, {metric.ci_high_pct:+.1f}]"
-    elif metric.effect is not None:
-        effect = f"{metric.effect:+.4g} {metric.unit}"
-        if metric.scale == "exact" and metric.baseline_mean:
-            effect = f"{100 * metric.effect / abs(metric.baseline_mean):+.1f} %"
-    else:
+    elif metric.effect is None:
         effect = ""
+    elif metric.scale == "exact" and metric.baseline_mean:
+        share = metric.effect / abs(metric.baseline_mean)
+        effect = f"{1 + share:.3g} times" if share > MANY else f"{100 * share:+.1f} %"
+    else:
+        effect = f"{metric.effect:+.4g} {'percentage points' if metric.unit == '%' else metric.unit}"
     return Support(metric.benchmark, metric.metric, metric.verdict, effect)
 
 

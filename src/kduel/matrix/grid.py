@@ -75,12 +75,22 @@ class Pair(Struct, frozen=True):
     """What both share, in words; empty where the study varies nothing else."""
 
 
-def level(contender: ContenderResult, factor: str) -> str:
-    """What the contender has of a factor, as text."""
+def level(contender: ContenderResult, factor: str, contenders: Sequence[ContenderResult]) -> str:
+    """What the contender has of a factor, as text; of sysctls those that not all have alike."""
     if factor == "sysctl":
-        sysctl = contender.facts.get("sysctl")
-        return " ".join(f"{key}={value}" for key, value in sorted(sysctl.items())) if isinstance(sysctl, dict) else ""
+        tables = [sysctls(each) for each in contenders]
+        return " ".join(
+            f"{key}={value}"
+            for key, value in sorted(sysctls(contender).items())
+            if any(table.get(key) != value for table in tables)
+        )
     return str(getattr(contender, factor) or "")
+
+
+def sysctls(contender: ContenderResult) -> dict[str, object]:
+    """What a contender sets."""
+    found = contender.facts.get("sysctl")
+    return found if isinstance(found, dict) else {}
 
 
 def pairs(results: Results) -> list[Pair]:
@@ -92,12 +102,16 @@ def pairs(results: Results) -> list[Pair]:
     if results.study.get("imported"):
         first = contenders[0].name
         return [Pair(first, other.name, "contender", (first, other.name), "") for other in contenders[1:]]
-    varied = [factor for factor in FACTORS if len({level(contender, factor) for contender in contenders}) > 1]
-    at = {tuple(level(contender, factor) for factor in varied): contender.name for contender in contenders}
-    base = [level(contenders[0], factor) for factor in varied]
+    varied = [
+        factor for factor in FACTORS if len({level(contender, factor, contenders) for contender in contenders}) > 1
+    ]
+    at = {
+        tuple(level(contender, factor, contenders) for factor in varied): contender.name for contender in contenders
+    }
+    base = [level(contenders[0], factor, contenders) for factor in varied]
     found = []
     for contender in contenders:
-        own = [level(contender, factor) for factor in varied]
+        own = [level(contender, factor, contenders) for factor in varied]
         for position, factor in enumerate(varied):
             if own[position] == base[position]:
                 continue
