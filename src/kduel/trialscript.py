@@ -99,8 +99,12 @@ class Dress:
 def keep_environment(trial: Path) -> None:
     """environment.json beside the raw files that it is read from."""
     if (trial / "environment").is_dir():
-        found = msgspec.json.encode(read_environment(trial / "environment"))
-        (trial / "environment.json").write_bytes(msgspec.json.format(found, indent=1) + b"\n")
+        found = read_environment(trial / "environment")
+        # It was captured as the guest came up, before the contender's own settings.
+        if seen := schedulers.sysctls_seen(trial):
+            found["sysctl"] = found.get("sysctl", {}) | seen
+        text = msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+        (trial / "environment.json").write_bytes(text)
 
 
 def boot_script(study: Study, dress: Dress, boot: Sequence[PlannedTrial]) -> Script:

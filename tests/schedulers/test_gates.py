@@ -5,6 +5,7 @@ The kernel's own behaviour is tested in test_guest.py, in a real guest.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -23,6 +24,7 @@ from kduel.schedulers.build import Tools, build, find
 from kduel.schedulers.bundle import libraries_of, make_bundle
 from kduel.schedulers.check import check, read_look
 from kduel.talk import Talk
+from kduel.trialscript import keep_environment
 from kduel.words import Contender
 
 FAKE = """#!/bin/sh
@@ -308,6 +310,19 @@ def test_a_bundle_runs_by_its_own_libraries(tmp_path: Path) -> None:
     assert done.stdout == "ls\n"
     with pytest.raises(InputError, match="not a Linux program"):
         libraries_of(tmp_path / "ls")
+
+
+def test_the_environment_has_the_sysctls_that_were_in_force(tmp_path: Path) -> None:
+    (tmp_path / "environment").mkdir()
+    (tmp_path / "environment" / "files").write_text(
+        "/proc/sys/kernel/sched_autogroup_enabled:1\n/proc/sys/kernel/threads-max:7000\n"
+    )
+    (tmp_path / "gates").mkdir()
+    knobs = "knob /proc/sys/kernel/sched_autogroup_enabled 0\nknob /sys/kernel/debug/sched/base_slice_ns 6\n"
+    (tmp_path / "gates" / "01-a.before").write_text("state absent\n" + knobs)
+    keep_environment(tmp_path)
+    found = json.loads((tmp_path / "environment.json").read_text())["sysctl"]
+    assert found == {"kernel.sched_autogroup_enabled": "0", "kernel.threads-max": "7000"}
 
 
 def test_a_setup_whose_time_was_up_is_told_as_that(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ Setup.check(trial)                                 empty, or why the trial is vo
 
 from __future__ import annotations
 
+from kduel.schedulers.check import sysctls_seen
 from kduel.schedulers.policy import Policy, parse_policy
 from kduel.schedulers.snippets import Setup, setup
 from kduel.schedulers.validate import validate
 
-__all__ = ["Policy", "Setup", "parse_policy", "setup", "validate"]
+__all__ = ["Policy", "Setup", "parse_policy", "setup", "sysctls_seen", "validate"]

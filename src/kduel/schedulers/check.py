@@ -80,6 +80,17 @@ def check(trial: Path, contender: Contender) -> str:
     return ""
 
 
+def sysctls_seen(trial: Path) -> dict[str, str]:
+    """The sysctls that the contender set, by name, as the first gate saw them. `trial` is its directory, with gates/."""
+    first = next(iter(sorted((trial / "gates").glob("*.before"))), None)
+    knobs = look_at(first).knobs if first else {}
+    return {
+        path.removeprefix("/proc/sys/").replace("/", "."): value
+        for path, value in knobs.items()
+        if path.startswith("/proc/sys/")
+    }
+
+
 def setup_status(trial: Path) -> int:
     """The exit status of the setup; 0 where it is not known."""
     try:
