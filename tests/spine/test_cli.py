@@ -41,6 +41,36 @@ def test_a_commands_help_imports_nothing_heavy(environment, name: str):
     assert not {"numpy", "scipy", "rich", "jinja2", "vl_convert"} & set(modules)
 
 
+def test_a_terminal_that_is_not_utf_8_gets_every_sign_and_every_minus(environment, tmp_path):
+    lines = [f"{arm},{n},b,m,µs,lower,{v + n}" for arm, v in (("öld", 100), ("new", 50)) for n in range(12)]
+    (tmp_path / "theirs.csv").write_text(
+        "\n".join(["contender,trial,benchmark,metric,unit,better,value", *lines]), "utf-8"
+    )
+
+    def told(encoding: str, *words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "kduel", *words],
+            env=environment | {"PYTHONIOENCODING": encoding},
+            cwd=tmp_path,
+            capture_output=True,
+        )
+        assert b"Traceback" not in done.stderr
+        return (done.stdout + done.stderr).decode(encoding)
+
+    utf, latin = (told(encoding, "report", "theirs.csv") for encoding in ("utf-8", "iso-8859-1"))
+    assert "▲ faster" in utf and "−" in utf
+    assert "^ faster" in latin and "öld" in latin and "±" in latin and "?" not in latin
+    assert latin.count("-47.") == utf.count("-47.") + utf.count("−47.")
+
+
+def test_a_name_that_is_not_utf_8_is_told(kduel):
+    for words in (("run", "debian:6.1", "/tmp/\udcff.none", "--offline"), ("run", "\udcff.toml")):
+        done = kduel(*words)
+        assert done.returncode == 2 and "is not UTF-8" in done.stderr, done.stderr
+    done = kduel("report", "/tmp/\udcff")
+    assert done.returncode == 2 and "is not a run" in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [

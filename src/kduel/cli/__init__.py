@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import importlib
 import os
 import signal
 import sys
 import time
+from io import TextIOWrapper
 from typing import Any, NoReturn
 
 import click
@@ -87,8 +89,26 @@ def printable(text: str) -> str:
     return "".join(c if c in "\n\t" or c.isprintable() else "�" for c in text)
 
 
+DRAWN = {"─": "-", "▲": "^", "▼": "v", "↑": "^", "↓": "v", "→": "->", "★": "*", "☆": "+"}
+
+
+def spelt(error: UnicodeError) -> tuple[str, int]:
+    """A codec's error handler: what a terminal's encoding lacks, in ASCII. A minus must not become a question mark."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    from kduel.report.escape import ASCII
+
+    lacking = error.object[error.start : error.end].translate(ASCII)
+    plain = "".join(DRAWN.get(character, character) for character in lacking)
+    return plain.encode("ascii", "replace").decode("ascii"), error.end
+
+
 def main(arguments: list[str] | None = None) -> NoReturn:
     """The program `kduel`: runs a command and ends with its exit status; no traceback reaches a user."""
+    codecs.register_error("kduel.spelt", spelt)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="kduel.spelt")
     interruptions = [
         number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN
     ]

@@ -63,6 +63,11 @@ def command(
             "--blocks and --max-blocks exclude each other", "Give --blocks for a fixed number of blocks."
         )
     names = list(contenders)
+    unspeakable = [name for name in names if name.encode(errors="ignore").decode() != name]
+    if unspeakable:
+        raise InputError(
+            f"{unspeakable[0]!r} is not UTF-8, and a run must be able to write it down", "Rename it, or link to it."
+        )
     is_file = len(names) == 1 and (names[0].endswith(".toml"))
     if is_file and aa is None:
         origin = names[0]
