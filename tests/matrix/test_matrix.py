@@ -370,6 +370,8 @@ def test_the_plots_compile(published: Results) -> None:
         for theme in (plots.PAGE, plots.PICTURE):
             plots.vega(matrix_plots.times(matrix, family, theme))
             plots.vega(matrix_plots.switches(matrix, family, theme))
+    matrix.cells[0].sds["wall"] = 99.0
+    assert matrix_plots.time_rows(matrix, "cpu")[0]["low"] == 0
     heat = plots.svg(matrix_plots.heat(matrix, plots.PICTURE))
     assert "−26 %" in heat and "▲" in heat
 

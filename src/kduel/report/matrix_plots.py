@@ -45,7 +45,8 @@ def time_rows(matrix: Matrix, family: str) -> list[Row]:
                     "bar": "wall" if name == "wall" else "cpu",
                     "part": name,
                     "mean": mean,
-                    "low": wall - sd if name == "wall" and wall is not None and sd is not None else None,
+                    # No time is below 0, whatever the spread.
+                    "low": max(0.0, wall - sd) if name == "wall" and wall is not None and sd is not None else None,
                     "high": wall + sd if name == "wall" and wall is not None and sd is not None else None,
                     "told": f"{amount(mean)} s" + (f" (SD {amount(sd)}, n = {cell.n})" if sd is not None else ""),
                 }
