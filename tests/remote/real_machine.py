@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import socket
 import subprocess
@@ -19,6 +21,12 @@ from kduel.words import Contender
 sys.path.insert(0, str(Path(__file__).parent))
 import build_machine
 
+SOURCE = Path(__file__).parents[2] / "src"
+CUT = (
+    '(sleep 2; for p in /proc/[0-9]*; do read -r c <$p/comm; [ "$c" != sshd ] || [ ${p#/proc/} = $(cat /run/sshd.pid) ] || '
+    "kill ${p#/proc/}; done) 2>/dev/null & sleep 8; cat /proc/sys/vm/swappiness"
+)
+"""The machine's own sshd ends every session while the script runs."""
 UP = 600.0
 """Seconds that a boot may take in an emulator on a busy host."""
 
@@ -108,3 +116,44 @@ def boot(machine: Machine, arm: Arm, place: Path, script: str) -> Outcome:
     place.mkdir()
     head = 'mkdir -p "$1"/environment; uname -a >"$1"/environment/uname\n'
     return machine.boot(Trial(id=place.name, arm=arm, script=head + script, deadline=120, into=place))
+
+
+def study(real: Real, tmp_path: Path, spec: str) -> None:
+    """`kduel run`, as a user would: the machine's default against another kernel, which has a word for its command line and a
+    sysctl; the connection is cut in each trial; at the end nothing of it is left."""
+    machine = "\n".join(f"{key} = {json.dumps(value)}" for key, value in real.settings("tuner").items())
+    old = real.releases[0]
+    new = resolve(spec, cache=Cache(), talk=Talk()).release
+    path = tmp_path / "study.toml"
+    path.write_text(
+        f'[study]\nname = "real"\n[[contender]]\nkernel = "installed:{old}"\nname = "old"\n'
+        f'[[contender]]\nkernel = "{spec}"\nname = "new"\ncmdline = "kduel_test=1"\n'
+        f'sysctl = {{"vm.swappiness" = 7}}\n[machine]\nkind = "ssh"\n{machine}\n'
+        '[settle]\nmode = "fixed"\nseconds = 0\n[blocks]\nfixed = 1\n'
+        '[[benchmark]]\nuse = "sysbench-cpu"\ntime = 1\nprimary = ["events-per-second"]\n'
+        '[[benchmark]]\nuse = "command"\nlabel = "cut"\n'
+        f"command = '''{CUT}'''\n"
+        'metrics = [{name = "swappiness", unit = "1", better = "none", regex = "(\\\\d+)"}]\n'
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "kduel", "run", str(path), "--out", str(tmp_path / "run"), "--seed", "1"],
+        env=os.environ | {"PYTHONPATH": str(SOURCE), "NO_COLOR": "1"},
+        capture_output=True, text=True, timeout=3000, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    seen = {}
+    for trial in sorted((tmp_path / "run" / "trials").iterdir()):
+        record = json.loads((trial / "trial.json").read_text())
+        assert record["status"] == "ok", f"{record['reason']} {record['failed_steps']}"
+        assert record["facts"]["connection_cuts"] >= 1
+        captured = json.loads((trial / "environment.json").read_text())
+        assert "ssh.service" in captured["conditions"]["services"]
+        cmdline = (trial / "environment" / "files").read_text()
+        seen[captured["release"]] = ("kduel_test=1" in cmdline, (trial / "02-cut" / "stdout").read_text())
+    assert seen == {old: (False, "60\n"), new: (True, "7\n")}
+    assert "real · 1 block · 2 trials · ssh" in done.stdout
+    # Nothing of ours is left: no choice for the next boot, no entry, no file, no setting.
+    left = real.ssh(
+        "cat /boot/grub/grubenv; ls /boot/grub/custom.cfg /var/lib/kduel*; ls /var/tmp; cat /proc/sys/vm/swappiness"
+    )
+    assert "next_entry=\n" in left and "kduel" not in left and left.endswith("60\n"), left
