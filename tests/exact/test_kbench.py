@@ -115,6 +115,14 @@ def test_scripts_say_what_is_asked() -> None:
     assert script == '"$KDUEL_PROGRAMS/kbench" --exact --count 7 --cpu 0 pipe\n'
 
 
+def test_a_boot_that_was_not_counted_says_what_it_takes() -> None:
+    boot = benchmark("boot-instructions")
+    script = boot.script(boot.read_parameters({}))
+    done = subprocess.run(["sh", "-e", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "without --layouts" in done.stderr and not done.stdout
+
+
 @pytest.mark.parametrize(
     ("stdout", "value"), [("123456789\n", 123456789.0), ("", None), ("0\n", None), ("-5\n", None), ("12 13\n", None)]
 )
