@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from kduel.cache import Cache
+
+SOURCE = Path(__file__).parents[2] / "src"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -162,3 +168,42 @@ def test_a_machine_that_boots_refuses_these_benchmarks_in_words() -> None:
         done = subprocess.run(["sh", "-e"], input=script, capture_output=True, text=True, check=False, env={})
         assert done.returncode == 1
         assert done.stderr == "this benchmark takes the machine build\n"
+
+
+def test_no_build_goes_on_when_the_run_is_interrupted(
+    shared: Cache, write_study: Callable[..., Path], trees: dict[str, Path], tmp_path: Path
+) -> None:
+    from small_tree import MAKEFILE, archive
+
+    mark = f"{os.getpid()}.5"
+    slow = archive(
+        tmp_path, patch=5, makefile=MAKEFILE.replace("bzImage: $(O)/vmlinux\n", f"bzImage:\n\tsleep {mark}\n")
+    )
+    study = write_study("old", "new")
+    study.write_text(study.read_text().replace(str(trees["old"]), str(slow)).replace(str(trees["new"]), str(slow)))
+    environment = os.environ | {"PYTHONPATH": str(SOURCE), "KDUEL_CACHE": str(shared.root)}
+    runner = subprocess.Popen(
+        [sys.executable, "-m", "kduel", "run", study, "--out", tmp_path / "run"],
+        cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+    def asleep() -> bool:
+        return any(f"sleep\0{mark}\0" in cmdline(path) for path in Path("/proc").glob("[0-9]*/cmdline"))
+
+    while not asleep():
+        assert runner.poll() is None, runner.communicate()[1]
+        time.sleep(0.1)
+    runner.terminate()
+    _, said = runner.communicate(timeout=300)
+    assert runner.returncode == 130, said
+    assert "go on with: kduel resume" in said.lower()
+    assert not asleep()
+    assert not list(shared.root.glob(".build-*"))
+
+
+def cmdline(path: Path) -> str:
+    """Of a process that may just have ended."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

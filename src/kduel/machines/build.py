@@ -145,9 +145,26 @@ def ended_with_us(process: subprocess.Popen[bytes]) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        # By session: timeout(1) puts what it runs into a process group of its own.
+        while members := session(process.pid):
+            for pid in members:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            process.poll()
+            time.sleep(0.05)
         process.wait()
+
+
+def session(leader: int) -> list[int]:
+    """The processes of a session that have not ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # After the name, which may hold anything: state, parent, process group, session.
+            state, _, _, sid, *_ = stat.read_text("utf-8", errors="replace").rpartition(")")[2].split()
+            if sid == str(leader) and state not in "ZX":
+                found.append(int(stat.parent.name))
+    return found
 
 
 def trouble_of(into: Path) -> Outcome | None:
