@@ -79,16 +79,17 @@ def study_of(lock: Lock, text: str) -> Study:
     )
 
 
+GO_ON = "Free some space or mend the permissions; then `kduel resume RUN` goes on where it stopped."
+CHOOSE = "Free some space, mend the permissions, or name another place with --out."
+
+
 @contextmanager
-def told_as_disk_trouble(where: Path) -> Iterator[None]:
+def told_as_disk_trouble(where: Path, remedy: str = GO_ON) -> Iterator[None]:
     """Turn an OSError while writing into an error that says what to do; what is on disk stays as it is."""
     try:
         yield
     except OSError as error:
-        raise NotMeasuredError(
-            f"cannot write to {where}: {error.strerror or error}",
-            "Free some space or mend the permissions; then `kduel resume RUN` goes on where it stopped.",
-        ) from error
+        raise NotMeasuredError(f"cannot write to {where}: {error.strerror or error}", remedy) from error
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -132,7 +133,7 @@ class RunDir:
                 f"{path} is there already and holds something else",
                 "Give another --out, or `kduel resume` it if it is a run.",
             )
-        with told_as_disk_trouble(path):
+        with told_as_disk_trouble(path, CHOOSE):
             path.parent.mkdir(parents=True, exist_ok=True)
             fresh = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
             try:

@@ -20,7 +20,7 @@ from kduel.errors import InputError
 from kduel.imported.foreign import ForeignFormat, read_bounded
 from kduel.imported.gather import Gathering
 from kduel.registry import plugins
-from kduel.rundir import read_json, sync_tree, told_as_disk_trouble
+from kduel.rundir import CHOOSE, read_json, sync_tree, told_as_disk_trouble
 from kduel.samples import Samples
 
 HEAD = 64 << 10
@@ -110,7 +110,7 @@ def bring_in(
         primary=list(primary),
         files=[],
     )
-    with told_as_disk_trouble(out):
+    with told_as_disk_trouble(out, CHOOSE):
         out.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{out.name[:40]}-", dir=out.parent))
         try:
