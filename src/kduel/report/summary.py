@@ -145,7 +145,8 @@ def phrase(metric: MetricResult) -> str:
     value, low, high, unit = effect_numbers(metric)
     up = (value or 0) > 0
     if share is None:
-        return f"{name} is {'higher' if up else 'lower'} by {amount(abs(value or 0))} {visible(unit, 20)}"
+        what = "" if unit == "count" else f" {visible(unit, 20)}"
+        return f"{name} is {'higher' if up else 'lower'} by {amount(abs(value or 0))}{what}"
     size = f"{abs(share):.{0 if abs(share) >= 10 else 1 if abs(share) >= 1 else 2}f} %"
     if metric.unit in TIME_UNITS:
         said = f"takes {size} {'longer' if up else 'less time'}"
