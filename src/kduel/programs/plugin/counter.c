@@ -13,8 +13,9 @@
  * How it knows call chains (x86_64). Every call and return of the kernel accesses its stack: the address says which
  * stack (16 KiB, aligned) and how deep. Frames are kept per stack, so a task that sleeps finds its chain again. A
  * switch to an empty stack by a call (interrupt stacks) continues the chain, one by a return (a new task) begins one.
- * Where user code enters the kernel a chain begins; those addresses are known from then on, so that an exception or
- * interrupt in kernel mode is seen too: its frames go below those of what it interrupted, until an iret.
+ * Where user code enters the kernel a chain begins; those addresses are known from then on, and others by what their
+ * code looks like, so that an exception or interrupt in kernel mode is seen too: its frames go below those of what it
+ * interrupted, until an iret.
  */
 #include "qemu_api.h"
 
@@ -80,7 +81,7 @@ static uint64_t begins[256];
 
 static struct node *current = &root, *began_node;
 static struct node *pending; /* an entry in kernel mode that has not yet called anything */
-static struct stack *current_stack, *interrupted;
+static struct stack *current_stack;
 static struct block *began;
 static uint32_t began_at, region;
 static uint64_t counted; /* at the last account */
@@ -141,6 +142,7 @@ static inline struct node *top(const struct stack *stack) {
 static void on_call(unsigned vcpu, uint32_t info, uint64_t address, void *site) {
     (void)vcpu;
     if (!qemu_plugin_mem_is_store(info)) return; /* the read of an indirect call's target */
+    if (accessed) return; /* what an interrupt pushes right after it, which QEMU 7.2 takes for the call's */
     accessed = true;
     struct stack *stack = stack_of(address);
     pop_to(stack, address);
@@ -154,6 +156,7 @@ static void on_call(unsigned vcpu, uint32_t info, uint64_t address, void *site) 
 
 static void on_return(unsigned vcpu, uint32_t info, uint64_t address, void *data) {
     (void)vcpu, (void)info, (void)data;
+    if (accessed) return;
     accessed = true;
     struct stack *stack = stack_of(address);
     pop_to(stack, address);
@@ -176,29 +179,17 @@ static void enter_from_user(struct block *block) {
     pending = NULL;
 }
 
-/* An iret reads what the interrupt pushed: all frames below are over. */
-static void on_interrupt_return(unsigned vcpu, uint32_t info, uint64_t address, void *data) {
-    (void)vcpu, (void)info, (void)data;
-    interrupted = stack_of(address);
-    pop_to(interrupted, address);
-}
-
 static void return_from_interrupt(void) {
     if (pending) {
         current = pending->parent;
         pending = NULL;
-    } else if (interrupted && interrupted->depth) {
-        current = top(interrupted);
-        current_stack = interrupted;
     } else if (current_stack) {
         size_t depth = current_stack->depth;
         while (depth && !current_stack->frames[depth - 1].node->entry) depth--;
-        if (depth) {
-            current_stack->depth = depth - 1;
-            current = top(current_stack);
-        }
+        if (!depth) return;
+        current_stack->depth = depth - 1;
+        current = top(current_stack);
     }
-    interrupted = NULL;
 }
 
 static inline void follow(struct block *block) {
@@ -208,7 +199,8 @@ static inline void follow(struct block *block) {
         else current = &root;
     } else if (in_kernel) {
         if (began && began->ends_in_interrupt_return) return_from_interrupt();
-        if (block->entry) current = pending = child_of(current, block->pc, true);
+        bool goes_on = current->entry && block->pc - current->site < INSN_MAX; /* the entry's own second block */
+        if (block->entry && !goes_on) current = pending = child_of(current, block->pc, true);
     }
 }
 
@@ -323,6 +315,23 @@ static int kind_x86(const uint8_t *b, size_t size) {
     return b[i] == 0xc3 || b[i] == 0xc2 ? RETURN : b[i] == 0xcf ? INTERRUPT_RETURN : OTHER;
 }
 
+/* Whether code looks like where the kernel is entered by an interrupt or exception: endbr64 and clac perhaps (QEMU ends a
+ * block there), then `cld` and a push or a call, or `push $-1` and a call; or a vector that is pushed, and a jump. */
+static bool is_entry_x86(const uint8_t *b, size_t size) {
+    static const uint8_t endbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    static const uint8_t clac[][3] = {{0x0f, 0x01, 0xca}, {0x0f, 0x1f, 0x00}, {0x90, 0x90, 0x90}};
+    const uint8_t *end = b + size;
+    if (size >= 4 && !memcmp(b, endbr, 4)) b += 4;
+    for (size_t i = 0; i < sizeof clac / sizeof *clac; i++)
+        if (end - b > 3 && !memcmp(b, clac[i], 3)) {
+            b += 3;
+            break;
+        }
+    if (end - b < 3) return false;
+    if (b[0] == 0xfc) return b[1] == 0x6a || b[1] == 0xe8;
+    return b[0] == 0x6a && (b[2] == 0xe9 || b[2] == 0xeb || (b[1] == 0xff && b[2] == 0xe8));
+}
+
 /* What the instruction does to memory in its last step: 0, READS, WRITES, or either. */
 static int access_of(const char *text) {
     static const char *const none[] = {"nop", "lea", "in ", "out", "prefetch", "hint"};
@@ -352,6 +361,7 @@ static struct block *block_of(uint64_t pc, const uint8_t *bytes, size_t size, ui
     *block = (struct block){
         .next = *slot, .pc = pc, .hash = hash, .insns = insns, .id = block_count++, .entry = entry};
     block->kernel = pc >> 63;
+    block->entry |= x86 && block->kernel && is_entry_x86(bytes, size);
     block->ends = fresh(insns * sizeof *block->ends);
     return *slot = block;
 }
@@ -393,7 +403,6 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         int kind = x86 && block->kernel ? kind_x86(code, length) : OTHER;
         if (kind == CALL) on_each_access(insn, on_call, (void *)(uintptr_t)block->ends[i]);
         if (kind == RETURN) on_each_access(insn, on_return, NULL);
-        if (kind == INTERRUPT_RETURN) on_each_access(insn, on_interrupt_return, NULL);
         if (i + 1 < insns) continue;
         char *text = qemu_plugin_insn_disas(insn);
         int access = access_of(text);
