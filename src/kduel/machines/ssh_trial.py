@@ -112,7 +112,7 @@ class Journey:
 
     def go(self) -> Outcome:
         """The whole way. Raises Broken and Refused where the machine can no longer be spoken with."""
-        before = self.patiently(lambda: look(self.connection), 60.0)
+        before = self.patiently(lambda: look(self.connection), 120.0)
         self.reboot(before)
         self.mark("launched")
         try:
@@ -347,7 +347,7 @@ def going(leave: str) -> str:
 
 def look(connection: Connection) -> Look:
     """The machine now. Raises Broken and Refused."""
-    return read_look(connection.run(LOOK, timeout=30).text)
+    return read_look(connection.run(LOOK).text)
 
 
 def read_look(text: str) -> Look:

@@ -67,7 +67,7 @@ class Connection:
         self.sudo = sudo
         self.argv = [
             *("ssh", "-T", "-x", "-a", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes"),
-            *("-o", "ConnectTimeout=10", "-o", "ConnectionAttempts=1"),
+            *("-o", "ConnectTimeout=30", "-o", "ConnectionAttempts=1"),
             *("-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3", "-o", "ControlPath=none"),
         ]
         if port:
