@@ -253,6 +253,12 @@ VALUES = st.lists(
 @pytest.mark.filterwarnings("error")
 @settings(max_examples=200, deadline=None)
 @given(old=VALUES, new=VALUES, paired=st.booleans(), unit=st.sampled_from(["s", "B", "MiB/s"]))
+@example(
+    old=[None] * 7 + [0],
+    new=[None, None, 0, 0, 0, 18698413372202.0, 18698413716766.0, 2e-274],
+    paired=False,
+    unit="s",
+)
 @example(old=[0.0] * 5, new=[0.0, 0.0, 0.0, 0.0, 1e-227], paired=False, unit="s")
 def test_whatever_was_measured_is_examined_without_falling_over(
     old: list[float | None], new: list[float | None], paired: bool, unit: str

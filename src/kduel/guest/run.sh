@@ -48,7 +48,7 @@ done
 exec 3>"$port"
 
 for d in /sys/block/vd*; do
-    [ -e "$d" ] && [ "$(cat "$d/serial")" = kduel-scratch ] || continue
+    if ! [ -e "$d" ] || [ "$(cat "$d/serial")" != kduel-scratch ]; then continue; fi
     # noinit_itable: no lazy initialisation in the background of a measurement.
     mount -t ext4 -o noinit_itable,noatime "/dev/${d##*/}" /scratch || fail "mount the scratch disk"
 done

@@ -106,6 +106,9 @@ def separation(ordered: Floats) -> tuple[int, float]:
     # A scale in steps hides a spread of its own.
     step = np.diff(np.unique(ordered)).min()
     spread = np.sqrt(np.maximum(variances.max(axis=0), 0) + step**2 / 12)
+    # Nothing is known more finely than a number is stored; squares of the smallest ones vanish.
+    stored = np.finfo(float)
+    spread = np.maximum(spread, stored.eps * np.abs(ordered).max() + stored.tiny)
     apart = (upper / rests - lower / cuts) / spread
     best = int(apart.argmax())
     return int(cuts[best]), float(apart[best])
