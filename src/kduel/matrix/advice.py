@@ -121,7 +121,8 @@ def support(metric: MetricResult) -> Support:
         effect = ""
     elif metric.scale == "exact" and metric.baseline_mean:
         share = metric.effect / abs(metric.baseline_mean)
-        effect = f"{1 + share:.3g} times" if share > MANY else f"{100 * share:+.1f} %"
+        times = f"{1 + share:,.0f}" if share > 99 else f"{1 + share:.3g}"
+        effect = f"{times} times" if share > MANY else f"{100 * share:+.1f} %"
     else:
         effect = f"{metric.effect:+.4g} {'percentage points' if metric.unit == '%' else metric.unit}"
     return Support(metric.benchmark, metric.metric, metric.verdict, effect)
