@@ -177,6 +177,7 @@ def test_nothing_is_minus_nothing() -> None:
         (0.037, -0.24, 0.316, "+0.04 %", "−0.24 to +0.32 %"),
         (2.0, -35.0, 60.1, "+2 %", "−35 to +60 %"),
         (12.3, None, None, "+12.3 %", MISSING),
+        (12.3, -100.0, 4e80, "+12 %", "−100 to over +10,000 %"),
         (None, None, None, MISSING, MISSING),
     ],
 )

@@ -8,6 +8,8 @@ from kduel.results import MetricResult
 
 MISSING = "–"
 MINUS = "−"
+WIDEST = 10_000
+"""Per cent: how far off an interval goes beyond this says nothing."""
 
 
 def amount(value: float | None, spread: float | None = None) -> str:
@@ -101,7 +103,9 @@ def interval(metric: MetricResult) -> str:
     if value is None or low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return MISSING
     places = effect_places(value, low, high) if metric.scale == "ratio" else decimals((high - low) / 2, 2)
-    return f"{signed(low, places)} to {signed(high, places)} {unit}".rstrip()
+    # Two blocks may give an interval from nothing to a number of eighty digits.
+    upper = f"over +{WIDEST:,}" if metric.scale == "ratio" and high > WIDEST else signed(high, places)
+    return f"{signed(low, places)} to {upper} {unit}".rstrip()
 
 
 def effect_with_interval(metric: MetricResult) -> str:
