@@ -68,7 +68,7 @@ def kduel(environment: dict[str, str], tmp_path: Path) -> Callable[..., subproce
             cwd=place,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
             **options,
         )

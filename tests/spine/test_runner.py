@@ -132,6 +132,16 @@ def test_a_contender_that_always_panics_is_not_measured(kduel, write_study, tmp_
     assert [t["status"] for t in results["trials"] if t["contender"] == "outside-new"] == ["void"] * 2
 
 
+def test_slower_is_a_status_only_where_it_is_asked_for(kduel, write_study, tmp_path: Path):
+    study = write_study(machine='shorter = ["new"]', blocks="fixed = 10")
+    assert kduel("run", study, "--out", tmp_path / "plain").returncode == 0
+    failed = kduel("run", study, "--out", tmp_path / "run", "--fail-on", "slower")
+    assert failed.returncode == 10
+    assert "slower" in failed.stdout and "Report: " in failed.stdout
+    same = write_study(blocks="fixed = 10")
+    assert kduel("run", same, "--out", tmp_path / "same", "--fail-on", "slower").returncode == 0
+
+
 def test_an_unknown_kernel_leaves_nothing_behind(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     study = write_study()

@@ -88,6 +88,9 @@ def test_calibrate_on_a_run(imported: Path) -> None:
     assert outcome["noise"].startswith(key) and outcome["any_difference"] <= 0.06
     every = json.loads(output("calibrate", imported, "--effects", "0", "--runs", 200, "--format", "json"))
     assert len(every["outcomes"]) == 7
+    assert {outcome["metrics"] for outcome in every["outcomes"]} == {7}, "alpha is split as it was in the run"
+    alone = output("calibrate", imported, "--effects", "0", "--runs", 200, "--metrics", 1, "--format", "json")
+    assert {outcome["metrics"] for outcome in json.loads(alone)["outcomes"]} == {1}
 
 
 @pytest.mark.parametrize(

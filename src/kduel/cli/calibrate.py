@@ -31,9 +31,7 @@ NOISES = ("normal", "floor", "bimodal", "heavy", "drift")
 @click.option(
     "--runs", type=click.IntRange(100, 1_000_000), default=4000, show_default=True, help="Runs to simulate."
 )
-@click.option(
-    "--metrics", type=click.IntRange(1, 1000), default=1, show_default=True, help="Primary metrics of a run."
-)
+@click.option("--metrics", type=click.IntRange(1, 1000), help="Primary metrics of a run.  [default: RUN's, or 1]")
 @click.option("--delta", type=float, help="Smallest effect of interest, in %.  [default: RUN's, or 1]")
 @click.option("--alpha", type=float, help="Chance of a false alarm.  [default: RUN's, or 0.05]")
 @click.option("--max-blocks", type=int, help="The most blocks.  [default: RUN's, or 20]")
@@ -48,7 +46,7 @@ def command(
     keys: tuple[str, ...],
     effects: str,
     runs: int,
-    metrics: int,
+    metrics: int | None,
     delta: float | None,
     alpha: float | None,
     max_blocks: int | None,
@@ -82,9 +80,11 @@ def command(
         if names:
             raise InputError("a RUN and --noise are both given", "Leave one of them out.")
         rule = adjusted(run, delta, alpha, max_blocks, blocks)
-        noises = measured(run, rule, keys)
+        found = compared(run, rule)
+        metrics = metrics or sum(c.table.primary for c in found)
+        noises = measured(chosen(found, run, keys))
     with Terminal().task("simulating", total=len(noises) * len(tried) * runs) as task:
-        outcomes = sweep(rule, noises, tried, runs=runs, seed=seed, metrics=metrics, progress=task.advance)
+        outcomes = sweep(rule, noises, tried, runs=runs, seed=seed, metrics=metrics or 1, progress=task.advance)
     if form == "json":
         click.echo(as_json(rule, noises, outcomes))
     else:
@@ -136,8 +136,8 @@ def rule_of_run(path: Path) -> Rule:
     return imported.rule_of(path) if run.imported else rule_of(run.lock())
 
 
-def compared(path: Path, rule: Rule, keys: tuple[str, ...]) -> list[Comparison]:
-    """The comparisons of a run that were asked for, or else its primary ones. Raises InputError where there is none."""
+def compared(path: Path, rule: Rule) -> list[Comparison]:
+    """Every comparison of a run."""
     import msgspec
 
     from kduel.collect import collect
@@ -146,25 +146,28 @@ def compared(path: Path, rule: Rule, keys: tuple[str, ...]) -> list[Comparison]:
     samples = collect(path)
     blocks = max((len(table.blocks) for table in samples), default=0)
     # All blocks that were measured are of use here, whatever the rule's maximum.
-    whole = msgspec.structs.replace(rule, max_blocks=max(blocks, rule.max_blocks))
-    found = compare(samples, whole)
+    return compare(samples, msgspec.structs.replace(rule, max_blocks=max(blocks, rule.max_blocks)))
+
+
+def chosen(found: list[Comparison], path: Path, keys: tuple[str, ...]) -> list[Comparison]:
+    """Those that were asked for, or else the primary ones, or else all. Raises InputError where there is none."""
     known = {c.table.key for c in found}
     unknown = [key for key in keys if key not in known]
     if unknown:
         raise InputError(f"{path} has no metric {unknown[0]!r}", f"It has {', '.join(sorted(known)) or 'none'}.")
-    chosen = [c for c in found if c.table.key in keys] if keys else [c for c in found if c.table.primary] or found
-    if not chosen:
+    wanted = [c for c in found if c.table.key in keys] if keys else [c for c in found if c.table.primary] or found
+    if not wanted:
         raise InputError(f"{path} has no values", "Name a run that has measured something.")
-    return chosen
+    return wanted
 
 
-def measured(path: Path, rule: Rule, keys: tuple[str, ...]) -> list[Noise]:
+def measured(found: list[Comparison]) -> list[Noise]:
     """The noise of a run's metrics; those that tell none are named on stderr. Raises InputError where none does."""
     from kduel.verdict.noise import resampled
 
     noises: list[Noise] = []
     refused: list[InputError] = []
-    for c in compared(path, rule, keys):
+    for c in found:
         try:
             noises.append(resampled(c))
         except InputError as error:
