@@ -30,7 +30,7 @@ objects := init/main.o kernel/sched.o fs/read.o
 defconfig tinyconfig:
 	mkdir -p $(O) && cp $(src)/arch/x86/configs/$@ $(O)/.config
 olddefconfig:
-	python3 $(src)/scripts/olddefconfig.py $(src)/Kconfig $(O)/.config
+	python3 $(src)/scripts/olddefconfig.py $(src)/Kconfig $(O)/.config $(or $(ARCH),x86)
 kernelrelease:
 	@echo $(RELEASE)
 $(O)/%.o: $(src)/%.c $(O)/include/config/auto.conf
@@ -59,7 +59,7 @@ for line in path.read_text().splitlines():
         found[match[1]] = match[2]
     elif match := re.match(r"# CONFIG_(\\w+) is not set", line):
         found[match[1]] = "n"
-lines = ["#", "# Automatically generated file; DO NOT EDIT.", "# Linux/x86 6.1.7 Kernel Configuration", "#"]
+lines = ["#", "# Automatically generated file; DO NOT EDIT.", f"# Linux/{sys.argv[3]} 6.1.7 Kernel Configuration", "#"]
 for name in sorted(known):
     value = found.get(name, "n")
     lines.append(f"# CONFIG_{name} is not set" if value == "n" else f"CONFIG_{name}={value}")

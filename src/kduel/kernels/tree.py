@@ -21,11 +21,12 @@ from kduel.talk import Talk
 PREFIX = "tree:"
 IMAGES = {
     "x86": "arch/x86/boot/bzImage",
+    "x86_64": "arch/x86/boot/bzImage",
     "arm64": "arch/arm64/boot/Image",
     "riscv": "arch/riscv/boot/Image",
     "powerpc": "vmlinux",
 }
-"""By the architecture that the head of a .config names."""
+"""By the architecture that the head of a .config names: as make was told by ARCH=, or as the host has it."""
 LISTS = ("modules.builtin", "modules.builtin.modinfo", "modules.order")
 
 
