@@ -35,7 +35,7 @@ mkdir -p "$sys/root"
 echo "${FAKE_OPS:-fake_1.0_x86_64}" >"$sys/root/ops"
 echo $(($(cat "$sys/enable_seq") + 1)) >"$sys/enable_seq"
 echo 1 >"$sys/switch_all"
-trap 'rm -r "$sys/root"; echo 0 >"$sys/switch_all"; echo disabled >"$sys/state"; exit 0' TERM
+trap 'rm -r "$sys/root"; echo 0 >"$sys/switch_all"; echo disabled >"$sys/state"; sleep "${FAKE_LINGERS:-0}"; exit 0' TERM
 echo enabled >"$sys/state"
 while :; do sleep 0.1; done
 """
@@ -107,6 +107,18 @@ def test_a_scheduler_that_stays_is_green_and_ends_when_told(guest: Guest) -> Non
     assert (guest.root / "state" / "ended").read_text() == "0\n"
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_a_process_that_outlives_its_scheduler_does_not_end_the_next_one(guest: Guest) -> None:
+    guest.environment["FAKE_LINGERS"] = "2"
+    guest.begin()
+    assert guest.step("01-a") == 0
+    guest.run(guest.setup.after_all, "stopped")
+    guest.begin()
+    time.sleep(2.5)
+    assert guest.step("01-a") == 0
+    assert guest.reason() == ""
+    guest.run(guest.setup.after_all, "stopped")
 
 
 def test_a_killed_scheduler_voids_the_trial_and_the_signal_is_told(guest: Guest) -> None:

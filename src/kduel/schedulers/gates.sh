@@ -31,6 +31,16 @@ sched_wait() {
     done
 }
 
+# sched_gone SECONDS: until the scheduler's process has ended, at most so long.
+sched_gone() {
+    left=$(($1 * 5))
+    while [ ! -e "$sched_dir/ended" ]; do
+        [ "$left" -gt 0 ] || return 1
+        left=$((left - 1))
+        sleep 0.2
+    done
+}
+
 # sched_begin: a new contender, nothing of it done yet.
 sched_begin() {
     rm -f "$sched_dir/ready" "$sched_dir/ended" "$sched_dir/pid" "$sched_dir/stderr" "$sched_dir/knobs" "$sched_dir/kept"
@@ -110,6 +120,9 @@ sched_stop() {
             [ "$(sched_state)" = disabled ] || echo S >/proc/sysrq-trigger
             sched_wait disabled 30 || echo "failed scheduler-does-not-end the state is still $(sched_state)"
         fi
+        # A process outlives its scheduler, lavd's by seconds, and would write its end into the next one's records.
+        sched_gone 30 || kill -KILL "$(cat "$sched_dir/pid")" 2>/dev/null
+        sched_gone 5 || echo "failed scheduler-does-not-end its process is still there"
         rm -f "$sched_dir/pid"
     fi
     [ ! -e "$sched_dir/knobs" ] || while read -r path value; do
