@@ -111,6 +111,15 @@ def test_the_exponents_interval_covers_as_it_says() -> None:
     assert 365 <= covered <= 394  # 95 % of 400 is 380
 
 
+@pytest.mark.parametrize(
+    ("power", "told"), [(1.003, "a linear growth is not excluded"), (1.01, "faster than linear"), (0.5, "slower than")]
+)
+def test_what_is_linear_by_the_digits_shown_is_called_linear(power: float, told: str) -> None:
+    values = {f"x-{n}": [2.0 * n**power] * 5 for n in (10, 100, 1000)}
+    found = growth(members(10, 100, 1000), "c", "wall", values)
+    assert found is not None and told in found.told
+
+
 def test_an_exponential_is_told_as_one() -> None:
     draw = random.Random(8)
     values = {f"x-{n}": [math.exp(0.01 * n + draw.gauss(0, 0.02)) for _ in range(6)] for n in (10, 100, 1000)}

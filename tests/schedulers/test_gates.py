@@ -5,12 +5,13 @@ The kernel's own behaviour is tested in test_guest.py, in a real guest.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -92,8 +93,13 @@ class Guest:
 
 
 @pytest.fixture
-def guest(tmp_path: Path) -> Guest:
-    return Guest(tmp_path, "scx_fake --mode 'two words'")
+def guest(tmp_path: Path) -> Iterator[Guest]:
+    yield Guest(tmp_path, "scx_fake --mode 'two words'")
+    # A guest ends with all that is in it; this one is a directory.
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if str(tmp_path).encode() in command.read_bytes() and int(command.parent.name) != os.getpid():
+                os.kill(int(command.parent.name), 9)
 
 
 def test_a_scheduler_that_stays_is_green_and_ends_when_told(guest: Guest) -> None:

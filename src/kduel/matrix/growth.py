@@ -98,9 +98,10 @@ def tell(found: Growth) -> str:
     if found.exact:
         return tell_exact(found)
     what = f"{found.metric} grows as n^{found.exponent:.2f} [{found.low:.2f}, {found.high:.2f}]"
-    if found.low > 1:
+    # By the digits that are shown: n^1.001 is linear to everybody but a test.
+    if round(found.low, 2) > 1:
         kind = "faster than linear"
-    elif found.high < 1:
+    elif round(found.high, 2) < 1:
         kind = "slower than linear"
     else:
         kind = "a linear growth is not excluded"
