@@ -112,7 +112,8 @@ def test_the_exponents_interval_covers_as_it_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("power", "told"), [(1.003, "a linear growth is not excluded"), (1.01, "faster than linear"), (0.5, "slower than")]
+    ("power", "told"),
+    [(1.003, "a linear growth is not excluded"), (1.01, "faster than linear"), (0.5, "slower than")],
 )
 def test_what_is_linear_by_the_digits_shown_is_called_linear(power: float, told: str) -> None:
     values = {f"x-{n}": [2.0 * n**power] * 5 for n in (10, 100, 1000)}
