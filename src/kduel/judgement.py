@@ -68,8 +68,8 @@ def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[
         environment={name: found[0] for name, found in environments.items() if found},
         explanations=explanations_of(run),
     )
-    # In a guest whose root is the same image for all arms, nothing but the kernel set these.
-    own_defaults = ("sysctl", "settings") if "root" in lock.machine.get("facts", {}) else ()
+    # In a guest whose root, or busybox alone, is the same for all arms, nothing but the kernel set these.
+    own_defaults = ("sysctl", "settings") if {"root", "busybox"} & lock.machine.get("facts", {}).keys() else ()
     examine(results, samples, environments, lock.contenders, declared=own_defaults)
     return results
 

@@ -21,7 +21,7 @@ HEADLINES = {
     "simulated": ["debian-6.12 is faster than debian-6.1 in 1 of 3 primary metrics, and slower in 1"],
     "undecided": ["Undecided: this run cannot tell debian-6.12 from debian-6.1"],
     "single": ["Undecided: this run cannot tell debian-6.12 from debian-6.1"],
-    "exact": ["patched is better than parent in 1 of 4 primary metrics, and worse in 1"],
+    "exact": ["patched takes fewer instructions than parent in 1 of 4 primary metrics, and more in 1"],
     "empty": ["Nothing was measured on both debian-6.12 and debian-6.1"],
 }
 

@@ -33,10 +33,16 @@ NAMED = 6
 Side = Literal["better", "worse", "neutral"]
 
 
+COUNTED = "instructions"
+"""A unit of path length: fewer of them is no time."""
+
+
 class Point(Struct, kw_only=True):
     """A line below the headline."""
 
     verdict: Verdict
+    word: str
+    """The verdict as it is shown."""
     side: Side = "neutral"
     text: str
 
@@ -85,6 +91,13 @@ def side(metric: MetricResult) -> Side:
     if metric.verdict == "different" and metric.better != "none" and metric.effect:
         return "better" if (metric.effect > 0) == (metric.better == "higher") else "worse"
     return "neutral"
+
+
+def word(metric: MetricResult) -> str:
+    """The verdict as it is shown: of counted instructions there are more or fewer, which is not slower or faster."""
+    if metric.scale == "exact" and metric.unit == COUNTED and decided(metric) and metric.effect:
+        return "more" if metric.effect > 0 else "fewer"
+    return metric.verdict
 
 
 def decided(metric: MetricResult) -> bool:
@@ -222,17 +235,20 @@ def headline(metrics: list[MetricResult], baseline: str, contender: str, kind: s
     large = [m for m in metrics if decided(m) and not m.below_delta]
     better = [m for m in large if side(m) == "better"]
     worse = [m for m in large if side(m) == "worse"]
-    timed = any(m.verdict in ("faster", "slower") for m in large)
-    good, bad = ("faster", "slower") if timed else ("better", "worse")
+    if all(word(m) in ("fewer", "more") for m in large):
+        good, bad, less = f"takes fewer {COUNTED}", f"takes more {COUNTED}", "more"
+    else:
+        timed = any(m.verdict in ("faster", "slower") for m in large)
+        good, bad, less = ("is faster", "is slower", "slower") if timed else ("is better", "is worse", "worse")
     total = count(len(metrics), kind)
 
     def where(chosen: list[MetricResult]) -> str:
         return "" if len(metrics) == 1 else f" in {len(chosen)} of {total}"
 
     if better and worse:
-        return f"{contender} is {good} than {baseline}{where(better)}, and {bad} in {len(worse)}"
+        return f"{contender} {good} than {baseline}{where(better)}, and {less} in {len(worse)}"
     if better or worse:
-        return f"{contender} is {good if better else bad} than {baseline}{where(better or worse)}"
+        return f"{contender} {good if better else bad} than {baseline}{where(better or worse)}"
     if large:
         return f"{contender} differs from {baseline}{where(large)}"
     within = f" within ±{plain_number(delta)} %" if delta is not None else ""
@@ -260,6 +276,7 @@ def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> li
     found = [
         Point(
             verdict=m.verdict,
+            word=word(m),
             side=side(m),
             text=f"{notes.marked(m)}: {effect_with_interval(m)}, {sided(m)}"
             + (", below what matters here" if m.below_delta else ""),
@@ -267,7 +284,9 @@ def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> li
         for m in foremost(different)
     ]
     if len(different) > NAMED:
-        found.append(Point(verdict="different", text=f"{len(different) - NAMED} more differ: see the table"))
+        found.append(
+            Point(verdict="different", word="different", text=f"{len(different) - NAMED} more differ: see the table")
+        )
     for verdict, words in (
         ("equivalent", f"{bounds(delta).strip()}: "),
         ("equal", "exactly: "),
@@ -275,7 +294,7 @@ def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> li
     ):
         chosen = [m for m in metrics if m.verdict == verdict]
         if chosen:
-            found.append(Point(verdict=chosen[0].verdict, text=f"{words}{named(chosen, notes)}"))
+            found.append(Point(verdict=chosen[0].verdict, word=verdict, text=f"{words}{named(chosen, notes)}"))
     return found
 
 

@@ -49,7 +49,10 @@ def differs(result: MetricResult, rule: Rule) -> list[str]:
     way = "higher" if (effect or 0) > 0 else "lower"
     aim = f", and {result.better} is better" if result.better != "none" else ""
     name = result.verdict.capitalize()
-    if name.lower() == way:
+    if result.scale == "exact" and result.unit == "instructions" and result.effect:
+        # A path's length is no time.
+        sentences = [f"{'More' if result.effect > 0 else 'Fewer'} with {result.contender}: {amount(result)}."]
+    elif name.lower() == way:
         sentences = [f"{name} with {result.contender}: {amount(result)}."]
     else:
         sentences = [f"{name}: with {result.contender} it is {way}, {amount(result)}{aim}."]
