@@ -15,7 +15,12 @@ from kduel.building.cause import Cause, cause
 from kduel.building.toolchain import Target
 from kduel.errors import HostError
 
-FIXED = {"KBUILD_BUILD_TIMESTAMP": "2026-01-01", "KBUILD_BUILD_USER": "kduel", "KBUILD_BUILD_HOST": "kduel"}
+FIXED = {
+    "KBUILD_BUILD_TIMESTAMP": "2026-01-01",
+    "KBUILD_BUILD_VERSION": "1",
+    "KBUILD_BUILD_USER": "kduel",
+    "KBUILD_BUILD_HOST": "kduel",
+}
 """So that equal sources give equal kernels."""
 KEPT = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME")
 """What of the user's environment a build sees: ARCH, KCFLAGS, MAKEFLAGS and the like would change the kernel."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 RUNS = Path("kduel-runs")
 
+TOLD_AT_MOST = 7
+"""Primary metrics; a matrix may have hundreds."""
 TOO_WIDE_TO_TELL = 1000.0
 """Per cent: the interval of two blocks may go from nothing to any power of ten."""
 
@@ -126,12 +128,15 @@ def told_trial(progress: Progress) -> str:
 def told_standing(progress: Progress, arms: int) -> str:
     """Each primary metric's present interval, what is decided, and how long the rest may take."""
     parts = []
-    for one in progress.standings:
+    for one in progress.standings[:TOLD_AT_MOST]:
+        whose = f" of {one.contender}" if arms > 2 else ""
         unit = " %" if one.scale == "ratio" else ""
         wide = one.low is None or (one.scale == "ratio" and one.high is not None and one.high > TOO_WIDE_TO_TELL)
         interval = "no interval yet" if wide else f"{one.low:+.2f} to {one.high:+.2f}{unit}"
         rest = one.verdict if one.decided else f"~{one.blocks_more} more blocks" if one.blocks_more else "undecided"
-        parts.append(f"{one.benchmark}/{one.metric} {interval} ({rest})")
+        parts.append(f"{one.benchmark}/{one.metric}{whose} {interval} ({rest})")
+    if others := progress.standings[TOLD_AT_MOST:]:
+        parts.append(f"and {len(others)} more, {sum(one.decided for one in others)} of them decided")
     undecided = [one for one in progress.standings if not one.decided]
     blocks_left = (progress.planned - progress.done) // arms
     if undecided and blocks_left:
