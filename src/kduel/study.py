@@ -6,6 +6,7 @@ import itertools
 import re
 import tomllib
 import typing
+from collections import Counter
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -258,14 +259,14 @@ def combinations(table: dict[str, Any], keys: typing.Iterable[str]) -> list[dict
     ]
 
 
-def short_name(contender: Contender) -> str:
-    """What a contender is called where the study gives no name."""
+def short_name(contender: Contender, parts: int = 1) -> str:
+    """What a contender is called where the study gives no name; of a path, that many last parts."""
     kernel, *rest = contender.kernel.split(",")
     options = [word.partition("=")[2] for word in rest if re.match(r"[a-z]+=", word)]
     if not options and "/" not in contender.kernel:
         kernel = contender.kernel
     if "/" in kernel:
-        kernel = kernel.rstrip("/").rsplit("/", 1)[-1]
+        kernel = "/".join(kernel.rstrip("/").split("/")[-parts:])
     words = [kernel.replace(":", "-"), *options, *contender.scheduler.split(), contender.policy, contender.cmdline]
     words += [f"{key}={value}" for key, value in contender.sysctl.items()]
     return " ".join(word for word in words if word)
@@ -274,6 +275,13 @@ def short_name(contender: Contender) -> str:
 def name_all(contenders: list[Contender], origin: str) -> list[Contender]:
     """Every contender with a name of its own. Raises InputError where two would have the same."""
     named = [c if c.name else msgspec.structs.replace(c, name=short_name(c)) for c in contenders]
+    # old/bzImage and new/bzImage are told apart by as much of their paths as it takes.
+    for parts in range(2, max((c.kernel.count("/") for c in contenders), default=0) + 2):
+        held = Counter(c.name for c in named)
+        named = [
+            c if given.name or held[c.name] == 1 else msgspec.structs.replace(c, name=short_name(given, parts))
+            for given, c in zip(contenders, named, strict=True)
+        ]
     seen: set[str] = set()
     for contender in named:
         if contender.name in seen:

@@ -9,7 +9,8 @@ import jsonschema
 import pytest
 
 from kduel.errors import InputError
-from kduel.study import assemble, contender_tables, parse_study, read_machine, read_study, schema, suites
+from kduel.study import assemble, contender_tables, name_all, parse_study, read_machine, read_study, schema, suites
+from kduel.words import Contender
 
 HEAD = '[study]\nname = "s"\n'
 TWO = '[[contender]]\nkernel = "debian:6.1"\n[[contender]]\nkernel = "debian:6.10"\n'
@@ -114,3 +115,21 @@ def test_the_study_that_init_writes_is_valid_and_agrees_with_the_schema():
     broken = tomllib.loads(text) | {"colour": 1}
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(broken, schema())
+
+
+@pytest.mark.parametrize(
+    ("kernels", "names"),
+    [
+        (["a/bzImage", "b/bzImage"], ["a/bzImage", "b/bzImage"]),
+        (["/x/old/arch/bzImage", "/x/new/arch/bzImage"], ["old/arch/bzImage", "new/arch/bzImage"]),
+        (["a/bzImage", "b/vmlinuz", "debian:6.1"], ["bzImage", "vmlinuz", "debian-6.1"]),
+        (["tree:/src/linux", "tree:/src/next/linux"], ["src/linux", "next/linux"]),
+    ],
+)
+def test_images_of_one_name_are_told_apart_by_their_paths(kernels: list[str], names: list[str]) -> None:
+    assert [c.name for c in name_all([Contender(kernel=kernel) for kernel in kernels], "x")] == names
+
+
+def test_one_image_given_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="two contenders are called 'a/bzImage'"):
+        name_all([Contender(kernel="a/bzImage")] * 2, "x")
