@@ -10,7 +10,7 @@ from examples import ALL, Results, Warning_, broken, exact, published, rough, si
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel.report.amounts import MISSING, amount, effect, interval, mean_and_sd, signed
+from kduel.report.amounts import MISSING, amount, detectable, effect, interval, mean_and_sd, signed
 from kduel.report.digest import digest, foremost, headline
 from kduel.report.escape import ascii_only, visible
 from kduel.report.methods import methods
@@ -187,6 +187,13 @@ def test_effect_has_the_digits_its_interval_supports(
     one = metric("undecided")
     one.effect_pct, one.ci_low_pct, one.ci_high_pct = pct, low, high
     assert (effect(one), interval(one)) == (shown, bounds)
+
+
+@pytest.mark.parametrize(("pct", "shown"), [(8.91, "8.9 %"), (4e23, "over 10,000 %"), (None, MISSING)])
+def test_what_a_run_could_have_seen(pct: float | None, shown: str) -> None:
+    one = metric("undecided")
+    one.mde_pct = pct
+    assert detectable(one) == shown
 
 
 def test_effect_on_other_scales_is_in_the_unit() -> None:

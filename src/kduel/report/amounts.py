@@ -108,6 +108,13 @@ def interval(metric: MetricResult) -> str:
     return f"{signed(low, places)} to {upper} {unit}".rstrip()
 
 
+def detectable(metric: MetricResult) -> str:
+    """The change that a run could have seen: `8.9 %`; a dash where it cannot be told."""
+    if metric.mde_pct is None:
+        return MISSING
+    return f"over {WIDEST:,} %" if metric.mde_pct > WIDEST else f"{amount(metric.mde_pct, metric.mde_pct)} %"
+
+
 def effect_with_interval(metric: MetricResult) -> str:
     """`+4.2 % (+3.1 to +5.3 %)`."""
     bounds = interval(metric)

@@ -104,6 +104,7 @@ def templates() -> Environment:
         "count": count,
         "tone": plots.tone,
         "amount": amounts.amount,
+        "detectable": amounts.detectable,
         "effect": amounts.effect,
         "interval": amounts.interval,
         "mean_and_sd": amounts.mean_and_sd,
