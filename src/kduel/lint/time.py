@@ -27,7 +27,12 @@ def drift(case: Case) -> Iterator[Warning_]:
     if t_two_sided(correlation * np.sqrt(freedom / (1 - correlation**2)), freedom) >= LEVEL:
         return
     slope = np.polyfit(places, residuals, 1)[0] * np.ptp(places)
-    size = f"{100 * slope:+.2g} %" if case.positive else amount(slope, case.metric.unit)
+    share = 100 * slope
+    size = (
+        f"{share:+{'.0f' if abs(share) >= 10 else '.2g'}} % of the mean"
+        if case.positive
+        else amount(slope, case.metric.unit)
+    )
     remedy = (
         "Randomised blocks keep it out of the verdict, but it widens the interval: look for heat, a filling disk or "
         "other work on the host."
