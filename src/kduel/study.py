@@ -175,6 +175,7 @@ def assemble(
             f"{origin} compares {len(contenders)} contender(s); a duel needs two at least",
             'Add [[contender]] tables with kernel = "debian:6.12", or name the kernels on the command line.',
         )
+    check_policies(contenders, origin)
     kind, settings = read_machine(file.machine, machine)
     blocks = file.blocks
     if fixed_blocks is not None:
@@ -257,6 +258,18 @@ def combinations(table: dict[str, Any], keys: typing.Iterable[str]) -> list[dict
         {**table, **dict(zip(spread, chosen, strict=True))}
         for chosen in itertools.product(*(table[key] for key in spread))
     ]
+
+
+def check_policies(contenders: list[Contender], origin: str) -> None:
+    """Raises InputError naming file and contender for a policy that no kernel knows."""
+    from kduel.schedulers.policy import parse_policy
+
+    for contender in contenders:
+        if contender.policy:
+            try:
+                parse_policy(contender.policy)
+            except InputError as error:
+                raise InputError(f"{origin}: {contender.name}: {error.message}", error.remedy) from error
 
 
 def short_name(contender: Contender, parts: int = 1) -> str:

@@ -67,6 +67,10 @@ def test_contender_lists_are_matrices_with_names_of_their_own():
         (HEAD + '[[contender]]\nkernel = "a"\ncolor = "red"\n' + PIPE, "color"),
         (HEAD + TWO + PIPE + '[[benchmark]]\nuse = "sysbench-cpu"\nthreads = []\n', "threads is an empty list"),
         (HEAD + TWO + '[[contender]]\nkernel = "c"\npolicy = []\n' + PIPE, "policy is an empty list"),
+        (
+            HEAD + TWO + '[[contender]]\nkernel = "c"\npolicy = "fifo:200"\n' + PIPE,
+            "c fifo:200: the policy 'fifo:200'",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_with_a_remedy(text: str, said: str):
