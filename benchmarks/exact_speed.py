@@ -19,6 +19,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
 from kduel import programs
 from kduel.cache import Cache
 from kduel.machines import Trial

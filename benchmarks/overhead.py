@@ -23,6 +23,8 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
 from kduel.cache import Cache
 from kduel.guest.script import Part, compose
 from kduel.kernels import resolve
