@@ -16,6 +16,8 @@ SCHEMA = 1
 
 Verdict = Literal["faster", "slower", "higher", "lower", "equivalent", "equal", "different", "undecided"]
 Scale = Literal["ratio", "difference", "exact"]
+COUNTED = "instructions"
+"""A unit of path length: fewer of them is no time."""
 
 
 class Warning_(Struct, kw_only=True):  # noqa: N801 - Warning is a builtin
@@ -101,6 +103,14 @@ class MetricResult(Struct, kw_only=True):
     warnings: list[Warning_] = field(default_factory=list)
     values: dict[str, list[float | None]] = field(default_factory=dict)
     """By contender, in the order of `blocks` of the run."""
+
+    @property
+    def counted(self) -> str:
+        """`more` or `fewer`, for a difference in counted instructions: a path's length is no time. Else empty."""
+        shown = self.verdict not in ("equivalent", "equal", "undecided")
+        if self.scale == "exact" and self.unit == COUNTED and shown and self.effect:
+            return "more" if self.effect > 0 else "fewer"
+        return ""
 
 
 class Difference(Struct, kw_only=True):

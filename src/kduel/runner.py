@@ -355,14 +355,21 @@ class Runner:
 
     def hopeless(self, contender: str) -> bool:
         """Whether a contender's trials are all void, and enough of them."""
-        own = [record for record in list(self.records.values()) if record.contender == contender]
-        enough = min(HOPELESS, self.lock.study["fixed"] or HOPELESS)
-        return len(own) >= enough and all(record.status == "void" for record in own)
+        own = self.of(contender)
+        return len(own) >= self.enough and all(record.status == "void" for record in own)
+
+    @property
+    def enough(self) -> int:
+        """How many void trials, and no good one, show that a contender cannot be measured."""
+        return min(HOPELESS, self.lock.study["fixed"] or HOPELESS)
+
+    def of(self, contender: str) -> list[TrialRecord]:
+        """The trials of a contender so far."""
+        return [record for record in list(self.records.values()) if record.contender == contender]
 
     def not_run(self, planned: PlannedTrial) -> TrialRecord:
         """trial.json of a trial of a contender that is left out."""
-        own = [record for record in list(self.records.values()) if record.contender == planned.contender]
-        first = min(own, key=lambda record: record.position)
+        first = min(self.of(planned.contender), key=lambda record: record.position)
         return TrialRecord(
             id=planned.id,
             block=planned.block,
@@ -409,8 +416,8 @@ class Runner:
     def refuse_hopeless(self, record: TrialRecord) -> None:
         """Raises NotMeasuredError when a contender's first trials are all void, and without it nothing is left to
         compare; otherwise the others go on."""
-        own = [other for other in self.records.values() if other.contender == record.contender]
-        if len(own) != min(HOPELESS, self.lock.study["fixed"] or HOPELESS) or not self.hopeless(record.contender):
+        own = self.of(record.contender)
+        if len(own) != self.enough or not self.hopeless(record.contender):
             return
         what = f"its first {len(own)} trials are void" if len(own) > 1 else "its trial is void"
         message = f"{record.contender} could not be measured: {what}. {record.reason}"

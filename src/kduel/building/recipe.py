@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
+import shutil
 import zlib
 from importlib import resources
 from pathlib import Path
@@ -26,10 +27,13 @@ TARGET_NAME = re.compile(
 OPTION = re.compile(r"(?:CONFIG_)?(?P<name>[A-Z0-9][A-Za-z0-9_]*)=(?P<value>.*)")
 SETTING = re.compile(r"^(?:CONFIG_(\w+)=(.*)|# CONFIG_(\w+) is not set)$", re.MULTILINE)
 RUNNING = "running"
+BARE = ("tinyconfig", "allnoconfig")
+"""Beginnings that mean: nothing but what is asked for."""
 HELP = (
     "config= takes a beginning and what is added to it, joined by +: defconfig, tinyconfig, NAME_defconfig, running or "
     "a .config file; then guest (what KDuel's guests need), fragments as files, the tree's own NAME.config, or "
-    "OPTION=y. For example config=tinyconfig+guest+EXT4_FS=y."
+    "OPTION=y. For example config=tinyconfig+guest+EXT4_FS=y. What nothing of this names is off after tinyconfig and "
+    "allnoconfig, and the tree's default after the others."
 )
 
 
@@ -170,7 +174,12 @@ def configure(recipe: Recipe, make: Make) -> list[str]:
         given = settings(addition(part, recipe.arch).decode("utf-8", errors="replace"))
         dotconfig.write_text(merged(dotconfig.read_text("utf-8", errors="replace"), given), "utf-8")
         asked |= given
-    make.run("olddefconfig")
+    if recipe.parts[0] in BARE:
+        # olddefconfig would add the defaults of all that an addition makes visible: IPv6 and mice, with NET and TTY.
+        whole = shutil.copy(dotconfig, make.build / "asked.config")
+        make.run(f"KCONFIG_ALLCONFIG={whole}", "allnoconfig")
+    else:
+        make.run("olddefconfig")
     have = settings(dotconfig.read_text("utf-8", errors="replace"))
     return [f"{name}={value}" for name, value in asked.items() if have.get(name, "n") != value]
 

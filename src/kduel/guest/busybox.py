@@ -105,12 +105,10 @@ def _build(directory: Path, toolchain: str, packages: str) -> None:
     make = ["make", "-C", str(tree), "ARCH=powerpc", f"CROSS_COMPILE={toolchain}-", "SKIP_STRIP=n"]
     _run([*make, "defconfig"])
     config = (tree / ".config").read_text()
-    settings = {"STATIC": "y"} | dict.fromkeys(LEFT_OUT, "n")
-    for name, value in settings.items():
-        config = re.sub(rf"^(# )?CONFIG_{name}\b.*$", f"CONFIG_{name}={value}", config, flags=re.MULTILINE)
     # As Debian's static one: the shell finds every applet in itself.
-    for name in ("FEATURE_PREFER_APPLETS", "FEATURE_SH_STANDALONE"):
-        config = re.sub(rf"^(# )?CONFIG_{name}\b.*$", f"CONFIG_{name}=y", config, flags=re.MULTILINE)
+    wanted = dict.fromkeys(("STATIC", "FEATURE_PREFER_APPLETS", "FEATURE_SH_STANDALONE"), "y")
+    for name, value in {**wanted, **dict.fromkeys(LEFT_OUT, "n")}.items():
+        config = re.sub(rf"^(# )?CONFIG_{name}\b.*$", f"CONFIG_{name}={value}", config, flags=re.MULTILINE)
     (tree / ".config").write_text(config)
     _run([*make, "oldconfig"])
     _run([*make, f"-j{os.cpu_count() or 1}", "busybox"])

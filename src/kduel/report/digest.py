@@ -12,7 +12,7 @@ from kduel.explain.compare import UNSEEN
 from kduel.report.amounts import effect, effect_with_interval, plain_number, relative_pct
 from kduel.report.escape import visible
 from kduel.report.notes import Notes, numbered
-from kduel.results import MetricResult, Results, TrialResult, Verdict
+from kduel.results import COUNTED, MetricResult, Results, TrialResult, Verdict
 
 SIGNS: dict[str, str] = {
     "faster": "▲",
@@ -31,10 +31,6 @@ NAMED = 6
 """How many metrics a sentence names before it says how many more there are."""
 
 Side = Literal["better", "worse", "neutral"]
-
-
-COUNTED = "instructions"
-"""A unit of path length: fewer of them is no time."""
 
 
 class Point(Struct, kw_only=True):
@@ -95,9 +91,7 @@ def side(metric: MetricResult) -> Side:
 
 def word(metric: MetricResult) -> str:
     """The verdict as it is shown: of counted instructions there are more or fewer, which is not slower or faster."""
-    if metric.scale == "exact" and metric.unit == COUNTED and decided(metric) and metric.effect:
-        return "more" if metric.effect > 0 else "fewer"
-    return metric.verdict
+    return metric.counted or metric.verdict
 
 
 def decided(metric: MetricResult) -> bool:
@@ -235,7 +229,7 @@ def headline(metrics: list[MetricResult], baseline: str, contender: str, kind: s
     large = [m for m in metrics if decided(m) and not m.below_delta]
     better = [m for m in large if side(m) == "better"]
     worse = [m for m in large if side(m) == "worse"]
-    if all(word(m) in ("fewer", "more") for m in large):
+    if all(m.counted for m in large):
         good, bad, less = f"takes fewer {COUNTED}", f"takes more {COUNTED}", "more"
     else:
         timed = any(m.verdict in ("faster", "slower") for m in large)

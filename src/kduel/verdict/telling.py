@@ -43,15 +43,14 @@ def verdict_sentences(result: MetricResult, rule: Rule) -> list[str]:
     return differs(result, rule)
 
 
-def differs(result: MetricResult, rule: Rule) -> list[str]:
-    """For a difference that was called."""
+def differs(result: MetricResult, rule: Rule, each: str = "blocks") -> list[str]:
+    """For a difference that was called. `each` is what was repeated."""
     effect = result.effect_pct if result.scale == "ratio" else result.effect
     way = "higher" if (effect or 0) > 0 else "lower"
     aim = f", and {result.better} is better" if result.better != "none" else ""
     name = result.verdict.capitalize()
-    if result.scale == "exact" and result.unit == "instructions" and result.effect:
-        # A path's length is no time.
-        sentences = [f"{'More' if result.effect > 0 else 'Fewer'} with {result.contender}: {amount(result)}."]
+    if result.counted:
+        sentences = [f"{result.counted.capitalize()} with {result.contender}: {amount(result)}."]
     elif name.lower() == way:
         sentences = [f"{name} with {result.contender}: {amount(result)}."]
     else:
@@ -59,7 +58,7 @@ def differs(result: MetricResult, rule: Rule) -> list[str]:
     if result.below_delta:
         sentences.append(f"The difference is real, but below your {rule.delta_pct:g} %.")
     if result.scale == "exact" and result.n > 1 and result.sd == result.baseline_sd == 0:
-        sentences.append(f"Neither arm varied in {result.n} blocks.")
+        sentences.append(f"Neither arm varied in {result.n} {each}.")
     return sentences
 
 

@@ -220,7 +220,7 @@ def told(result: MetricResult, rule: Rule) -> str:
         case "equal":
             said = f"Equal in all trials, {each} at least."
         case _:
-            said = " ".join(differs(result, rule)).replace(" blocks.", " trials.")
+            said = " ".join(differs(result, rule, "trials"))
     if result.q_value is not None:
         said += f" Exploratory: q = {result.q_value:.2g} over all exploratory metrics."
     return said
