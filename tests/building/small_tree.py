@@ -26,11 +26,14 @@ $(error this tree builds only with O=)
 endif
 objects := init/main.o kernel/sched.o fs/read.o
 
-.PHONY: defconfig tinyconfig olddefconfig bzImage modules kernelrelease
+.PHONY: defconfig tinyconfig allnoconfig olddefconfig bzImage modules kernelrelease
 defconfig tinyconfig:
 	mkdir -p $(O) && cp $(src)/arch/x86/configs/$@ $(O)/.config
+allnoconfig:
+	$(if $(KCONFIG_ALLCONFIG),cp $(KCONFIG_ALLCONFIG),: >) $(O)/.config
+	python3 $(src)/scripts/conf.py n $(src)/Kconfig $(O)/.config $(or $(ARCH),x86)
 olddefconfig:
-	python3 $(src)/scripts/olddefconfig.py $(src)/Kconfig $(O)/.config $(or $(ARCH),x86)
+	python3 $(src)/scripts/conf.py y $(src)/Kconfig $(O)/.config $(or $(ARCH),x86)
 kernelrelease:
 	@echo $(RELEASE)
 $(O)/%.o: $(src)/%.c $(O)/include/config/auto.conf
@@ -48,18 +51,21 @@ modules: $(O)/vmlinux
 	mkdir -p $(O)/drivers && cd $(O) && $(CC) -c -o drivers/extra.ko $(src)/drivers/extra.c
 	echo drivers/extra.o >$(O)/modules.order
 """
-KCONFIG = "BASE LARGE MODULES EXTRA\n"
-OLDDEFCONFIG = """\
+KCONFIG = "BASE LARGE MODULES EXTRA MOUSE\n"
+CONF = """\
 import pathlib, re, sys
-known = set(pathlib.Path(sys.argv[1]).read_text().split())
-path = pathlib.Path(sys.argv[2])
+default, kconfig, config, arch = sys.argv[1:]
+known = set(pathlib.Path(kconfig).read_text().split())
+path = pathlib.Path(config)
 found = {}
 for line in path.read_text().splitlines():
     if match := re.match(r"CONFIG_(\\w+)=(.*)", line):
         found[match[1]] = match[2]
     elif match := re.match(r"# CONFIG_(\\w+) is not set", line):
         found[match[1]] = "n"
-lines = ["#", "# Automatically generated file; DO NOT EDIT.", f"# Linux/{sys.argv[3]} 6.1.7 Kernel Configuration", "#"]
+lines = ["#", "# Automatically generated file; DO NOT EDIT.", f"# Linux/{arch} 6.1.7 Kernel Configuration", "#"]
+if found.get("LARGE") == "y":
+    found.setdefault("MOUSE", default)
 for name in sorted(known):
     value = found.get(name, "n")
     lines.append(f"# CONFIG_{name} is not set" if value == "n" else f"CONFIG_{name}={value}")
@@ -100,7 +106,7 @@ def write_tree(into: Path, *, patch: int = 1, counters: int = 64, more: str = ""
     files = {
         "Makefile": makefile.replace("@PATCH@", str(patch)),
         "Kconfig": KCONFIG,
-        "scripts/olddefconfig.py": OLDDEFCONFIG,
+        "scripts/conf.py": CONF,
         "scripts/wrap.py": WRAP,
         "arch/x86/configs/tinyconfig": "CONFIG_BASE=y\n",
         "arch/x86/configs/defconfig": "CONFIG_BASE=y\nCONFIG_LARGE=y\n",

@@ -109,7 +109,16 @@ def test_a_whole_configuration_is_the_beginning(make: Make, tmp_path: Path) -> N
     given_ = tmp_path / "given.config"
     given_.write_text("CONFIG_LARGE=y\nCONFIG_GONE=y\n")
     assert configure(read_recipe(f"source:x,config={given_}")[1], make) == []
-    assert settings((make.build / ".config").read_text()) == {"BASE": "n", "EXTRA": "n", "LARGE": "y", "MODULES": "n"}
+    wanted = {"BASE": "n", "EXTRA": "n", "LARGE": "y", "MODULES": "n", "MOUSE": "y"}
+    assert settings((make.build / ".config").read_text()) == wanted
+
+
+@pytest.mark.parametrize(("first", "mouse"), [("tinyconfig", "n"), ("defconfig", "y")])
+def test_what_an_addition_makes_visible_stays_off_where_the_beginning_is_bare(
+    make: Make, first: str, mouse: str
+) -> None:
+    configure(read_recipe(f"source:x,config={first}+LARGE=y")[1], make)
+    assert settings((make.build / ".config").read_text())["MOUSE"] == mouse
 
 
 def test_a_board_that_the_tree_does_not_have_is_told_with_makes_words(make: Make) -> None:

@@ -124,7 +124,10 @@ def test_the_command_adds_up(
     for rows in found["views"].values():
         for side in ("baseline", "contender", "change"):
             assert sum(row[side] or 0 for row in rows) == totals["vmlinux"][side]
-    assert [(o["name"], o["baseline"], o["contender"]) for o in found["options"]] == [("LARGE", "n", "y")]
+    assert [(o["name"], o["baseline"], o["contender"]) for o in found["options"]] == [
+        ("LARGE", "n", "y"),
+        ("MOUSE", "n", "y"),
+    ]
     shown = kduel("sizes", *specs, "--by", "subsystem", "--limit", "1")
     assert "init " in shown.stdout and "others" in shown.stdout and "bloat" not in shown.stdout
     assert str(totals["vmlinux"]["contender"]) in shown.stdout
