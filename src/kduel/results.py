@@ -18,6 +18,8 @@ Verdict = Literal["faster", "slower", "higher", "lower", "equivalent", "equal", 
 Scale = Literal["ratio", "difference", "exact"]
 COUNTED = "instructions"
 """A unit of path length: fewer of them is no time."""
+HARNESS = "fixed-by-harness"
+"""The code of the lint's warning that a metric says nothing of the kernel."""
 
 
 class Warning_(Struct, kw_only=True):  # noqa: N801 - Warning is a builtin
@@ -111,6 +113,11 @@ class MetricResult(Struct, kw_only=True):
         if self.scale == "exact" and self.unit == COUNTED and shown and self.effect:
             return "more" if self.effect > 0 else "fewer"
         return ""
+
+    @property
+    def by_harness(self) -> bool:
+        """Whether the lint found that the benchmark's own way fixes this metric."""
+        return any(warning.code == HARNESS for warning in self.warnings)
 
 
 class Difference(Struct, kw_only=True):

@@ -12,9 +12,10 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -24,6 +25,8 @@ from kduel.errors import HostError, InputError
 from kduel.kernels.mirror import debian_mirror, keyring, security_mirror
 from kduel.kernels.versions import version_key
 from kduel.talk import Talk
+
+T = TypeVar("T")
 
 __all__ = ["Archive", "GoneError", "Package", "debian_mirror", "keyring", "security_mirror"]
 
@@ -152,6 +155,15 @@ class Archive:
                 file.unlink()
                 shutil.copyfile(original, file)
         return files
+
+    def fetched(self, fetch: Callable[[], T]) -> T:
+        """What `fetch` gives. Once more with fresh lists where the archive has moved on since they were read, within
+        the day that they are trusted. Raises what `fetch` raises."""
+        try:
+            return fetch()
+        except GoneError:
+            self.refresh(self.index())
+            return fetch()
 
     def index(self) -> Index:
         """What is offered: from the cache where that is younger than a day (or offline), else from apt."""

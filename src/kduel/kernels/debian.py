@@ -12,7 +12,7 @@ from msgspec import Struct
 from kduel.cache import Cache
 from kduel.errors import HostError, InputError
 from kduel.kernels import Available, Kernel, KernelSource, stored
-from kduel.kernels.archive import Archive, GoneError, Package
+from kduel.kernels.archive import Archive, Package
 from kduel.kernels.unpack import unpack
 from kduel.kernels.versions import upstream, version_key
 from kduel.talk import Talk
@@ -106,12 +106,7 @@ class Debian(KernelSource):
         if offline:
             return _from_cache(wanted, cache, talk)
         archive = Archive(cache, talk, architecture=wanted.architecture)
-        try:
-            return self._fetched(wanted, archive, cache, talk)
-        except GoneError:
-            # The archive has moved on since the list was read, within the day that it is trusted.
-            archive.refresh(archive.index())
-            return self._fetched(wanted, archive, cache, talk)
+        return archive.fetched(lambda: self._fetched(wanted, archive, cache, talk))
 
     def available(self, *, cache: Cache, talk: Talk, offline: bool = False) -> list[Available]:
         lines = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 from kduel.building.source import Source, unpacked, untar, version_of
 from kduel.cache import Cache, told_as_cache_trouble
 from kduel.errors import HostError, InputError
-from kduel.kernels.archive import Archive, GoneError, Package
+from kduel.kernels.archive import Archive, Package
 from kduel.kernels.built import FromSource
 from kduel.kernels.debian import matches
 from kduel.kernels.versions import version_key
@@ -34,12 +34,7 @@ class DebianSource(FromSource):
         if offline:
             return self._kept(place, cache)
         archive = Archive(cache, talk)
-        try:
-            package = self._chosen(place, archive)
-            return self._of(package, archive, cache, talk)
-        except GoneError:
-            archive.refresh(archive.index())
-            return self._of(self._chosen(place, archive), archive, cache, talk)
+        return archive.fetched(lambda: self._of(self._chosen(place, archive), archive, cache, talk))
 
     def _of(self, package: Package, archive: Archive, cache: Cache, talk: Talk) -> Source:
         def extract(into: Path) -> None:

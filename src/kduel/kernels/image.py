@@ -15,7 +15,7 @@ import struct
 import subprocess
 import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -122,6 +122,16 @@ def uncompressed(kernel: Kernel, cache: Cache) -> Path | None:
 
     found = cache.entry("vmlinux", kernel.sha256, build) / "vmlinux"
     return found if found.exists() else None
+
+
+def entered_alike(kernels: Mapping[str, Kernel], cache: Cache) -> dict[str, Path]:
+    """What QEMU is to boot, by the same keys: all kernels by their PVH entries, or none, since the way in takes time.
+
+    Raises InputError, HostError as `contents`.
+    """
+    plain = {key: uncompressed(kernel, cache) for key, kernel in kernels.items()}
+    same = all(plain.values())
+    return {key: (same and plain[key]) or kernel.image for key, kernel in kernels.items()}
 
 
 def has_pvh_entry(elf: Bytes) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import Struct, field
 
+from kduel import programs
 from kduel.cache import Cache
 from kduel.errors import InputError
 from kduel.kernels import Kernel, resolve
@@ -37,6 +38,11 @@ class Needs(Struct, frozen=True, kw_only=True):
     files: tuple[tuple[str, Path], ...] = ()
     """Further programs of the host's, such as sched_ext schedulers: where below $KDUEL_PROGRAMS, and which file.
     The file's mode is kept."""
+
+    def brought(self, architecture: str, *, cache: Cache) -> list[tuple[str, Path]]:
+        """As `files`: those, and our own programs, built for an architecture. Raises HostError, InputError."""
+        built = [(name, programs.build(name, architecture, cache=cache)) for name in self.programs]
+        return [*self.files, *built]
 
 
 class Trial(Struct, frozen=True, kw_only=True):

@@ -14,7 +14,6 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from kduel import programs
 from kduel.boards import Board, Emulated, board, known
 from kduel.cache import Cache
 from kduel.errors import HostError, InputError
@@ -23,7 +22,7 @@ from kduel.guest.busybox import Busybox, busybox
 from kduel.guest.root import Root
 from kduel.guest.vm import RESULTS_PORT, VirtualMachine, Wiring, chardev
 from kduel.kernels import Kernel
-from kduel.kernels.image import contents, uncompressed
+from kduel.kernels.image import contents, entered_alike
 from kduel.machines import Arm, Machine, MachineKind, Needs
 from kduel.machines.qemu import (
     TCG_WARNING,
@@ -204,8 +203,7 @@ class Boards(MachineKind):
         )
         mebibytes(inner.memory, "memory")
         box = busybox(described.architecture, described.busybox, cache=cache, talk=talk, offline=offline)
-        architecture = described.architecture
-        files = [*needs.files, *((name, programs.build(name, architecture, cache=cache)) for name in needs.programs)]
+        files = needs.brought(described.architecture, cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         bases = {
             sha: initramfs.base_archive(kernel, box.file, cache=cache, programs=files, modules=described.modules)
@@ -239,11 +237,9 @@ def check(place: str, described: Board, arms: Sequence[Arm], needs: Needs) -> No
 
 
 def plain_images(kernels: Mapping[str, Kernel], cache: Cache) -> dict[str, Path]:
-    """The kernels' images as every QEMU and boot loader takes them: not packed, and not in an EFI program. On x86 they
-    are all entered by PVH, or none is."""
+    """The kernels' images as every QEMU and boot loader takes them: not packed, and not in an EFI program."""
     if any(kernel.architecture == "x86_64" for kernel in kernels.values()):
-        entered = {sha: uncompressed(kernel, cache) for sha, kernel in kernels.items()}
-        return {sha: (all(entered.values()) and entered[sha]) or kernel.image for sha, kernel in kernels.items()}
+        return entered_alike(kernels, cache)
 
     def plain(kernel: Kernel) -> Path:
         def build(into: Path) -> None:

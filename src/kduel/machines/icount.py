@@ -304,7 +304,7 @@ class Icount(MachineKind):
         qemu_version()
         root = root_image(needs.packages, cache=cache, talk=talk, offline=offline)
         modules = (*MODULES, *PMEM_MODULES) if needs.packages else MODULES
-        files = [*needs.files, *((name, programs.build(name, "x86_64", cache=cache)) for name in needs.programs)]
+        files = needs.brought("x86_64", cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         images = {
             sha: (None if settings.layouts else uncompressed(kernel, cache)) or kernel.image

@@ -17,10 +17,9 @@ from kduel.errors import HostError, InputError
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
 from kduel.machines.loan import Loan, boot_entries
 from kduel.machines.local_unit import ROOT, STATE, installed_for
-from kduel.machines.ssh import packed, survey
+from kduel.machines.real import RealMachine, packed, survey
 from kduel.machines.ssh_trial import Journey, Look, RealSettings, default_cmdline, look
-from kduel.remote.connection import REMEDIES, Broken, Connection, Refused
-from kduel.remote.grub import Entry
+from kduel.remote.connection import Broken, Refused
 from kduel.remote.here import Here
 from kduel.talk import Talk
 
@@ -69,6 +68,9 @@ class Way(Struct, kw_only=True):
 class LocalJourney(Journey):
     """A trial on this machine; across a reboot it is made in two halves, by two processes."""
 
+    def go(self) -> Outcome:
+        return self.stay() if self.boot == "no" else self.leave_or_measure()
+
     def stay(self) -> Outcome:
         """In the boot that is there. Raises Broken and Refused."""
         now = look(self.connection)
@@ -111,20 +113,14 @@ class LocalJourney(Journey):
         raise Refused("boot-refused", f"the machine did not go down within {self.settings.boot_deadline:.0f} s")
 
 
-class LocalMachine(Machine):
+class LocalMachine(RealMachine):
     """Made by `Local.prepare`."""
 
-    def __init__(
-        self,
-        settings: LocalSettings,
-        connection: Connection,
-        entries: dict[str, Entry],
-        facts: dict[str, Any],
-        bundle: bytes,
-        loan: Loan,
-    ) -> None:
-        self.settings, self.connection, self.entries, self.bundle = settings, connection, entries, bundle
-        self.facts, self.loan = facts, loan
+    way = LocalJourney
+    broken = "no-answer"
+
+    def __init__(self, settings: LocalSettings, *parts: Any) -> None:
+        super().__init__(settings, *parts)
         self.reboots = settings.boot != "no"
         self.timing_warning = "" if self.reboots else ONE_BOOT
 
@@ -140,28 +136,12 @@ class LocalMachine(Machine):
                 f"Install it: kduel local install {trial.into.parent.parent}. Then: kduel resume "
                 f"{trial.into.parent.parent}. `kduel local remove` takes it away.",
             )
-        journey = LocalJourney(
-            self.settings,
-            self.connection,
-            trial,
-            boot=self.settings.boot,
-            entries=self.entries,
-            cmdline=self.facts.get("cmdline", ""),
-            bundle=self.bundle,
-        )
-        try:
-            outcome = journey.leave_or_measure() if self.reboots else journey.stay()
-        except Refused as error:
-            outcome = Outcome(void=error.void, message=f"{error}. {REMEDIES.get(error.void, '')}".strip())
-        except Broken as error:
-            outcome = Outcome(void="no-answer", message=f"{error}.")
-        (trial.into / "console.log").write_text("".join(journey.log), "utf-8", errors="replace")
-        return msgspec.structs.replace(outcome, timings=journey.timings, facts=journey.facts)
+        return super().boot(trial)
 
     def close(self) -> None:
         """Take away the boot entries that were made; not while this machine goes down to boot one of them."""
         if read_way() is None:
-            self.loan.give_back()
+            super().close()
 
 
 class Local(MachineKind):

@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from kduel import programs
 from kduel.cache import Cache
 from kduel.errors import HostError, InputError
 from kduel.guest import envelope, initramfs, probe, scratch
@@ -24,7 +23,7 @@ from kduel.guest.gates import clock_trouble, gate
 from kduel.guest.launch import Run, run
 from kduel.guest.root import Root, root_image
 from kduel.guest.vm import BOARDS, VirtualMachine, Wiring
-from kduel.kernels.image import uncompressed
+from kduel.kernels.image import entered_alike
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
 from kduel.talk import Talk
 
@@ -293,12 +292,9 @@ class Qemu(MachineKind):
             raise InputError(f"machine qemu: cpus = {settings.cpus} is not a number of CPUs", "Write 1 or more.")
         qemu_version()
         root = root_image(needs.packages, cache=cache, talk=talk, suite=settings.suite, offline=offline)
-        files = [*needs.files, *((name, programs.build(name, "x86_64", cache=cache)) for name in needs.programs)]
+        files = needs.brought("x86_64", cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
-        plain = {sha: uncompressed(kernel, cache) for sha, kernel in kernels.items()}
-        # All arms enter their kernels the same way.
-        same = all(plain.values())
-        images = {sha: (same and plain[sha]) or kernel.image for sha, kernel in kernels.items()}
+        images = entered_alike(kernels, cache)
         bases = {
             sha: initramfs.base_archive(kernel, root.busybox, cache=cache, programs=files)
             for sha, kernel in kernels.items()

@@ -25,7 +25,6 @@ SIGNS: dict[str, str] = {
     "undecided": "?",
 }
 SAME = ("equivalent", "equal")
-HARNESS = "fixed-by-harness"
 """The lint's code for a metric whose value the benchmark's own settings make."""
 NAMED = 6
 """How many metrics a sentence names before it says how many more there are."""
@@ -101,7 +100,7 @@ def decided(metric: MetricResult) -> bool:
 
 def set_by_harness(metric: MetricResult) -> bool:
     """Whether it says nothing about the kernel."""
-    return any(warning.code == HARNESS for warning in metric.warnings)
+    return metric.by_harness
 
 
 def digest(results: Results) -> Digest:

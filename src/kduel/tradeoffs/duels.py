@@ -14,7 +14,6 @@ from kduel.samples import Samples
 
 Relation = Literal["better", "worse", "same", "undecided"]
 OPPOSITE: dict[Relation, Relation] = {"better": "worse", "worse": "better", "same": "same", "undecided": "undecided"}
-HARNESS = "fixed-by-harness"
 """The lint's code for a metric whose value the benchmark's own settings make."""
 
 
@@ -70,11 +69,7 @@ def duels(results: Results, wanted: Sequence[tuple[str, str]]) -> list[Duels]:
     against: dict[tuple[str, str], dict[tuple[str, str], MetricResult]] = {}
     for result in results.metrics:
         against.setdefault((result.benchmark, result.metric), {})[result.baseline, result.contender] = result
-    kept = [
-        key
-        for key in wanted
-        if not any(warning.code == HARNESS for result in against[key].values() for warning in result.warnings)
-    ]
+    kept = [key for key in wanted if not any(result.by_harness for result in against[key].values())]
     missing = [
         (key, pair)
         for key in kept
