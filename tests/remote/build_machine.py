@@ -18,12 +18,12 @@ from kduel.kernels import Kernel, resolve
 from kduel.kernels.mirror import debian_mirror, keyring
 from kduel.talk import Talk
 
-RECIPE = 3
+RECIPE = 4
 """To be raised whenever `build` does something else."""
 KERNELS = ("debian:6.1-cloud", "debian:6.12-cloud")
 PACKAGES = (
-    "gpgv", "grub-common", "grub2-common", "grub-pc-bin", "iproute2", "kexec-tools", "kmod", "mount", "openssh-server", "procps",
-    "sudo", "sysbench", "systemd-sysv",
+    "dosfstools", "fdisk", "gpgv", "grub-common", "grub2-common", "grub-pc-bin", "iproute2", "kexec-tools", "kmod", "mount",
+    "openssh-server", "procps", "python3", "sudo", "sysbench", "systemd-boot", "systemd-sysv",
 )  # fmt: skip
 DISK, FIRST_SECTOR = 2 << 30, 2048
 GRUB_MODULES = "biosdisk part_msdos ext2 normal linux loadenv test echo configfile search ls boot reboot serial sleep"

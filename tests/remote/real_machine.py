@@ -34,6 +34,9 @@ UP = 600.0
 class Real:
     """The machine, switched on, and how to reach it."""
 
+    more: tuple[str, ...] = ()
+    """Further words for QEMU."""
+
     def __init__(self, place: Path) -> None:
         self.entry = build_machine.machine(Cache(), Talk())
         self.releases = [resolve(s, cache=Cache(), talk=Talk()).release for s in build_machine.KERNELS]
@@ -52,24 +55,13 @@ class Real:
 
     def switch_on(self) -> None:
         argv = [
-            *(
-                "qemu-system-x86_64",
-                "-nodefaults",
-                "-no-user-config",
-                "-display",
-                "none",
-                "-machine",
-                "q35,accel=tcg",
-            ),
+            *("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35,accel=tcg"),
             *("-cpu", "max", "-smp", "2", "-m", "1024M", "-serial", f"file:{self.place / 'serial.log'}"),
             *("-drive", f"if=none,id=disk,format=raw,cache=unsafe,file={self.place / 'disk.img'}"),
             *("-device", "nvme,drive=disk,serial=1,bootindex=0"),
-            *(
-                "-netdev",
-                f"user,id=net,hostfwd=tcp:127.0.0.1:{self.port}-:22",
-                "-device",
-                "virtio-net-pci,netdev=net",
-            ),
+            *("-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{self.port}-:22"),
+            *("-device", "virtio-net-pci,netdev=net"),
+            *self.more,
         ]
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
 
