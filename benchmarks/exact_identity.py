@@ -29,7 +29,7 @@ from kduel.cache import Cache
 from kduel.guest.console import read_console
 from kduel.machines import Trial
 from kduel.machines.icount import IcountMachine
-from kduel.runner import make_ready
+from kduel.ready import make_ready
 from kduel.study import Study, assemble, contender_tables, parse_study, suite_text
 from kduel.talk import Talk
 

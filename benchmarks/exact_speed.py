@@ -25,7 +25,7 @@ from kduel import programs
 from kduel.cache import Cache
 from kduel.machines import Trial
 from kduel.machines.icount import IcountMachine, plugin_api
-from kduel.runner import make_ready
+from kduel.ready import make_ready
 from kduel.study import assemble, contender_tables, parse_study, suite_text
 from kduel.talk import Talk
 

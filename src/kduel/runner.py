@@ -1,31 +1,25 @@
-"""The runner: resolves, plans, boots trial after trial, stops when it is decided. The only module that acts in time."""
+"""The runner: plans, boots trial after trial, stops when it is decided. The only module that acts in time."""
 
 from __future__ import annotations
 
-import os
-import platform
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from msgspec import Struct
 
-from kduel import __version__
 from kduel.benchmarks import ParseError
-from kduel.cache import Cache
-from kduel.collect import Collector, Prepared
-from kduel.errors import InputError, NotMeasuredError
-from kduel.machines import Arm, Machine, Needs, Outcome, Trial, machine_kind
+from kduel.collect import Collector
+from kduel.errors import NotMeasuredError
+from kduel.machines import Outcome, Trial
 from kduel.plan import PlannedTrial, make_plan
-from kduel.rundir import Lock, RunDir, TrialRecord
-from kduel.study import Study
+from kduel.ready import Ready, lock_of, same_run
+from kduel.rundir import RunDir, TrialRecord
 from kduel.talk import Talk
-from kduel.trialscript import Dress, boot_script, bring_home, keep_environment
+from kduel.trialscript import boot_script, bring_home, keep_environment
 from kduel.verdict.standing import Standing, finished, standing
 
 HOPELESS = 2
@@ -47,140 +41,6 @@ class Progress(Struct, kw_only=True):
 
 
 Watcher = Callable[[Progress], None]
-
-
-class Ready(Struct, kw_only=True):
-    """A study made concrete: everything slow that is not a trial is done."""
-
-    study: Study
-    arms: list[Arm]
-    machine: Machine
-    prepared: Prepared
-    dress: Dress
-
-
-def make_ready(study: Study, *, cache: Cache, talk: Talk, offline: bool = False, lock: Lock | None = None) -> Ready:
-    """Get the kernels and prepare the machine. Raises what sources and machines raise.
-
-    With the `lock` of a run that goes on, the kernels are those of the run, though newer ones may be out.
-    """
-    kind = machine_kind(study.machine)
-    settings = kind.read_settings(study.machine_settings)
-    prepared = Prepared(study.steps)
-    arms = []
-    for index, contender in enumerate(study.contenders):
-        spec = contender.kernel
-        if lock is not None:
-            spec = lock.kernels[index].get("provenance", {}).get("exact", spec)
-        kernel = kind.kernel(spec, cache=cache, talk=talk, offline=offline, modules=contender.modules)
-        arms.append(Arm(contender, kernel))
-    dress = Dress(study, arms, prepared, cache=cache)
-    steps = zip(prepared.benchmarks, prepared.parameters, strict=True)
-    needs = Needs(
-        packages=tuple(sorted({package for chosen, given in steps for package in chosen.packages_for(given)})),
-        programs=tuple(sorted({program for chosen in prepared.benchmarks for program in chosen.programs})),
-        scratch=any(chosen.needs_scratch for chosen in prepared.benchmarks),
-    )
-    machine = kind.prepare(settings, arms, dress.needs(needs), cache=cache, talk=talk, offline=offline)
-    if not machine.reboots and study.blocks.unit != "load":
-        raise InputError(
-            f"the machine {study.machine} does not reboot, and the study's unit is the boot",
-            'Say what the unit is: write unit = "load" in [blocks].',
-        )
-    return Ready(study=study, arms=arms, machine=machine, prepared=prepared, dress=dress)
-
-
-def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
-    """lock.json for a study made ready."""
-    study = ready.study
-    return Lock(
-        kduel=__version__,
-        seed=seed,
-        origin=origin,
-        study={
-            "name": study.about.name,
-            "title": study.about.title,
-            "about": study.about.about,
-            "delta": study.about.delta,
-            "alpha": study.about.alpha,
-            "max": study.blocks.max,
-            "fixed": study.blocks.fixed,
-            "unit": study.blocks.unit,
-            "order": study.blocks.order,
-            "settle": msgspec.to_builtins(study.settle),
-        },
-        machine={
-            "kind": study.machine,
-            "settings": study.machine_settings,
-            "exact": ready.machine.exact,
-            "timing_warning": ready.machine.timing_warning,
-            "facts": ready.machine.facts,
-        },
-        contenders=study.contenders,
-        kernels=[kernel_facts(arm) | ready.dress.facts(arm.contender) for arm in ready.arms],
-        steps=study.steps,
-        host=host_facts(),
-    )
-
-
-def kernel_facts(arm: Arm) -> dict[str, Any]:
-    """What lock.json keeps of a kernel: no path, since the run may travel."""
-    kernel = arm.kernel
-    return {
-        "spec": kernel.spec,
-        "release": kernel.release,
-        "architecture": kernel.architecture,
-        "sha256": kernel.sha256,
-        "provenance": kernel.provenance,
-    }
-
-
-def host_facts() -> dict[str, Any]:
-    """The host, as far as it may matter to a reader of the run."""
-    return {
-        "system": platform.platform(),
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-        "cpus": os.cpu_count(),
-        "cpu": cpu_model(),
-        "load": os.getloadavg()[0],
-    }
-
-
-def cpu_model() -> str:
-    """The host's CPU by its name, or empty where the kernel does not tell."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text("utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return ""
-
-
-def same_run(lock: Lock, new: Lock, path: Path) -> None:
-    """Raises InputError, naming what differs, where going on would mix two different experiments."""
-    differing = [
-        what
-        for what, old_value, new_value in (
-            ("the contenders", lock.contenders, new.contenders),
-            ("the kernels' images", hashes(lock.kernels), hashes(new.kernels)),
-            ("the benchmarks", lock.steps, new.steps),
-            ("the study's numbers", lock.study, new.study),
-            ("the machine", lock.machine, msgspec.json.decode(msgspec.json.encode(new.machine))),
-        )
-        if old_value != new_value
-    ]
-    if differing:
-        raise InputError(
-            f"{path} holds a run that differs from this one in {' and '.join(differing)}",
-            "Going on would mix two experiments: give another --out.",
-        )
-
-
-def hashes(kernels: Iterable[dict[str, Any]]) -> list[Any]:
-    """The images' SHA-256, by which kernels are the same or not."""
-    return [kernel.get("sha256") for kernel in kernels]
 
 
 def run_study(ready: Ready, path: Path, *, origin: str, seed: int, talk: Talk, watch: Watcher) -> RunDir:
@@ -283,6 +143,8 @@ class Runner:
 
     def carry_out(self, boot: list[PlannedTrial]) -> list[tuple[Path, TrialRecord]]:
         """One boot: its trials' directories, staged, and what is known of them."""
+        if boot[0].contender in self.ready.unbuilt:
+            return [(self.run.stage(), self.not_built(planned)) for planned in boot]
         arm = self.arms[boot[0].contender]
         if all(planned.contender in self.left_out() for planned in boot):
             return [(self.run.stage(), self.not_run(planned)) for planned in boot]
@@ -370,17 +232,11 @@ class Runner:
     def not_run(self, planned: PlannedTrial) -> TrialRecord:
         """trial.json of a trial of a contender that is left out."""
         first = min(self.of(planned.contender), key=lambda record: record.position)
-        return TrialRecord(
-            id=planned.id,
-            block=planned.block,
-            position=planned.position,
-            contender=planned.contender,
-            status="void",
-            reason=f"left-out: not run, for its first trials were void. The first said: {first.reason}",
-            started=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            boot=planned.boot,
-            steps=planned.steps,
-        )
+        return unbooted(planned, f"left-out: not run, for its first trials were void. The first said: {first.reason}")
+
+    def not_built(self, planned: PlannedTrial) -> TrialRecord:
+        """trial.json of a trial of a contender that has no kernel."""
+        return unbooted(planned, f"does-not-build: not measurable: {self.ready.unbuilt[planned.contender]}")
 
     def keep(self, trials: list[tuple[Path, TrialRecord]]) -> None:
         """Make a boot's trials visible, tell of them, and give up on a contender that cannot be measured."""
@@ -426,3 +282,18 @@ class Runner:
             self.talk.warn(f"{message}\n{where}. The others go on without it.")
             return
         raise NotMeasuredError(message, f"{where}; the trials so far are kept in {self.run.path}.")
+
+
+def unbooted(planned: PlannedTrial, reason: str) -> TrialRecord:
+    """trial.json of a trial that was not booted."""
+    return TrialRecord(
+        id=planned.id,
+        block=planned.block,
+        position=planned.position,
+        contender=planned.contender,
+        status="void",
+        reason=reason,
+        started=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        boot=planned.boot,
+        steps=planned.steps,
+    )

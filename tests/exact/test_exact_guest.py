@@ -23,7 +23,7 @@ from kduel.explain.profile import INTERRUPT, OPERATION, THREAD, profile
 from kduel.kernels import resolve
 from kduel.kernels.image import uncompressed
 from kduel.machines import Trial
-from kduel.runner import Ready, make_ready
+from kduel.ready import Ready, make_ready
 from kduel.study import assemble, contender_tables, parse_study
 from kduel.talk import Talk
 

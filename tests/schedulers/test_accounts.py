@@ -10,8 +10,9 @@ import pytest
 
 from kduel.cache import Cache
 from kduel.plan import make_plan
+from kduel.ready import lock_of, make_ready
 from kduel.rundir import RunDir
-from kduel.runner import Runner, lock_of, make_ready
+from kduel.runner import Runner
 from kduel.study import assemble, parse_study
 from kduel.talk import Talk
 

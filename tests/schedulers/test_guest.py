@@ -18,8 +18,9 @@ import pytest
 from kduel import programs
 from kduel.cache import Cache
 from kduel.plan import make_plan
+from kduel.ready import lock_of, make_ready
 from kduel.rundir import RunDir, TrialRecord
-from kduel.runner import Runner, lock_of, make_ready
+from kduel.runner import Runner
 from kduel.schedulers.build import find
 from kduel.schedulers.check import Look, look_at
 from kduel.study import assemble, parse_study

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.errors import InputError
+from kduel.errors import InputError, NotMeasuredError
 from kduel.kernels import Kernel, KernelSource
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
 from kduel.report import Format
@@ -60,6 +60,8 @@ class Pretended(KernelSource):
     def resolve(self, spec: str, *, cache: Any, talk: Any, offline: bool = False, modules: str = "") -> Kernel:
         if spec == "outside:unknown":
             raise InputError("outside knows no kernel 'unknown'", "Name another.")
+        if spec == "outside:broken":
+            raise NotMeasuredError("outside:broken does not build: error: no such thing", "Mend it.")
         return Kernel(spec=spec, release=spec.partition(":")[2], image=Path("/dev/null"), sha256="0" * 64)
 
 

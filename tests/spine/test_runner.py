@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -149,6 +150,38 @@ def test_an_unknown_kernel_leaves_nothing_behind(kduel, write_study, tmp_path: P
     done = kduel("run", study, "--out", run)
     assert done.returncode == 2
     assert "outside knows no kernel 'unknown'" in done.stderr
+    assert not run.exists()
+
+
+def test_a_kernel_that_does_not_build_is_left_out_and_the_others_go_on(kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    study = write_study(blocks="fixed = 4")
+    third = '[[contender]]\nkernel = "outside:broken"\n[machine]'
+    study.write_text(study.read_text().replace("[machine]", third))
+    done = kduel("run", study, "--out", run)
+    assert done.returncode == 1
+    assert "outside-broken could not be measured" in done.stderr
+    assert "no such thing" in done.stderr and "Traceback" not in done.stderr
+    results = json.loads(kduel("report", run, "--format", "json").stdout)
+    told = {t["reason"] for t in results["trials"] if t["contender"] == "outside-broken"}
+    assert len(told) == 1 and "not measurable: outside:broken does not build" in told.pop()
+    others = [t["status"] for t in results["trials"] if t["contender"] != "outside-broken"]
+    assert others == ["ok"] * 8
+    assert "outside-broken could not be measured" in done.stdout
+    # What goes on later does not build it again.
+    shutil.rmtree(run / "trials" / max(trials(run)))
+    again = kduel("resume", run)
+    assert again.returncode == 1 and "is left out" not in again.stderr
+    assert len(trials(run)) == 12
+
+
+def test_where_nothing_would_be_left_to_compare_a_kernel_must_build(kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    study = write_study()
+    study.write_text(study.read_text().replace("outside:new", "outside:broken"))
+    done = kduel("run", study, "--out", run)
+    assert done.returncode == 1
+    assert "no such thing" in done.stderr and "Mend it." in done.stderr
     assert not run.exists()
 
 

@@ -14,7 +14,7 @@ from kduel.errors import InputError, NotMeasuredError
 from kduel.exact.measure import Counted, count_arm, exact_machine, explanation, step_index
 from kduel.exact.subject import pair
 from kduel.explain.compare import Explanation
-from kduel.runner import Ready, make_ready
+from kduel.ready import Ready, make_ready
 from kduel.talk import Talk
 
 METRICS = {"instructions": "median", "instructions-mean": "mean"}

@@ -40,8 +40,9 @@ def carry_out(
 ) -> None:
     """Make ready, run, judge, report; ends the process with the exit status that `--fail-on` asks for."""
     from kduel.cache import Cache
+    from kduel.ready import make_ready
     from kduel.rundir import RunDir
-    from kduel.runner import make_ready, run_study
+    from kduel.runner import run_study
 
     terminal = Terminal(quiet)
     path = out or default_out(study)

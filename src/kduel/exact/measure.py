@@ -25,7 +25,7 @@ from kduel.explain.profile import Dump, Instruction, annotate, profile, read_dum
 from kduel.explain.symbols import Symbols
 from kduel.machines import Arm, Trial
 from kduel.machines.icount import IcountMachine, plugin_api
-from kduel.runner import Ready
+from kduel.ready import Ready
 from kduel.talk import Talk
 from kduel.trialscript import Script
 

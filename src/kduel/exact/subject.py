@@ -12,8 +12,8 @@ from kduel.errors import HostError, InputError, NotMeasuredError
 from kduel.exact.measure import Counted, as_json, same_as_run
 from kduel.explain.compare import Explanation
 from kduel.explain.flame import as_svg
+from kduel.ready import Ready, lock_of, make_ready, same_run
 from kduel.rundir import RunDir, study_of, write_whole
-from kduel.runner import Ready, lock_of, make_ready, same_run
 from kduel.study import Study, assemble, contender_tables, parse_study
 from kduel.talk import Talk
 
