@@ -27,7 +27,7 @@ PACKAGES = (
 )  # fmt: skip
 DISK, FIRST_SECTOR = 2 << 30, 2048
 GRUB_MODULES = "biosdisk part_msdos ext2 normal linux loadenv test echo configfile search ls boot reboot serial sleep"
-COMMAND_LINE = "root=/dev/nvme0n1p1 rw console=ttyS0 clocksource=tsc tsc=reliable panic=5 quiet"
+COMMAND_LINE = "root=/dev/nvme0n1p1 rw console=ttyS0 clocksource=tsc tsc=reliable rootwait panic=5 quiet"
 NETWORK = """[Unit]
 Description=The test machine's network
 DefaultDependencies=no
@@ -60,7 +60,7 @@ def grub_config(kernels: list[Kernel]) -> str:
         f"  linux /boot/vmlinuz-{kernel.release} {COMMAND_LINE}\n}}\n"
         for kernel in kernels
     ]
-    broken = COMMAND_LINE.replace("nvme0n1p1", "nowhere")
+    broken = COMMAND_LINE.replace("nvme0n1p1", "nowhere").replace(" rootwait", "")
     entries.append(
         "menuentry 'Debian, with Linux 9.9.9-broken' --id 'gnulinux-9.9.9-broken' {\n"
         f"  linux /boot/vmlinuz-9.9.9-broken {broken}\n}}\n"

@@ -55,7 +55,15 @@ class Real:
 
     def switch_on(self) -> None:
         argv = [
-            *("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35,accel=tcg"),
+            *(
+                "qemu-system-x86_64",
+                "-nodefaults",
+                "-no-user-config",
+                "-display",
+                "none",
+                "-machine",
+                "q35,accel=tcg",
+            ),
             *("-cpu", "max", "-smp", "2", "-m", "1024M", "-serial", f"file:{self.place / 'serial.log'}"),
             *("-drive", f"if=none,id=disk,format=raw,cache=unsafe,file={self.place / 'disk.img'}"),
             *("-device", "nvme,drive=disk,serial=1,bootindex=0"),
@@ -80,12 +88,17 @@ class Real:
             "free_mib": 64,
         } | change
 
+    def furnish(self) -> None:
+        """What a kind of machine needs besides, once it is up."""
+
+    def argv(self, command: str) -> list[str]:
+        return [
+            *("ssh", "-o", "BatchMode=yes", "-o", f"UserKnownHostsFile={self.known_hosts}", "-i", str(self.identity)),
+            *("-p", str(self.port), "root@127.0.0.1", command),
+        ]
+
     def ssh(self, command: str) -> str:
-        done = subprocess.run(
-            ["ssh", "-o", "BatchMode=yes", "-o", f"UserKnownHostsFile={self.known_hosts}", "-i", self.identity,
-             "-p", str(self.port), "root@127.0.0.1", command],
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+        done = subprocess.run(self.argv(command), capture_output=True, text=True, timeout=120, check=False)
         return done.stdout
 
     def wait(self) -> None:

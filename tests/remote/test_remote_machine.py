@@ -11,31 +11,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import build_machine
 import pytest
+from real_machine import Real, boot, study
 
 from kduel.errors import HostError, InputError
 
-sys.path.insert(0, str(Path(__file__).parent))
-import build_machine
-from real_machine import Real, boot, study
-
 pytestmark = pytest.mark.guest
 SOURCE = Path(__file__).parents[2] / "src"
-
-
-@pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
-    machine = Real(tmp_path_factory.mktemp("machine"))
-    machine.switch_on()
-    try:
-        machine.wait()
-        yield machine
-    finally:
-        machine.switch_off()
 
 
 def test_a_study_with_alternating_reboots(real: Real, tmp_path: Path) -> None:

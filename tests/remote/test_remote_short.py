@@ -4,13 +4,9 @@ has the long form (test_remote_machine.py).
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from real_machine import Real, boot, study
 
 from kduel.doctor import examine_tree
@@ -18,17 +14,6 @@ from kduel.remote.connection import Connection
 from kduel.remote.looking import bring
 
 pytestmark = pytest.mark.guest
-
-
-@pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
-    machine = Real(tmp_path_factory.mktemp("machine"))
-    machine.switch_on()
-    try:
-        machine.wait()
-        yield machine
-    finally:
-        machine.switch_off()
 
 
 def test_a_study(real: Real, tmp_path: Path) -> None:

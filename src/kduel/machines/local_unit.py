@@ -7,6 +7,7 @@ which also puts back whatever a trial left behind.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -126,7 +127,10 @@ def remove(root: Path = ROOT) -> list[str]:
         subprocess.run(["sh", "-c", script], timeout=60, check=False)
         said.append(f"removed KDuel's entries from {custom}")
     environment = root / "boot/grub/grubenv"
-    if environment.exists() and shutil.which("grub-editenv"):
+    chosen = (
+        re.search(r"^next_entry=.", environment.read_text("utf-8", "replace"), re.M) if environment.exists() else None
+    )
+    if chosen and shutil.which("grub-editenv"):
         subprocess.run(["grub-editenv", str(environment), "unset", "next_entry"], timeout=60, check=False)
         said.append("took back the choice of a kernel for the next boot")
     return said

@@ -129,6 +129,7 @@ class Journey:
 
     def measure(self, now: Look) -> Outcome:
         """In the boot that is there: verify it, run the script, bring its files home. Raises Broken and Refused."""
+        self.facts["boot_id"] = now.boot_id
         wanted = self.trial.arm.kernel.release
         if now.release != wanted:
             self.tell(self.last_words())
