@@ -37,14 +37,20 @@ class Ready(Struct, kw_only=True):
     """Contenders that have no kernel to boot, and why: it does not build. They have no arm."""
 
 
-def make_ready(study: Study, *, cache: Cache, talk: Talk, offline: bool = False, lock: Lock | None = None) -> Ready:
-    """Get the kernels and prepare the machine. Raises what sources and machines raise.
+def make_ready(
+    study: Study, *, cache: Cache, talk: Talk, offline: bool = False, lock: Lock | None = None, origin: str = ""
+) -> Ready:
+    """Get the kernels and prepare the machine. Raises what sources and machines raise. `origin`, the study's file or
+    suite, is named where the machine's settings are wrong.
 
     A kernel that does not build is left out where at least one is left to compare with the baseline. With the `lock` of
     a run that goes on, the kernels are those of the run, though newer ones may be out.
     """
     kind = machine_kind(study.machine)
-    settings = kind.read_settings(study.machine_settings)
+    try:
+        settings = kind.read_settings(study.machine_settings)
+    except InputError as error:
+        raise InputError(f"{origin}: {error.message}" if origin else error.message, error.remedy) from error
     prepared = Prepared(study.steps)
     arms = []
     unbuilt: dict[str, str] = {}

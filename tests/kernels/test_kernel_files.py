@@ -167,6 +167,9 @@ class TestImages:
         assert f"tree:{tmp_path}" in caught.value.remedy
         with pytest.raises(InputError, match="there is no file"):
             get(tmp_path / "none", cache)
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(InputError, match="pipe is no regular file"):
+            get(tmp_path / "pipe", cache)
         monkeypatch.chdir(tmp_path)
         with pytest.raises(InputError, match=r"'6\.12' is not a kernel that KDuel knows"):
             get("6.12", cache)

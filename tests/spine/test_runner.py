@@ -185,6 +185,13 @@ def test_where_nothing_would_be_left_to_compare_a_kernel_must_build(kduel, write
     assert not run.exists()
 
 
+def test_a_wrong_setting_of_the_machine_names_the_file(kduel, write_study, tmp_path: Path):
+    study = write_study(machine="memmory = 5")
+    done = kduel("run", study, "--out", tmp_path / "run")
+    assert done.returncode == 2
+    assert f"{study}: machine process:" in done.stderr and "memmory" in done.stderr
+
+
 def test_a_changed_raw_file_changes_the_report(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     assert kduel("run", write_study(), "--out", run).returncode == 0

@@ -22,7 +22,7 @@ class Builder(Struct, frozen=True, kw_only=True):
     build: Path
     """Where objects go, kept from commit to commit."""
     config: Path | None = None
-    """The .config to start from; by default the one in `build`, or the tree's own."""
+    """The .config to start from; by default the one in `build`."""
     command: str = ""
     """Instead of make: a shell command run in `source`, with $KDUEL_BUILD set to `build`."""
     image: str = ""
@@ -41,6 +41,7 @@ class Builder(Struct, frozen=True, kw_only=True):
             if not image.is_file():
                 raise Unbuildable(f"the build command left no {self.image}")
             return str(image)
+        self._check_clean()
         make = Make(
             source=self.source,
             build=self.build,
@@ -54,14 +55,25 @@ class Builder(Struct, frozen=True, kw_only=True):
         make.run(f"-j{self.jobs or len(os.sched_getaffinity(0))}", *targets)
         return f"tree:{self.build}"
 
+    def _check_clean(self) -> None:
+        """The kernel's make refuses to build elsewhere what was built in place: no commit would build."""
+        found = [
+            left
+            for pattern in (".config", "include/config", "arch/*/include/generated")
+            for left in self.source.glob(pattern)
+        ]
+        if found:
+            raise InputError(
+                f"{self.source} was configured or built in place ({found[0]} is there): KDuel builds beside the source",
+                f"Keep the configuration (cp .config ../my.config), clean the tree (make -C {self.source} mrproper), "
+                "and give --config ../my.config.",
+            )
+
     def _configure(self, make: Make) -> None:
         own = self.build / ".config"
-        given = self.config or (own if own.exists() else self.source / ".config")
+        given = self.config or own
         if not given.is_file():
-            raise InputError(
-                f"there is no configuration to build with: {given} does not exist",
-                "Give one with --config FILE.",
-            )
+            raise InputError("there is no configuration to build with", "Give one with --config FILE.")
         if given != own:
             shutil.copyfile(given, own)
         make.run("olddefconfig")

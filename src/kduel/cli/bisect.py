@@ -33,7 +33,11 @@ ABORT = 255
     show_default=True,
     help="The usual call, or the mean of all.",
 )
-@click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="The .config [default: the tree's].")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The .config [default: the tree's, but not with --step].",
+)
 @click.option("--build-dir", type=click.Path(path_type=Path, file_okay=False), help="Where objects go, and stay.")
 @click.option("--build-command", default="", metavar="COMMAND", help="Instead of make; objects go to $KDUEL_BUILD.")
 @click.option("--image", default="", metavar="PATH", help="With --build-command: the kernel below $KDUEL_BUILD.")
@@ -110,7 +114,7 @@ def command(
             trier = Trier(builder(tree), benchmark, metric, cache=cache, talk=talk)
             status, said = one_step(trier, tree, *step)
         except KduelError as error:
-            status, said = ABORT, error.message
+            status, said = ABORT, str(error)
         click.echo(said)
         click.get_current_context().exit(status)
     old, new = (commit_of(tree, end) for end in ends)

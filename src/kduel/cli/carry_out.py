@@ -51,7 +51,7 @@ def carry_out(
         seed = seed_of(lock, path, seed, seed_given)
         if lock.contenders != study.contenders:
             lock = None
-    ready = make_ready(study, cache=Cache(), talk=terminal, offline=offline, lock=lock)
+    ready = make_ready(study, cache=Cache(), talk=terminal, offline=offline, lock=lock, origin=origin)
     try:
         if ready.machine.timing_warning:
             terminal.warn(ready.machine.timing_warning)

@@ -38,6 +38,8 @@ class File(KernelSource):
         if not path.exists():
             raise InputError(f"there is no file {spec}", "Check the path.")
         path = path.resolve()
+        if not path.is_file():
+            raise InputError(f"{spec} is no regular file, so no kernel", "Give a vmlinuz, bzImage or Image.")
         kernel = from_image(spec, path, configs=[], provenance={"source": "file", "path": str(path)}, cache=cache)
         found = modules_directory(modules, kernel.release) if modules else _modules_beside(path, kernel.release)
         return replace(kernel, modules=found)
