@@ -127,12 +127,12 @@ def test_entries_are_put_beside_the_users_own_and_taken_away(tmp_path: Path) -> 
 
 
 FIXTURE_TREE = {
-    "debian-6.1.0-50-amd64.conf": "title Debian\nversion 6.1.0-50-amd64\nmachine-id 1b2c\noptions root=UUID=1b2c ro\n"
+    "debian-6.1.0-50-amd64.conf": "title Debian\nversion 6.1.0-50-amd64\nmachine-id 1b2c\nsort-key debian\noptions root=UUID=1b2c ro\n"
     "options quiet\nlinux /debian/6.1.0-50-amd64/linux\ninitrd /debian/6.1.0-50-amd64/initrd.img\n",
     "arch.conf": "title   Arch Linux\nlinux   /vmlinuz-linux-zen\ninitrd  /initramfs-linux-zen.img\noptions root=LABEL=arch rw\n",
     "auto-windows.conf": "title Windows\nefi /EFI/Microsoft/Boot/bootmgfw.efi\n",
 }
-"""loader/entries of a fixture tree: what kernel-install and a user write. No UEFI machine was started for it."""
+"""loader/entries of a fixture tree: what kernel-install and a user write. On a machine with UEFI: test_remote_uefi.py."""
 
 
 def test_systemd_boots_entries_on_a_fixture_tree(tmp_path: Path) -> None:
@@ -159,10 +159,22 @@ def test_systemd_boots_entries_on_a_fixture_tree(tmp_path: Path) -> None:
     ]
     with pytest.raises(HostError, match=r"no entry that boots 5\.10; it has linux-zen, 6\.1\.0-50-amd64"):
         sdboot.entry_of(listing, "5.10")
-    entry, script = sdboot.own_entry(sdboot.entry_of(listing, "6.1.0-50-amd64"), "kduel-1", 'nosmt a="b c"')
+    like = sdboot.entry_of(listing, "6.1.0-50-amd64")
+    entry, script = sdboot.own_entry(like, 1, 'nosmt a="b c"')
     shell(script)
-    made = next(e for e in sdboot.entries(shell(sdboot.LIST)) if e.path == "kduel-1.conf")
+    assert sdboot.entry_of(shell(sdboot.LIST), "6.1.0-50-amd64") == like, "ours is like none, whatever its name"
+    (made,) = sdboot.entries("entry:x" + (place / entry.path).read_text().join("\n\n"))
     assert made.cmdline == 'root=UUID=1b2c ro quiet nosmt a="b c"' == entry.cmdline
-    assert made.release == "6.1.0-50-amd64" and made.title == "kduel-1"
+    assert made.release == "6.1.0-50-amd64" and made.title == entry.path
     shell(sdboot.FORGET)
     assert sorted(path.name for path in place.iterdir()) == sorted(FIXTURE_TREE)
+
+
+@pytest.mark.parametrize("other", ["arch.conf", "0a1b2c-6.12.0.conf", "auto.conf"])
+def test_an_entry_of_our_own_never_becomes_the_default(other: str) -> None:
+    """The default is the first entry in order of sort keys; then, the other way round, of names as systemd compares them."""
+    like = sdboot.BootEntry("x.conf", "x", "/linux", "", text="title x\nsort-key debian\nlinux /linux\n")
+    entry, _ = sdboot.own_entry(like, 1, "word")
+    assert isinstance(entry, sdboot.BootEntry) and "sort-key" not in entry.text
+    compared = ["systemd-analyze", "compare-versions", "--", entry.path, "lt", other]
+    assert subprocess.run(compared, check=False).returncode == 0

@@ -133,8 +133,11 @@ def sdboot_entries(loan: Loan, arms: Sequence[Arm]) -> dict[str, Entry]:
     for number, arm in enumerate(arms, 1):
         entry = sdboot.entry_of(listing, arm.kernel.release)
         if arm.contender.cmdline:
-            entry, script = sdboot.own_entry(entry, f"kduel-{number}", arm.contender.cmdline)
-            loan.undo = [sdboot.FORGET]
+            entry, script = sdboot.own_entry(entry, number, arm.contender.cmdline)
+            if not loan.undo:
+                # What a crash left must not stay beside it.
+                script = f"{sdboot.FORGET}; {script}"
+                loan.undo = [sdboot.FORGET]
             asked(loan.connection, script, "an entry for systemd-boot cannot be written")
         found[arm.contender.name] = entry
     return found

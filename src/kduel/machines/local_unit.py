@@ -18,7 +18,7 @@ import kduel
 from kduel.cache import cache_root
 from kduel.errors import HostError, InputError
 from kduel.machines.ssh_trial import RESTORE
-from kduel.remote import grub
+from kduel.remote import grub, sdboot
 
 NAME = "kduel-resume.service"
 UNIT = Path("etc/systemd/system", NAME)
@@ -126,6 +126,10 @@ def remove(root: Path = ROOT) -> list[str]:
         script = grub.custom_script([]).replace(grub.CUSTOM, shlex.quote(str(custom)))
         subprocess.run(["sh", "-c", script], timeout=60, check=False)
         said.append(f"removed KDuel's entries from {custom}")
+    if root == ROOT and shutil.which("bootctl"):
+        done = subprocess.run(["sh", "-c", sdboot.REMOVE], capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode == 0:
+            said.append("took back the entries for systemd-boot, and the choice of one for the next boot")
     environment = root / "boot/grub/grubenv"
     chosen = (
         re.search(r"^next_entry=.", environment.read_text("utf-8", "replace"), re.M) if environment.exists() else None

@@ -169,7 +169,7 @@ class Journey:
         """Choose the kernel for one boot, and go. Raises Refused where it cannot be chosen."""
         release = self.trial.arm.kernel.release
         if self.boot != "kexec":
-            command = {"grub-reboot": "grub-reboot", "bootctl": "bootctl set-oneshot"}[self.boot]
+            command = {"grub-reboot": "grub-reboot", "bootctl": "bootctl set-oneshot --"}[self.boot]
             choose = f"{command} {shlex.quote(self.entries[self.trial.arm.contender.name].path)}"
             leave = "systemctl reboot"
         else:
