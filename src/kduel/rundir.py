@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from kduel.errors import InputError, NotMeasuredError
+from kduel.errors import HostError, InputError
 from kduel.plan import PlannedTrial
 from kduel.study import About, Blocks, Study
 from kduel.words import Contender, Settle, Step, TrialStatus
@@ -89,7 +89,7 @@ def told_as_disk_trouble(where: Path, remedy: str = GO_ON) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise NotMeasuredError(f"cannot write to {where}: {error.strerror or error}", remedy) from error
+        raise HostError(f"cannot write to {where}: {error.strerror or error}", remedy) from error
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -18,7 +18,7 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(kduel, write
         run = disk / "run"
         study = write_study(blocks="fixed = 12")
         done = kduel("run", study, "--out", run)
-        assert done.returncode == 1, done.stderr
+        assert done.returncode == 3, done.stderr
         assert "No space left on device" in done.stderr
         assert "kduel resume" in done.stderr
         assert "Traceback" not in done.stderr

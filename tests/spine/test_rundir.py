@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kduel.errors import InputError, NotMeasuredError
+from kduel.errors import HostError, InputError
 from kduel.plan import PlannedTrial
 from kduel.rundir import Lock, RunDir, TrialRecord, write_whole
 
@@ -135,6 +135,6 @@ def test_a_full_disk_is_told_and_loses_nothing():
         Path("/dev/full").write_bytes(b"x" * 10)
     from kduel.rundir import told_as_disk_trouble
 
-    with pytest.raises(NotMeasuredError, match="No space") as caught, told_as_disk_trouble(Path("run")):
+    with pytest.raises(HostError, match="No space") as caught, told_as_disk_trouble(Path("run")):
         Path("/dev/full").write_bytes(b"x" * 10)
     assert "kduel resume" in caught.value.remedy

@@ -26,10 +26,10 @@ def output(*words: object) -> str:
 
 
 def refused(*words: object) -> str:
-    from kduel.errors import InputError
+    from kduel.errors import HostError, InputError
 
     result = call(*words)
-    assert isinstance(result.exception, InputError), result.output
+    assert isinstance(result.exception, (InputError, HostError)), result.output
     return str(result.exception)
 
 

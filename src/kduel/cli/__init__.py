@@ -72,8 +72,8 @@ def kduel() -> None:
     kduel report RUN --format html              write a run up again
     kduel COMMAND --help                        explains each command
 
-    Exit status: 0 measured, 1 a contender could not be measured, 2 usage or input, 3 the host lacks something,
-    10 slower (with --fail-on slower), 130 interrupted.
+    Exit status: 0 measured, 1 a contender could not be measured, 2 usage or input, 3 the host lacks something
+    or cannot be written to, 10 slower (with --fail-on slower), 130 interrupted.
     """
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kduel.errors import InputError
+from kduel.errors import HostError, InputError
 
 
 @click.command("init")
@@ -29,5 +29,5 @@ def command(file: Path, schema: bool) -> None:
     except FileExistsError:
         raise InputError(f"{file} is there already", "Give another name: kduel init NAME.toml.") from None
     except OSError as error:
-        raise InputError(f"cannot write {file}: {error.strerror}", "Give a place that can be written to.") from error
+        raise HostError(f"cannot write {file}: {error.strerror}", "Give a place that can be written to.") from error
     click.echo(f"{file} is written. Change it to your needs, then: kduel run {file}")

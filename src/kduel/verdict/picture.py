@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kduel.errors import InputError
+from kduel.errors import HostError, InputError
 from kduel.verdict.calibrate import Outcome
 from kduel.verdict.rule import Rule
 
@@ -21,7 +21,7 @@ def check_name(path: Path) -> None:
 
 
 def draw(path: Path, outcomes: Sequence[Outcome], rule: Rule) -> None:
-    """Write the picture, SVG or PNG by the file's name. Raises InputError where that cannot be."""
+    """Write the picture, SVG or PNG by the file's name. Raises HostError where that cannot be."""
     import vl_convert
 
     check_name(path)
@@ -32,7 +32,7 @@ def draw(path: Path, outcomes: Sequence[Outcome], rule: Rule) -> None:
         else:
             path.write_text(vl_convert.vegalite_to_svg(chart), "utf-8")
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}", "Name another place.") from error
+        raise HostError(f"cannot write {path}: {error.strerror}", "Name another place.") from error
 
 
 def specification(outcomes: Sequence[Outcome], rule: Rule) -> dict[str, Any]:
