@@ -107,9 +107,9 @@ class Real:
             assert time.monotonic() < end, (self.place / "serial.log").read_text(errors="replace")[-3000:]
             time.sleep(3)
 
-    def prepare(self, *specs: str, user: str = "root", **change: Any) -> tuple[Machine, list[Arm]]:
+    def prepare(self, *specs: str, user: str = "root", cmdline: str = "", **change: Any) -> tuple[Machine, list[Arm]]:
         arms = [
-            Arm(Contender(kernel=s, name=s), resolve(s, cache=Cache(), talk=Talk()))
+            Arm(Contender(kernel=s, name=s, cmdline=cmdline), resolve(s, cache=Cache(), talk=Talk()))
             for s in (specs or [f"installed:{release}" for release in self.releases])
         ]
         kind = machine_kind("ssh")
@@ -123,10 +123,10 @@ def boot(machine: Machine, arm: Arm, place: Path, script: str) -> Outcome:
     return machine.boot(Trial(id=place.name, arm=arm, script=head + script, deadline=120, into=place))
 
 
-def study(real: Real, tmp_path: Path, spec: str) -> None:
+def study(real: Real, tmp_path: Path, spec: str, **change: Any) -> None:
     """`kduel run`, as a user would: the machine's default against another kernel, which has a word for its command line and a
     sysctl; the connection is cut in each trial; at the end nothing of it is left."""
-    machine = "\n".join(f"{key} = {json.dumps(value)}" for key, value in real.settings("tuner").items())
+    machine = "\n".join(f"{key} = {json.dumps(value)}" for key, value in real.settings("tuner", **change).items())
     old = real.releases[0]
     new = resolve(spec, cache=Cache(), talk=Talk()).release
     path = tmp_path / "study.toml"
@@ -159,6 +159,6 @@ def study(real: Real, tmp_path: Path, spec: str) -> None:
     assert "real · 1 block · 2 trials · ssh" in done.stdout
     # Nothing of ours is left: no choice for the next boot, no entry, no file, no setting.
     left = real.ssh(
-        "cat /boot/grub/grubenv; ls /boot/grub/custom.cfg /var/lib/kduel*; ls /var/tmp; cat /proc/sys/vm/swappiness"
+        "cat /boot/grub/grubenv; ls /efi/loader/entries /boot/grub/custom.cfg /var/lib/kduel*; ls /var/tmp; cat /proc/sys/vm/swappiness"
     )
     assert "next_entry=\n" in left and "kduel" not in left and left.endswith("60\n"), left

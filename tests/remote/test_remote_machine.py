@@ -132,6 +132,7 @@ def test_a_reboot_in_mid_trial_is_told(real: Real, tmp_path: Path) -> None:
     machine, (arm, _) = real.prepare()
     outcome = boot(machine, arm, tmp_path / "reboot", "sleep 3; systemctl reboot -f; sleep 600")
     assert outcome.void == "rebooted", outcome.message
+    assert "kduel" not in real.ssh("ls /var/tmp /var/lib"), "nothing of the trial is left"
 
 
 def test_a_machine_that_never_returns_is_given_up_in_time(real: Real, tmp_path: Path) -> None:

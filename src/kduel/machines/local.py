@@ -85,11 +85,7 @@ class LocalJourney(Journey):
             way = Way(trial=self.trial.id, stage="leaving", boot_id=now.boot_id)
         elif way.stage == "measuring" and way.boot_id != now.boot_id:
             forget_way()
-            self.tell(self.last_words())
-            return Outcome(
-                void="rebooted",
-                message="The machine rebooted in mid-trial (a panic, a power failure): its log is in console.log.",
-            )
+            return self.died()
         elif way.stage == "leaving" and way.boot_id != now.boot_id:
             keep_way(msgspec.structs.replace(way, stage="measuring", boot_id=now.boot_id))
             # Not where KDuel is interrupted, as it is by a reboot: the trial must not be made anew for ever.

@@ -146,12 +146,21 @@ class Journey:
         self.mark("done")
         self.compare_clocks(now, after)
         if after.boot_id != now.boot_id:
-            self.tell(self.last_words())
-            return Outcome(
-                void="rebooted",
-                message="The machine rebooted in mid-trial (a panic, a power failure): its log is in console.log.",
-            )
+            return self.died()
         return self.bring_home(after)
+
+    def died(self) -> Outcome:
+        """The machine went down in mid-trial: what it said, and nothing of the trial left there. Raises Broken, Refused."""
+        self.tell(self.last_words())
+        place = shlex.quote(self.directory)
+        clear = f"cd {place} || exit 0; sh conditions.sh restore >&2; s=$?; rm -rf {place}; exit $s"
+        done = self.patiently(lambda: self.connection.run(clear), 60.0)
+        if done.status:
+            self.tell(f"what the trial had changed is not put back yet: {last_line(done.stderr)}")
+        return Outcome(
+            void="rebooted",
+            message="The machine rebooted in mid-trial (a panic, a power failure): its log is in console.log.",
+        )
 
     def patiently(self, what: Callable[[], T], seconds: float) -> T:
         """The result of `what`, tried again until the time is up. Raises the last Broken, or Refused at once."""
