@@ -21,7 +21,7 @@ BURST = 0.02
 """Seconds within which lines come that had been kept back."""
 
 LOADING = re.compile(
-    r"=> (?:tftp|load|fatload|ext[24]load|nfs|nand read|sf read|mmc read|ubi)|## (?:Booting|Loading|Executing)"
+    r"=> (?:tftp|load|fatload|ext[24]load|nfs|nand read|sf read|mmc read|ubi|fastboot boot)|## (?:Booting|Loading|Executing)"
     r"|TFTP from server|Loading: |Reading '|Booting kernel from|Starting kernel"
 )
 MARKS: tuple[tuple[str, re.Pattern[str], str], ...] = (

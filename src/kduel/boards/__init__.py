@@ -6,6 +6,9 @@ console = "ttyAMA0"            the serial line that the kernel is to speak on
 memory = "512M"
 cpus = 1
 cmdline = "earlycon"           words that every kernel gets here
+root = "ram"                   where the root lies: "ram", the initial RAM disk; "disk" or "nfs", which the kernel mounts as
+                               the command line says (root=...)
+tree = ""                      for "nfs": the directory that your server offers; each trial replaces what is in it
 clocksource = "arch_sys_counter"   what a trial must have run on; empty: whatever the kernel takes
 modules = ["virtio_console"]   what of a kernel's modules a guest needs to send its results home
 busybox = ""                   a static busybox, where Debian has none for the architecture
@@ -16,19 +19,29 @@ package = "qemu-system-arm"    Debian's package of that program
 machine = "virt"
 cpu = "cortex-a72"
 results = "virtio"             the way home: a port of virtio-serial, or the device name of a second serial line
+extra = []                     further arguments; with root = "disk", @ROOT@ stands for the disk's file
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from msgspec import Struct, structs
 
 from kduel.errors import InputError
 from kduel.programs import TARGETS
+
+ROOT_FILE = "@ROOT@"
+MOUNT = {
+    "disk": 'cmdline = "root=/dev/vda rootwait"',
+    "nfs": 'cmdline = "root=/dev/nfs nfsroot=SERVER:DIRECTORY,vers=3,tcp ip=dhcp"',
+}
+"""For roots that a kernel mounts itself, how a description may say which."""
 
 
 class Emulated(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -40,7 +53,7 @@ class Emulated(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     cpu: str
     results: str = "virtio"
     extra: list[str] = []
-    """Further arguments."""
+    """Further arguments. @ROOT@ stands for the file of a root on disk."""
 
 
 class Real(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -48,8 +61,12 @@ class Real(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     environment: str
     files: str
-    commands: list[str]
+    commands: list[str] = []
     """For the boot loader. @CMDLINE@ stands for the kernel's command line, @INITRD_SIZE@ for bytes in hexadecimal."""
+    fastboot: list[str] | None = None
+    """In place of `commands`, for a boot loader that speaks fastboot: mkbootimg's further arguments."""
+    flash: str = ""
+    """With fastboot, the partition that a root on disk is written to before each boot."""
     place: str = ""
     target: str = "main"
     seconds_per_command: int = 60
@@ -66,6 +83,8 @@ class Board(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     labgrid: Real | None = None
     cpus: int = 1
     cmdline: str = ""
+    root: Literal["ram", "disk", "nfs"] = "ram"
+    tree: str = ""
     clocksource: str = ""
     modules: list[str] = []
     busybox: str = ""
@@ -102,6 +121,8 @@ def beside(found: Board, folder: Path) -> Board:
     """With the files that a description names taken from the folder that it lies in."""
     if found.busybox:
         found = structs.replace(found, busybox=str(folder / Path(found.busybox).expanduser()))
+    if found.tree:
+        found = structs.replace(found, tree=str(folder / Path(found.tree).expanduser()))
     if found.labgrid:
         real = structs.replace(
             found.labgrid,
@@ -130,4 +151,34 @@ def read(text: str, origin: str) -> Board:
         raise InputError(
             f"the board {origin} needs a table [qemu] or a table [labgrid], and not both", "See docs/boards.md."
         )
+    for told, remedy in contradictions(found):
+        raise InputError(f"the board {origin}: {told}", remedy)
     return found
+
+
+def contradictions(found: Board) -> Iterator[tuple[str, str]]:
+    """What keys say against each other, and what to do."""
+    root = f"root = {found.root!r}"
+    if found.root in MOUNT and not any(word.startswith("root=") for word in found.cmdline.split()):
+        yield f"{root}, but cmdline does not say what to mount", f"Add to it, for example {MOUNT[found.root]}."
+    if (found.root == "nfs") != bool(found.tree):
+        yield (
+            f"{root}, and tree = {found.tree!r}",
+            'root = "nfs" needs tree = "DIRECTORY", the one that your server offers; other roots have none.',
+        )
+    if found.qemu and (found.root == "disk") != any(ROOT_FILE in word for word in found.qemu.extra):
+        yield (
+            f"{root}, and extra = {found.qemu.extra}",
+            f'root = "disk" needs a disk made of {ROOT_FILE}: extra = ["-drive", '
+            f'"if=none,id=root,format=raw,file={ROOT_FILE}", "-device", "virtio-blk-pci,drive=root"]; '
+            "other roots have none.",
+        )
+    if real := found.labgrid:
+        if bool(real.commands) == (real.fastboot is not None):
+            yield (
+                "[labgrid] needs either commands or fastboot",
+                'Write commands = ["tftp ...", ...] for a boot loader with a prompt; fastboot = [] for one that '
+                "speaks fastboot.",
+            )
+        if real.flash and (real.fastboot is None or found.root != "disk"):
+            yield f"{root}, and flash = {real.flash!r}", 'flash goes with fastboot and root = "disk".'

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import stat
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+
+BLOCK = 512
 
 
 class Cpio:
@@ -39,7 +41,7 @@ class Cpio:
         """The archive, padded so that another one may follow it."""
         self._add("TRAILER!!!", 0)
         archive = b"".join(self._parts)
-        return archive + bytes(-len(archive) % 512)
+        return archive + bytes(-len(archive) % BLOCK)
 
     def _add(self, path: str, mode: int, data: bytes = b"", device: tuple[int, int] = (0, 0)) -> None:
         self._seen.add(path)
@@ -49,3 +51,28 @@ class Cpio:
         header = b"070701" + b"".join(b"%08X" % field for field in fields)
         head = header + name
         self._parts += [head, bytes(-len(head) % 4), data, bytes(-len(data) % 4)]
+
+
+def unpack(archive: bytes, into: Path) -> None:
+    """What a Cpio made, or several one after the other, as files below the directory `into`.
+
+    All may be read by everybody, as a server of files may not be root's; devices are left out: not everybody may make
+    them.
+    """
+    at = 0
+    while at < len(archive):
+        mode, size, length = (int(archive[at + 6 + 8 * field :][:8], 16) for field in (1, 6, 11))
+        name = archive[at + 110 : at + 109 + length].decode()
+        start = at + 110 + length
+        start += -start % 4
+        data, end = archive[start : start + size], start + size
+        at = end + -end % (4 if mode else BLOCK)
+        path = into / name
+        if stat.S_ISDIR(mode):
+            path.mkdir(exist_ok=True)
+        elif stat.S_ISLNK(mode):
+            path.symlink_to(data.decode())
+        elif stat.S_ISREG(mode):
+            path.write_bytes(data)
+        if stat.S_ISDIR(mode) or stat.S_ISREG(mode):
+            path.chmod(mode & 0o755 | (0o555 if mode & stat.S_IXUSR else 0o444))

@@ -63,6 +63,7 @@ done
 export KDUEL_SCRATCH=/scratch KDUEL_PROGRAMS=/kduel/programs KDUEL_CONSOLE=/dev/console KDUEL_WORK=/tmp/work
 out=/run/out
 mkdir -p $out
+[ -z "${1-}" ] || echo "$1" >$out/script.sha256
 echo "kduel: script"
 read -r up _ </proc/uptime
 echo "KDUEL READY $up" >&3

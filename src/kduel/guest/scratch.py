@@ -34,37 +34,43 @@ def template(mebibytes: int, *, cache: Cache) -> Path:
     """A sparse image of that size with an empty ext4 file system. Raises HostError where mke2fs is missing or fails."""
 
     def build(directory: Path) -> None:
-        mke2fs = shutil.which("mke2fs", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-        if mke2fs is None:
-            raise HostError("mke2fs is not installed", "Install it: apt-get install e2fsprogs.")
-        (directory / "mke2fs.conf").write_text(_MKE2FS_CONF)
-        image = directory / "scratch.ext4"
-        with image.open("wb") as stream:
-            stream.truncate(mebibytes << 20)
-        # Inode tables are made now, not lazily by a kernel thread in the middle of a measurement.
-        options = f"lazy_itable_init=0,lazy_journal_init=1,discard,hash_seed={_UUID},root_owner=0:0"
-        done = subprocess.run(
-            [mke2fs, "-q", "-F", "-t", "ext4", "-m", "0", "-L", "scratch", "-U", _UUID, "-E", options, str(image)],
-            # e2fsprogs before 1.47.1 do not know SOURCE_DATE_EPOCH.
-            env={
-                **os.environ,
-                "MKE2FS_CONFIG": str(directory / "mke2fs.conf"),
-                "E2FSPROGS_FAKE_TIME": _MADE,
-                "SOURCE_DATE_EPOCH": _MADE,
-            },
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        if done.returncode:
-            raise HostError(
-                f"a scratch disk of {mebibytes} MiB cannot be formatted: {done.stderr.strip()}",
-                "Give the machine another `disk`, or free some space in the cache.",
-            )
+        format_ext4(directory / "scratch.ext4", mebibytes, "scratch")
 
     key = f"{mebibytes}-{hashlib.sha256(_MKE2FS_CONF.encode()).hexdigest()[:8]}"
     return cache.entry("scratch", key, build) / "scratch.ext4"
+
+
+def format_ext4(image: Path, mebibytes: int, label: str, tree: Path | None = None) -> None:
+    """A sparse image with an ext4 file system, holding what `tree` holds. Raises HostError as `template`."""
+    mke2fs = shutil.which("mke2fs", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    if mke2fs is None:
+        raise HostError("mke2fs is not installed", "Install it: apt-get install e2fsprogs.")
+    settings = image.with_name("mke2fs.conf")
+    settings.write_text(_MKE2FS_CONF)
+    with image.open("wb") as stream:
+        stream.truncate(mebibytes << 20)
+    # Inode tables are made now, not lazily by a kernel thread in the middle of a measurement.
+    options = f"lazy_itable_init=0,lazy_journal_init=1,discard,hash_seed={_UUID},root_owner=0:0"
+    content = ["-d", str(tree)] if tree else []
+    done = subprocess.run(
+        [mke2fs, "-q", "-F", "-t", "ext4", "-m", "0", "-L", label, "-U", _UUID, "-E", options, *content, str(image)],
+        # e2fsprogs before 1.47.1 do not know SOURCE_DATE_EPOCH.
+        env={
+            **os.environ,
+            "MKE2FS_CONFIG": str(settings),
+            "E2FSPROGS_FAKE_TIME": _MADE,
+            "SOURCE_DATE_EPOCH": _MADE,
+        },
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        raise HostError(
+            f"a {label} disk of {mebibytes} MiB cannot be formatted: {done.stderr.strip()}",
+            "Give the machine another `disk`, or free some space in the cache.",
+        )
 
 
 def fresh_copy(image: Path, cache: Cache) -> IO[bytes]:

@@ -1,12 +1,15 @@
-"""The machine `board`: each trial in a fresh boot of an embedded board, whose root is the initial RAM disk.
+"""The machine `board`: each trial in a fresh boot of an embedded board, with nothing of a distribution in its root.
 
-A board is described by a file: see kduel.boards. Emulated ones are QEMU's.
+A board is described by a file: see kduel.boards. Emulated ones are QEMU's. The root is the initial RAM disk, or its
+content where the kernel mounts it itself: on a disk, or over NFS.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import platform
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,16 +17,16 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from kduel.boards import Board, Emulated, board, known
+from kduel.boards import ROOT_FILE, Board, Emulated, board, known
 from kduel.cache import Cache
 from kduel.errors import HostError, InputError
-from kduel.guest import initramfs
+from kduel.guest import initramfs, mounted
 from kduel.guest.busybox import Busybox, busybox
 from kduel.guest.root import Root
 from kduel.guest.vm import RESULTS_PORT, VirtualMachine, Wiring, chardev
 from kduel.kernels import Kernel
 from kduel.kernels.image import contents, entered_alike
-from kduel.machines import Arm, Machine, MachineKind, Needs
+from kduel.machines import Arm, Machine, MachineKind, Needs, Trial
 from kduel.machines.qemu import (
     TCG_WARNING,
     QemuMachine,
@@ -34,6 +37,9 @@ from kduel.machines.qemu import (
     qemu_version,
 )
 from kduel.talk import Talk
+
+BUILT_IN = {"disk": "CONFIG_EXT4_FS", "nfs": "CONFIG_ROOT_NFS"}
+"""What a kernel must have built in to mount a root."""
 
 
 class BoardSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -55,6 +61,8 @@ class BoardGuest(VirtualMachine, frozen=True, kw_only=True):
     """A board as QEMU is to make it."""
 
     emulated: Emulated
+    ram_disk: bool = True
+    """Whether what a boot brings along is its initial RAM disk, and not the disk of its root, or nothing."""
 
     def argv(self, wiring: Wiring, *, paused: bool = False) -> list[str]:
         """QEMU's arguments: nothing of the host but the files named here, no network, no reboot."""
@@ -64,7 +72,8 @@ class BoardGuest(VirtualMachine, frozen=True, kw_only=True):
             *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
             *("-machine", f"{emulated.machine},accel={self.accelerator}", "-cpu", emulated.cpu),
             *("-smp", str(self.cpus), "-m", f"{self.memory_mib}M"),
-            *("-kernel", str(self.kernel), "-initrd", str(self.initrd), "-append", self.cmdline),
+            *("-kernel", str(self.kernel), *(("-initrd", str(self.initrd)) if self.ram_disk else ())),
+            *("-append", self.cmdline),
             *("-chardev", chardev(wiring.console, "console"), "-serial", "chardev:console"),
             *("-chardev", chardev(wiring.results, "results")),
         ]
@@ -76,7 +85,9 @@ class BoardGuest(VirtualMachine, frozen=True, kw_only=True):
         for name, line in (("monitor", wiring.monitor), ("observer", wiring.observer)):
             if line:
                 out += ["-chardev", chardev(line, name), "-mon", f"chardev={name},mode=control"]
-        return [*out, *emulated.extra, *(["-S"] if paused else [])]
+        root = str(self.initrd).replace(",", ",,")
+        extra = [word.replace(ROOT_FILE, root) for word in emulated.extra]
+        return [*out, *extra, *(["-S"] if paused else [])]
 
 
 class BoardMachine(QemuMachine):
@@ -104,7 +115,7 @@ class BoardMachine(QemuMachine):
         self.pin = host_cpus(settings.cpus)
         self.timing_warning = TCG_WARNING
         self.facts = {
-            "board": {"name": place, "summary": described.summary},
+            "board": {"name": place, "summary": described.summary, "root": described.root},
             "cpus": settings.cpus,
             "memory_mib": mebibytes(settings.memory, "memory"),
             "clocksource": described.clocksource,
@@ -118,6 +129,29 @@ class BoardMachine(QemuMachine):
                 "emulated": {"machine": described.qemu.machine, "cpu": described.qemu.cpu},
                 "pinned": self.pin,
             }
+        self._offered = offered(described.tree) if described.tree else None
+
+    def carried(self, trial: Trial) -> bytes:
+        """What a boot brings along: its initial RAM disk, or the disk of its root; nothing where that is a directory,
+        which is then made ready for it."""
+        archive = super().carried(trial)
+        if self.board.root == "disk":
+            return mounted.disk(archive)
+        if self.board.root == "nfs":
+            mounted.fill(Path(self.board.tree), archive)
+            return b""
+        return archive
+
+    def why_wrong(self, trial: Trial) -> str:
+        """As for other guests; a root that does not come with the kernel could be that of the trial before."""
+        stale = "" if self.board.root == "ram" else mounted.why_another(trial.into, trial.script)
+        return stale or super().why_wrong(trial)
+
+    def close(self) -> None:
+        """Let others have the directory that a server offers."""
+        if self._offered is not None:
+            os.close(self._offered)
+            self._offered = None
 
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The board with an arm's kernel."""
@@ -131,6 +165,7 @@ class BoardMachine(QemuMachine):
             initrd=initrd,
             cmdline=self.cmdline(arm),
             emulated=self.board.qemu,
+            ram_disk=self.board.root == "ram",
         )
 
     def cmdline(self, arm: Arm) -> str:
@@ -138,7 +173,8 @@ class BoardMachine(QemuMachine):
         results = self.board.qemu.results if self.board.qemu else "console"
         words = [
             self.board.cmdline,
-            f"console={self.board.console} panic=-1 oops=panic kduel.root=ram",
+            f"console={self.board.console} panic=-1 oops=panic",
+            "kduel.root=ram" if self.board.root == "ram" else "kduel.root=mounted init=/init",
             "" if results == "virtio" else f"kduel.results={results}",
             self.settings.cmdline,
             arm.contender.cmdline,
@@ -154,14 +190,26 @@ class BoardMachine(QemuMachine):
 
     def by_hand(self, arm: Arm) -> str:
         """As for other guests; but the guest's busybox does not run here, so that packing takes the host's cpio."""
-        return super().by_hand(arm).replace(f"{self.root.busybox} cpio", "cpio")
+        script = super().by_hand(arm).replace(f"{self.root.busybox} cpio", "cpio")
+        if self.board.root == "ram":
+            return script
+        root = shlex.quote(self.board.tree) if self.board.tree else '"$work/root"'
+        base = shlex.quote(str(self.bases[arm.kernel.sha256]))
+        made = [
+            f"for name in kduel run tmp scratch; do mkdir -p {root}/$name; done",
+            f"(cd {root} && cpio -idmu --quiet -f dev/console) <{base}",
+            f'cp "$here/guest.sh" {root}/kduel/guest.sh',
+            *(['mke2fs -q -F -t ext4 -d "$work/root" "$work/initrd" 256M'] if self.board.root == "disk" else []),
+        ]
+        *before, qemu = script.splitlines()
+        return "\n".join([*before, *made, qemu, ""])
 
 
 class Boards(MachineKind):
     """Embedded boards."""
 
     name: ClassVar[str] = "board"
-    summary: ClassVar[str] = "board:NAME: an embedded board, root in its RAM disk: " + ", ".join(known())
+    summary: ClassVar[str] = "board:NAME: an embedded board, with our own programs alone: " + ", ".join(known())
     Settings = BoardSettings
 
     def read_settings(self, table: dict[str, Any]) -> Any:
@@ -228,12 +276,35 @@ def check(place: str, described: Board, arms: Sequence[Arm], needs: Needs) -> No
                 f"{arm.kernel.architecture}",
                 "Debian's kernels of other architectures are named like debian:6.1-arm64, debian:6.12-riscv64.",
             )
+        option = BUILT_IN.get(described.root)
+        if option and arm.kernel.config and f"\n{option}=y\n" not in arm.kernel.config.read_text():
+            raise InputError(
+                f"the board {place} has its root on {described.root}, and {arm.kernel.spec} cannot mount one: it is not "
+                f"built with {option}=y",
+                f"Build one that is: debian-source:6.1,config=tinyconfig+guest+{option.removeprefix('CONFIG_')}=y+...; "
+                "docs/boards.md has a whole one.",
+            )
     wanted = [*needs.packages, *(["a scratch disk"] if needs.scratch else [])]
     if wanted:
         raise InputError(
-            f"the study's benchmarks need {', '.join(wanted)}, and a board has nothing but its initial RAM disk",
+            f"the study's benchmarks need {', '.join(wanted)}, and a board has nothing of a distribution",
             "Use those that are our own programs: kbench, lmbench, memory, boot-timeline, wakeup, load.",
         )
+
+
+def offered(tree: str) -> int:
+    """A lock on the directory that a server offers to the board, as a file descriptor. Raises HostError where it is in
+    use, or holds what is not ours."""
+    mounted.check_ours(Path(tree))
+    held = os.open(tree, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(held)
+        raise HostError(
+            f"another run has its root in {tree}", "Wait for it, or give the board a directory of its own: tree = ..."
+        ) from None
+    return held
 
 
 def plain_images(kernels: Mapping[str, Kernel], cache: Cache) -> dict[str, Path]:

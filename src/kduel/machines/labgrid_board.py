@@ -1,13 +1,14 @@
 """Real boards, driven by labgrid: power, console and boot loader are its drivers, set up in its own environment file.
 
-A trial puts the kernel and the initial RAM disk where the boot loader finds them, switches the board on, gives the boot
-loader its commands, and reads the console: the kernel's messages, and at the end the results as letters. labgrid is
-imported only here; it is no requirement of KDuel's.
+A trial puts the kernel and its root where the boot loader finds them, switches the board on, has the kernel started
+(kduel.machines.labgrid_loaders), and reads the console: the kernel's messages, and at the end the results as letters.
+labgrid is imported only here and there; it is no requirement of KDuel's.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import importlib.util
 import re
@@ -22,12 +23,13 @@ from typing import Any
 from kduel.boards import Board, Real
 from kduel.cache import Cache
 from kduel.errors import HostError, NotMeasuredError
-from kduel.guest import envelope, initramfs
+from kduel.guest import envelope
 from kduel.guest.busybox import Busybox
 from kduel.guest.console import ConsoleLog
 from kduel.guest.launch import Run
 from kduel.machines import Outcome, Trial
 from kduel.machines.board import BoardMachine
+from kduel.machines.labgrid_loaders import INITRD, KERNEL, ROOT, Fastboot, Shell
 from kduel.machines.qemu import QemuSettings
 
 INSTALL = "Install it into KDuel's environment: pip install labgrid."
@@ -114,7 +116,11 @@ class LabgridMachine(BoardMachine):
                 "Write labgrid's environment file there; docs/boards.md has an example.",
             )
         Path(self.real.files).mkdir(parents=True, exist_ok=True)
-        self.facts["labgrid"] = {"place": self.real.place, "commands": self.real.commands}
+        self.facts["labgrid"] = {
+            "place": self.real.place,
+            "commands": self.real.commands,
+            "fastboot": self.real.fastboot,
+        }
         self._acquired = False
         if self.real.place:
             self._acquired = self._client("acquire", OURS)
@@ -142,11 +148,12 @@ class LabgridMachine(BoardMachine):
             )
         return True
 
-    def _drivers(self) -> tuple[Any, Any, Any, Any]:
+    def _drivers(self) -> tuple[Any, Any, Any, Shell | Fastboot]:
         """The target with its power, console and boot loader. Raises HostError naming what its environment lacks."""
         from labgrid import Environment
-        from labgrid.protocol import CommandProtocol, ConsoleProtocol, LinuxBootProtocol, PowerProtocol
+        from labgrid.protocol import ConsoleProtocol, PowerProtocol
 
+        kind = Shell if self.real.fastboot is None else Fastboot
         try:
             target = Environment(self.real.environment).get_target(self.real.target)
             if target is None:
@@ -155,30 +162,30 @@ class LabgridMachine(BoardMachine):
                 )
             power = target.get_driver(PowerProtocol, activate=False)
             console = target.get_driver(ConsoleProtocol, activate=False)
-            loader = target.get_driver(LinuxBootProtocol, activate=False)
-            assert isinstance(loader, CommandProtocol)
+            loader = kind(target, console, self.real)
         except HostError:
             raise
         except Exception as error:
             raise HostError(
                 f"labgrid cannot set up {self.real.environment}: {error}",
-                "The target needs a driver of power, one of the console, and one of the boot loader (UBootDriver).",
+                f"The target needs a driver of power, one of the console, and one of {kind.wanted}.",
             ) from error
         return target, power, console, loader
 
     def boot(self, trial: Trial) -> Outcome:
         """One boot of the board."""
-        kernel = trial.arm.kernel
         started = time.monotonic()
         files = Path(self.real.files)
-        shutil.copyfile(self.images[kernel.sha256], files / "kernel")
-        initrd = self.bases[kernel.sha256].read_bytes() + initramfs.trial_archive(trial.script)
-        (files / "initrd").write_bytes(initrd)
+        for name in (KERNEL, INITRD, ROOT):
+            (files / name).unlink(missing_ok=True)
+        shutil.copyfile(self.images[trial.arm.kernel.sha256], files / KERNEL)
+        if carried := self.carried(trial):
+            (files / (INITRD if self.board.root == "ram" else ROOT)).write_bytes(carried)
         log = ConsoleLog(trial.into / "console.log", started)
         results = ConsoleResults(log)
         timings: dict[str, float] = {}
         try:
-            ended, trouble = self._carry_out(trial, results, len(initrd), timings, started)
+            ended, trouble = self._carry_out(trial, results, timings, started)
         finally:
             results.finish()
             log.close()
@@ -190,27 +197,19 @@ class LabgridMachine(BoardMachine):
         return self.judge(trial, done)
 
     def _carry_out(
-        self, trial: Trial, results: ConsoleResults, initrd: int, timings: dict[str, float], started: float
+        self, trial: Trial, results: ConsoleResults, timings: dict[str, float], started: float
     ) -> tuple[str, str]:
         """Start the board and read it to the end; how it ended, and what labgrid said where it did not begin."""
-        from pexpect import TIMEOUT
-
         try:
             self.target.activate(self.power)
             self.power.cycle()
             self.target.activate(self.console)
-            self.target.activate(self.loader)
+            self.target.activate(self.loader.driver)
             timings["launched"] = time.monotonic() - started
-            *before, last = [self._filled(command, trial, initrd) for command in self.real.commands]
-            for command in before:
-                # Told by us, as the loader's own words come only when it is done: a boot begins with the first loading.
-                results.feed(f"=> {command}\n".encode())
-                said, _, status = self.loader.run(command, timeout=self.real.seconds_per_command)
-                results.feed("".join(f"{line}\n" for line in said).encode())
-                if status:
-                    return "off", f"the boot loader's {command!r} ended with {status}"
-            results.feed(f"=> {last}\n".encode())
-            self.console.sendline(last)
+            if trouble := self.loader.start(self.cmdline(trial.arm), lambda line: results.feed(f"{line}\n".encode())):
+                return "off", trouble
+        except HostError:
+            raise
         except Exception as error:  # noqa: BLE001 - labgrid's own, of many kinds
             return "off", f"labgrid: {type(error).__name__}: {error}"
         while not results.home:
@@ -219,9 +218,7 @@ class LabgridMachine(BoardMachine):
             if now > limit:
                 return "deadline" if "ready" in timings else "boot-deadline", ""
             try:
-                results.feed(self.console.read(size=4096, timeout=READ_SECONDS))
-            except TIMEOUT:
-                continue
+                results.feed(self._read())
             except OSError as error:
                 return "off", f"the console is gone: {error}"
             for mark, name in ((b"KDUEL READY", "ready"), (b"KDUEL DONE", "done")):
@@ -230,13 +227,21 @@ class LabgridMachine(BoardMachine):
         timings["home"] = time.monotonic() - started
         return "off", ""
 
-    def _filled(self, command: str, trial: Trial, initrd: int) -> str:
-        return command.replace("@CMDLINE@", self.cmdline(trial.arm)).replace("@INITRD_SIZE@", f"{initrd:x}")
+    def _read(self) -> bytes:
+        """What the console says now. A driver of serial lines waits for as many bytes as it is asked for, and lines are
+        to have the time that they come: so one, and then what is there."""
+        from pexpect import TIMEOUT
+
+        data = b""
+        with contextlib.suppress(TIMEOUT):
+            data = self.console.read(size=1, timeout=READ_SECONDS)
+            data += self.console.read(size=4096, timeout=0)
+        return data
 
     def _off(self) -> None:
         """Switch the board off, for the next trial to begin from nothing. Raises NotMeasuredError where it stays on."""
         try:
-            self.target.deactivate(self.loader)
+            self.target.deactivate(self.loader.driver)
             self.power.off()
             self.target.deactivate(self.console)
             self.target.deactivate(self.power)
@@ -246,7 +251,8 @@ class LabgridMachine(BoardMachine):
             ) from error
 
     def close(self) -> None:
-        """Give the place back."""
+        """Give back the place, and what other machines hold."""
+        super().close()
         if self._acquired:
             self._acquired = False
             self._client("release")

@@ -92,10 +92,9 @@ class QemuMachine(Machine):
 
     def boot(self, trial: Trial) -> Outcome:
         """One boot in a fresh virtual machine."""
-        kernel = trial.arm.kernel
         with ExitStack() as held:
             initrd = held.enter_context(tempfile.NamedTemporaryFile(prefix="kduel-", suffix=".cpio"))
-            initrd.write(self.bases[kernel.sha256].read_bytes() + initramfs.trial_archive(trial.script))
+            initrd.write(self.carried(trial))
             initrd.flush()
             (trial.into / "rerun.sh").write_text(self.by_hand(trial.arm))
             disk = held.enter_context(scratch.fresh_copy(self.disk, self.cache)) if self.disk else None
@@ -108,6 +107,10 @@ class QemuMachine(Machine):
                 handles=[disk.fileno()] if disk else [],
             )
         return self.judge(trial, done)
+
+    def carried(self, trial: Trial) -> bytes:
+        """What a trial's boot brings along: its initial RAM disk."""
+        return self.bases[trial.arm.kernel.sha256].read_bytes() + initramfs.trial_archive(trial.script)
 
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The virtual machine of an arm."""
