@@ -123,3 +123,20 @@ def test_doctor_ends_with_three_where_qemu_is_missing(kduel, environment):
     # /usr/sbin and /sbin are looked at besides; QEMU lives in neither.
     assert done.returncode == 3
     assert "apt-get install qemu-system-x86" in done.stdout
+
+
+def test_an_interruption_is_known_though_the_making_of_a_class_hides_it():
+    from kduel.cli.interrupt import interrupted
+
+    class Pressed:
+        def __set_name__(self, owner: type, name: str) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(BaseException) as caught:
+        type("Made", (), {"part": Pressed()})
+    assert interrupted(caught.value)
+    assert not interrupted(RuntimeError("broken"))
+    try:
+        raise RuntimeError("broken") from ValueError("a value")
+    except RuntimeError as error:
+        assert not interrupted(error)

@@ -49,7 +49,7 @@ def test_a_killed_run_goes_on_and_ends_like_an_uninterrupted_one(
     plan = (run / "plan.jsonl").read_bytes()
     assert 2 <= len(kept) < 6
     if kill != signal.SIGKILL:
-        assert runner.returncode == 130
+        assert runner.returncode == 130, said
         assert f"kduel resume {run}" in said
         assert not list((run / "trials").glob(".new-*"))
 

@@ -7,13 +7,13 @@ import importlib
 import os
 import signal
 import sys
-import time
 from io import TextIOWrapper
 from typing import Any, NoReturn
 
 import click
 
 from kduel import __version__
+from kduel.cli.interrupt import Interrupt, interrupted
 from kduel.errors import INTERRUPTED, KduelError
 
 COMMANDS = {
@@ -128,7 +128,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except KduelError as error:
         complain(error)
         status = error.exit_status
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        if not interrupted(error):
+            raise
         click.echo("kduel: interrupted", err=True)
         status = INTERRUPTED
     except BrokenPipeError:
@@ -139,20 +141,3 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         for number in interruptions:
             signal.signal(number, signal.SIG_IGN)
     sys.exit(status if isinstance(status, int) else 0)
-
-
-class Interrupt:
-    """Handles SIGINT and SIGTERM: both end the work like Ctrl-C, cleanly, with everything kept.
-
-    One wish may come as several signals (`timeout` tells the process, then its group; people press twice): those that
-    follow within a second must not tear the cleaning up.
-    """
-
-    def __init__(self) -> None:
-        self.heard = 0.0
-
-    def __call__(self, *_: object) -> None:
-        now = time.monotonic()
-        if not self.heard or now - self.heard > 1:
-            self.heard = now
-            raise KeyboardInterrupt

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from kduel.cli.interrupt import interrupted
 from kduel.cli.terminal import Terminal
 from kduel.errors import NOT_MEASURED, SLOWER, InputError
 from kduel.plan import slug
@@ -69,8 +70,8 @@ def carry_out(
                     terminal.info(f"      {told_standing(progress, len(study.names))}")
 
             run = run_study(ready, path, origin=origin, seed=seed, talk=terminal, watch=watch)
-    except KeyboardInterrupt:
-        if (path / "lock.json").is_file():
+    except (KeyboardInterrupt, RuntimeError) as error:
+        if interrupted(error) and (path / "lock.json").is_file():
             click.echo(f"kduel: interrupted; what is measured is kept. Go on with: kduel resume {path}", err=True)
         raise
     finally:

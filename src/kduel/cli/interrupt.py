@@ -1,0 +1,32 @@
+"""Ctrl-C and its like: every command ends cleanly, with everything kept."""
+
+from __future__ import annotations
+
+import time
+
+
+class Interrupt:
+    """Handles SIGINT and SIGTERM: both end the work like Ctrl-C, cleanly, with everything kept.
+
+    One wish may come as several signals (`timeout` tells the process, then its group; people press twice): those that
+    follow within a second must not tear the cleaning up.
+    """
+
+    def __init__(self) -> None:
+        self.heard = 0.0
+
+    def __call__(self, *_: object) -> None:
+        now = time.monotonic()
+        if not self.heard or now - self.heard > 1:
+            self.heard = now
+            raise KeyboardInterrupt
+
+
+def interrupted(error: BaseException) -> bool:
+    """Whether an interruption is what an error comes from. One that falls into the making of a class, as an import does
+    by the hundred, becomes a RuntimeError (Python before 3.12)."""
+    while not isinstance(error, KeyboardInterrupt):
+        if error.__cause__ is None:
+            return False
+        error = error.__cause__
+    return True
