@@ -174,7 +174,7 @@ class BoardMachine(QemuMachine):
         words = [
             self.board.cmdline,
             f"console={self.board.console} panic=-1 oops=panic",
-            "kduel.root=ram" if self.board.root == "ram" else "kduel.root=mounted init=/init",
+            "kduel.root=ram" if self.board.root == "ram" else "kduel.root=mounted ro init=/init",
             "" if results == "virtio" else f"kduel.results={results}",
             self.settings.cmdline,
             arm.contender.cmdline,
