@@ -18,7 +18,7 @@ from kduel.kernels import Kernel, resolve
 from kduel.kernels.mirror import debian_mirror, keyring
 from kduel.talk import Talk
 
-RECIPE = 4
+RECIPE = 5
 """To be raised whenever `build` does something else."""
 KERNELS = ("debian:6.1-cloud", "debian:6.12-cloud")
 PACKAGES = (
@@ -124,7 +124,7 @@ def build(directory: Path, kernels: list[Kernel]) -> None:
         'tar --one-file-system --exclude="./dev/*" --exclude="./proc/*" --exclude="./sys/*" -C "$1" -cf - . '
         '| tar -C "$D/tree" -xpf -\n'
         f'truncate -s {DISK - FIRST_SECTOR * 512} "$D/part.img"\n'
-        '/usr/sbin/mkfs.ext4 -q -F -d "$D/tree" "$D/part.img"; rm -rf "$D/tree"'
+        '/usr/sbin/mkfs.ext4 -q -F -E lazy_itable_init=0 -d "$D/tree" "$D/part.img"; rm -rf "$D/tree"'
     )
     script = directory / "customize.sh"
     script.write_text(f"set -eu\nD={shlex.quote(str(directory))}\n" + "\n".join(lines) + "\n")

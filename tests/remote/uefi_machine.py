@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import build_machine
-from real_machine import Real
+from real_machine import UP, Real
 
 FIRMWARE = Path("/usr/share/OVMF")
 PARTITION = """[Unit]
@@ -50,10 +51,10 @@ class Uefi(Real):
                      "-device", "nvme,drive=esp,serial=2,bootindex=1")  # fmt: skip
 
     def furnish(self) -> None:
-        said = self.ssh(f"{{ {INSTALL} }} 2>&1 && echo done")
-        assert said.endswith("done\n"), said
+        done = subprocess.run(self.argv(INSTALL), capture_output=True, text=True, timeout=UP, check=False)
+        assert done.returncode == 0, done.stderr
         self.switch_off()
         self.more += ("-drive", f"if=pflash,unit=0,format=raw,readonly=on,file={FIRMWARE / 'OVMF_CODE.fd'}",
-                      "-drive", f"if=pflash,unit=1,format=raw,file={self.place / 'variables.fd'}")  # fmt: skip
+                      "-drive", f"if=pflash,unit=1,format=raw,cache=unsafe,file={self.place / 'variables.fd'}")  # fmt: skip
         self.switch_on()
         self.wait()
