@@ -272,27 +272,38 @@ def check_policies(contenders: list[Contender], origin: str) -> None:
                 raise InputError(f"{origin}: {contender.name}: {error.message}", error.remedy) from error
 
 
-def short_name(contender: Contender, parts: int = 1) -> str:
-    """What a contender is called where the study gives no name; of a path, that many last parts."""
+def short_name(contender: Contender, parts: int = 1, *, recipe: bool = True) -> str:
+    """What a contender is called where the study gives no name; of a path, that many last parts. `recipe` says whether
+    how it is built belongs to it."""
     kernel, *rest = contender.kernel.split(",")
     options = [word.partition("=")[2] for word in rest if re.match(r"[a-z]+=", word)]
     if not options and "/" not in contender.kernel:
         kernel = contender.kernel
     if "/" in kernel:
         kernel = "/".join(kernel.rstrip("/").split("/")[-parts:])
-    words = [kernel.replace(":", "-"), *options, *contender.scheduler.split(), contender.policy, contender.cmdline]
+    words = [
+        kernel.replace(":", "-"),
+        *(options if recipe else []),
+        *contender.scheduler.split(),
+        contender.policy,
+        contender.cmdline,
+    ]
     words += [f"{key}={value}" for key, value in contender.sysctl.items()]
     return " ".join(word for word in words if word)
 
 
 def name_all(contenders: list[Contender], origin: str) -> list[Contender]:
     """Every contender with a name of its own. Raises InputError where two would have the same."""
-    named = [c if c.name else msgspec.structs.replace(c, name=short_name(c)) for c in contenders]
+    # What all share tells none apart.
+    recipe = len({c.kernel.partition(",")[2] for c in contenders}) > 1
+    named = [c if c.name else msgspec.structs.replace(c, name=short_name(c, recipe=recipe)) for c in contenders]
     # old/bzImage and new/bzImage are told apart by as much of their paths as it takes.
     for parts in range(2, max((c.kernel.count("/") for c in contenders), default=0) + 2):
         held = Counter(c.name for c in named)
         named = [
-            c if given.name or held[c.name] == 1 else msgspec.structs.replace(c, name=short_name(given, parts))
+            c
+            if given.name or held[c.name] == 1
+            else msgspec.structs.replace(c, name=short_name(given, parts, recipe=recipe))
             for given, c in zip(contenders, named, strict=True)
         ]
     seen: set[str] = set()

@@ -14,7 +14,7 @@ from kduel.building.options import Options
 from kduel.building.recipe import configure, fingerprint, merged, read_recipe, settings
 from kduel.building.toolchain import TARGETS, compiler
 from kduel.errors import HostError, InputError
-from kduel.study import short_name
+from kduel.study import name_all, short_name
 from kduel.words import Contender
 
 NAMES = st.from_regex(r"[A-Z][A-Z0-9_]{0,8}", fullmatch=True)
@@ -78,6 +78,16 @@ def test_contenders_are_called_by_their_recipe() -> None:
     assert names == [
         "debian-source-6.1 ppc tinyconfig+guest", "linux-6.1.tar.xz tinyconfig", "debian-6.12", "a.deb,b.deb", "vmlinuz-6.1",
     ]  # fmt: skip
+
+
+def test_a_recipe_that_all_contenders_share_is_in_no_name() -> None:
+    old, new = (Contender(kernel=f"debian-source:{v},arch=ppc,config=tinyconfig+guest") for v in ("5.10", "6.12"))
+    other = Contender(kernel="debian-source:6.12,arch=ppc,config=defconfig")
+    assert [c.name for c in name_all([old, new], "study")] == ["debian-source-5.10", "debian-source-6.12"]
+    assert [c.name for c in name_all([new, other], "study")] == [
+        "debian-source-6.12 ppc tinyconfig+guest",
+        "debian-source-6.12 ppc defconfig",
+    ]
 
 
 @given(st.dictionaries(NAMES, VALUES), st.dictionaries(NAMES, VALUES))
