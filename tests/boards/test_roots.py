@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -128,6 +129,25 @@ def test_what_is_not_ours_is_left_alone(tmp_path: Path) -> None:
 def test_who_was_interrupted_begins_again(tmp_path: Path, cut: int) -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         mounted.fill(tmp_path, archive("x")[:cut])
+    mounted.fill(tmp_path, archive("y"))
+    assert (tmp_path / "kduel" / "guest.sh").read_text() == "y"
+
+
+def test_who_was_interrupted_at_emptying_begins_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounted.fill(tmp_path, archive("x"))
+    gone: list[Path] = []
+
+    def interrupted(path: Path) -> None:
+        if gone:
+            raise KeyboardInterrupt
+        gone.append(path)
+        removed(path)
+
+    removed = shutil.rmtree
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(shutil, "rmtree", interrupted)
+        mounted.fill(tmp_path, archive("y"))
+    assert len(gone) == 1
     mounted.fill(tmp_path, archive("y"))
     assert (tmp_path / "kduel" / "guest.sh").read_text() == "y"
 

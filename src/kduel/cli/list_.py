@@ -80,6 +80,7 @@ def boards() -> list[dict[str, Any]]:
                 "architecture": found.architecture,
                 "memory": found.memory,
                 "console": found.console,
+                "root": found.root,
                 "package": found.qemu.package if found.qemu else "labgrid",
             },
         }
