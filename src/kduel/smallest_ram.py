@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from kduel.errors import InputError, NotMeasuredError
+from kduel.errors import HostError, InputError, NotMeasuredError
 from kduel.guest.script import compose
 from kduel.machines import Arm, Outcome, Trial
 from kduel.machines.qemu import QemuMachine, mebibytes
@@ -61,7 +61,11 @@ def smallest(machine: QemuMachine, arm: Arm, *, step: int, told: Told) -> Found:
             middle = (low + high) // 2 // step * step
             middle = middle if low < middle < high else low + step
             machine.settings = structs.replace(settings, memory=f"{middle}M")
-            outcome = boot(machine, arm, deadline)
+            try:
+                outcome = boot(machine, arm, deadline)
+            except HostError as error:
+                # With more RAM it started: some boards have nowhere to put the initial RAM disk then.
+                outcome = Outcome(void="no-start", message=error.message.splitlines()[0])
             boots += 1
             if outcome.void:
                 low, why = middle, f"{outcome.void}: {outcome.message}"

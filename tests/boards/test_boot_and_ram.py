@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kduel.benchmarks.bootlog import Timeline, console_lines, timeline
 from kduel.cli.boot import command as boot_command
 from kduel.cli.smallest_ram import command as ram_command
-from kduel.errors import InputError, NotMeasuredError
+from kduel.errors import HostError, InputError, NotMeasuredError
 from kduel.explain.boot import Boots, as_text
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Outcome, Trial
@@ -77,11 +77,14 @@ class Edge(QemuMachine):
     def __init__(self, memory: int, needs: int) -> None:
         self.settings = QemuSettings(memory=f"{memory}M")
         self.needs = needs
+        self.starts = 0
         self.tried: list[int] = []
 
     def boot(self, trial: Trial) -> Outcome:
         mib = mebibytes(self.settings.memory, "memory")
         self.tried.append(mib)
+        if mib < self.starts:
+            raise HostError("QEMU does not start: no place for the RAM disk\nmore", "Check it.")
         return Outcome(void="" if mib >= self.needs else "hang", message="nothing", timings={"ready": 1.0})
 
 
@@ -97,6 +100,13 @@ def test_the_search_finds_the_edge(memory: int, data: Any) -> None:
     assert found.not_in < needs <= found.boots_in <= found.not_in + step
     assert len(machine.tried) == len(set(machine.tried)) == found.boots
     assert machine.settings.memory == f"{memory}M"
+
+
+def test_ram_that_the_board_cannot_have_is_an_edge_too_and_told() -> None:
+    machine = Edge(256, 1)
+    machine.starts = 128
+    found = smallest(machine, ARM, step=2, told=lambda *_: None)
+    assert (found.boots_in, found.why_not) == (128, "no-start: QEMU does not start: no place for the RAM disk")
 
 
 def test_a_kernel_that_boots_in_no_ram_of_the_machine_is_told() -> None:
