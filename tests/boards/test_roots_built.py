@@ -77,6 +77,25 @@ commands = [
     "booti ${{kernel_addr_r}} - ${{fdtcontroladdr}}",
 ]
 """
+UBOOT_DISK = f"""{HEAD}cmdline = "earlycon root=/dev/vda rootwait"
+root = "disk"
+
+[labgrid]
+environment = "lab.yaml"
+files = "tftp"
+commands = [
+    "setenv autoload no",
+    "dhcp",
+    "tftp ${{ramdisk_addr_r}} root.ext4",
+    "setexpr blocks ${{filesize}} + 1ff",
+    "setexpr blocks ${{blocks}} / 200",
+    "virtio scan",
+    "virtio write ${{ramdisk_addr_r}} 0 ${{blocks}}",
+    "tftp ${{kernel_addr_r}} kernel",
+    "setenv bootargs '@CMDLINE@'",
+    "booti ${{kernel_addr_r}} - ${{fdtcontroladdr}}",
+]
+"""
 FLASHED = FASTBOOT_BOARD.replace('"earlycon"', '"earlycon root=/dev/vda rootwait"\nroot = "disk"').replace(
     'fastboot = ["--header_version", "2", "--pagesize", "4096", "--dtb", "board.dtb"]',
     'fastboot = []\nflash = "userdata"',
@@ -159,12 +178,27 @@ def test_a_root_over_nfs_is_each_trials_own(kernel: Kernel, server: int, tmp_pat
         assert said.startswith(f"this is {number}\n10.0.2.2:/board / nfs4 ro,")
 
 
-def test_a_root_over_nfs_of_a_board_with_a_boot_loader(kernel: Kernel, server: int, tmp_path: Path) -> None:
+def write_uboot_lab(place: Path, arguments: str = "") -> None:
+    """QEMU with a U-Boot, as labgrid's environment file says it, without a coordinator."""
     lab = LAB.replace("    resources:\n      RemotePlace: {name: board-1}\n", "").partition("options:")[0]
-    words = {"TFTP": tmp_path / "tftp", "QEMU": shutil.which("qemu-system-aarch64"), "UBOOT": UBOOT}
+    lab = lab.replace("extra_args: ''", f"extra_args: '{arguments}'")
+    words = {"TFTP": place / "tftp", "QEMU": shutil.which("qemu-system-aarch64"), "UBOOT": UBOOT}
     for name, value in words.items():
         lab = lab.replace(f"@{name}@", str(value))
-    (tmp_path / "lab.yaml").write_text(lab)
+    (place / "lab.yaml").write_text(lab)
+
+
+def test_a_root_that_a_boot_loader_writes_to_a_disk(kernel: Kernel, tmp_path: Path) -> None:
+    with (tmp_path / "medium").open("wb") as medium:
+        medium.truncate(64 << 20)
+    write_uboot_lab(tmp_path, f"-drive if=virtio,format=raw,file={tmp_path}/medium")
+    (tmp_path / "board.toml").write_text(UBOOT_DISK)
+    for number, said in enumerate(boots(kernel, tmp_path / "board.toml", tmp_path / "trials", 2)):
+        assert said.startswith(f"this is {number}\n/dev/root / ext4 ro,")
+
+
+def test_a_root_over_nfs_of_a_board_with_a_boot_loader(kernel: Kernel, server: int, tmp_path: Path) -> None:
+    write_uboot_lab(tmp_path)
     (tmp_path / "board.toml").write_text(UBOOT_NFS.replace("@PORT@", str(server)))
     (said,) = boots(kernel, tmp_path / "board.toml", tmp_path / "trials", 1)
     assert "10.0.2.2:/board / nfs4 ro," in said

@@ -157,7 +157,7 @@ class IcountMachine(QemuMachine):
 
     def boot_once(self, trial: Trial, extra: Sequence[str] = (), *, symbols: bool = False) -> Outcome:
         """One boot, with further arguments for QEMU. With `symbols` the kernel's come home too, as `kallsyms`."""
-        head = self.bases[trial.arm.kernel.sha256].read_bytes() + initramfs.trial_archive(trial.script)
+        head = self.carried(trial)
         notes = {"/kduel/symbols": "yes" if symbols else "no."}
         if GUEST_FILE in trial.script and (count := self.boot_instructions(trial, head, notes)):
             notes[GUEST_FILE] = count
