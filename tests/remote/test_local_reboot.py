@@ -1,4 +1,7 @@
-"""The machine `local` in earnest: KDuel on a machine that it reboots itself, trial after trial, by the unit that goes on."""
+"""The machine `local` in earnest: KDuel on a machine that it reboots itself, trial after trial, by the unit that goes on.
+
+With `./run-tests --all`; test_local.py has what needs no machine.
+"""
 
 from __future__ import annotations
 
