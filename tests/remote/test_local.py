@@ -230,6 +230,7 @@ def test_a_reboot_in_mid_trial_voids_it(fixture: Fixture) -> None:
     fixture.kduel("resume", str(fixture.run))
     (first,) = fixture.records()
     assert first["status"] == "void" and str(first["reason"]).startswith("rebooted"), first
+    assert "boot_id" in first["facts"], "the boot that it died in"
     assert not list((fixture.place / "work").glob(f"kduel-{first['id']}")), "nothing of the dead trial is left"
 
 

@@ -85,6 +85,7 @@ class LocalJourney(Journey):
             way = Way(trial=self.trial.id, stage="leaving", boot_id=now.boot_id)
         elif way.stage == "measuring" and way.boot_id != now.boot_id:
             forget_way()
+            self.facts["boot_id"] = way.boot_id
             return self.died()
         elif way.stage == "leaving" and way.boot_id != now.boot_id:
             keep_way(msgspec.structs.replace(way, stage="measuring", boot_id=now.boot_id))
