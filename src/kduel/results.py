@@ -18,6 +18,7 @@ Verdict = Literal["faster", "slower", "higher", "lower", "equivalent", "equal", 
 Scale = Literal["ratio", "difference", "exact"]
 COUNTED = "instructions"
 """A unit of path length: fewer of them is no time."""
+BYTES = ("B", "kB", "KiB", "MB", "MiB", "GiB")
 HARNESS = "fixed-by-harness"
 """The code of the lint's warning that a metric says nothing of the kernel."""
 
@@ -113,6 +114,13 @@ class MetricResult(Struct, kw_only=True):
         if self.scale == "exact" and self.unit == COUNTED and shown and self.effect:
             return "more" if self.effect > 0 else "fewer"
         return ""
+
+    @property
+    def word(self) -> str:
+        """The verdict as it is told: sizes and counted instructions are no faster or slower."""
+        if self.unit in BYTES and self.verdict in ("faster", "slower"):
+            return "larger" if ((self.effect_pct if self.scale == "ratio" else self.effect) or 0) > 0 else "smaller"
+        return self.counted or self.verdict
 
     @property
     def by_harness(self) -> bool:

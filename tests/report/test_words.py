@@ -61,6 +61,23 @@ def test_headline_of_every_kind(metrics: list[MetricResult], said: str) -> None:
     assert headline(metrics, "a", "b", "metric", 1.0) == said
 
 
+@pytest.mark.parametrize(
+    ("verdict", "effect_pct", "unit", "word", "said"),
+    [
+        ("slower", -8.8, "KiB", "smaller", "b is worse than a"),
+        ("slower", 14.0, "B", "larger", "b is worse than a"),
+        ("faster", -8.6, "MiB", "smaller", "b is better than a"),
+        ("faster", 3.0, "MB/s", "faster", "b is faster than a"),
+        ("undecided", 3.0, "B", "undecided", "No difference shown"),
+    ],
+)
+def test_a_size_is_no_faster_or_slower(verdict: Verdict, effect_pct: float, unit: str, word: str, said: str) -> None:
+    made = metric(verdict, effect_pct)
+    made.unit, made.scale = unit, "ratio"
+    assert made.word == word
+    assert headline([made], "a", "b", "metric", 1.0).startswith(said)
+
+
 def test_the_few_that_are_named_are_of_both_sides() -> None:
     many = [metric("higher", 900.0 + n, better="none") for n in range(9)]
     better = [metric("faster", 10.0 + n) for n in range(9)]

@@ -88,19 +88,9 @@ def side(metric: MetricResult) -> Side:
     return "neutral"
 
 
-def word(metric: MetricResult) -> str:
-    """The verdict as it is shown: of counted instructions there are more or fewer, which is not slower or faster."""
-    return metric.counted or metric.verdict
-
-
 def decided(metric: MetricResult) -> bool:
     """Whether a difference was shown."""
     return metric.verdict not in (*SAME, "undecided")
-
-
-def set_by_harness(metric: MetricResult) -> bool:
-    """Whether it says nothing about the kernel."""
-    return metric.by_harness
 
 
 def digest(results: Results) -> Digest:
@@ -231,7 +221,7 @@ def headline(metrics: list[MetricResult], baseline: str, contender: str, kind: s
     if all(m.counted for m in large):
         good, bad, less = f"takes fewer {COUNTED}", f"takes more {COUNTED}", "more"
     else:
-        timed = any(m.verdict in ("faster", "slower") for m in large)
+        timed = any(m.word in ("faster", "slower") for m in large)
         good, bad, less = ("is faster", "is slower", "slower") if timed else ("is better", "is worse", "worse")
     total = count(len(metrics), kind)
 
@@ -269,7 +259,7 @@ def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> li
     found = [
         Point(
             verdict=m.verdict,
-            word=word(m),
+            word=m.word,
             side=side(m),
             text=f"{notes.marked(m)}: {effect_with_interval(m)}, {sided(m)}"
             + (", below what matters here" if m.below_delta else ""),
@@ -316,7 +306,7 @@ def foremost(different: list[MetricResult]) -> list[MetricResult]:
 
 def conclusions(metrics: list[MetricResult], notes: Notes, delta: float | None) -> list[str]:
     """What can be concluded: every decided metric in its own words, the equivalent ones in one sentence."""
-    metrics = [m for m in metrics if not set_by_harness(m)]
+    metrics = [m for m in metrics if not m.by_harness]
     different = [m for m in metrics if decided(m)]
     said = [f"{notes.marked(m)}: {told(m)}" for m in foremost(different)]
     if len(different) > NAMED:
@@ -345,10 +335,10 @@ def open_questions(
 ) -> list[str]:
     """What cannot be concluded."""
     said = []
-    undecided = [m for m in metrics if m.verdict == "undecided" and not set_by_harness(m)]
+    undecided = [m for m in metrics if m.verdict == "undecided" and not m.by_harness]
     if undecided:
         said.append(f"Undecided, which is not the same as equal: {named(undecided, notes, with_need=True)}.")
-    harness = [m for m in metrics if set_by_harness(m)]
+    harness = [m for m in metrics if m.by_harness]
     if harness:
         said.append(
             f"Anything about the kernel from {named(harness, notes)}: the benchmark's settings make these values."

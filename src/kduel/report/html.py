@@ -10,7 +10,7 @@ import msgspec
 from kduel import __version__
 from kduel.report import Format, amounts, plots
 from kduel.report.bundle import vega_script
-from kduel.report.digest import SIGNS, count, decided, delta_of, digest, side, sided, word
+from kduel.report.digest import SIGNS, count, decided, delta_of, digest, side, sided
 from kduel.report.environment import difference_groups, environment_rows
 from kduel.report.escape import visible
 from kduel.report.matrix_part import matrix_part
@@ -93,7 +93,6 @@ def templates() -> Environment:
     )
     environment.globals |= {
         "signs": SIGNS,
-        "word": word,
         "key": key,
         "described": described,
         "has_forest": has_forest,

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from kduel.report import Format
 from kduel.report.amounts import amount, effect, interval
-from kduel.report.digest import Comparison, Digest, decided, digest, word
+from kduel.report.digest import Comparison, Digest, decided, digest
 from kduel.report.escape import visible
 from kduel.results import MetricResult, Results
 
@@ -119,7 +119,7 @@ def row(metric: MetricResult, said: Digest) -> str:
 
     Its notes are superscripts behind the verdict.
     """
-    verdict = rf"\textbf{{{word(metric)}}}" if decided(metric) else str(metric.verdict)
+    verdict = rf"\textbf{{{metric.word}}}" if decided(metric) else str(metric.verdict)
     marks = ",".join(str(number) for number in said.notes.marks_of(metric))
     name = escaped(visible(metric.metric, 200))
     upper = (

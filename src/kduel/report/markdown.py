@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from kduel.report import Format
 from kduel.report.amounts import effect, interval, mean_and_sd
-from kduel.report.digest import SIGNS, Comparison, Digest, decided, digest, sided, word
+from kduel.report.digest import SIGNS, Comparison, Digest, decided, digest, sided
 from kduel.report.escape import visible
 from kduel.report.methods import methods
 from kduel.report.notes import key
@@ -67,7 +67,7 @@ def table(comparison: Comparison, metrics: list[MetricResult], said: Digest) -> 
 
 def row(metric: MetricResult, said: Digest) -> str:
     """A metric's row; the verdict in bold where a difference was shown."""
-    verdict = f"{SIGNS[metric.verdict]} {word(metric)}"
+    verdict = f"{SIGNS[metric.verdict]} {metric.word}"
     if decided(metric):
         verdict = f"**{verdict}**" + (", too small to matter" if metric.below_delta else "")
     marks = ", ".join(str(number) for number in said.notes.marks_of(metric))

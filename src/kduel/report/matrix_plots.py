@@ -5,7 +5,7 @@ from __future__ import annotations
 from kduel.matrix.grid import Place
 from kduel.matrix.shape import Judged, Matrix
 from kduel.report.amounts import amount, effect_with_interval, relative_pct, signed
-from kduel.report.digest import SIGNS, word
+from kduel.report.digest import SIGNS
 from kduel.report.escape import visible
 from kduel.report.plots import TONES, Row, Spec, Theme, base, tone
 
@@ -208,7 +208,7 @@ def heat_rows(matrix: Matrix) -> list[Row]:
                     "tone": tone(result) if matters else "same",
                     "strength": 0.25 if result.verdict == "undecided" or not matters else strength(share),
                     "said": f"{SIGNS[result.verdict if matters else 'equivalent']} {size}",
-                    "told": f"{result.metric}: {word(result)}, {effect_with_interval(result)}",
+                    "told": f"{result.metric}: {result.word}, {effect_with_interval(result)}",
                 }
             )
     return rows

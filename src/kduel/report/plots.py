@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from kduel.report.amounts import effect, effect_with_interval
-from kduel.report.digest import SIGNS, decided, side, word
+from kduel.report.digest import SIGNS, decided, side
 from kduel.report.notes import key
 from kduel.results import MetricResult
 
@@ -116,7 +116,7 @@ def forest_rows(metrics: list[MetricResult], limit: float) -> list[Row]:
             {
                 "row": number,
                 "label": key(metric),
-                "said": f"{SIGNS[metric.verdict]} {word(metric)}  {effect(metric)}",
+                "said": f"{SIGNS[metric.verdict]} {metric.word}  {effect(metric)}",
                 "told": effect_with_interval(metric),
                 "tone": tone(metric),
                 "effect": metric.effect_pct if abs(metric.effect_pct) <= limit else None,

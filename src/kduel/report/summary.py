@@ -12,13 +12,12 @@ from typing import ClassVar
 
 from kduel.report import Format
 from kduel.report.amounts import MISSING, amount, effect_numbers, interval, relative_pct, signed
-from kduel.report.digest import Comparison, Digest, decided, digest, set_by_harness, side
+from kduel.report.digest import Comparison, Digest, decided, digest, side
 from kduel.report.escape import visible
-from kduel.results import MetricResult, Results
+from kduel.results import BYTES, MetricResult, Results
 from kduel.verdict.comparison import TIME_UNITS
 
 WIDTH = 100
-BYTES = ("B", "kB", "KiB", "MB", "MiB", "GiB")
 RATES = ("/s", "ops", "Hz")
 
 
@@ -103,11 +102,11 @@ def worth(metric: MetricResult) -> str:
     """What a delta may be taken for."""
     if metric.n == 0:
         return "not measured on both"
-    if set_by_harness(metric):
+    if metric.by_harness:
         return "set by the benchmark itself"
     if metric.verdict != "undecided":
         return {"equal": "exactly equal", "equivalent": "equivalent"}.get(
-            metric.verdict, "exact" if metric.scale == "exact" else f"{metric.verdict}, {interval(metric)}"
+            metric.verdict, "exact" if metric.scale == "exact" else f"{metric.word}, {interval(metric)}"
         ) + (", too small to matter" if metric.below_delta else "")
     if metric.n == 1:
         return "n = 1: may be chance"
@@ -116,7 +115,7 @@ def worth(metric: MetricResult) -> str:
 
 def sentences(metrics: list[MetricResult]) -> Iterator[str]:
     """What the verdicts say, the worse first, since that is what a change has to be worth."""
-    judged = [m for m in metrics if not set_by_harness(m)]
+    judged = [m for m in metrics if not m.by_harness]
     different = [m for m in judged if decided(m) and not m.below_delta]
     for kind, word in (("worse", "Costs"), ("better", "Gains"), ("neutral", "Differs")):
         for metric in sorted(different, key=lambda m: -abs(change_pct(m) or 0.0)):

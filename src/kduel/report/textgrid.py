@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from kduel.report.amounts import MISSING, amount, effect, interval, mean_and_sd
-from kduel.report.digest import SIGNS, Comparison, decided, side, sided, word
+from kduel.report.digest import SIGNS, Comparison, decided, side, sided
 from kduel.report.escape import visible
 from kduel.report.notes import Notes, key
 from kduel.results import MetricResult
@@ -56,7 +56,7 @@ def verdict_lines(
 
 def name_line(metric: MetricResult, spell: Callable[[str], str]) -> Line:
     """What came of it, and what it is."""
-    verdict = spell(f"{SIGNS[metric.verdict]} {word(metric)}".strip())
+    verdict = spell(f"{SIGNS[metric.verdict]} {metric.word}".strip())
     small = "too small to matter, " if metric.below_delta and decided(metric) else ""
     return [
         (verdict.ljust(VERDICT_WIDTH), style(metric)),

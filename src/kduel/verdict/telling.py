@@ -49,8 +49,8 @@ def differs(result: MetricResult, rule: Rule, each: str = "blocks") -> list[str]
     way = "higher" if (effect or 0) > 0 else "lower"
     aim = f", and {result.better} is better" if result.better != "none" else ""
     name = result.verdict.capitalize()
-    if result.counted:
-        sentences = [f"{result.counted.capitalize()} with {result.contender}: {amount(result)}."]
+    if result.word != result.verdict:
+        sentences = [f"{result.word.capitalize()} with {result.contender}: {amount(result)}."]
     elif name.lower() == way:
         sentences = [f"{name} with {result.contender}: {amount(result)}."]
     else:
