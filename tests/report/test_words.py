@@ -68,7 +68,7 @@ def test_headline_of_every_kind(metrics: list[MetricResult], said: str) -> None:
         ("slower", 14.0, "B", "larger", "b is worse than a"),
         ("faster", -8.6, "MiB", "smaller", "b is better than a"),
         ("faster", 3.0, "MB/s", "faster", "b is faster than a"),
-        ("undecided", 3.0, "B", "undecided", "No difference shown"),
+        ("undecided", 3.0, "B", "undecided", "Undecided"),
     ],
 )
 def test_a_size_is_no_faster_or_slower(verdict: Verdict, effect_pct: float, unit: str, word: str, said: str) -> None:
