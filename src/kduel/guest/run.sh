@@ -18,6 +18,7 @@ for link in fd: stdin:/0 stdout:/1 stderr:/2; do
 done
 hostname kduel
 ifconfig lo 127.0.0.1 up
+[ ! -w /etc ] || [ -s /etc/hosts ] || echo 127.0.0.1 localhost >/etc/hosts
 
 fail() {
     echo "kduel: cannot boot: $*"
@@ -50,7 +51,7 @@ exec 3>"$port"
 for d in /sys/block/vd*; do
     if ! [ -e "$d" ] || [ "$(cat "$d/serial")" != kduel-scratch ]; then continue; fi
     # noinit_itable: no lazy initialisation in the background of a measurement.
-    mount -t ext4 -o noinit_itable,noatime "/dev/${d##*/}" /scratch || fail "mount the scratch disk"
+    mount -t ext4 -o noinit_itable,noatime "/dev/${d##*/}" /scratch || fail "mount the scratch disk, which takes CONFIG_EXT4_FS"
 done
 # The TSC is taken up about a second after it is found; a guest may be here before that.
 for _ in $(seq 150); do
