@@ -103,6 +103,9 @@ def survey(connection: Connection, settings: Surveyed, arms: Sequence[Arm], *, b
         found = asked(connection, f"ls /boot; sha256sum {path} 2>/dev/null || true", "its /boot cannot be read")
         words = found.splitlines()[-1].split()
         if len(words) != 2 or words[1] != path:
+            if boot == "bootctl":
+                # It may lie on the EFI system partition alone; its entry is looked for later.
+                continue
             there = [w.removeprefix("vmlinuz-") for w in found.split() if w.startswith("vmlinuz-")]
             raise HostError(
                 f"{settings.place} has no kernel {arm.kernel.release}; it has {', '.join(there)}", "Install it there."
