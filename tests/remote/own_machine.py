@@ -22,7 +22,8 @@ Before=local-fs.target
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=mount -o ro /dev/nvme1n1 {build_environment.PLACE}
+ExecStartPre=modprobe virtio_blk
+ExecStart=mount -o ro /dev/vda {build_environment.PLACE}
 [Install]
 WantedBy=local-fs.target
 """
@@ -39,8 +40,9 @@ class Own(Real):
     def __init__(self, place: Path) -> None:
         super().__init__(place)
         environment = build_environment.environment(Cache())
+        # No second NVMe: which of two is nvme0 changes from boot to boot.
         self.more = ("-drive", f"if=none,id=environment,format=raw,readonly=on,file={environment}",
-                     "-device", "nvme,drive=environment,serial=2")  # fmt: skip
+                     "-device", "virtio-blk-pci,drive=environment")  # fmt: skip
 
     def furnish(self) -> None:
         packed = io.BytesIO()

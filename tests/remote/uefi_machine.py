@@ -17,13 +17,15 @@ Before=local-fs.target
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=mount /dev/nvme1n1p1 /efi
+ExecStartPre=modprobe virtio_blk
+ExecStart=mount /dev/vda1 /efi
 [Install]
 WantedBy=local-fs.target
 """
 INSTALL = f"""set -e
-echo 'type=uefi' | sfdisk -q --label gpt /dev/nvme1n1
-mkfs.vfat -F 32 /dev/nvme1n1p1 >&2
+modprobe virtio_blk
+echo 'type=uefi' | sfdisk -q --label gpt /dev/vda
+mkfs.vfat -F 32 /dev/vda1 >&2
 mkdir /efi
 cat >/etc/systemd/system/kduel-test-esp.service <<'END'
 {PARTITION}END
@@ -51,7 +53,7 @@ class Uefi(Real):
             stream.truncate(256 << 20)
         shutil.copyfile(FIRMWARE / "OVMF_VARS.fd", place / "variables.fd")
         self.more = ("-drive", f"if=none,id=esp,format=raw,cache=unsafe,file={place / 'esp.img'}",
-                     "-device", "nvme,drive=esp,serial=2,bootindex=1")  # fmt: skip
+                     "-device", "virtio-blk-pci,drive=esp,bootindex=1")  # fmt: skip
 
     def furnish(self) -> None:
         done = subprocess.run(self.argv(INSTALL), capture_output=True, text=True, timeout=UP, check=False)
