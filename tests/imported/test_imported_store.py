@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from kduel.cli.import_ import command
 from kduel.cli.report import command as report
-from kduel.errors import InputError, NotMeasuredError
+from kduel.errors import HostError, InputError
 from kduel.imported import Source, bring_in, contenders, declared, environments, read, results
 
 HEADER = "contender,trial,benchmark,metric,unit,better,value\n"
@@ -201,7 +201,7 @@ def test_a_file_is_reported_as_its_import_is_and_leaves_nothing(tmp_path: Path, 
 
 def test_a_place_that_cannot_be_written_to_is_told_with_what_helps(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(NotMeasuredError, match="cannot write to") as caught:
+    with pytest.raises(HostError, match="cannot write to") as caught:
         bring_in([csv_file(tmp_path, *TWO)], tmp_path / "file" / "run")
     assert "--out" in caught.value.remedy and "resume" not in caught.value.remedy
 
