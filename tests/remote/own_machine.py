@@ -11,22 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import build_environment
-from real_machine import SOURCE, UP, Real
+from real_machine import SOURCE, UP, Real, mount_unit
 
 from kduel.cache import Cache
 
-DISK = f"""[Unit]
-Description=KDuel's Python environment
-DefaultDependencies=no
-Before=local-fs.target
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStartPre=modprobe virtio_blk
-ExecStart=mount -o ro /dev/vda {build_environment.PLACE}
-[Install]
-WantedBy=local-fs.target
-"""
+DISK = mount_unit("KDuel's Python environment", f"-o ro /dev/vda {build_environment.PLACE}")
 COMMAND = f"""#!/bin/sh
 PYTHONPATH=/root/src exec {build_environment.PLACE}/bin/python -m kduel "$@"
 """

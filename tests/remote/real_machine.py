@@ -32,6 +32,22 @@ UP = 600.0
 """Seconds that a boot may take in an emulator on a busy host."""
 
 
+def mount_unit(about: str, what: str) -> str:
+    """A systemd unit that mounts something of the machine's second disk, /dev/vda."""
+    return f"""[Unit]
+Description={about}
+DefaultDependencies=no
+Before=local-fs.target
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStartPre=modprobe virtio_blk
+ExecStart=mount {what}
+[Install]
+WantedBy=local-fs.target
+"""
+
+
 class Real:
     """The machine, switched on, and how to reach it."""
 

@@ -7,21 +7,10 @@ import subprocess
 from pathlib import Path
 
 import build_machine
-from real_machine import UP, Real
+from real_machine import UP, Real, mount_unit
 
 FIRMWARE = Path("/usr/share/OVMF")
-PARTITION = """[Unit]
-Description=The EFI system partition
-DefaultDependencies=no
-Before=local-fs.target
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStartPre=modprobe virtio_blk
-ExecStart=mount /dev/vda1 /efi
-[Install]
-WantedBy=local-fs.target
-"""
+PARTITION = mount_unit("The EFI system partition", "/dev/vda1 /efi")
 INSTALL = f"""set -e
 modprobe virtio_blk
 echo 'type=uefi' | sfdisk -q --label gpt /dev/vda

@@ -10,11 +10,13 @@ from typing import Any
 
 from kduel.boards import Real
 from kduel.errors import HostError
+from kduel.remote.connection import last_line
 
 Tell = Callable[[str], None]
 """Takes a line for the console's log."""
 KERNEL, INITRD, ROOT, IMAGE = "kernel", "initrd", "root.ext4", "boot.img"
 """The files of a trial, in the directory `files`."""
+SILENT = "it said nothing"
 
 
 class Shell:
@@ -83,7 +85,7 @@ class Fastboot:
         )
         if done.returncode:
             raise HostError(
-                f"mkbootimg cannot pack the boot image: {last_line(done.stderr)}",
+                f"mkbootimg cannot pack the boot image: {last_line(done.stderr, SILENT)}",
                 "Check fastboot = [...] in the board's description; files that it names lie beside the kernel in "
                 f"{files}.",
             )
@@ -106,11 +108,11 @@ class Fastboot:
             )
         except subprocess.TimeoutExpired as error:
             said = (error.stdout or b"").decode(errors="replace")
-            return f"{last_line(said)}; it was ended after {self.real.seconds_per_command} s (seconds_per_command)"
+            return f"{last_line(said, SILENT)}; it was ended after {self.real.seconds_per_command} s (seconds_per_command)"
         said = done.stdout.decode(errors="replace")
         for line in said.splitlines():
             tell(line)
-        return last_line(said) if done.returncode else ""
+        return last_line(said, SILENT) if done.returncode else ""
 
 
 def need(program: str, package: str) -> None:
@@ -120,9 +122,3 @@ def need(program: str, package: str) -> None:
             f"{program} is not installed, and the board's boot loader speaks fastboot",
             f"Install it: apt-get install {package}.",
         )
-
-
-def last_line(text: str) -> str:
-    """The last thing that a program said."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
