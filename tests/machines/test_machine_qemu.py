@@ -111,7 +111,7 @@ def test_a_trial_from_start_to_end_and_again_by_hand(boot, kernel):
     subprocess.run(["sh", into / "rerun.sh"], cwd=into, check=True, timeout=150, stdin=-3, stdout=-3)
     again = into / "again"
     again.mkdir()
-    envelope.unpack(envelope.open_envelope((into / "results").read_bytes()), again)
+    envelope.bring_in(into / "results", again)
     assert (again / "01-s0/stdout").read_text().splitlines()[:2] == [kernel.release, "hello from a program"]
 
 
@@ -144,8 +144,9 @@ def test_a_guest_that_cannot_reach_its_script_says_why(boot):
 def test_one_wrong_byte_on_the_way_home_voids_the_trial(boot, monkeypatch):
     def damaging(*given: object, **named: object) -> qemu.Run:
         done = really_run(*given, **named)
-        middle = len(done.stream) // 2
-        done.stream = done.stream[:middle] + bytes([done.stream[middle] ^ 1]) + done.stream[middle + 1 :]
+        stream = bytearray(done.results.read_bytes())
+        stream[len(stream) // 2] ^= 1
+        done.results.write_bytes(stream)
         return done
 
     really_run = qemu.run

@@ -15,6 +15,7 @@ import click
 from kduel import __version__
 from kduel.cli.interrupt import Interrupt, interrupted
 from kduel.errors import INTERRUPTED, KduelError
+from kduel.text import printable
 
 COMMANDS = {
     "run": "Measure contenders against each other and reach a verdict.",
@@ -82,11 +83,6 @@ def complain(error: KduelError) -> None:
     click.echo(f"{click.style('kduel:', fg='red', bold=True)} {printable(error.message)}", err=True)
     if error.remedy:
         click.echo(printable(error.remedy), err=True)
-
-
-def printable(text: str) -> str:
-    """Without control characters, which a guest may have put there."""
-    return "".join(c if c in "\n\t" or c.isprintable() else "�" for c in text)
 
 
 DRAWN = {"─": "-", "▲": "^", "▼": "v", "↑": "^", "↓": "v", "→": "->", "★": "*", "☆": "+"}

@@ -17,7 +17,7 @@ def command(host: str | None, as_json: bool) -> None:
 
     Ends with 3 where something prevents measuring.
     """
-    from kduel.cli import printable
+    from kduel.text import printable
     from kduel.doctor import examine_host, examine_tree
 
     if host is None:

@@ -59,7 +59,7 @@ def command(
 
     from kduel.building.beside import as_document, as_text, beside
     from kduel.cache import Cache
-    from kduel.cli import printable
+    from kduel.text import printable
     from kduel.cli.terminal import Terminal
 
     cache, talk = Cache(), Terminal(quiet)

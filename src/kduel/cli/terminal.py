@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from kduel.cli import printable
+from kduel.text import printable
 from kduel.talk import Talk, Task
 
 

@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-import msgspec
 from msgspec.structs import replace
 
 from kduel.building import objects
@@ -34,6 +33,7 @@ from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
 from kduel.machines.qemu import host_cpu
 from kduel.registry import plugins
 from kduel.talk import Talk
+from kduel.untrusted import Garbled, exit_status
 
 KEPT = "kernel"
 """In a trial of the first block: config, vmlinux and objects.gz of what was built, for `kduel sizes`."""
@@ -171,8 +171,8 @@ def trouble_of(into: Path) -> Outcome | None:
     """Why nothing was built, where a step's build failed."""
     for log in sorted(into.glob("*/build.log")):
         try:
-            status = int(msgspec.json.decode((log.parent / "exit.json").read_bytes())["status"])
-        except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError):
+            status = exit_status(log.parent)
+        except Garbled:
             continue
         if status == 124:
             return not_built("deadline", "the build did not end in time", "raise the benchmark's patience")

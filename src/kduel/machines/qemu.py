@@ -13,12 +13,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from kduel import untrusted
 from kduel.cache import Cache
 from kduel.errors import HostError, InputError
 from kduel.guest import envelope, initramfs, probe, scratch
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose, findings
-from kduel.guest.environment import read_environment
+from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import clock_trouble, gate
 from kduel.guest.launch import Run, run
 from kduel.guest.root import Root, root_image
@@ -173,7 +174,7 @@ class QemuMachine(Machine):
         console = read_console(trial.into / "console.log")
         facts: dict[str, Any] = {"argv": done.argv, "pinned": done.pinned, "ended": done.ended}
         try:
-            envelope.unpack(envelope.open_envelope(done.stream), trial.into)
+            marks = envelope.bring_in(done.results, trial.into).marks
         except envelope.BrokenEnvelope as error:
             found = diagnose(
                 console,
@@ -189,7 +190,6 @@ class QemuMachine(Machine):
             return Outcome(void=void, message=message, timings=done.timings, facts=facts)
         if trouble := findings(console):
             facts["console_findings"] = trouble
-        marks = envelope.marks(done.stream)
         status = marks.get("DONE", (0.0, None))[1]
         void, message = "", ""
         if not self.exact and (reason := why_clock_wrong(marks, done.timings)):
@@ -213,7 +213,7 @@ class QemuMachine(Machine):
 
     def why_wrong(self, trial: Trial) -> str:
         """What of the guest is not as planned; a boot may have captured its environment several times."""
-        captured = [path for path in sorted(trial.into.glob("**/environment")) if path.is_dir()]
+        captured = environments_in(trial.into)
         expected = self.expected(trial.arm)
         reasons = [gate(read_environment(path), expected) for path in captured] or ["it captured nothing of itself"]
         return next((reason for reason in reasons if reason), "")
@@ -221,11 +221,7 @@ class QemuMachine(Machine):
     @staticmethod
     def why_setup_failed(into: Path, status: int) -> str:
         """From what the setup lines said."""
-        try:
-            said = (into / "setup" / "stderr").read_bytes()[-2000:].decode(errors="replace").strip()
-        except OSError:
-            said = ""
-        return f"The setup lines failed; the script ended with {status}: {said}"
+        return f"The setup lines failed; the script ended with {status}: {untrusted.tail(into / 'setup' / 'stderr', 2000)}"
 
 
 def why_clock_wrong(marks: Mapping[str, tuple[float, int | None]], timings: Mapping[str, float]) -> str:

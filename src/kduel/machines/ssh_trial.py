@@ -17,11 +17,12 @@ from msgspec import Struct
 from kduel.conditions import OUT_OF_BAND, Bands
 from kduel.conditions import script as conditions_script
 from kduel.guest import envelope
-from kduel.guest.environment import read_environment
+from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import gate
 from kduel.machines import MachineKind, Outcome, Trial
-from kduel.remote.connection import Broken, Connection, Refused, last_line
+from kduel.remote.connection import Broken, Connection, Done, Refused, last_line
 from kduel.remote.grub import Entry
+from kduel.untrusted import tail
 
 T = TypeVar("T")
 
@@ -294,15 +295,21 @@ class Journey:
             'printf \'KDUEL DONE 0.0 %s\\nKDUEL BEGIN %s %s\\n\' "$(cat status)" "$(tar -C out -cf - . | wc -c)" '
             "\"$(tar -C out -cf - . | sha256sum | cut -d' ' -f1)\" && tar -C out -cf - . && printf '\\nKDUEL END\\n'"
         )
-        done = self.patiently(lambda: self.connection.run(pack, timeout=600), 120.0)
+        stream = self.trial.into / envelope.RAW
+
+        def fetch() -> Done:
+            with stream.open("wb") as out:
+                return self.connection.run(pack, timeout=600, out=out)
+
+        done = self.patiently(fetch, 120.0)
         try:
-            envelope.unpack(envelope.open_envelope(done.stdout), self.trial.into)
+            marks = envelope.bring_in(stream, self.trial.into).marks
         except envelope.BrokenEnvelope as error:
             return Outcome(void="broken-envelope", message=f"The results did not come home whole: {error}.")
         self.patiently(lambda: self.connection.run(f"rm -rf {place}; dmesg | tail -n 200"), 60.0)
         self.mark("off")
-        status = envelope.marks(done.stdout).get("DONE", (0.0, None))[1]
-        free = re.search(r"^free (\d+)$", done.stderr, re.MULTILINE)
+        status = marks.get("DONE", (0.0, None))[1]
+        free = re.search(r"^free ([0-9]{1,18})$", done.stderr, re.MULTILINE)
         if free and int(free[1]) < LEAST_FREE:
             return Outcome(
                 void="disk-full",
@@ -310,10 +317,7 @@ class Journey:
                 "last may be cut.",
             )
         if status == OUT_OF_BAND:
-            log = self.trial.into / "conditions.log"
-            said = (
-                log.read_bytes()[-1000:].decode(errors="replace").strip() if log.is_file() else "it did not say why"
-            )
+            said = tail(self.trial.into / "conditions.log", 1000) or "it did not say why"
             return Outcome(
                 void="conditions", message=f"The machine was not within the bands that the study asks: {said}."
             )
@@ -322,11 +326,11 @@ class Journey:
         expected = {"release": self.trial.arm.kernel.release, "architecture": now.architecture}
         if self.settings.clocksource:
             expected |= dict.fromkeys(("clocksource", "clocksource_end"), self.settings.clocksource)
-        captured = [path.parent for path in sorted(self.trial.into.glob("**/environment/uname"))]
+        captured = environments_in(self.trial.into)
         told = self.trial.into / "environment" / "conditions"
         for path in captured:
             # Of several contenders in one boot each has an environment of its own; the conditions are the boot's.
-            if told.is_file() and path != told.parent:
+            if told.is_file() and path != told.parent and not (path / "conditions").is_dir():
                 shutil.copyfile(told, path / "conditions")
         reasons = [gate(read_environment(path), expected) for path in captured] or ["it captured nothing of itself"]
         if wrong := next((reason for reason in reasons if reason), ""):

@@ -1,39 +1,13 @@
 """Making strings safe to show: what a guest, a study file or an import said may hold anything.
 
-Every format first makes hidden characters visible with the functions here, then escapes what is special to itself.
+Every format first makes hidden characters visible with kduel.text, then escapes what is special to itself.
 """
 
 from __future__ import annotations
 
-LONGEST = 2000
-"""Characters of one string that a report shows; the raw files have the rest."""
+from kduel.text import LONGEST, shown, visible
 
-
-def visible(text: object, longest: int = LONGEST) -> str:
-    """One line in which nothing is hidden.
-
-    White space becomes a space; control characters, terminal escapes, bidirectional overrides, zero-width and
-    unassigned characters become \\x1b or \\u202e. Cut at `longest` characters, and said so.
-    """
-    line = str(text)
-    if len(line) > longest:
-        line = f"{line[:longest]}... ({len(line) - longest:,} more characters)"
-    if line.isprintable():
-        return line
-    return "".join(shown(character) for character in line)
-
-
-def shown(character: str) -> str:
-    """The character, or how to write it where it cannot be seen."""
-    if character.isprintable():
-        return character
-    if character.isspace():
-        return " "
-    code = ord(character)
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
+__all__ = ["ASCII", "LONGEST", "ascii_only", "shown", "visible"]
 
 ASCII = str.maketrans(
     {"−": "-", "–": "-", "—": "-", "±": "+-", "≈": "~", "≠": "!=", "µ": "u", "μ": "u", "×": "x", "·": "*", "…": "..."}
