@@ -17,9 +17,9 @@ from kduel.errors import NotMeasuredError
 from kduel.machines import Outcome, Trial
 from kduel.plan import PlannedTrial, make_plan
 from kduel.ready import Ready, lock_of, same_run
-from kduel.rundir import RunDir, TrialRecord
+from kduel.rundir import RunDir, TrialRecord, told_as_disk_trouble
 from kduel.talk import Talk
-from kduel.trialscript import boot_script, bring_home, keep_environment
+from kduel.trialscript import boot_script, bring_home, keep_environment, set_aside
 from kduel.verdict.standing import Standing, finished, standing
 
 HOPELESS = 2
@@ -164,14 +164,16 @@ class Runner:
                     block=boot[0].block,
                 )
             )
+        except BaseException:
+            # Interrupted, or the host's trouble: there are no results.
+            shutil.rmtree(staged, ignore_errors=True)
+            raise
+        with told_as_disk_trouble(self.run.trials):
             parts = bring_home(staged, boot, self.run.stage)
             return [
                 (part, self.record(planned, part, outcome, started, time.monotonic() - clock))
                 for planned, part in zip(boot, parts, strict=True)
             ]
-        except BaseException:
-            shutil.rmtree(staged, ignore_errors=True)
-            raise
 
     def record(
         self, planned: PlannedTrial, staged: Path, outcome: Outcome, started: str, seconds: float
@@ -179,9 +181,20 @@ class Runner:
         """trial.json of a trial: void for the machine's or a gate's reason, else by which steps gave numbers."""
         failed: dict[str, str] = {}
         void, message = outcome.void, outcome.message
-        keep_environment(staged)
-        if not void:
-            void, message = self.ready.dress.gate(staged, planned.contender)
+        taken = set_aside(staged)
+        if taken and not void:
+            void, message = "broken-envelope", f"The guest left files with names of KDuel's own: {', '.join(taken)}."
+        try:
+            keep_environment(staged)
+            if not void:
+                void, message = self.ready.dress.gate(staged, planned.contender)
+        except OSError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a guest left, its raw files are kept
+            void, message = (
+                "unreadable-results",
+                f"What the guest left cannot be read: {type(error).__name__}: {error}",
+            )
         if not void:
             for index, step in enumerate(self.ready.study.steps):
                 try:

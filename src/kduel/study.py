@@ -225,6 +225,8 @@ def contender_tables(kernels: list[str], numbered: bool) -> str:
     return "".join(tables)
 
 
+LONGEST_NAME = 200
+"""Characters of a contender's name."""
 CROSSED = ("kernel", "scheduler", "policy", "cmdline")
 """The keys of a contender for which a list makes a contender of every combination."""
 
@@ -243,10 +245,33 @@ def read_contenders(tables: list[dict[str, Any]], origin: str) -> list[Contender
             except msgspec.ValidationError as error:
                 known = ", ".join(Contender.__struct_fields__)
                 raise InputError(f"{where}: {told(error)}", f"A contender knows: {known}.") from error
+            check_texts(contender, where)
             if len(table.get("name", "")) and choice is not table and choice != table:
                 contender = msgspec.structs.replace(contender, name=f"{contender.name} {short_name(contender)}")
             contenders.append(contender)
     return name_all(contenders, origin)
+
+
+def check_texts(contender: Contender, where: str) -> None:
+    """Raises InputError for texts that a terminal would obey or a file's name cannot hold."""
+    texts = {key: value for key, value in msgspec.structs.asdict(contender).items() if isinstance(value, str)}
+    texts |= {f"sysctl {key!r}": f"{key}={value}" for key, value in contender.sysctl.items()}
+    for key, value in texts.items():
+        if not value.isprintable():
+            raise InputError(
+                f"{where}: {key} is {value[:LONGEST_NAME]!r}, with a character that cannot be shown",
+                "Leave out control characters, line ends, tabs and other characters that cannot be seen.",
+            )
+    name = contender.name
+    if len(name) > LONGEST_NAME:
+        raise InputError(
+            f"{where}: name has {len(name)} characters", f"Use at most {LONGEST_NAME}; title and text may be longer."
+        )
+    if name != name.strip() or (name and {"", ".", ".."} & set(re.split(r"[/\\]", name))):
+        raise InputError(
+            f"{where}: name = {name!r} looks like a path or has blanks at its ends",
+            'Give a plain name, such as name = "6.12 with my patch".',
+        )
 
 
 def combinations(table: dict[str, Any], keys: typing.Iterable[str]) -> list[dict[str, Any]]:

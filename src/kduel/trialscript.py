@@ -7,7 +7,9 @@ after the other, each into a directory of its own.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -94,6 +96,17 @@ class Dress:
         """Why the trial is void for its scheduler, as name and paragraph, or two empty strings."""
         name, _, message = self.setups[contender].check(trial).partition(": ")
         return name, message
+
+
+def set_aside(trial: Path) -> list[str]:
+    """Move what a trial's script left under a name that KDuel is yet to write out of its way; gives the names."""
+    names = [name for name in ("trial.json", "environment.json") if os.path.lexists(trial / name)]
+    for name in names:
+        if (trial / name).is_symlink():
+            (trial / name).unlink()
+        else:
+            (trial / name).rename(Path(tempfile.mkdtemp(prefix="guest-", dir=trial)) / name)
+    return names
 
 
 def keep_environment(trial: Path) -> None:

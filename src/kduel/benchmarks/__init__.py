@@ -6,7 +6,7 @@ A module here, or one behind an entry point of the group `kduel.benchmarks`, off
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,11 +15,31 @@ from msgspec import Struct
 
 from kduel.errors import InputError
 from kduel.registry import plugins
+from kduel.untrusted import Garbled, exit_status, read
 from kduel.words import Metric
 
 
 class ParseError(Exception):
     """The output is not what the program prints: the step gives no number. The message names what is missing."""
+
+
+class Files(Mapping[str, str]):
+    """Files by name, each read when it is asked for, so that only what a parser wants is ever in memory."""
+
+    def __init__(self, paths: dict[str, Path], limit: int) -> None:
+        self._paths, self._limit = paths, limit
+
+    def __getitem__(self, name: str) -> str:
+        return read(self._paths[name], self._limit)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._paths
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._paths))
+
+    def __len__(self) -> int:
+        return len(self._paths)
 
 
 class Raw(Struct, frozen=True):
@@ -28,7 +48,7 @@ class Raw(Struct, frozen=True):
     stdout: str
     stderr: str
     exit_status: int
-    files: dict[str, str] = {}
+    files: Mapping[str, str] = {}
     """Further files that the step's script wrote into its directory ($KDUEL_STEP), by name."""
 
     @classmethod
@@ -38,23 +58,21 @@ class Raw(Struct, frozen=True):
         A file above `limit` bytes is cut there. Raises ParseError without exit.json.
         """
 
-        def text(path: Path) -> str:
-            with path.open("rb") as stream:
-                return stream.read(limit).decode("utf-8", errors="replace")
-
         own = {"stdout", "stderr", "exit.json"}
         try:
-            status = int(msgspec.json.decode((directory / "exit.json").read_bytes())["status"])
             return cls(
-                stdout=text(directory / "stdout"),
-                stderr=text(directory / "stderr"),
-                exit_status=status,
-                files={
-                    **{p.name: text(p) for p in sorted(directory.iterdir()) if p.name not in own and p.is_file()},
-                    **{name: text(p) for name in trial_files if (p := directory.parent / name).is_file()},
-                },
+                stdout=read(directory / "stdout", limit),
+                stderr=read(directory / "stderr", limit),
+                exit_status=exit_status(directory),
+                files=Files(
+                    {
+                        **{p.name: p for p in directory.iterdir() if p.name not in own and p.is_file()},
+                        **{name: p for name in trial_files if (p := directory.parent / name).is_file()},
+                    },
+                    limit,
+                ),
             )
-        except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+        except (OSError, Garbled) as error:
             raise ParseError(f"the step left no whole output: {error}") from error
 
 

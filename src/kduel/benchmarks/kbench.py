@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.parameters import label_of
+from kduel.benchmarks.reading import json_text
 from kduel.words import Metric
 
 OPERATIONS = (
@@ -45,10 +46,7 @@ class Line(Struct, frozen=True):
 
 def read_line(text: str) -> Line:
     """What the program printed. Raises ParseError."""
-    try:
-        line = msgspec.json.decode(text, type=Line)
-    except msgspec.DecodeError as error:
-        raise ParseError(f"kbench's line is not there or damaged: {error}") from error
+    line = json_text(text, Line, "kbench's line")
     if line.count < 1 or len(line.samples) != line.count:
         raise ParseError(f"kbench announces {line.count} samples and gives {len(line.samples)}")
     return line

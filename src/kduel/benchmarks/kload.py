@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct, structs
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.parameters import Count, Number, Seconds, label_of
+from kduel.benchmarks.reading import json_text
 from kduel.words import Metric
 
 COLUMNS = ["start_us", "end_us", "user_us", "system_us", "voluntary", "involuntary"]
@@ -152,10 +152,7 @@ class Kload(Benchmark):
 
 def read(text: str, shape: type[Any], program: str) -> Any:
     """A program's JSON. Raises ParseError where it is cut or lacks something."""
-    try:
-        return msgspec.json.decode(text.encode(), type=shape)
-    except msgspec.DecodeError as error:
-        raise ParseError(f"the output of {program} is not whole: {error}") from error
+    return json_text(text, shape, f"the output of {program}")
 
 
 def check(out: Output, parameters: Any) -> None:

@@ -11,12 +11,11 @@ import re
 from statistics import mean
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.parameters import label_of
-from kduel.benchmarks.reading import positive
+from kduel.benchmarks.reading import json_text, positive
 from kduel.words import Metric
 
 Category = Literal["processes", "switches", "latency", "files", "bandwidth"]
@@ -207,10 +206,7 @@ class Lmbench(Benchmark):
 
 def own_lines(text: str) -> dict[str, Line]:
     """What our programs printed, by operation. Raises ParseError."""
-    try:
-        lines = [msgspec.json.decode(line, type=Line) for line in text.splitlines()]
-    except msgspec.DecodeError as error:
-        raise ParseError(f"a line is damaged: {error}") from error
+    lines = [json_text(line, Line, "a line") for line in text.splitlines()]
     return {line.operation: line for line in lines}
 
 

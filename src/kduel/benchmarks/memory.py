@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.memorylog import boot_message, killed_with, meminfo
 from kduel.benchmarks.parameters import label_of
-from kduel.benchmarks.reading import file, positive
+from kduel.benchmarks.reading import file, json_text, positive
 from kduel.words import Metric
 
 Figure = Literal["allocatable", "total", "free", "available", "slab", "code", "data", "init", "reserved"]
@@ -101,10 +100,7 @@ class Memory(Benchmark):
 def allocatable(raw: Raw, most: int) -> int:
     """KiB that kmem surely had. Raises ParseError where it ended otherwise than it should, or where the kernel's own
     account of it differs."""
-    try:
-        taken = msgspec.json.decode(raw.stdout, type=Taken)
-    except msgspec.DecodeError as error:
-        raise ParseError(f"kmem's line is not there or damaged: {error}") from error
+    taken = json_text(raw.stdout, Taken, "kmem's line")
     if taken.kib != taken.pages * (taken.page // 1024):
         raise ParseError(f"kmem contradicts itself: {taken.pages} pages are not {taken.kib} KiB")
     ends = ("most",) if most else ("killed", "refused")

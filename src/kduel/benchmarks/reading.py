@@ -7,9 +7,8 @@ import math
 import re
 from typing import TypeVar
 
-import msgspec
-
 from kduel.benchmarks import ParseError, Raw
+from kduel.untrusted import Garbled, decode
 
 T = TypeVar("T")
 SHOWN = 60
@@ -83,9 +82,12 @@ def file(raw: Raw, name: str) -> str:
 
 def json_file(raw: Raw, name: str, shape: type[T]) -> T:
     """A JSON file that the step left, as `shape`. Raises ParseError where it is cut or lacks something."""
+    return json_text(file(raw, name), shape, name)
+
+
+def json_text(text: str, shape: type[T], what: str) -> T:
+    """JSON as `shape`; `what` it is, for the error. Raises ParseError where it is cut, or lacks something."""
     try:
-        return msgspec.json.decode(file(raw, name), type=shape)
-    except msgspec.ValidationError as error:
-        raise ParseError(f"{name}: {error}") from error
-    except msgspec.DecodeError as error:
-        raise ParseError(f"{name} is not whole JSON: {error}") from error
+        return decode(text, shape)
+    except Garbled as error:
+        raise ParseError(f"{what} is not whole: {error}") from error

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from kduel.text import printable
+
 ABORT = 255
 """Tells `git bisect run` to stop: nothing is known of the commit, nor will be of the next one."""
 
@@ -115,7 +117,7 @@ def command(
             status, said = one_step(trier, tree, *step)
         except KduelError as error:
             status, said = ABORT, str(error)
-        click.echo(said)
+        click.echo(printable(said))
         click.get_current_context().exit(status)
     old, new = (commit_of(tree, end) for end in ends)
     with worktree(tree, work / "source", old) as place:
@@ -136,11 +138,12 @@ def tell(place: Path, result: Any, benchmark: str, limit: int, svg: Path | None)
     if len(result.found.commits) != 1:
         click.echo("Skipped commits hide which one it is. It is one of these:")
         for commit in result.found.commits:
-            click.echo(f"  {git(place, 'show', '--no-patch', '--format=%h %s', commit)}")
+            click.echo(printable(f"  {git(place, 'show', '--no-patch', '--format=%h %s', commit)}"))
         return
     commit = result.found.commits[0]
     click.echo("The first commit with the new cost:\n")
-    click.echo(git(place, "show", "--no-patch", "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n    %s", commit))
+    shown = git(place, "show", "--no-patch", "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n    %s", commit)
+    click.echo(printable(shown))
     if result.before is not None and result.after is not None:
         change = result.after - result.before
         click.echo(
@@ -148,7 +151,7 @@ def tell(place: Path, result: Any, benchmark: str, limit: int, svg: Path | None)
             f"({change:+,.10g} per operation)."
         )
     if result.explanation is not None:
-        click.echo("\n" + as_text(result.explanation, limit), nl=False)
+        click.echo("\n" + printable(as_text(result.explanation, limit)), nl=False)
         if svg is not None:
             svg.write_text(as_svg(result.explanation))
             click.echo(f"Written: {svg}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kduel.errors import InputError
+from kduel.text import printable
 
 if TYPE_CHECKING:
     from kduel.verdict.calibrate import Outcome
@@ -88,7 +89,7 @@ def command(
     if form == "json":
         click.echo(as_json(rule, noises, outcomes))
     else:
-        click.echo(as_text(rule, noises, outcomes))
+        click.echo(printable(as_text(rule, noises, outcomes)))
     if picture is not None:
         from kduel.verdict.picture import draw
 
@@ -175,7 +176,7 @@ def measured(found: list[Comparison]) -> list[Noise]:
     if not noises:
         raise refused[0]
     for reason in refused:
-        click.echo(f"left out: {reason.message}", err=True)
+        click.echo(printable(f"left out: {reason.message}"), err=True)
     return noises
 
 

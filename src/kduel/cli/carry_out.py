@@ -15,6 +15,7 @@ from kduel.cli.terminal import Terminal
 from kduel.errors import NOT_MEASURED, SLOWER, InputError
 from kduel.plan import slug
 from kduel.study import Study
+from kduel.text import printable
 
 if TYPE_CHECKING:
     from kduel.rundir import Lock
@@ -170,5 +171,5 @@ def write_up(path: Path, fail_on: str | None) -> None:
     whole = {trial.contender for trial in results.trials if trial.status != "void"}
     lost = [contender.name for contender in results.contenders if contender.name not in whole]
     if lost:
-        click.echo(f"kduel: not measured: {', '.join(lost)}; the report says why.", err=True)
+        click.echo(printable(f"kduel: not measured: {', '.join(lost)}; the report says why."), err=True)
         raise click.exceptions.Exit(NOT_MEASURED)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from kduel.text import printable
+
 
 @click.command("explain", short_help="Say which kernel functions a difference comes from.")
 @click.argument("targets", metavar="RUN | BASELINE CONTENDER", nargs=-1, required=True)
@@ -63,9 +65,9 @@ def command(
     if annotate is not None:
         label = chosen.ready.study.steps[index].label
         for arm in counted:
-            click.echo(annotated(arm.name, annotate, *annotation(arm, index, label, annotate)))
+            click.echo(printable(annotated(arm.name, annotate, *annotation(arm, index, label, annotate))))
         return
     found = explanation(chosen.ready, counted, index)
-    click.echo(as_text(found, limit), nl=False)
+    click.echo(printable(as_text(found, limit)), nl=False)
     for path in chosen.keep(found, svg=svg, json=as_json):
         click.echo(f"Written: {path}")

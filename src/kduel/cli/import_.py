@@ -47,8 +47,8 @@ def command(
     The CSV has the columns contender,trial,benchmark,metric,unit,better,value: one value a line, better being higher,
     lower or none; the first contender is the baseline.
     """
-    from kduel.text import printable
     from kduel.imported import bring_in
+    from kduel.text import printable
     from kduel.verdict.telling import plural
 
     record = bring_in(

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from kduel.text import printable
+
 
 @click.group("local")
 def command() -> None:
@@ -39,7 +41,7 @@ def remove() -> None:
     from kduel.machines.local_unit import remove as carry_out
 
     for line in carry_out() or ["there was nothing to remove"]:
-        click.echo(line)
+        click.echo(printable(line))
 
 
 @command.command("status")

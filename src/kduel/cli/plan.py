@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kduel.errors import InputError
+from kduel.text import printable
 
 if TYPE_CHECKING:
     from kduel.samples import Samples
@@ -81,7 +82,7 @@ def command(
         document = {"schema": 1, "rule": rule, "costs": costs, "no_cost": silent, "iterations": division}
         click.echo(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())
     else:
-        click.echo("\n".join([*cost_lines(costs, silent, rule), *division_lines(division)]))
+        click.echo(printable("\n".join([*cost_lines(costs, silent, rule), *division_lines(division)])))
 
 
 def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from kduel.text import printable
 from kduel.talk import Talk, Task
+from kduel.text import printable
 
 
 class BarTask(Task):
@@ -36,7 +36,7 @@ class Terminal(Talk):
 
     def info(self, text: str) -> None:
         if not self.quiet:
-            self.print(text)
+            self.print(printable(text))
 
     def warn(self, text: str) -> None:
         self.print(f"{click.style('note:', fg='yellow', bold=True)} {printable(text)}")
