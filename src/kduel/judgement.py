@@ -97,7 +97,14 @@ def trial_result(record: TrialRecord) -> TrialResult:
         seconds=record.seconds,
         directory=f"trials/{record.id}",
         failed_steps=record.failed_steps,
+        findings=findings_of(record),
     )
+
+
+def findings_of(record: TrialRecord) -> dict[str, str]:
+    """What the trial's kernel told of trouble."""
+    found = record.facts.get("console_findings")
+    return {str(name): str(line) for name, line in found.items()} if isinstance(found, dict) else {}
 
 
 def environments_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> dict[str, list[Environment]]:

@@ -56,6 +56,9 @@ class TrialResult(Struct, kw_only=True):
     seconds: float | None = None
     directory: str | None = None
     failed_steps: dict[str, str] = field(default_factory=dict)
+    findings: dict[str, str] = field(default_factory=dict)
+    """What the kernel told of trouble though the trial brought results: its name (warning, hang, kasan, ...) to the first
+    line of each."""
 
 
 class MetricResult(Struct, kw_only=True):

@@ -10,6 +10,7 @@ from kduel.lint.confounds import Environment, confounded, declared_by, differenc
 from kduel.lint.harness import fixed_by_harness
 from kduel.lint.headline import page_cache, unreliable
 from kduel.lint.influence import one_trial
+from kduel.lint.kernel_log import kernel_reports
 from kduel.lint.shape import maximum, ties, two_modes
 from kduel.lint.size import single_trial, too_few, unequal
 from kduel.lint.time import drift, first_trial
@@ -57,3 +58,4 @@ def examine(
     results.warnings.extend(not_interleaved(results, samples))
     results.warnings.extend(confounded(results.differences))
     results.warnings.extend(crashes(results))
+    results.warnings.extend(kernel_reports(results))

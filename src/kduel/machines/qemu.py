@@ -18,7 +18,7 @@ from kduel.cache import Cache
 from kduel.errors import HostError, InputError
 from kduel.guest import envelope, initramfs, probe, scratch
 from kduel.guest.console import read_console
-from kduel.guest.diagnosis import diagnose, findings
+from kduel.guest.diagnosis import diagnose, findings_in
 from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import clock_trouble, gate
 from kduel.guest.launch import Run, run
@@ -188,7 +188,7 @@ class QemuMachine(Machine):
             if void == "silent-exit" and "done" in done.timings:
                 void, message = "broken-envelope", f"The results did not come home whole: {error}."
             return Outcome(void=void, message=message, timings=done.timings, facts=facts)
-        if trouble := findings(console):
+        if trouble := findings_in(trial.into):
             facts["console_findings"] = trouble
         status = marks.get("DONE", (0.0, None))[1]
         void, message = "", ""

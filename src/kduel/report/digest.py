@@ -169,6 +169,7 @@ def caveats(results: Results) -> list[str]:
         (trial.contender, trial.status) for trial in results.trials if trial.status != "ok"
     )
     total = Counter(trial.contender for trial in results.trials)
+    said += kernel_findings(results)
     for (contender, status), number in broken.items():
         if status == "void" and number == total[contender]:
             why = next(trial.reason for trial in results.trials if trial.contender == contender)
@@ -179,6 +180,23 @@ def caveats(results: Results) -> list[str]:
         if status == "partial":
             said[-1] += without_numbers([trial for trial in results.trials if trial.contender == contender])
     return said
+
+
+def kernel_findings(results: Results) -> list[str]:
+    """What the kernels told of trouble in trials whose values count, a sentence for each kind."""
+    lines: dict[str, str] = {}
+    counts: dict[str, Counter[str]] = {}
+    total = Counter(trial.contender for trial in results.trials if trial.status != "void")
+    for trial in results.trials:
+        for name, line in trial.findings.items() if trial.status != "void" else ():
+            lines.setdefault(name, line)
+            counts.setdefault(name, Counter())[trial.contender] += 1
+    return [
+        f"The kernel's log has trouble ({visible(name, 40)}) in "
+        + ", ".join(f"{n} of {count(total[arm], 'trial')} of {visible(arm, 200)}" for arm, n in counts[name].items())
+        + f", such as: {visible(line, 200)}"
+        for name, line in lines.items()
+    ]
 
 
 def without_numbers(trials: list[TrialResult]) -> str:
