@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kduel.cli import complain
 from kduel.cli.terminal import Terminal
 from kduel.errors import InputError
+from kduel.report.escape import printable, visible
 from kduel.study import read_contenders
-from kduel.text import printable, visible
 
 ATTACKS = {
     "title": "\x1b]0;owned\x07",

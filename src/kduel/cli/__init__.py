@@ -15,7 +15,7 @@ import click
 from kduel import __version__
 from kduel.cli.interrupt import Interrupt, interrupted
 from kduel.errors import INTERRUPTED, KduelError
-from kduel.text import printable
+from kduel.report.escape import printable
 
 COMMANDS = {
     "run": "Measure contenders against each other and reach a verdict.",

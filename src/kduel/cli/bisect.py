@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kduel.text import printable
+from kduel.report.escape import printable
 
 ABORT = 255
 """Tells `git bisect run` to stop: nothing is known of the commit, nor will be of the next one."""

@@ -27,6 +27,6 @@ def command(run: Path, limit: int) -> None:
     kduel run ... --machine 'board:arm64-virt,cmdline=initcall_debug log_buf_len=4M'
     """
     from kduel.explain.boot import as_text, read_boots
-    from kduel.text import printable
+    from kduel.report.escape import printable
 
     click.echo(printable(as_text(read_boots(run), limit)), nl=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kduel.errors import InputError
-from kduel.text import printable
+from kduel.report.escape import printable
 
 if TYPE_CHECKING:
     from kduel.verdict.calibrate import Outcome

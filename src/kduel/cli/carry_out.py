@@ -14,8 +14,8 @@ from kduel.cli.interrupt import interrupted
 from kduel.cli.terminal import Terminal
 from kduel.errors import NOT_MEASURED, SLOWER, InputError
 from kduel.plan import slug
+from kduel.report.escape import printable
 from kduel.study import Study
-from kduel.text import printable
 
 if TYPE_CHECKING:
     from kduel.rundir import Lock

@@ -18,7 +18,7 @@ def command(host: str | None, as_json: bool) -> None:
     Ends with 3 where something prevents measuring.
     """
     from kduel.doctor import examine_host, examine_tree
-    from kduel.text import printable
+    from kduel.report.escape import printable
 
     if host is None:
         findings = examine_host()

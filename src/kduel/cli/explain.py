@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kduel.text import printable
+from kduel.report.escape import printable
 
 
 @click.command("explain", short_help="Say which kernel functions a difference comes from.")

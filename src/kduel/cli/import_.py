@@ -48,7 +48,7 @@ def command(
     lower or none; the first contender is the baseline.
     """
     from kduel.imported import bring_in
-    from kduel.text import printable
+    from kduel.report.escape import printable
     from kduel.verdict.telling import plural
 
     record = bring_in(

@@ -71,7 +71,7 @@ def has_word(line: Available, word: str) -> bool:
 
 def table(lines: list[Available]) -> str:
     """Columns, a header above."""
-    from kduel.text import printable
+    from kduel.report.escape import printable
 
     rows = [("KERNEL", "VERSION", "FROM", "")]
     rows += [(line.spec, line.version, line.where, "cached" if line.cached else "") for line in lines]

@@ -60,7 +60,7 @@ def command(
     from kduel.building.beside import as_document, as_text, beside
     from kduel.cache import Cache
     from kduel.cli.terminal import Terminal
-    from kduel.text import printable
+    from kduel.report.escape import printable
 
     cache, talk = Cache(), Terminal(quiet)
     one, other = subjects(list(targets), contender, cache=cache, talk=talk, offline=offline)

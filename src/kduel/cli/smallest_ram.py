@@ -68,7 +68,7 @@ def command(
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         return
-    from kduel.text import printable
+    from kduel.report.escape import printable
 
     width = max(len(name) for name in found)
     for name, result in found.items():

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
+from kduel.report.escape import printable
 from kduel.talk import Talk, Task
-from kduel.text import printable
 
 
 class BarTask(Task):

@@ -1,13 +1,47 @@
-"""Making strings safe to show: what a guest, a study file or an import said may hold anything.
+"""Text that others wrote (a guest, a study file, an import), made safe to show on a terminal, in a log or a report.
 
-Every format first makes hidden characters visible with kduel.text, then escapes what is special to itself.
+A terminal obeys escape sequences: text that is shown as it came may set the window's title, clear the screen, forge a
+link or hide what stands before it. Whatever KDuel prints goes through one of the two functions here.
 """
 
 from __future__ import annotations
 
-from kduel.text import LONGEST, shown, visible
+LONGEST = 2000
+"""Characters of one string that a report shows; the raw files have the rest."""
 
-__all__ = ["ASCII", "LONGEST", "ascii_only", "shown", "visible"]
+
+def visible(text: object, longest: int = LONGEST) -> str:
+    """One line in which nothing is hidden.
+
+    White space becomes a space; control characters, terminal escapes, bidirectional overrides, zero-width and
+    unassigned characters become \\x1b or \\u202e. Cut at `longest` characters, and said so.
+    """
+    line = str(text)
+    if len(line) > longest:
+        line = f"{line[:longest]}... ({len(line) - longest:,} more characters)"
+    if line.isprintable():
+        return line
+    return "".join(shown(character) for character in line)
+
+
+def printable(text: str) -> str:
+    """The same for text of several lines, which keeps its line ends and tabs and is not cut: it is for messages."""
+    if text.isprintable():
+        return text
+    return "".join(c if c in "\n\t" else shown(c) for c in text)
+
+
+def shown(character: str) -> str:
+    """The character, or how to write it where it cannot be seen."""
+    if character.isprintable():
+        return character
+    if character.isspace():
+        return " "
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
 
 ASCII = str.maketrans(
     {"−": "-", "–": "-", "—": "-", "±": "+-", "≈": "~", "≠": "!=", "µ": "u", "μ": "u", "×": "x", "·": "*", "…": "..."}
