@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kduel.judgement import trial_result
-from kduel.lint.kernel_log import kernel_reports
-from kduel.report.digest import digest
-from kduel.results import ContenderResult, Results, TrialResult
-from kduel.rundir import TrialRecord
+from kduel.core.results import ContenderResult, Results, TrialResult
+from kduel.judge.evaluate import trial_result
+from kduel.judge.lint.kernel_log import kernel_reports
+from kduel.report.content.digest import digest
+from kduel.store.rundir import TrialRecord
 
 LINE = "[   17.752027] WARNING: CPU: 1 PID: 140 at mm/slub.c:11 f+0x63/0x1000 \x1b[2J"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kduel.benchmarks import ParseError, Raw, benchmark
-from kduel.collect import parse_step
+from kduel.core.plugins import plugins
 from kduel.guest.environment import read_environment
-from kduel.registry import plugins
+from kduel.store.collect import parse_step
 from kduel.untrusted import MOST_DIGITS, Garbled, decode, exit_status, whole
 
 STEP = """

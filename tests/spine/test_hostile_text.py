@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from kduel.cli import complain
 from kduel.cli.terminal import Terminal
-from kduel.errors import InputError
-from kduel.report.escape import printable, visible
-from kduel.study import read_contenders
+from kduel.core.errors import InputError
+from kduel.core.text import printable, visible
+from kduel.study.load import read_contenders
 
 ATTACKS = {
     "title": "\x1b]0;owned\x07",

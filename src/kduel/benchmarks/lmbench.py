@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.parameters import label_of
-from kduel.benchmarks.reading import json_text, positive
-from kduel.words import Metric
+from kduel.benchmarks.support.parameters import label_of
+from kduel.benchmarks.support.reading import json_text, positive
+from kduel.core.experiment import Metric
 
 Category = Literal["processes", "switches", "latency", "files", "bandwidth"]
 FOLDER = "/usr/lib/lmbench/bin/*/"

@@ -26,7 +26,7 @@ def command(run: Path, limit: int) -> None:
     \b
     kduel run ... --machine 'board:arm64-virt,cmdline=initcall_debug log_buf_len=4M'
     """
-    from kduel.explain.boot import as_text, read_boots
-    from kduel.report.escape import printable
+    from kduel.analysis.boot import as_text, read_boots
+    from kduel.core.text import printable
 
     click.echo(printable(as_text(read_boots(run), limit)), nl=False)

@@ -1,4 +1,4 @@
-"""The terminal's `Talk`: lines on stderr, bars with an ETA while they make sense."""
+"""The terminal's `ProgressReport`: lines on stderr, bars with an ETA while they make sense."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from kduel.report.escape import printable
-from kduel.talk import Talk, Task
+from kduel.core.progress import Progress as ProgressReport
+from kduel.core.progress import Task
+from kduel.core.text import printable
 
 
 class BarTask(Task):
@@ -27,7 +28,7 @@ class BarTask(Task):
         self.progress.update(self.number, description=printable(text))
 
 
-class Terminal(Talk):
+class Terminal(ProgressReport):
     """Talks to a person on stderr; bars only where stderr is a terminal, else a line when work begins."""
 
     def __init__(self, quiet: bool = False) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from kduel.core.experiment import Contender
 from kduel.untrusted import Garbled, exit_status, read
-from kduel.words import Contender
 
 SAME = ("ops", "enable_seq", "nr_rejected")
 SHOWN = 6
