@@ -9,9 +9,9 @@ import pytest
 
 from kduel.benchmarks import ParseError, Raw, benchmark
 from kduel.core.plugins import plugins
+from kduel.core.untrusted import MOST_DIGITS, Garbled, decode, exit_status, whole
 from kduel.guest.environment import read_environment
 from kduel.store.collect import parse_step
-from kduel.untrusted import MOST_DIGITS, Garbled, decode, exit_status, whole
 
 STEP = """
 [[benchmark]]

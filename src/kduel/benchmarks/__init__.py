@@ -16,7 +16,7 @@ from msgspec import Struct
 from kduel.core.errors import InputError
 from kduel.core.experiment import Metric
 from kduel.core.plugins import plugins
-from kduel.untrusted import Garbled, exit_status, read
+from kduel.core.untrusted import Garbled, exit_status, read
 
 
 class ParseError(Exception):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from kduel.core.untrusted import read
 from kduel.guest.console import read_console
 from kduel.guest.environment import environments_in
 from kduel.guest.signs import LOCKUPS, OOPS, OURS, PANIC, PANIC_REASONS, REPORTS, Sign, killed_init, out_of_memory
-from kduel.untrusted import read
 
 LINES = 12
 WIDTH = 200

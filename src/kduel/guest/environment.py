@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kduel.core.untrusted import read, whole
 from kduel.guest.conditions import read_conditions
-from kduel.untrusted import read, whole
 
 _LIMIT = 4 << 20
 _PATH_AND_VALUE = re.compile(r"^(/[^:]+):(.*)$")

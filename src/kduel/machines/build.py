@@ -24,6 +24,7 @@ from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import InputError
 from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
+from kduel.core.untrusted import Garbled, exit_status
 from kduel.kernels import Kernel
 from kduel.kernels.build import timed as timed_script
 from kduel.kernels.build.built import FromSource, Planned
@@ -33,7 +34,6 @@ from kduel.kernels.build.recipe import configure
 from kduel.kernels.sizes import objects
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
 from kduel.machines.qemu import host_cpu
-from kduel.untrusted import Garbled, exit_status
 
 KEPT = "kernel"
 """In a trial of the first block: config, vmlinux and objects.gz of what was built, for `kduel sizes`."""

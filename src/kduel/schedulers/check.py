@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from kduel.core.experiment import Contender
-from kduel.untrusted import Garbled, exit_status, read
+from kduel.core.untrusted import Garbled, exit_status, read
 
 SAME = ("ops", "enable_seq", "nr_rejected")
 SHOWN = 6

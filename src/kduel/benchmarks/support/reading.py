@@ -8,7 +8,7 @@ import re
 from typing import TypeVar
 
 from kduel.benchmarks import ParseError, Raw
-from kduel.untrusted import Garbled, decode
+from kduel.core.untrusted import Garbled, decode
 
 T = TypeVar("T")
 SHOWN = 60

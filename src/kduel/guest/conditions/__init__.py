@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from kduel.core.errors import InputError
-from kduel.untrusted import read
+from kduel.core.untrusted import read
 
 OUT_OF_BAND = 4
 """The script's exit status where a condition is not what is wanted, in time."""

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
+from kduel.core.untrusted import tail
 from kduel.guest import envelope
 from kduel.guest.conditions import OUT_OF_BAND, Bands
 from kduel.guest.conditions import script as conditions_script
@@ -23,7 +24,6 @@ from kduel.guest.gates import gate
 from kduel.machines import MachineKind, Outcome, Trial
 from kduel.machines.remote.connection import Broken, Connection, Done, Refused, last_line
 from kduel.machines.remote.grub import Entry
-from kduel.untrusted import tail
 
 T = TypeVar("T")
 
