@@ -102,3 +102,20 @@ def test_no_end_is_no_result(tmp_path: Path) -> None:
     assert not results.home
     with pytest.raises(envelope.BrokenEnvelope):
         home(results)
+
+
+def test_a_gzip_is_unpacked_no_further_than_announced(tmp_path: Path) -> None:
+    bomb = base64.b64encode(gzip.compress(bytes(64 << 20))).decode()
+    lines = [f"KDUEL BEGIN 20480 {'0' * 64}", *textwrap.wrap(bomb, 76), "KDUEL END", ""]
+    results = feed("\n".join(lines).encode(), [], tmp_path / "console.log")
+    assert results.home
+    assert results.inbox.path.stat().st_size < 30_000
+    with pytest.raises(envelope.BrokenEnvelope):
+        home(results)
+
+
+def test_marks_without_end_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(envelope, "LIMIT", 1 << 20)
+    lines = [b"KDUEL READY 1.0 " + b"x" * 10_000] + [b"KDUEL READY 1.0 " + b"x" * 90] * 30_000
+    results = feed(b"\n".join(lines), [], tmp_path / "console.log")
+    assert results.inbox.path.stat().st_size < 3 << 20

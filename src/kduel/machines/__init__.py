@@ -64,7 +64,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """What became of a boot."""
 
     void: str = ""
-    """Empty, or why nothing of this trial may be used, by its name: panic, oops, hang, soft-lockup, out-of-memory,
+    """Empty, or why nothing of this trial may be used, by its name: panic, oops, hard-lockup, soft-lockup,
+    workqueue-lockup, hang, out-of-memory,
     silent-exit, no-console, deadline, broken-envelope, wrong-machine, ..."""
     message: str = ""
     """For a void trial: a paragraph with the console's relevant lines."""
