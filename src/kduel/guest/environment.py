@@ -26,7 +26,7 @@ _MOVING = re.compile(r"temperatures$|load$|fans\.")
 def environments_in(trial: Path) -> list[Path]:
     """The directories with a captured environment: one, or one for each load of a shared boot."""
     found = [trial / "environment", *sorted(trial.glob("load-*/environment"))]
-    return [path for path in found if path.is_dir()]
+    return [path for path in found if (path / "uname").is_file()]
 
 
 def read_environment(directory: Path) -> dict[str, Any]:
