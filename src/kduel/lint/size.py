@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from kduel.lint.case import Case
 from kduel.results import Warning_
-from kduel.verdict.rule import FEWEST_PAIRS, Rule
+from kduel.verdict.rule import Rule
+
+FEWEST_PAIRS = Rule().fewest
 
 FOR_RANKS = 6
 """A sign-flip permutation of fewer pairs cannot reach .05."""

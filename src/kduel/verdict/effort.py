@@ -14,7 +14,7 @@ from scipy.special import chdtri, nctdtrinc, stdtrit
 
 from kduel.verdict.bounds import student_levels
 from kduel.verdict.comparison import Comparison, log_ratios, margin
-from kduel.verdict.rule import FEWEST_PAIRS, Rule
+from kduel.verdict.rule import Rule
 
 POWER = 0.8
 SURE = 0.8
@@ -22,15 +22,15 @@ SURE = 0.8
 MOST_BLOCKS = 1_000_000
 MOST_ITERATIONS = 100
 LEVELS_UP_TO = 200
+FEWEST_FOR_SPREAD = 5
+"""Pairs without which a pilot tells no spread."""
 
 
-def detectable(sd: float, pairs: int, level: float, power: float = POWER) -> float | None:
-    """The mean difference that a two-sided t test at `level` finds with `power`, in the unit of `sd`."""
-    if pairs < 2:
-        return None
-    freedom = pairs - 1.0
+def detectable(error: float, freedom: float, level: float, power: float = POWER) -> float | None:
+    """The mean difference that a two-sided t test at `level` finds with `power`, in the unit of `error`, which is the
+    standard error of the mean, known with so many degrees of freedom."""
     shift = float(nctdtrinc(freedom, 1 - power, -stdtrit(freedom, level / 2)))
-    return sd / math.sqrt(pairs) * shift if math.isfinite(shift) else None
+    return error * shift if math.isfinite(shift) else None
 
 
 def reach(sd: float, pairs: int, level: float, power: float = POWER) -> float:
@@ -63,15 +63,15 @@ def blocks_more(
     falls below the distance to 0, or below the distance to the border of the region of equivalence (+-margin),
     whichever is farther.
     """
-    if pairs < FEWEST_PAIRS:
+    if pairs < rule.fewest:
         return None
     distance = max(abs(mean), margin - abs(mean))
     if not distance > 0:
         return None
-    floor = FEWEST_PAIRS if abs(mean) >= margin - abs(mean) else rule.equivalent_from
+    floor = rule.fewest if abs(mean) >= margin - abs(mean) else rule.equivalent_from
     missed = blocks - pairs
     ahead = [look for look in rule.looks() if look > blocks]
-    before = [look for look in rule.looks() if FEWEST_PAIRS <= look - missed <= pairs]
+    before = [look for look in rule.looks() if rule.fewest <= look - missed <= pairs]
     looks = before + ahead
     levels = student_levels(alpha, looks, [look - missed for look in looks], rule.max_blocks).tolist()
     for look, level in list(zip(looks, levels, strict=True))[len(before) :]:
@@ -110,7 +110,7 @@ class Cost(Struct, kw_only=True):
 def cost(c: Comparison, alpha: float, seconds_per_block: float | None = None) -> Cost | None:
     """The cost of a verdict, by the pairs that are there as a pilot; None where they tell no spread of ratios."""
     before, after = c.pairs
-    if c.n < FEWEST_PAIRS or (before <= 0).any() or (after <= 0).any():
+    if c.n < FEWEST_FOR_SPREAD or (before <= 0).any() or (after <= 0).any():
         return None
     sd = float(log_ratios(before, after).std(ddof=1))
     high = sd * math.sqrt((c.n - 1) / float(chdtri(c.n - 1, SURE)))
@@ -128,7 +128,7 @@ def cost(c: Comparison, alpha: float, seconds_per_block: float | None = None) ->
         spread_high_pct=100 * high,
         no_difference=none,
         no_difference_safe=blocks_for(high, border, c.rule, alpha, either, c.rule.equivalent_from),
-        delta_difference=blocks_for(sd, border, c.rule, alpha, POWER, Rule().first_look),
+        delta_difference=blocks_for(sd, border, c.rule, alpha, POWER, c.rule.fewest),
         delta_reached_pct=100 * math.expm1(min(reach(sd, max(c.rule.max_blocks, 2), level, either), 700)),
         seconds=None if seconds_per_block is None or none is None else none * seconds_per_block,
     )
