@@ -1,0 +1,206 @@
+"""Verdicts where nothing pairs the values: Welch's interval on logarithms, a single look.
+
+For imported results: trial i of one contender has nothing to do with trial i of another. Arms that were not measured
+in turn may differ by all that changed meanwhile; no interval knows of that, and the lint says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from kduel.core.results import MetricResult, Scale
+from kduel.core.samples import Samples
+from kduel.judge.verdict.classify import UNDECIDED, benjamini_hochberg, classify, verdict
+from kduel.judge.verdict.comparison import TIME_UNITS, check, differences, margin
+from kduel.judge.verdict.result import Finding, build
+from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.sample_size import POWER, fewest
+from kduel.judge.verdict.secondary import brown_forsythe, cliffs_delta, mann_whitney
+from kduel.judge.verdict.spending import Floats
+from kduel.judge.verdict.wording import amount, differs, equivalent, percent, plural
+
+
+class Estimate(NamedTuple):
+    """The difference of two means (of logarithms for a ratio), after Welch."""
+
+    scale: Scale
+    mean: float
+    error: float
+    freedom: float
+    fewest: int
+    """Values of the arm that has fewer."""
+
+    @property
+    def p(self) -> float | None:
+        """Two-sided p; None where nothing varies."""
+        return None if self.scale == "exact" else float(2 * stdtr(self.freedom, -abs(self.mean) / self.error))
+
+    def half(self, alpha: float) -> float:
+        """Half the interval at 1 - alpha."""
+        return 0.0 if self.scale == "exact" else float(-stdtrit(self.freedom, alpha / 2)) * self.error
+
+
+class Match(NamedTuple):
+    """One contender's metric against the baseline's; missing values left out."""
+
+    table: Samples
+    contender: str
+    before: Floats
+    after: Floats
+    estimate: Estimate | None
+    """None where the arms do not say how much they vary."""
+
+    @property
+    def p(self) -> float | None:
+        """Two-sided p; None where there is no estimate or nothing varies."""
+        return None if self.estimate is None else self.estimate.p
+
+
+def judge_unpaired(samples: Sequence[Samples], rule: Rule) -> list[MetricResult]:
+    """Every metric of every contender against the baseline, in the order of `samples`. `n` is that of the smaller arm.
+
+    All of alpha goes to this one look; it is split evenly over the primary comparisons that can be made, and
+    the exploratory ones go by Benjamini and Hochberg. Of `rule` delta, alpha, `fewest_pairs` and `equivalent_from`
+    count. Raises InputError naming the metric where a table is not usable.
+    """
+    check(samples)
+    matches = [match(table, contender) for table in samples for contender in table.contenders[1:]]
+    primary = sum(m.table.primary and m.estimate is not None for m in matches)
+    discoveries = benjamini_hochberg([None if m.table.primary else m.p for m in matches], rule.alpha)
+    gating, exploring = rule.for_comparisons(primary), rule.for_comparisons(discoveries.tested)
+    return [
+        write(m, find(m, gating, rule.alpha / max(1, primary), None), gating)
+        if m.table.primary
+        else write(m, find(m, exploring, discoveries.level, q_value), exploring)
+        for m, q_value in zip(matches, discoveries.q_values, strict=True)
+    ]
+
+
+def match(table: Samples, contender: str) -> Match:
+    """The arms' values and what they say."""
+    before, after = (
+        np.array([value for value in table.values[name] if value is not None], dtype=float)
+        for name in (table.contenders[0], contender)
+    )
+    found = estimate(before, after)
+    if found is not None and found.scale == "exact" and table.metric.unit in TIME_UNITS:
+        found = None
+    return Match(table, contender, before, after, found)
+
+
+def estimate(before: Floats, after: Floats) -> Estimate | None:
+    """The difference of the arms' means, with its standard error; None where an arm has fewer than two values."""
+    least = min(before.size, after.size)
+    if least < 2:
+        return None
+    if np.ptp(before) == 0 and np.ptp(after) == 0:
+        return Estimate("exact", float(differences(before[:1], after[:1])[0]), 0.0, math.inf, least)
+    scale: Scale = "ratio" if (before > 0).all() and (after > 0).all() else "difference"
+    arms = [np.log(values) if scale == "ratio" else values for values in (before, after)]
+    parts = np.array([arm.var(ddof=1) / arm.size for arm in arms])
+    total = float(parts.sum())
+    if not total > 0:
+        return None  # The spread is too small for its square to be a number.
+    freedom = 1 / ((parts / total) ** 2 / (np.array([before.size, after.size]) - 1)).sum()
+    return Estimate(scale, float(arms[1].mean() - arms[0].mean()), math.sqrt(total), float(freedom), least)
+
+
+def find(m: Match, rule: Rule, alpha: float, q_value: float | None) -> Finding:
+    """Interval and verdict; the effect alone where nobody can say how much of it is chance."""
+    found = m.estimate
+    if found is None:
+        known = m.before.size and m.after.size and m.before.min() > 0 and m.after.min() > 0
+        mean = float(np.log(m.after).mean() - np.log(m.before).mean()) if known else None
+        return Finding(scale="ratio", verdict="undecided", mean=mean)
+    half = found.half(alpha)
+    low, high = found.mean - half, found.mean + half
+    border = margin(found.scale, rule)
+    side = int(classify(low, high, border, found.fewest, rule.fewest, rule.equivalent_from))
+    undecided = side == UNDECIDED
+    return Finding(
+        scale=found.scale,
+        verdict=verdict(found.scale, side, m.table.metric.better),
+        mean=found.mean,
+        low=low,
+        high=high,
+        error=found.error,
+        freedom=found.freedom,
+        level=alpha,
+        decided_at=None if undecided else found.fewest,
+        more=trials_more(found, border, rule, alpha) if undecided and found.scale != "exact" else None,
+        q_value=q_value,
+    )
+
+
+def write(m: Match, finding: Finding, rule: Rule) -> MetricResult:
+    """The finding with all that is told and shown beside it."""
+    n = min(m.before.size, m.after.size)
+    result = build(m.table, m.contender, (m.before, m.after), n, finding, rule)
+    if m.estimate is not None:
+        delta = cliffs_delta(m.before, m.after)
+        result.beside = {
+            "p_welch": m.p,
+            "p_mann_whitney": mann_whitney(m.before, m.after),
+            "p_brown_forsythe": brown_forsythe(m.before, m.after),
+            "cliffs_delta": delta,
+            "a12": None if delta is None else (delta + 1) / 2,
+        }
+    result.told = told(result, rule)
+    return result
+
+
+def trials_more(found: Estimate, border: float, rule: Rule, alpha: float) -> int | None:
+    """About how many more trials of each arm would decide, if mean and spread are as seen."""
+    distance = max(abs(found.mean), border - abs(found.mean))
+    if not distance > 0:
+        return None
+
+    def enough(count: int) -> bool:
+        error = found.error * math.sqrt(found.fewest / count)
+        return float(stdtrit(2 * count - 2, POWER) - stdtrit(2 * count - 2, alpha / 2)) * error <= distance
+
+    floor = rule.fewest if abs(found.mean) >= border - abs(found.mean) else rule.equivalent_from
+    total = fewest(enough, max(floor, found.fewest + 1))
+    return None if total is None else total - found.fewest
+
+
+def told(result: MetricResult, rule: Rule) -> str:
+    """The verdict in plain words."""
+    each = f"{plural(result.n, 'trial')} of each arm"
+    match result.verdict:
+        case "undecided":
+            return undecided(result, rule, each)
+        case "equivalent":
+            said = equivalent(result, rule, "trials")
+        case "equal":
+            said = f"Equal in all trials, {each} at least."
+        case _:
+            said = " ".join(differs(result, rule, "trials"))
+    if result.q_value is not None:
+        said += f" Exploratory: q = {result.q_value:.2g} over all exploratory metrics."
+    return said
+
+
+def undecided(result: MetricResult, rule: Rule, each: str) -> str:
+    """For no decision: why, and what would help."""
+    if result.n == 0:
+        arm = result.contender if result.mean is None else result.baseline
+        return f"Cannot decide: {arm} has no value of this metric."
+    if result.n == 1:
+        seen = "" if result.effect_pct is None else f" The values differ by {percent(result.effect_pct, sign=True)}."
+        return f"Cannot decide: an arm was measured once, and that says nothing of how much is chance.{seen}"
+    if result.n < rule.fewest:
+        return f"Cannot decide: there are {each}, and a verdict takes {rule.fewest} at least."
+    if result.ci_low_pct is None and result.ci_low is None:
+        return "Cannot decide: no value varies, so the step of the clock hides how much is chance."
+    said = f"Undecided: {amount(result)}."
+    if result.mde_pct is not None:
+        said += f" {each.capitalize()} would probably have shown a difference of {percent(result.mde_pct)}."
+    if result.blocks_more is not None:
+        said += f" About {plural(result.blocks_more, 'more trial')} of each arm would decide it at the spread seen."
+    return said

@@ -1,0 +1,76 @@
+"""The plan: randomised complete blocks from a stored seed, written before the first trial and never changed."""
+
+from __future__ import annotations
+
+import random
+import re
+
+from msgspec import Struct
+
+from kduel.core.experiment import EDITION, Contender
+from kduel.study.load import Study
+from kduel.study.orders import orders, shuffled, turned_round
+
+
+class PlannedTrial(Struct, frozen=True, kw_only=True):
+    """One line of plan.jsonl. `position` counts trials from 0 in time; `boot` is shared by trials of one boot."""
+
+    id: str
+    block: int
+    position: int
+    contender: str
+    boot: int
+    steps: list[int]
+    """The order in which the study's steps run."""
+
+
+def same_boot(contender: Contender) -> tuple[str, str, str]:
+    """What two contenders must share to run in one boot."""
+    return contender.kernel, contender.modules, contender.cmdline
+
+
+def slug(text: str) -> str:
+    """A name that is safe as a file's: [A-Za-z0-9._+-] only."""
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-.")[:60] or "contender"
+
+
+def make_plan(study: Study, seed: int, edition: int = EDITION) -> list[PlannedTrial]:
+    """Every block of the study: one trial of every contender, in the orders of `kduel.study.orders`.
+
+    With the unit "load", the contenders of one boot stand together, boots and contenders in random order. A plan of the
+    first edition, where every second block reversed the order before it, follows from its seed as it did then.
+    """
+    draw = random.Random(seed)
+    generator = turned_round if edition == 1 else orders
+
+    groups: dict[object, list[int]] = {}
+    for index, contender in enumerate(study.contenders):
+        key = same_boot(contender) if study.blocks.unit == "load" else index
+        groups.setdefault(key, []).append(index)
+    boots = list(groups.values())
+    order_of_boots = generator(len(boots), draw)
+    orders_within = [generator(len(members), draw) for members in boots]
+
+    total = study.blocks.fixed or study.blocks.max
+    plan: list[PlannedTrial] = []
+    boot = 0
+    for block in range(1, total + 1):
+        steps = list(range(len(study.steps)))
+        if study.blocks.order == "shuffled":
+            steps = shuffled(draw, steps)
+        for group in next(order_of_boots):
+            for member in next(orders_within[group]):
+                name = study.contenders[boots[group][member]].name
+                position = len(plan)
+                plan.append(
+                    PlannedTrial(
+                        id=f"{position + 1:04d}-b{block:02d}-{slug(name)}",
+                        block=block,
+                        position=position,
+                        contender=name,
+                        boot=boot,
+                        steps=steps,
+                    )
+                )
+            boot += 1
+    return plan
