@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -99,3 +100,17 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """The numbers of blocks after which a decision may be taken, the last one being the maximum."""
         before = range(self.first_look or self.fewest, self.max_blocks, self.look_every)
         return (*before, self.max_blocks)
+
+
+def planned_rule(numbers: Mapping[str, Any]) -> Rule:
+    """The rule that a run was planned by, from what its lock and its results keep: looks on the way, or one look at a
+    fixed number of blocks. Raises InputError for an edition that is not known."""
+    given: dict[str, Any] = {
+        "edition": int(numbers.get("edition", 1)),
+        "delta_pct": float(numbers.get("delta", 1.0)),
+        "alpha": float(numbers.get("alpha", 0.05)),
+        "covariates": tuple(numbers.get("covariates", ())),
+    }
+    if numbers.get("fixed") is not None:
+        return Rule.fixed(int(numbers["fixed"]), **given)
+    return Rule.of_edition(max_blocks=int(numbers.get("max", 20)), **given)
