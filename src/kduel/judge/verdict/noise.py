@@ -22,7 +22,7 @@ Draw = Callable[[np.random.Generator, Arms], Floats]
 
 DRIFT_SDS = 4.0
 STEP_SDS = 4.0
-PERIOD_SDS = 2.0
+PERIOD_SDS = 1.0
 PLACE_SDS = 5.0
 SLOW_SHARE = 0.3
 JITTER = 0.2
