@@ -19,6 +19,7 @@ from kduel.core.samples import Samples
 from kduel.judge.verdict.adjust import estimates
 from kduel.judge.verdict.classify import ABOVE, BELOW, UNDECIDED, WITHIN, Sides
 from kduel.judge.verdict.comparison import Comparison, compare, margin
+from kduel.judge.verdict.futility import CHANCE, FROM_BLOCK, chance_to_decide
 from kduel.judge.verdict.looks import Decision, decide, interval, plan_looks, told_apart
 from kduel.judge.verdict.noise import Noise
 from kduel.judge.verdict.rule import Rule
@@ -77,12 +78,13 @@ def simulate(
     contenders: int = 2,
     host: float | None = None,
     plan: Orders = orders,
+    futility: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Outcome:
     """Simulate `runs` runs of `metrics` independent primary metrics; `progress` hears of runs done.
 
     Every contender but the baseline has the effect. `host` adds a covariate with that correlation to the noise. `plan`
-    draws the orders.
+    draws the orders. With `futility` runs end that have no hope of a verdict.
     """
     generator = np.random.default_rng([seed, round(1e6 * effect_pct) % 2**32, metrics])
     counts = np.zeros(3)
@@ -93,7 +95,7 @@ def simulate(
     for start in range(0, runs, chunk):
         count = min(chunk, runs - start)
         drawn = draw(noise, known, effect_pct, count, metrics, host, generator)
-        judged = one_by_one(rule, drawn) if np.isnan(drawn.logs).any() else at_once(rule, drawn)
+        judged = one_by_one(rule, drawn) if np.isnan(drawn.logs).any() else at_once(rule, drawn, futility)
         counts += [(judged.sides == side).sum() for side in (ABOVE, BELOW, WITHIN)]
         alarms += int((np.abs(judged.sides) == 1).any(axis=1).sum())
         refuted += judged.refuted
@@ -178,7 +180,7 @@ class Judged(NamedTuple):
     refuted: int
 
 
-def at_once(rule: Rule, drawn: Drawn) -> Judged:
+def at_once(rule: Rule, drawn: Drawn, futility: bool = False) -> Judged:
     """Runs without missing values, all of them together."""
     runs, metrics, contenders, blocks = drawn.logs.shape
     comparisons = metrics * (contenders - 1)
@@ -191,10 +193,14 @@ def at_once(rule: Rule, drawn: Drawn) -> Judged:
     order = gaps(drawn.places)
     host = [] if drawn.host is None else [gaps(drawn.host)]
     found = estimates(gaps(drawn.logs), [order, *host], looks.pairs, rule.adjust_from)
-    low, high = interval(found, looks.levels(rule, rule.alpha / comparisons))
-    border = margin("ratio", rule)
+    alpha, border = rule.alpha / comparisons, margin("ratio", rule)
+    low, high = interval(found, looks.levels(rule, alpha))
     decision = decide(low, high, looks, border, rule, told_apart(order, looks.pairs, rule))
     over = np.all(decision.holds, axis=1)
+    if futility:
+        chance = chance_to_decide(found, looks.pairs, blocks, border, rule, alpha)
+        gone = np.all(decision.holds | (chance < CHANCE), axis=1)
+        over |= gone & (np.array(looks.blocks) >= FROM_BLOCK)
     end = np.where(np.any(over, axis=1), np.argmax(over, axis=1), len(looks.blocks) - 1)
     at_end = end[:, None, None]
     low, high = (np.take_along_axis(ends, at_end, axis=2)[..., 0] for ends in (low, high))
