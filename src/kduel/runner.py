@@ -16,8 +16,9 @@ from kduel.collect import Collector
 from kduel.errors import NotMeasuredError
 from kduel.machines import Outcome, Trial
 from kduel.plan import PlannedTrial, make_plan
-from kduel.ready import Ready, lock_of, same_run
+from kduel.ready import Ready, lock_of
 from kduel.rundir import RunDir, TrialRecord
+from kduel.store.identity import check_same_run
 from kduel.talk import Talk
 from kduel.trialscript import boot_script, bring_home, keep_environment
 from kduel.verdict.standing import Standing, finished, standing
@@ -51,7 +52,7 @@ def run_study(ready: Ready, path: Path, *, origin: str, seed: int, talk: Talk, w
     new = lock_of(ready, seed, origin)
     if (path / "lock.json").is_file():
         run = RunDir.open(path)
-        same_run(run.lock(), new, path)
+        check_same_run(run.lock(), new, path)
     else:
         run = RunDir.create(path, ready.study.text, new, make_plan(ready.study, seed))
     with run.held():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import click
@@ -15,7 +16,10 @@ from kduel.cli.carry_out import carry_out
 @click.option("--fail-on", type=click.Choice(["slower"]), help="End with 10 when a primary metric is slower.")
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing but the verdict.")
 def command(run: Path, offline: bool, fail_on: str | None, quiet: bool) -> None:
-    """Go on with the interrupted RUN (a directory). Its plan, looks and verdict are those of an uninterrupted run."""
+    """Continue the interrupted RUN (a directory). Its plan, interim analyses and verdict are those of an uninterrupted run.
+
+    Relative paths in the study are looked up from the directory in which the run was started.
+    """
     from kduel.errors import InputError
     from kduel.rundir import RunDir, study_of
 
@@ -24,13 +28,16 @@ def command(run: Path, offline: bool, fail_on: str | None, quiet: bool) -> None:
         raise InputError(f"{run} was imported; there is nothing to go on with", "`kduel report` writes it up.")
     lock = opened.lock()
     text = (run / "study.toml").read_text("utf-8")
-    carry_out(
-        study_of(lock, text),
-        out=run,
-        origin=lock.origin,
-        seed=lock.seed,
-        seed_given=True,
-        offline=offline,
-        fail_on=fail_on,
-        quiet=quiet,
-    )
+    out = run.absolute()
+    # A directory that is gone (a run of another host) cannot mislead: the kernels' hashes are compared.
+    with contextlib.chdir(lock.directory if lock.directory and Path(lock.directory).is_dir() else "."):
+        carry_out(
+            study_of(lock, text),
+            out=out,
+            origin=lock.origin,
+            seed=lock.seed,
+            seed_given=True,
+            offline=offline,
+            fail_on=fail_on,
+            quiet=quiet,
+        )

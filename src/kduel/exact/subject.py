@@ -12,8 +12,9 @@ from kduel.errors import HostError, InputError, NotMeasuredError
 from kduel.exact.measure import Counted, as_json, same_as_run
 from kduel.explain.compare import Explanation
 from kduel.explain.flame import as_svg
-from kduel.ready import Ready, lock_of, make_ready, same_run
+from kduel.ready import Ready, lock_of, make_ready
 from kduel.rundir import RunDir, study_of, write_whole
+from kduel.store.identity import check_same_run
 from kduel.study import Study, assemble, contender_tables, parse_study
 from kduel.talk import Talk
 
@@ -122,6 +123,6 @@ def of_run(path: Path, contender: str, *, cache: Cache, talk: Talk, offline: boo
             f"Compare the kernels instead: kduel explain {study.contenders[0].kernel} "
             f"{study.contenders[1].kernel} --benchmark NAME.",
         )
-    ready = make_ready(study, cache=cache, talk=talk, offline=offline)
-    same_run(lock, lock_of(ready, lock.seed, lock.origin), path)
+    ready = make_ready(study, cache=cache, talk=talk, offline=offline, lock=lock)
+    check_same_run(lock, lock_of(ready, lock.seed, lock.origin), path)
     return Subject(ready=ready, names=(names[0], contender or names[1]), run=run)
