@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from kduel.cache import Cache, cache_root
+from kduel.core.cache import Cache, cache_root
+from kduel.core.progress import Progress
 from kduel.kernels import Kernel, resolve
-from kduel.talk import Talk
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 SOURCE = Path(__file__).parents[2] / "src"
@@ -142,7 +142,7 @@ def test_kernels_of_debian_after_the_cache_was_moved(shell: Shell) -> None:
 )
 def test_a_tree_and_an_image_by_relative_paths_from_another_directory(shell: Shell, machine: str, step: str) -> None:
     cache = Cache()
-    old, new = (resolve(spec, cache=cache, talk=Talk()) for spec in TYPED)
+    old, new = (resolve(spec, cache=cache, progress=Progress()) for spec in TYPED)
     place = shell.place / "work"
     tree(old, place / "linux")
     shutil.copyfile(new.image, place / "bzImage")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kduel.cli import kduel as kduel_command
-from kduel.registry import plugins
+from kduel.core.plugins import plugins
 
 HERE = Path(__file__).parent
 FIXTURES = HERE / "fixtures"

@@ -14,10 +14,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "kernels"))
 from made_kernels import bzimage
 
-from kduel.cli.carry_out import default_out
-from kduel.errors import InputError
-from kduel.rundir import Lock, RunDir, study_of
+from kduel.cli.execute import default_out
+from kduel.core.errors import InputError
 from kduel.store.identity import check_same_run
+from kduel.store.rundir import Lock, RunDir, study_of
 
 STUDY = """
 [study]

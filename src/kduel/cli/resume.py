@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.carry_out import carry_out
+from kduel.cli.execute import carry_out
 
 
 @click.command("resume")
@@ -20,8 +20,8 @@ def command(run: Path, offline: bool, fail_on: str | None, quiet: bool) -> None:
 
     Relative paths in the study are looked up from the directory in which the run was started.
     """
-    from kduel.errors import InputError
-    from kduel.rundir import RunDir, study_of
+    from kduel.core.errors import InputError
+    from kduel.store.rundir import RunDir, study_of
 
     opened = RunDir.open(run)
     if opened.imported:

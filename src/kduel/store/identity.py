@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from kduel.errors import InputError
-from kduel.rundir import Lock, study_of
-from kduel.study import Study
+from kduel.core.errors import InputError
+from kduel.store.rundir import Lock, study_of
+from kduel.study.load import Study
 
 NUMBERS = ("delta", "alpha", "max", "fixed", "unit", "order", "settle")
 """Of a study, what decides how it is carried out and judged; its title and description may change."""
