@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from kduel.errors import HostError
-from kduel.temporary import memory_file
+from kduel.core.errors import HostError
+from kduel.core.temporary import memory_file
 
 SANDBOX = ("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny")
 """QEMU's arguments: the system calls that it does without."""

@@ -7,10 +7,10 @@ import hashlib
 import shutil
 from pathlib import Path
 
-from kduel.errors import HostError
+from kduel.core.errors import HostError
 from kduel.guest import scratch
 from kduel.guest.cpio import unpack
-from kduel.temporary import temporary_directory, told_as_temporary_trouble
+from kduel.core.temporary import temporary_directory, told_as_temporary_trouble
 
 OURS = "kduel"
 """The directory in each such root that tells it from what is somebody else's."""

@@ -10,14 +10,14 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
-from kduel.cache import Cache, told_as_cache_trouble
-from kduel.errors import HostError
+from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.errors import HostError
 from kduel.guest import confine
 from kduel.guest.console import read_console
 from kduel.guest.cpio import Cpio
 from kduel.guest.launch import run
 from kduel.guest.vm import VirtualMachine
-from kduel.temporary import temporary_directory
+from kduel.core.temporary import temporary_directory
 
 KVM_SECONDS = 10.0
 TCG_SECONDS = 60.0

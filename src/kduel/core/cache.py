@@ -1,0 +1,134 @@
+"""The cache: directories that are built once, appear whole, and are never changed afterwards.
+
+Several KDuels may use one cache at the same time: whoever comes first builds, the others wait. What lies there is not
+believed: each entry has a manifest of its files (kduel.core.manifest), and an entry that differs from it is built again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from kduel.core.errors import file_trouble
+from kduel.core.progress import Progress
+from kduel.core.manifest import Manifest
+from kduel.core.temporary import temporary_directory
+
+ADOPTED = frozenset({"busybox", "deb", "kernels", "root", "schedulers", "source"})
+"""Kinds of which entries without a manifest, made by earlier versions of KDuel, are taken as they are: they were
+downloaded, or took minutes to build, and may not be had again. Entries of other kinds are made anew from these."""
+
+
+def cache_root() -> Path:
+    """$KDUEL_CACHE, else kduel/ in $XDG_CACHE_HOME or ~/.cache."""
+    given = os.environ.get("KDUEL_CACHE")
+    if given:
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "kduel"
+
+
+def told_as_cache_trouble(where: Path) -> AbstractContextManager[None]:
+    """Turn an OSError about the cache into a HostError that says what to do."""
+    return file_trouble(
+        f"the cache at {where} is not usable",
+        "Make it readable and writable, free some space, or name another place in KDUEL_CACHE. What is missing there "
+        "is made again by the next run.",
+    )
+
+
+NO_MANIFEST = "it has no manifest"
+
+
+class Cache:
+    """A directory of entries `<kind>/<key>/`; an entry that is there is complete.
+
+    Each entry is checked against its manifest when it is first asked for. `talk` hears of damaged ones.
+    Raises HostError, when made, where the directory cannot be made or read.
+    """
+
+    def __init__(self, root: Path | None = None, progress: Progress | None = None) -> None:
+        self.root = root or cache_root()
+        self.progress = talk or Progress()
+        self._checked: set[tuple[str, str]] = set()
+        self._told: set[tuple[str, str]] = set()
+        with told_as_cache_trouble(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+            next(self.root.iterdir(), None)
+
+    def path(self, kind: str, key: str) -> Path:
+        """Where the entry is, or would be."""
+        return self.root / kind / key
+
+    def has(self, kind: str, key: str) -> bool:
+        """Whether the entry is there, complete and unchanged. Raises HostError where the cache cannot be read."""
+        with told_as_cache_trouble(self.root):
+            path = self.path(kind, key)
+            try:
+                next(path.iterdir(), None)
+            except FileNotFoundError:
+                return False
+            if (kind, key) not in self._checked:
+                if why := self._why_not_usable(kind, key):
+                    if why != NO_MANIFEST and (kind, key) not in self._told:
+                        self._told.add((kind, key))
+                        self.progress.warn(f"the cache entry {path} is damaged ({why}) and not used")
+                    return False
+                self._checked.add((kind, key))
+            return True
+
+    def entry(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
+        """The entry's directory; where it is missing or damaged, `build(DIR)` fills a new one, which then appears whole.
+
+        What `build` raises goes through, and leaves nothing behind. Raises HostError for trouble with the cache.
+        """
+        if self.has(kind, key):
+            return self.path(kind, key)
+        path = self.path(kind, key)
+        with self.lock(f"{kind}-{key}"):
+            if self.has(kind, key):
+                return path
+            with told_as_cache_trouble(self.root):
+                path.parent.mkdir(parents=True, exist_ok=True)
+            with temporary_directory(path.parent, ".making-", told_as_cache_trouble(self.root)) as fresh:
+                build(fresh)
+                with told_as_cache_trouble(self.root):
+                    fresh.chmod(0o755)
+                    Manifest.of(fresh).write(self._manifest(kind, key))
+                    if path.exists():
+                        path.rename(fresh.with_name(f"{fresh.name}-old"))
+                    fresh.rename(path)
+                    shutil.rmtree(fresh.with_name(f"{fresh.name}-old"), ignore_errors=True)
+            self._checked.add((kind, key))
+        return path
+
+    @contextmanager
+    def lock(self, name: str) -> Iterator[None]:
+        """Hold the cache's lock of that name; wait for whoever has it."""
+        with told_as_cache_trouble(self.root):
+            locks = self.root / "locks"
+            locks.mkdir(parents=True, exist_ok=True)
+            handle = open(locks / name.replace("/", "_"), "a")  # noqa: SIM115, PTH123 - closed below
+        with handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+
+    def _manifest(self, kind: str, key: str) -> Path:
+        return self.root / "manifests" / kind / f"{key}.json"
+
+    def _why_not_usable(self, kind: str, key: str) -> str:
+        """Empty where the entry is as its manifest says. An entry of a kind in ADOPTED that has none gets one."""
+        directory, file = self.path(kind, key), self._manifest(kind, key)
+        manifest = Manifest.read(file)
+        if manifest is None:
+            if kind not in ADOPTED:
+                return NO_MANIFEST
+            manifest = Manifest.of(directory)
+        elif why := manifest.differs(directory):
+            return why
+        manifest.keep(file)
+        return ""
