@@ -23,9 +23,9 @@ def command(host: str | None, as_json: bool) -> None:
     if host is None:
         findings = examine_host()
     else:
+        from kduel.core.temporary import temporary_directory
         from kduel.machines.remote.connection import Connection
         from kduel.machines.remote.snapshot import bring
-        from kduel.core.temporary import temporary_directory
 
         with temporary_directory() as place:
             findings = examine_tree(bring(Connection(host), place))

@@ -68,8 +68,8 @@ def results_of(run: Path) -> Results:
 
     if not run.is_file():
         return judge_run(run)
-    from kduel.store.imported import Source, bring_in
     from kduel.core.temporary import temporary_directory
+    from kduel.store.imported import Source, bring_in
 
     with temporary_directory() as place:
         bring_in([Source(run)], place / "run")

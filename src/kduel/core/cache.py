@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from kduel.core.errors import file_trouble
-from kduel.core.progress import Progress
 from kduel.core.manifest import Manifest
+from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
 
 ADOPTED = frozenset({"busybox", "deb", "kernels", "root", "schedulers", "source"})
@@ -47,13 +47,13 @@ NO_MANIFEST = "it has no manifest"
 class Cache:
     """A directory of entries `<kind>/<key>/`; an entry that is there is complete.
 
-    Each entry is checked against its manifest when it is first asked for. `talk` hears of damaged ones.
+    Each entry is checked against its manifest when it is first asked for. `progress` hears of damaged ones.
     Raises HostError, when made, where the directory cannot be made or read.
     """
 
     def __init__(self, root: Path | None = None, progress: Progress | None = None) -> None:
         self.root = root or cache_root()
-        self.progress = talk or Progress()
+        self.progress = progress or Progress()
         self._checked: set[tuple[str, str]] = set()
         self._told: set[tuple[str, str]] = set()
         with told_as_cache_trouble(self.root):

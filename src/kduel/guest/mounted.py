@@ -8,9 +8,9 @@ import shutil
 from pathlib import Path
 
 from kduel.core.errors import HostError
+from kduel.core.temporary import temporary_directory, told_as_temporary_trouble
 from kduel.guest import scratch
 from kduel.guest.cpio import unpack
-from kduel.core.temporary import temporary_directory, told_as_temporary_trouble
 
 OURS = "kduel"
 """The directory in each such root that tells it from what is somebody else's."""

@@ -12,12 +12,12 @@ from msgspec import Struct, structs
 
 from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import HostError
+from kduel.core.temporary import temporary_directory
 from kduel.guest import confine
 from kduel.guest.console import read_console
 from kduel.guest.cpio import Cpio
 from kduel.guest.launch import run
 from kduel.guest.vm import VirtualMachine
-from kduel.core.temporary import temporary_directory
 
 KVM_SECONDS = 10.0
 TCG_SECONDS = 60.0

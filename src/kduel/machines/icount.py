@@ -22,6 +22,7 @@ from kduel.benchmarks.boot_instructions import GUEST_FILE
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
+from kduel.core.temporary import temporary_directory
 from kduel.guest import confine, initramfs, programs
 from kduel.guest.console import read_console
 from kduel.guest.cpio import Cpio
@@ -31,7 +32,6 @@ from kduel.guest.vm import VirtualMachine
 from kduel.kernels.files.image import pvh_entry, uncompressed
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
 from kduel.machines.qemu import QemuMachine, QemuSettings, mebibytes, qemu_version
-from kduel.core.temporary import temporary_directory
 
 CPU = "max,-rdrand,-rdseed,-erms,-fsrm,-la57"
 """No entropy; no fast string instructions, whose every byte would count as one; page tables of four levels."""

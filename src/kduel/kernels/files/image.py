@@ -22,8 +22,8 @@ from msgspec import Struct
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
-from kduel.kernels import Kernel
 from kduel.core.temporary import memory_file
+from kduel.kernels import Kernel
 
 BANNER = re.compile(rb"Linux version ([0-9]\S*) \(")
 IKCONFIG = (b"IKCFG_ST", b"IKCFG_ED")
