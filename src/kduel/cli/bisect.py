@@ -92,7 +92,8 @@ def command(
             "For example: kduel bisect v6.1 v6.2 --tree linux --benchmark pipe.",
         )
     check_operation(benchmark)
-    cache, progress = Cache(), Terminal(quiet)
+    progress = Terminal(quiet)
+    cache = Cache(progress=progress)
     tree = tree.resolve()
     work = build_dir.resolve() if build_dir else cache.root / "bisect" / tree.as_posix().strip("/").replace("/", "-")
     work.mkdir(parents=True, exist_ok=True)

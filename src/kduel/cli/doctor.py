@@ -23,14 +23,12 @@ def command(host: str | None, as_json: bool) -> None:
     if host is None:
         findings = examine_host()
     else:
-        import tempfile
-        from pathlib import Path
-
+        from kduel.core.temporary import temporary_directory
         from kduel.machines.remote.connection import Connection
         from kduel.machines.remote.snapshot import bring
 
-        with tempfile.TemporaryDirectory(prefix="kduel-") as place:
-            findings = examine_tree(bring(Connection(host), Path(place)))
+        with temporary_directory() as place:
+            findings = examine_tree(bring(Connection(host), place))
     if as_json:
         import msgspec
 

@@ -55,7 +55,8 @@ def command(
     from kduel.run.exact import subject
     from kduel.run.exact.measure import annotation, count_arms, explanation, step_index
 
-    cache, progress = Cache(), Terminal(quiet)
+    progress = Terminal(quiet)
+    cache = Cache(progress=progress)
     chosen = subject.find(list(targets), benchmark, contender or "", cache=cache, progress=progress, offline=offline)
     index = step_index(chosen.ready, benchmark)
     counted = count_arms(chosen.ready, chosen.names, cache=cache, progress=progress, disassemble=annotate is not None)

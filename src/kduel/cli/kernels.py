@@ -47,7 +47,8 @@ def command(words: tuple[str, ...], offline: bool, as_json: bool) -> None:
     from kduel.core.plugins import plugins
     from kduel.kernels.apt.versions import version_key
 
-    cache, progress = Cache(), Terminal()
+    progress = Terminal()
+    cache = Cache(progress=progress)
     lines: list[Available] = []
     for source in plugins("kernels").values():
         lines += source.available(cache=cache, progress=progress, offline=offline)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -69,11 +68,12 @@ def results_of(run: Path) -> Results:
 
     if not run.is_file():
         return judge_run(run)
+    from kduel.core.temporary import temporary_directory
     from kduel.store.imported import Source, bring_in
 
-    with tempfile.TemporaryDirectory(prefix="kduel-") as place:
-        bring_in([Source(run)], Path(place) / "run")
-        return judge_run(Path(place) / "run")
+    with temporary_directory() as place:
+        bring_in([Source(run)], place / "run")
+        return judge_run(place / "run")
 
 
 def relative_url(run: Path, start: Path) -> str:

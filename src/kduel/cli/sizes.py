@@ -62,7 +62,8 @@ def command(
     from kduel.core.cache import Cache
     from kduel.kernels.sizes.comparison import as_document, as_text, beside
 
-    cache, progress = Cache(), Terminal(quiet)
+    progress = Terminal(quiet)
+    cache = Cache(progress=progress)
     one, other = subjects(list(targets), contender, cache=cache, progress=progress, offline=offline)
     found = beside(one, other, depth=depth)
     if as_json:

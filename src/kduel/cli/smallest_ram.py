@@ -38,7 +38,8 @@ def command(
     from kduel.run.smallest_ram import smallest
     from kduel.study.load import name_all, read_machine
 
-    cache, progress = Cache(), Terminal(quiet or as_json)
+    progress = Terminal(quiet or as_json)
+    cache = Cache(progress=progress)
     kind_name, table = read_machine({}, machine)
     not_here = InputError(
         f"the RAM of {machine} cannot be changed from boot to boot", "Use qemu, or an emulated board: board:NAME."
