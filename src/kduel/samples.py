@@ -6,6 +6,9 @@ from msgspec import Struct, field
 
 from kduel.words import Metric
 
+LARGEST = 1e150
+"""No value may be larger: the squares of larger values overflow."""
+
 
 class Samples(Struct, kw_only=True):
     """All values of one metric of one step. Lists run parallel to `blocks`; None is a missing value, never 0.

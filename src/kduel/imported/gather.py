@@ -9,8 +9,7 @@ from msgspec import Struct, field
 
 from kduel.errors import InputError
 from kduel.imported.foreign import Row, at
-from kduel.samples import Samples
-from kduel.verdict.comparison import LARGEST
+from kduel.samples import LARGEST, Samples
 from kduel.words import Metric
 
 MOST_VALUES = 2_000_000

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kduel.errors import InputError
 from kduel.results import Scale, Verdict
-from kduel.samples import Samples
+from kduel.samples import LARGEST, Samples
 from kduel.verdict.bounds import Floats
 from kduel.verdict.rule import Rule
 from kduel.verdict.sequence import ABOVE, NEVER, WITHIN, Looks, decide, plan_looks, prefix_statistics, steady
@@ -20,8 +20,6 @@ from kduel.words import Better
 
 ROUNDING = 1e-12
 """Two values that differ by less than this share of themselves are the same: no measurement is finer."""
-LARGEST = 1e150
-"""Squares of larger values overflow."""
 TIME_UNITS = frozenset(("s", "sec", "seconds", "ms", "msec", "us", "µs", "ns", "min", "h"))
 """In these nothing stays exactly the same: where no value varies, the clock's step hides that they do, and the arms
 are not called equal."""
