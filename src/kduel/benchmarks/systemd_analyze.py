@@ -16,6 +16,7 @@ UNITS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 0.001, "us": 0.000001}
 SPAN = r"(?:\d{1,9}h )?(?:\d{1,9}min )?\d{1,9}(?:\.\d{1,9})?(?:s|ms|us)"
 PART = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(h|min|ms|us|s)", re.ASCII)
 STAGE = re.compile(rf"({SPAN}) \((\w+)\)", re.ASCII)
+ADDED = "hours, minutes and seconds added up"
 Stage = Literal["firmware", "loader", "kernel", "initrd", "userspace"]
 
 
@@ -36,8 +37,8 @@ class SystemdAnalyze(Benchmark):
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         about = "All stages together, the firmware's and loader's included where systemd knows them."
         return (
-            Metric("total", "s", "lower", about),
-            *(Metric(stage, "s", "lower", f"The stage {stage}.") for stage in parameters.stages),
+            Metric("total", "s", "lower", about, derived=ADDED),
+            *(Metric(stage, "s", "lower", f"The stage {stage}.", derived=ADDED) for stage in parameters.stages),
         )
 
     def script(self, parameters: Any) -> str:

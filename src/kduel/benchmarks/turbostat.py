@@ -26,6 +26,8 @@ COLUMNS: dict[str, tuple[str, str, Better, str]] = {
     "RAMWatt": ("memory-power", "W", "lower", "Of the memory under load."),
 }
 """By turbostat's column: the metric."""
+PLACES = ("Package", "Node", "Die", "Core", "CPU", "APIC", "X2APIC")
+"""Columns that say where a row is from; the summary has a dash in them. A table without them has no other row."""
 
 
 class Turbostat(Benchmark):
@@ -97,6 +99,9 @@ def read_summary(text: str) -> dict[str, str]:
     if len(head) != len(row):
         raise ParseError(f"turbostat's table has {len(head)} columns and a row of {len(row)}")
     single(head, "the column")
+    places = [word for name, word in zip(head, row, strict=True) if name in PLACES]
+    if {*places} - {"-"} or (not places and len(lines) > heads[0] + 2):
+        raise ParseError("the first row of turbostat's table is not the summary of the whole system")
     return dict(zip(head, row, strict=True))
 
 
