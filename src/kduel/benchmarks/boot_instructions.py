@@ -7,8 +7,8 @@ from typing import Any
 from msgspec import Struct
 
 from kduel.benchmarks import Benchmark, Raw
-from kduel.benchmarks.reading import only_whole, positive, whole_lines
-from kduel.words import Metric
+from kduel.benchmarks.support.reading import only_whole, positive, whole_lines
+from kduel.core.experiment import Metric
 
 GUEST_FILE = "/kduel/boot-instructions"
 """Where the machine icount leaves the number."""

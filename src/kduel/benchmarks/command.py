@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.parameters import slug
-from kduel.benchmarks.reading import SHOWN
-from kduel.samples import LARGEST
-from kduel.words import Better, Metric, Statistic
+from kduel.benchmarks.support.parameters import slug
+from kduel.benchmarks.support.reading import SHOWN
+from kduel.core.experiment import Better, Metric, Statistic
+from kduel.core.samples import LARGEST
 
 REDUCERS: dict[str, Callable[[list[float]], float]] = {
     "last": operator.itemgetter(-1),

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.kernel_build import NEEDS_BUILD
-from kduel.benchmarks.parameters import Seconds, label_of
-from kduel.benchmarks.reading import file, only_whole, positive, single, whole, whole_lines
-from kduel.words import Better, Metric, Statistic
+from kduel.benchmarks.support.parameters import Seconds, label_of
+from kduel.benchmarks.support.reading import file, only_whole, positive, single, whole, whole_lines
+from kduel.core.experiment import Better, Metric, Statistic
 
 SIZE = re.compile(
     r"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})[ \t]+([0-9a-f]{1,16})[ \t]+\S+", re.ASCII

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.parameters import label_of
-from kduel.benchmarks.reading import Amount, json, number, positive, single, whole_lines
-from kduel.words import Better, Metric
+from kduel.benchmarks.support.parameters import label_of
+from kduel.benchmarks.support.reading import Amount, json, number, positive, single, whole_lines
+from kduel.core.experiment import Better, Metric
 
 Category = Literal["processes", "switches", "latency", "files", "bandwidth"]
 FOLDER = "/usr/lib/lmbench/bin/*/"

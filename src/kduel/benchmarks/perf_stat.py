@@ -6,10 +6,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from kduel.benchmarks import Benchmark, ParseError, Raw, load
-from kduel.benchmarks.parameters import Seconds, label_of
-from kduel.benchmarks.reading import agree, file, number, only_whole, positive, whole, whole_lines
-from kduel.words import Metric
+from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks.support import load
+from kduel.benchmarks.support.parameters import Seconds, label_of
+from kduel.benchmarks.support.reading import agree, file, number, only_whole, positive, whole, whole_lines
+from kduel.core.experiment import Metric
 
 EVENTS = "context-switches,cpu-migrations,task-clock"
 NANOSECONDS = {"msec": 1e6, "": 1.0}

@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from kduel.benchmarks import Benchmark, ParseError, Raw, sysbench
-from kduel.benchmarks.parameters import Count, label_of
-from kduel.benchmarks.reading import number, only, only_whole, positive, whole, whole_lines
-from kduel.words import Metric
+from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks.support import sysbench
+from kduel.benchmarks.support.parameters import Count, label_of
+from kduel.benchmarks.support.reading import number, only, only_whole, positive, whole, whole_lines
+from kduel.core.experiment import Metric
 
 MOST_WATTS = 1000.0
 """No package takes more. A counter that half of this could carry around a whole time may have gone around unseen, and
