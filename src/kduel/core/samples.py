@@ -9,9 +9,6 @@ from kduel.core.experiment import Metric
 LARGEST = 1e150
 """Squares of larger values overflow."""
 
-LARGEST = 1e150
-"""No value may be larger: the squares of larger values overflow."""
-
 
 class Samples(Struct, kw_only=True):
     """All values of one metric of one step. Lists run parallel to `blocks`; None is a missing value, never 0.
