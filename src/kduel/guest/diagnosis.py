@@ -43,6 +43,14 @@ def diagnose(
     console = looked_at(console)
     if told := told_by_kernel(console):
         return told
+    if ended in HOST_ENDED:
+        void, what = HOST_ENDED[ended]
+        said = f" QEMU said: {stderr.strip()[:1000]}" if stderr.strip() else ""
+        return Diagnosis(
+            void,
+            f"{what}{said}{last_step(console)} The guest's last lines:\n"
+            f"{excerpt(console, max(0, len(console) - LINES))}",
+        )
     tail = f"Its last lines:\n{excerpt(console, max(0, len(console) - LINES))}"
     where = last_step(console)
     froze = f" It was frozen: {'; '.join(stuck)}." if stuck else ""
@@ -94,6 +102,16 @@ def told_by_kernel(console: Sequence[str]) -> Diagnosis | None:
             return found(sign.name, first, sign.words)
     return None
 
+
+HOST_ENDED = {
+    "killed": (
+        "qemu-killed",
+        "The host ended QEMU by a signal, not the guest itself: the host ran out of memory (see its dmesg), somebody "
+        "killed QEMU, or QEMU crashed or did what its sandbox forbids.",
+    ),
+    "failed": ("qemu-failed", "QEMU gave up with an error; the guest did not switch itself off."),
+}
+"""By how a run ended: what this host did to the guest, by its name and in words."""
 
 _ENDED = {
     "off": "switched itself off",

@@ -7,10 +7,13 @@ import shlex
 import subprocess
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
 from msgspec import Struct
+
+from kduel.core.temporary import told_as_temporary_trouble
 
 MOST_BYTES = 300 << 20
 FATAL = (
@@ -98,10 +101,12 @@ class Connection:
         command = f"sh -c {shlex.quote(script)}"
         if root and self.sudo:
             command = f"sudo -n {command}"
-        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as held, tempfile.TemporaryFile() as err:
-            sink = out or held
-            given.write(stdin)
-            given.seek(0)
+        with ExitStack() as held:
+            with told_as_temporary_trouble():
+                given, kept, err = (held.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+                given.write(stdin)
+                given.seek(0)
+            sink = out or kept
             environment = {key: value for key, value in os.environ.items() if key not in ("SSH_ASKPASS", "DISPLAY")}
             process = subprocess.Popen(
                 [*self.argv, command], stdin=given, stdout=sink, stderr=err, env=environment, start_new_session=True
@@ -112,9 +117,9 @@ class Connection:
                 if process.poll() is None:
                     process.kill()
                     process.wait()
-            held.seek(0)
+            kept.seek(0)
             err.seek(0)
-            done = Done(status, held.read(MOST_BYTES), err.read(64 << 10).decode("utf-8", errors="replace"))
+            done = Done(status, kept.read(MOST_BYTES), err.read(64 << 10).decode("utf-8", errors="replace"))
         if status == 255:
             self.complain(done)
         if root and self.sudo and status == 1 and "sudo:" in done.stderr:
