@@ -40,7 +40,7 @@ ATTACKS = {
         rm 03-directory/stdout; mkdir 03-directory/stdout
         rm -r environment/config.gz; mkdir environment/config.gz
         """,
-    "names": 'cd "$KDUEL_STEP/.."; mkdir -p trial.json/x environment.json; ln -s /etc/passwd manifest.json',
+    "names": 'cd "$KDUEL_STEP/.."; mkdir -p trial.json/x environment.json; ln -s /etc/passwd manifest.sha256',
     "tree": f"hijack '{payloads.shell(payloads.sealed(payloads.deep_tree()))}'; sleep 100",
     "header": f"hijack '{payloads.shell(payloads.sealed(payloads.pathological_header()))}'; sleep 100",
     "envelope": f"""

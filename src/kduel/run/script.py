@@ -20,6 +20,7 @@ from msgspec import Struct
 from kduel import schedulers
 from kduel.core.cache import Cache
 from kduel.core.experiment import Contender
+from kduel.guest.envelope import LATER
 from kduel.guest.environment import read_environment
 from kduel.guest.script import Part, compose
 from kduel.machines import Arm, Needs
@@ -100,7 +101,7 @@ class Dress:
 
 def set_aside(trial: Path) -> list[str]:
     """Move what a trial's script left under a name that KDuel is yet to write out of its way; gives the names."""
-    names = [name for name in ("trial.json", "environment.json") if os.path.lexists(trial / name)]
+    names = [name for name in LATER if os.path.lexists(trial / name)]
     for name in names:
         if (trial / name).is_symlink():
             (trial / name).unlink()
