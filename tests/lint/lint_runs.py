@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kduel.core.experiment import Better, Contender, Metric, Statistic
-from kduel.core.results import ContenderResult, MetricResult, Results
+from kduel.core.experiment import Better, Contender, MachineRecord, Metric, Statistic
+from kduel.core.results import ContenderResult, MetricResult, Results, StudyResult
 from kduel.core.samples import Samples
 from kduel.judge.lint import examine
 from kduel.judge.verdict.judge import judge, judge_primary
@@ -58,8 +58,8 @@ def linted(samples: Samples, *, imported: bool = False, exact: bool = False, qui
     else:
         metrics = judge_unpaired([samples], Rule())
     results = Results(
-        study={"delta": 1.0, "imported": imported},
-        machine={"exact": exact},
+        study=StudyResult(imported=imported),
+        machine=MachineRecord(exact=exact),
         contenders=[ContenderResult(name=name, kernel=name) for name in samples.contenders],
         trials=[],
         metrics=metrics,

@@ -14,8 +14,8 @@ import pytest
 
 from kduel.analysis.matrix.scaling import scaling
 from kduel.analysis.tradeoffs import aspects, front
-from kduel.core.experiment import Metric
-from kduel.core.results import ContenderResult, Results, TrialResult, Warning_
+from kduel.core.experiment import MachineRecord, Metric
+from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult, Warning_
 from kduel.core.samples import Samples
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
@@ -63,8 +63,8 @@ def made(
             )
         )
     return Results(
-        study={"name": "trade", "delta": 1.0, "alpha": 0.05, "fixed": blocks},
-        machine={"kind": "ssh"},
+        study=StudyResult(name="trade", fixed=blocks),
+        machine=MachineRecord(kind="ssh"),
         contenders=[ContenderResult(name=name, kernel=f"installed:{name}") for name in names],
         trials=trials,
         metrics=judge(tables, Rule.fixed(blocks)),

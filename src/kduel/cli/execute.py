@@ -18,7 +18,7 @@ from kduel.study.plan import slug
 
 if TYPE_CHECKING:
     from kduel.run.runner import TrialDone
-    from kduel.store.rundir import Lock
+    from kduel.store.documents import Lock
 
 RUNS = Path("kduel-runs")
 
@@ -120,8 +120,8 @@ def told_trial(progress: TrialDone) -> str:
     line = (
         f"{progress.done:4}  block {record.block:<3} {record.contender:<28} {record.seconds:6.1f} s  {record.status}"
     )
-    if record.reason:
-        line += f"  {record.reason.splitlines()[0][:160]}"
+    if record.void:
+        line += f"  {str(record.void).splitlines()[0][:160]}"
     elif record.failed_steps:
         line += "  without " + ", ".join(f"{label} ({why[:80]})" for label, why in record.failed_steps.items())
     return line

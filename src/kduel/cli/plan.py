@@ -89,6 +89,7 @@ def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:
     from kduel.judge.evaluate import rule_of
     from kduel.judge.imported import rule_of as imported_rule
     from kduel.store.collect import collect
+    from kduel.store.integrity import trials_of
     from kduel.store.rundir import RunDir
 
     run = RunDir.open(path)
@@ -97,7 +98,7 @@ def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:
         return imported_rule(path), samples, None
     lock = run.lock()
     seconds: dict[str, list[float]] = {}
-    for record in run.records():
+    for record in trials_of(run, lock):
         if record.status != "void" and record.seconds > 0:
             seconds.setdefault(record.contender, []).append(record.seconds)
     known = len(seconds) == len(lock.contenders)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kduel.core.experiment import Contender
-from kduel.core.results import ContenderResult, Results
+from kduel.core.experiment import Contender, MachineRecord
+from kduel.core.results import ContenderResult, Results, SourceFile, StudyResult
 from kduel.judge.lint import examine
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.unpaired import judge_unpaired
@@ -24,20 +24,18 @@ def results(run: Path) -> Results:
     rule = rule_of(run)
     known = environments(run)
     found = Results(
-        study={
-            "name": record.title,
-            "title": record.title,
-            "delta": rule.delta_pct,
-            "alpha": rule.alpha,
-            "imported": True,
-            "imported_at": record.imported,
-            "source": [
-                {"name": stored.name, "sha256": stored.sha256, "format": stored.format} for stored in record.files
-            ],
-            "skipped": record.skipped,
-            "kduel": record.kduel,
-        },
-        machine={"kind": "imported", "facts": {"caveat": CAVEAT}},
+        study=StudyResult(
+            name=record.title,
+            title=record.title,
+            delta=rule.delta_pct,
+            alpha=rule.alpha,
+            imported=True,
+            imported_at=record.imported,
+            source=[SourceFile(name=one.name, sha256=one.sha256, format=one.format) for one in record.files],
+            skipped=record.skipped,
+            kduel=record.kduel,
+        ),
+        machine=MachineRecord(kind="imported", facts={"caveat": CAVEAT}),
         contenders=[
             ContenderResult(
                 name=name, kernel=str(known[name].get("release", "")), release=release(known[name].get("release"))

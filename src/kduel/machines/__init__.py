@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
-from kduel.core.experiment import Contender
+from kduel.core.experiment import Contender, Void
 from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
 from kduel.guest import programs
@@ -73,6 +73,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
     (script ended), `off` (machine gone); those that were reached."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What is true of this boot alone: argv, pids pinned, ..."""
+
+    @property
+    def why(self) -> Void | None:
+        """Code and message of a void trial; None of a good one."""
+        return Void(self.void, self.message) if self.void else None
 
 
 class Machine(ABC):

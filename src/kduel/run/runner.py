@@ -13,14 +13,17 @@ from msgspec import Struct
 
 from kduel.benchmarks import ParseError
 from kduel.core.errors import NotMeasuredError
+from kduel.core.experiment import LEFT_OUT, Void
 from kduel.core.progress import Progress
 from kduel.judge.verdict.interim import Standing, finished, standing
 from kduel.machines import Outcome, Trial
 from kduel.run.prepare import Ready, lock_of
 from kduel.run.script import boot_script, bring_home, keep_environment
 from kduel.store.collect import Collector
+from kduel.store.documents import TrialRecord
 from kduel.store.identity import check_same_run
-from kduel.store.rundir import RunDir, TrialRecord
+from kduel.store.integrity import checked_plan, trials_of
+from kduel.store.rundir import RunDir
 from kduel.study.plan import PlannedTrial, make_plan
 
 HOPELESS = 2
@@ -70,11 +73,11 @@ class Runner:
         self.progress = progress
         self.watch = watch
         self.lock = run.lock()
-        self.plan = run.plan()
+        self.plan = checked_plan(run, self.lock)
         self.collector = Collector(run, self.lock)
         self.records: dict[str, TrialRecord] = {}
         self.arms = {arm.contender.name: arm for arm in ready.arms}
-        for record in run.records():
+        for record in trials_of(run, self.lock):
             self.take(record)
 
     def take(self, record: TrialRecord) -> None:
@@ -179,25 +182,25 @@ class Runner:
     ) -> TrialRecord:
         """trial.json of a trial: void for the machine's or a gate's reason, else by which steps gave numbers."""
         failed: dict[str, str] = {}
-        void, message = outcome.void, outcome.message
+        void = outcome.why
         keep_environment(staged)
-        if not void:
-            void, message = self.ready.dress.gate(staged, planned.contender)
-        if not void:
+        if void is None:
+            void = self.ready.dress.gate(staged, planned.contender)
+        if void is None:
             for index, step in enumerate(self.ready.study.steps):
                 try:
                     self.ready.prepared.parse(staged, index)
                 except ParseError as error:
                     failed[step.label] = str(error)
             if len(failed) == len(self.ready.study.steps):
-                void, message = "no-results", next(iter(failed.values()))
+                void = Void("no-results", next(iter(failed.values())))
         return TrialRecord(
             id=planned.id,
             block=planned.block,
             position=planned.position,
             contender=planned.contender,
             status="void" if void else "partial" if failed else "ok",
-            reason=f"{void}: {message}" if void else "",
+            void=void,
             failed_steps=failed,
             started=started,
             seconds=round(seconds, 3),
@@ -224,7 +227,7 @@ class Runner:
     @property
     def enough(self) -> int:
         """How many void trials, and no good one, show that a contender cannot be measured."""
-        return min(HOPELESS, self.lock.study["fixed"] or HOPELESS)
+        return min(HOPELESS, self.lock.blocks.fixed or HOPELESS)
 
     def of(self, contender: str) -> list[TrialRecord]:
         """The trials of a contender so far."""
@@ -233,11 +236,13 @@ class Runner:
     def not_run(self, planned: PlannedTrial) -> TrialRecord:
         """trial.json of a trial of a contender that is left out."""
         first = min(self.of(planned.contender), key=lambda record: record.position)
-        return unbooted(planned, f"left-out: not run, for its first trials were void. The first said: {first.reason}")
+        why = f"not run, for its first trials were void. The first said: {first.void}"
+        return unbooted(planned, Void(LEFT_OUT, why))
 
     def not_built(self, planned: PlannedTrial) -> TrialRecord:
         """trial.json of a trial of a contender that has no kernel."""
-        return unbooted(planned, f"does-not-build: not measurable: {self.ready.unbuilt[planned.contender]}")
+        why = f"not measurable: {self.ready.unbuilt[planned.contender]}"
+        return unbooted(planned, Void("does-not-build", why))
 
     def keep(self, trials: list[tuple[Path, TrialRecord]]) -> None:
         """Make a boot's trials visible, tell of them, and give up on a contender that cannot be measured."""
@@ -277,7 +282,7 @@ class Runner:
         if len(own) != self.enough or not self.hopeless(record.contender):
             return
         what = f"its first {len(own)} trials are void" if len(own) > 1 else "its trial is void"
-        message = f"{record.contender} could not be measured: {what}. {record.reason}"
+        message = f"{record.contender} could not be measured: {what}. {record.void}"
         where = f"Look at {self.run.directory(record.id) / 'console.log'}"
         if record.contender in self.left_out():
             self.progress.warn(f"{message}\n{where}. The others go on without it.")
@@ -285,7 +290,7 @@ class Runner:
         raise NotMeasuredError(message, f"{where}; the trials so far are kept in {self.run.path}.")
 
 
-def unbooted(planned: PlannedTrial, reason: str) -> TrialRecord:
+def unbooted(planned: PlannedTrial, void: Void) -> TrialRecord:
     """trial.json of a trial that was not booted."""
     return TrialRecord(
         id=planned.id,
@@ -293,7 +298,7 @@ def unbooted(planned: PlannedTrial, reason: str) -> TrialRecord:
         position=planned.position,
         contender=planned.contender,
         status="void",
-        reason=reason,
+        void=void,
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         boot=planned.boot,
         steps=planned.steps,

@@ -7,7 +7,9 @@ from pathlib import Path
 from kduel.benchmarks import Benchmark, ParseError, Raw, benchmark
 from kduel.core.experiment import Metric, Step
 from kduel.core.samples import Samples
-from kduel.store.rundir import Lock, RunDir, TrialRecord
+from kduel.store.documents import Lock, TrialRecord
+from kduel.store.integrity import trials_of
+from kduel.store.rundir import RunDir
 
 
 def step_directory(trial: Path, index: int, label: str) -> Path:
@@ -110,7 +112,8 @@ def collect(path: Path) -> list[Samples]:
         from kduel.store.imported import read
 
         return list(read(path))
-    collector = Collector(run, run.lock())
-    for record in run.records():
+    lock = run.lock()
+    collector = Collector(run, lock)
+    for record in trials_of(run, lock):
         collector.add(record)
     return collector.samples()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct, field
 
 from kduel.analysis.campaigns.attribution import Attribution, attribute, few
 from kduel.analysis.campaigns.columns import Column, Series, columns
-from kduel.core.experiment import Better, Contender
-from kduel.core.results import ContenderResult, Difference, MetricResult, Results
+from kduel.core.experiment import Better, Contender, MachineRecord
+from kduel.core.results import ContenderResult, Difference, MetricResult, Results, StudyResult
 from kduel.core.samples import Samples
 from kduel.judge.lint import examine
 from kduel.judge.lint.confounds import Declared, differences
@@ -210,11 +210,10 @@ def between(before: Column, after: Column, keys: Sequence[tuple[str, str]], rule
         changes = judge(tables, fixed) if tables else []
     else:
         changes = judge_unpaired(tables, rule) if tables else []
-    study: dict[str, Any] = {"name": "", "delta": rule.delta_pct, "imported": not attribution.same_run}
     names = (before.name, after.name)
     results = Results(
-        study=study,
-        machine={},
+        study=StudyResult(delta=rule.delta_pct, alpha=rule.alpha, imported=not attribution.same_run),
+        machine=MachineRecord(),
         contenders=[ContenderResult(name=name, kernel="") for name in names],
         trials=[],
         metrics=changes,

@@ -68,7 +68,7 @@ def shape(results: Results) -> Matrix | None:
         families.setdefault(place.family, []).append(place)
     names = [contender.name for contender in results.contenders]
     compared = pairs(results)
-    exact = bool(results.machine.get("exact"))
+    exact = results.machine.exact
     by_family = {
         family: [name for name in metrics[members[0].label] if all(name in metrics[p.label] for p in members)]
         for family, members in families.items()
@@ -151,7 +151,7 @@ def judge_pairs(
     about: Mapping[str, Mapping[str, Metric]],
 ) -> list[Judged]:
     """Every metric of every place for every pair, judged together."""
-    imported = bool(results.study.get("imported"))
+    imported = results.study.imported
     position = {(trial.block, trial.contender): trial.position for trial in results.trials}
     keys: list[tuple[Pair, Place]] = []
     samples: list[Samples] = []
@@ -183,17 +183,13 @@ def judged(results: Results, samples: list[Samples], imported: bool) -> list[Met
     """The verdicts, by the rule that the study declares."""
     if not samples:
         return []
-    delta = float(results.study.get("delta", results.study.get("delta_pct", 1.0)))
-    alpha = float(results.study.get("alpha", 0.05))
+    study = results.study
     if imported:
         from kduel.judge.verdict.unpaired import judge_unpaired
 
-        return judge_unpaired(samples, Rule(delta_pct=delta, alpha=alpha))
+        return judge_unpaired(samples, Rule(delta_pct=study.delta, alpha=study.alpha))
+    from kduel.judge.evaluate import planned_rule
     from kduel.judge.verdict.judge import judge
 
-    fixed = results.study.get("fixed")
-    if fixed:
-        rule = Rule.fixed(int(fixed), delta_pct=delta, alpha=alpha)
-    else:
-        rule = Rule(max_blocks=int(results.study.get("max") or 20), delta_pct=delta, alpha=alpha)
-    return judge(samples, rule, exact=bool(results.machine.get("exact")))
+    rule = planned_rule(study.delta, study.alpha, study.max or Rule().max_blocks, study.fixed)
+    return judge(samples, rule, exact=results.machine.exact)

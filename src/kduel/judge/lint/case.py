@@ -95,7 +95,6 @@ def arm(table: Samples, name: str) -> Arm:
 
 def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
     """Every verdict whose two arms have a value each."""
-    delta = float(results.study.get("delta") or results.study.get("delta_pct") or 1.0)
     tables = {table.key: table for table in samples}
     arms: dict[tuple[str, str], Arm] = {}
     for result in results.metrics:
@@ -107,7 +106,7 @@ def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
                 arms[table.key, name] = arm(table, name)
         baseline, contender = arms[table.key, result.baseline], arms[table.key, result.contender]
         if baseline.values.size and contender.values.size:
-            yield Case(result, table.metric, table.paired, baseline, contender, delta)
+            yield Case(result, table.metric, table.paired, baseline, contender, results.study.delta)
 
 
 def short(value: float) -> str:

@@ -47,7 +47,7 @@ def examine(
 
     `environments` has each contender's trials; `declared` are further keys that the study says differ.
     """
-    exact = bool(results.machine.get("exact"))
+    exact = results.machine.exact
     for case in cases(results, samples):
         for check in CHECKS:
             counted = exact or (case.metric.exact and case.steady)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kduel.core.experiment import LEFT_OUT
 from kduel.core.results import Results, Warning_
 from kduel.core.samples import Samples
 from kduel.judge.lint.statistics import fisher
@@ -13,7 +14,7 @@ LEVEL = 0.05
 
 def not_interleaved(results: Results, samples: list[Samples]) -> Iterator[Warning_]:
     """Arms measured one after the other: whatever changed meanwhile looks like a difference between them."""
-    if results.study.get("imported"):
+    if results.study.imported:
         yield Warning_(
             code="not-interleaved",
             message="Imported: the trials were not interleaved or randomised as far as anyone can tell, and the environment "
@@ -52,7 +53,7 @@ def crashes(results: Results) -> Iterator[Warning_]:
     """A contender whose trials are void more often than the baseline's."""
     totals: dict[str, tuple[int, int]] = {}
     for trial in results.trials:
-        if trial.reason.startswith("left-out:"):
+        if trial.void and trial.void.code == LEFT_OUT:
             continue
         void, total = totals.get(trial.contender, (0, 0))
         totals[trial.contender] = void + (trial.status == "void"), total + 1

@@ -101,7 +101,7 @@ def digest(results: Results) -> Digest:
         [*((names[0], other) for other in names[1:]), *((m.baseline, m.contender) for m in results.metrics)]
     )
     return Digest(
-        title=visible(results.study.get("title") or results.study.get("name") or "A run of KDuel", 200),
+        title=visible(results.study.title or results.study.name or "A run of KDuel", 200),
         facts=run_facts(results),
         sure=sureness(results),
         caveats=caveats(results),
@@ -110,22 +110,15 @@ def digest(results: Results) -> Digest:
     )
 
 
-def delta_of(results: Results) -> float | None:
-    """The smallest effect of interest, in per cent."""
-    found = results.study.get("delta_pct", results.study.get("delta"))
-    return float(found) if isinstance(found, int | float) else None
-
-
 def run_facts(results: Results) -> list[str]:
     """Few words on what was run: how many blocks, on what."""
     blocks, trials = len(results.blocks), len(results.trials)
     facts = [count(blocks, "block")] if blocks else []
     if trials:
         facts.append(count(trials, "trial"))
-    inner = results.machine.get("facts")
-    known = {**inner, **results.machine} if isinstance(inner, dict) else results.machine
-    machine = " ".join(visible(known[word], 60) for word in ("kind", "accelerator") if known.get(word))
-    if results.study.get("imported"):
+    words = (results.machine.kind, results.machine.facts.get("accelerator"))
+    machine = " ".join(visible(word, 60) for word in words if word)
+    if results.study.imported:
         facts.append("imported")
     elif machine:
         facts.append(machine)
@@ -134,37 +127,36 @@ def run_facts(results: Results) -> list[str]:
 
 def sureness(results: Results) -> str:
     """How much trust the intervals deserve, in one sentence."""
-    if results.machine.get("exact"):
+    if results.machine.exact:
         return "Counted on a deterministic machine: a repetition gives the same numbers, so no statistics are needed."
-    alpha = results.study.get("alpha")
-    if not isinstance(alpha, int | float) or not any(m.n > 1 for m in results.metrics):
+    if not any(m.n > 1 for m in results.metrics):
         if any(m.scale == "exact" and m.verdict != "undecided" for m in results.metrics):
             return (
                 "One trial each is enough for sizes, which every build gives again; it is too few for an interval, so that "
                 "no time can be told from chance."
             )
         return "Too few trials for any interval: nothing here can be told from chance."
-    confidence = f"{plain_number(round(100 * (1 - alpha), 3))} % confidence"
+    confidence = f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence"
     count_primary = len({(m.benchmark, m.metric) for m in results.metrics if m.role == "primary"})
     contenders = len({m.contender for m in results.metrics})
     if count_primary * contenders > 1:
         confidence += f" over the {count(count_primary, 'primary metric')} together"
-    if results.study.get("imported"):
+    if results.study.imported:
         return f"{confidence}, if the trials did not influence each other; for imported data KDuel cannot check that."
-    unit = "load of its contender, not a fresh boot" if results.study.get("unit") == "load" else trial_word(results)
+    unit = "load of its contender, not a fresh boot" if results.study.unit == "load" else trial_word(results)
     return f"{confidence}, every look at the data counted; each trial is a fresh {unit}, in random order within its block."
 
 
 def trial_word(results: Results) -> str:
     """What a trial is on that machine."""
-    return "clean build" if results.machine.get("kind") == "build" else "boot"
+    return "clean build" if results.machine.kind == "build" else "boot"
 
 
 def caveats(results: Results) -> list[str]:
     """What the reader must know before any verdict."""
     said = []
-    if results.machine.get("timing_warning"):
-        said.append(visible(results.machine["timing_warning"]))
+    if results.machine.timing_warning:
+        said.append(visible(results.machine.timing_warning))
     broken: Counter[tuple[str, str]] = Counter(
         (trial.contender, trial.status) for trial in results.trials if trial.status != "ok"
     )
@@ -198,7 +190,7 @@ def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Co
     names = visible(baseline, 200), visible(contender, 200)
     gating = primary or exploratory
     kind = "primary metric" if primary else "metric"
-    delta = delta_of(results)
+    delta = results.study.delta
     return Comparison(
         baseline=names[0],
         contender=names[1],
@@ -343,7 +335,7 @@ def open_questions(
         said.append(
             f"Anything about the kernel from {named(harness, notes)}: the benchmark's settings make these values."
         )
-    if results.machine.get("exact"):
+    if results.machine.exact:
         said.append(
             f"How long it takes on a real processor: instructions are counted, not time; {UNSEEN} do not count."
         )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from kduel.core.format import plain_number
 from kduel.core.results import Results
 from kduel.core.text import visible
-from kduel.report.content.digest import count, delta_of, trial_word
+from kduel.report.content.digest import count, trial_word
 
 
 def methods(results: Results) -> list[str]:
     """Paragraphs, each a thought; only what is true of this run."""
-    if results.machine.get("exact"):
+    if results.machine.exact:
         return [exact(), records(results)]
-    said = [imported(results) if results.study.get("imported") else design(results), rule(results), beside(), void()]
+    said = [imported(results) if results.study.imported else design(results), rule(results), beside(), void()]
     return [paragraph for paragraph in [*said, records(results)] if paragraph]
 
 
@@ -27,12 +27,8 @@ def exact() -> str:
 
 def imported(results: Results) -> str:
     """For results measured elsewhere."""
-    sources = results.study.get("source") or []
-    names = [
-        one.get("name") if isinstance(one, dict) else one
-        for one in (sources if isinstance(sources, list) else [sources])
-    ]
-    source = f" ({visible(', '.join(map(str, names)), 200)})" if names else ""
+    names = [one.name for one in results.study.source]
+    source = f" ({visible(', '.join(names), 200)})" if names else ""
     return (
         f"The values were measured elsewhere and imported{source}. Nothing is known of the order of the trials, so they count "
         "as neither interleaved nor randomised, and trials of the same number are not taken as pairs."
@@ -42,8 +38,8 @@ def imported(results: Results) -> str:
 def design(results: Results) -> str:
     """What a trial and a block are."""
     study = results.study
-    seed = f" (seed {visible(study['seed'], 40)})" if study.get("seed") is not None else ""
-    unit = "load of the scheduler" if study.get("unit") == "load" else trial_word(results)
+    seed = f" (seed {study.seed})" if study.seed is not None else ""
+    unit = "load of the scheduler" if study.unit == "load" else trial_word(results)
     return (
         f"A trial is one fresh {unit} of one contender, running all benchmarks; it gives one number a metric, however many "
         f"samples were taken inside. A block holds one trial of every contender in random order{seed}, so that whatever drifts "
@@ -54,18 +50,16 @@ def design(results: Results) -> str:
 def rule(results: Results) -> str:
     """How values become a verdict."""
     study = results.study
-    delta = delta_of(results)
-    within = f"±{plain_number(delta)} %" if delta is not None else "the smallest effect of interest"
-    alpha = study.get("alpha")
-    level = f"{plain_number(round(100 * alpha, 3))} %" if isinstance(alpha, int | float) else "the declared alpha"
+    within = f"±{plain_number(study.delta)} %"
+    level = f"{plain_number(round(100 * study.alpha, 3))} %"
     compared = (
         "The effect is the difference of the mean logarithms, as a change in per cent of the baseline"
-        if study.get("imported")
+        if study.imported
         else "The effect is the mean over the blocks of the logarithm of contender over baseline, as a change in per cent"
     )
     looks = (
         ""
-        if study.get("imported") or study.get("fixed")
+        if study.imported or study.fixed
         else " Looking after each block costs nothing: the intervals are repeated ones, with the error spent over the looks."
     )
     return (
@@ -95,5 +89,5 @@ def void() -> str:
 
 def records(results: Results) -> str:
     """What program made this."""
-    version = results.study.get("kduel") or results.machine.get("kduel")
+    version = results.study.kduel
     return f"Measured with KDuel {visible(version, 40)}." if version else ""

@@ -19,9 +19,10 @@ from kduel import __version__
 from kduel.core.errors import InputError
 from kduel.core.plugins import plugins
 from kduel.core.samples import Samples
+from kduel.store.documents import read_document
 from kduel.store.imported.support.foreign import ForeignFormat, read_bounded
 from kduel.store.imported.support.gather import Gathering
-from kduel.store.rundir import CHOOSE, read_json, sync_tree, told_as_disk_trouble
+from kduel.store.rundir import CHOOSE, sync_tree, told_as_disk_trouble
 
 HEAD = 64 << 10
 MOST_BYTES = 256 << 20
@@ -47,10 +48,13 @@ class StoredFile(Struct, kw_only=True):
     contender: str | None = None
 
 
-class Import(Struct, kw_only=True):
+IMPORT_SCHEMA = 1
+
+
+class Import(Struct, kw_only=True, forbid_unknown_fields=True):
     """import.json."""
 
-    schema: int = 1
+    schema: int = IMPORT_SCHEMA
     kduel: str
     imported: str
     """UTC, ISO 8601."""
@@ -217,8 +221,7 @@ def read_conditions(path: Path, contenders: Sequence[str]) -> Conditions:
 
 def record_of(run: Path) -> Import:
     """import.json. Raises InputError where it is missing or damaged."""
-    record: Import = read_json(run / "import.json", Import)
-    return record
+    return read_document(run / "import.json", Import, IMPORT_SCHEMA)
 
 
 def original(run: Path, stored: StoredFile) -> Path:
