@@ -52,7 +52,9 @@ def carry_out(
         seed = seed_of(lock, path, seed, seed_given)
         if lock.contenders != study.contenders:
             lock = None
-    ready = make_ready(study, cache=Cache(), progress=terminal, offline=offline, lock=lock, origin=origin)
+    ready = make_ready(
+        study, cache=Cache(progress=terminal), progress=terminal, offline=offline, lock=lock, origin=origin
+    )
     try:
         if ready.machine.timing_warning:
             terminal.warn(ready.machine.timing_warning)

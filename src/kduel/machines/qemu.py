@@ -7,7 +7,6 @@ import platform
 import re
 import shlex
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +17,7 @@ from msgspec import structs
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
-from kduel.guest import envelope, initramfs, probe, scratch
+from kduel.guest import confine, envelope, initramfs, probe, scratch
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose, findings
 from kduel.guest.environment import read_environment
@@ -95,18 +94,16 @@ class QemuMachine(Machine):
     def boot(self, trial: Trial) -> Outcome:
         """One boot in a fresh virtual machine."""
         with ExitStack() as held:
-            initrd = held.enter_context(tempfile.NamedTemporaryFile(prefix="kduel-", suffix=".cpio"))
-            initrd.write(self.carried(trial))
-            initrd.flush()
+            initrd = held.enter_context(confine.nameless(self.carried(trial)))
             (trial.into / "rerun.sh").write_text(self.by_hand(trial.arm))
             disk = held.enter_context(scratch.fresh_copy(self.disk, self.cache)) if self.disk else None
             done = run(
-                self.describe(trial.arm, Path(initrd.name), Path(f"/proc/self/fd/{disk.fileno()}") if disk else None),
+                self.describe(trial.arm, initrd, Path(f"/proc/self/fd/{disk.fileno()}") if disk else None),
                 trial.into / "console.log",
                 boot_deadline=self.settings.boot_deadline,
                 deadline=trial.deadline,
                 pin=self.pin,
-                handles=[disk.fileno()] if disk else [],
+                handles=[disk] if disk else [],
             )
         return self.judge(trial, done)
 
