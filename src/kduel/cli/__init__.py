@@ -20,6 +20,7 @@ COMMANDS = {
     "run": "Measure contenders against each other and reach a verdict.",
     "resume": "Continue an interrupted run.",
     "report": "Write a report of a run in one of several formats.",
+    "verify": "Check that no file of a run was changed afterwards.",
     "kernels": "List available and cached kernels.",
     "list": "List benchmarks, suites, machines, boards and report formats.",
     "init": "Write a commented study file to start from.",

@@ -180,15 +180,17 @@ def read_json(path: Path, kind: Any) -> Any:
 
 def convert_lock(old: Table) -> Table:
     """Schema 1: one table `study` for all numbers; a kernel that does not build said so in its provenance."""
+    new = old | {"schema": 1}
     study, kernels = old.get("study"), old.get("kernels")
-    if not isinstance(study, dict) or not isinstance(kernels, list):
-        return old
-    tables = {"study": About, "blocks": Blocks}
-    known = {*About.__struct_fields__, *Blocks.__struct_fields__, "settle"}
-    new = {name: {k: study[k] for k in kind.__struct_fields__ if k in study} for name, kind in tables.items()}
-    settle = {"settle": study["settle"]} if "settle" in study else {}
-    strange = {f"study.{key}": value for key, value in study.items() if key not in known}
-    return old | {"schema": 1} | new | settle | strange | {"kernels": [convert_kernel(kernel) for kernel in kernels]}
+    if isinstance(study, dict):
+        parts = {"study": About, "blocks": Blocks}
+        known = {*About.__struct_fields__, *Blocks.__struct_fields__, "settle"}
+        new |= {name: {k: study[k] for k in kind.__struct_fields__ if k in study} for name, kind in parts.items()}
+        new |= {"settle": study["settle"]} if "settle" in study else {}
+        new |= {f"study.{key}": value for key, value in study.items() if key not in known}
+    if isinstance(kernels, list):
+        new["kernels"] = [convert_kernel(kernel) for kernel in kernels]
+    return new
 
 
 def convert_kernel(old: Any) -> Any:

@@ -20,11 +20,12 @@ MOST_NAMED = 4
 
 
 class Integrity(Struct, frozen=True, kw_only=True):
-    """What was found of a run."""
+    """What was found of a run, or of an import."""
 
-    trials: int
-    protected: int
-    """Trials that have a manifest; version 0.1.0 wrote none."""
+    checked: int
+    """Trials, or imported files, that were compared with their SHA-256."""
+    unprotected: int = 0
+    """Trials of version 0.1.0, which wrote no manifest."""
     changes: list[str]
     """What is not as it was left, a sentence each."""
 
@@ -104,4 +105,4 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord]) -> Integrity:
             more = f" and {len(own) - MOST_NAMED} more files" if len(own) > MOST_NAMED else ""
             found.append(f"trials/{trial}: {', '.join(own[:MOST_NAMED])}{more}")
     found += [f"{what} after {count} of {len(protected)} trials had ended" for what, count in later.items()]
-    return Integrity(trials=len(records), protected=len(protected), changes=found)
+    return Integrity(checked=len(protected), unprotected=len(records) - len(protected), changes=found)

@@ -22,6 +22,7 @@ from kduel.core.samples import Samples
 from kduel.store.documents import read_document
 from kduel.store.imported.support.foreign import ForeignFormat, read_bounded
 from kduel.store.imported.support.gather import Gathering
+from kduel.store.integrity import Integrity
 from kduel.store.rundir import CHOOSE, sync_tree, told_as_disk_trouble
 
 HEAD = 64 << 10
@@ -243,6 +244,19 @@ def original(run: Path, stored: StoredFile) -> Path:
     if digest.hexdigest() != stored.sha256:
         raise InputError(f"{path} was changed after it had been imported", "Restore it, or import it anew.")
     return path
+
+
+def examine(run: Path) -> Integrity:
+    """Compare the files of an import with their SHA-256. Raises InputError where import.json is damaged."""
+    record = record_of(run)
+    files = [*record.files, *([record.conditions] if record.conditions else [])]
+    changes = []
+    for stored in files:
+        try:
+            original(run, stored)
+        except InputError as error:
+            changes.append(error.message)
+    return Integrity(checked=len(files), changes=changes)
 
 
 def read(run: Path) -> list[Samples]:
