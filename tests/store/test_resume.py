@@ -16,6 +16,7 @@ from made_kernels import bzimage
 
 from kduel.cli.execute import default_out
 from kduel.core.errors import InputError
+from kduel.store import collect
 from kduel.store.documents import Lock, study_of
 from kduel.store.identity import check_same_run
 from kduel.store.rundir import RunDir
@@ -141,3 +142,22 @@ def test_each_fact_that_differs_is_named(unpack: Callable[[str], Path]):
     settings = msgspec.structs.replace(lock, machine=msgspec.structs.replace(lock.machine, settings={"memory": "1G"}))
     with pytest.raises(InputError, match=r"machine\.settings\.memory: 512M in the run, 1G now"):
         check_same_run(lock, settings, path)
+
+
+def test_each_output_is_parsed_once_by_the_runner(output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """And once by the report, which reads raw files only."""
+    parsed: list[Path] = []
+    parse = collect.parse_step
+
+    def count(directory: Path, *rest: Any) -> dict[str, float]:
+        parsed.append(directory)
+        return parse(directory, *rest)
+
+    monkeypatch.setattr(collect, "parse_step", count)
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY.replace("./old/bzImage", "outside:old").replace("new/bzImage", "outside:new"))
+    monkeypatch.chdir(tmp_path)
+    output("run", study, "--out", tmp_path / "run", "--quiet")
+    by_runner = [path for path in parsed if path.parent.name.startswith(".new-")]
+    assert len(by_runner) == 4 and len(set(by_runner)) == 4
+    assert len(parsed) == 8

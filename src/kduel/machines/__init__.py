@@ -19,7 +19,7 @@ from kduel.core.experiment import Contender, Void
 from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
 from kduel.guest import programs
-from kduel.kernels import Kernel, resolve
+from kduel.kernels import InstalledKernel, Kernel, resolve
 
 
 class Arm(Struct, frozen=True):
@@ -108,6 +108,8 @@ class MachineKind(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    installed_kernels: ClassVar[bool] = False
+    """Whether the machine has kernels of its own to boot."""
 
     class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """Overridden by each kind."""
@@ -129,7 +131,13 @@ class MachineKind(ABC):
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:
         """A contender's kernel, to be booted. A kind that boots nothing may want something else of it."""
-        return resolve(spec, cache=cache, progress=progress, offline=offline, modules=modules)
+        found = resolve(spec, cache=cache, progress=progress, offline=offline, modules=modules)
+        if isinstance(found, InstalledKernel) and not self.installed_kernels:
+            raise InputError(
+                f"the machine {self.name} has no kernels of its own, so {spec} names none",
+                "Give a kernel to boot, such as debian:6.12 or a bzImage; or measure on the machines ssh or local.",
+            )
+        return found
 
     def read_settings(self, table: dict[str, Any]) -> Any:
         """The typed settings. Raises InputError naming the key."""

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kduel.benchmarks import ParseError
 from kduel.core.errors import NotMeasuredError
 from kduel.core.experiment import LEFT_OUT, Void
 from kduel.core.progress import Progress
@@ -19,7 +18,7 @@ from kduel.judge.verdict.interim import Standing, finished, standing
 from kduel.machines import Outcome, Trial
 from kduel.run.prepare import Ready, lock_of
 from kduel.run.script import boot_script, bring_home, keep_environment
-from kduel.store.collect import Collector
+from kduel.store.collect import Collector, Values
 from kduel.store.documents import TrialRecord
 from kduel.store.identity import check_same_run
 from kduel.store.integrity import checked_plan, trials_of
@@ -42,6 +41,16 @@ class TrialDone(Struct, kw_only=True):
     """Of a trial so far, for an estimate of the time left."""
     standings: list[Standing]
     """Of the primary metrics, after the complete blocks."""
+
+
+class Ended(Struct, frozen=True):
+    """A trial that has ended and is not visible yet."""
+
+    staged: Path
+    """Its raw files."""
+    record: TrialRecord
+    values: Values = {}
+    """What was read from them."""
 
 
 Watcher = Callable[[TrialDone], None]
@@ -74,16 +83,16 @@ class Runner:
         self.watch = watch
         self.lock = run.lock()
         self.plan = checked_plan(run, self.lock)
-        self.collector = Collector(run, self.lock)
+        self.collector = Collector(run, self.lock, ready.prepared)
         self.records: dict[str, TrialRecord] = {}
         self.arms = {arm.contender.name: arm for arm in ready.arms}
         for record in trials_of(run, self.lock):
             self.take(record)
 
-    def take(self, record: TrialRecord) -> None:
-        """Know of a trial that is there."""
+    def take(self, record: TrialRecord, values: Values | None = None) -> None:
+        """Know of a trial that is there, and of the values that were just read from it."""
         self.records[record.id] = record
-        self.collector.add(record)
+        self.collector.add(record, values)
 
     def go(self) -> None:
         """Boot what the plan still has, until it is decided."""
@@ -99,7 +108,7 @@ class Runner:
     def go_parallel(self, boots: list[list[PlannedTrial]]) -> None:
         """The same with several boots at once; only for machines whose trials do not touch one another."""
         waiting = iter(boots)
-        running: set[Future[list[tuple[Path, TrialRecord]]]] = set()
+        running: set[Future[list[Ended]]] = set()
         pool = ThreadPoolExecutor(self.ready.machine.parallel)
         try:
             while not self.finished():
@@ -145,13 +154,13 @@ class Runner:
             complete.append(block)
         return complete
 
-    def carry_out(self, boot: list[PlannedTrial]) -> list[tuple[Path, TrialRecord]]:
+    def carry_out(self, boot: list[PlannedTrial]) -> list[Ended]:
         """One boot: its trials' directories, staged, and what is known of them."""
         if boot[0].contender in self.ready.unbuilt:
-            return [(self.run.stage(), self.not_built(planned)) for planned in boot]
+            return [Ended(self.run.stage(), self.not_built(planned)) for planned in boot]
         arm = self.arms[boot[0].contender]
         if all(planned.contender in self.left_out() for planned in boot):
-            return [(self.run.stage(), self.not_run(planned)) for planned in boot]
+            return [Ended(self.run.stage(), self.not_run(planned)) for planned in boot]
         staged = self.run.stage()
         script = boot_script(self.ready.study, self.ready.dress, boot)
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -170,31 +179,26 @@ class Runner:
             )
             parts = bring_home(staged, boot, self.run.stage)
             return [
-                (part, self.record(planned, part, outcome, started, time.monotonic() - clock))
+                self.ended(planned, part, outcome, started, time.monotonic() - clock)
                 for planned, part in zip(boot, parts, strict=True)
             ]
         except BaseException:
             shutil.rmtree(staged, ignore_errors=True)
             raise
 
-    def record(
-        self, planned: PlannedTrial, staged: Path, outcome: Outcome, started: str, seconds: float
-    ) -> TrialRecord:
-        """trial.json of a trial: void for the machine's or a gate's reason, else by which steps gave numbers."""
+    def ended(self, planned: PlannedTrial, staged: Path, outcome: Outcome, started: str, seconds: float) -> Ended:
+        """A trial that was booted: void for the machine's or a gate's reason, else by which steps gave numbers."""
+        values: Values = {}
         failed: dict[str, str] = {}
         void = outcome.why
         keep_environment(staged)
         if void is None:
             void = self.ready.dress.gate(staged, planned.contender)
         if void is None:
-            for index, step in enumerate(self.ready.study.steps):
-                try:
-                    self.ready.prepared.parse(staged, index)
-                except ParseError as error:
-                    failed[step.label] = str(error)
+            values, failed = self.ready.prepared.parse_trial(staged)
             if len(failed) == len(self.ready.study.steps):
                 void = Void("no-results", next(iter(failed.values())))
-        return TrialRecord(
+        record = TrialRecord(
             id=planned.id,
             block=planned.block,
             position=planned.position,
@@ -209,6 +213,7 @@ class Runner:
             boot=planned.boot,
             steps=planned.steps,
         )
+        return Ended(staged, record, values)
 
     def left_out(self) -> set[str]:
         """The contenders, other than the baseline, that cannot be measured: their first trials are all void.
@@ -244,12 +249,13 @@ class Runner:
         why = f"not measurable: {self.ready.unbuilt[planned.contender]}"
         return unbooted(planned, Void("does-not-build", why))
 
-    def keep(self, trials: list[tuple[Path, TrialRecord]]) -> None:
+    def keep(self, trials: list[Ended]) -> None:
         """Make a boot's trials visible, tell of them, and give up on a contender that cannot be measured."""
-        for staged, record in trials:
+        for trial in trials:
+            record = trial.record
             before = len(self.complete_blocks())
-            self.run.keep(staged, record)
-            self.take(record)
+            self.run.keep(trial.staged, record)
+            self.take(record, trial.values)
             self.watch(
                 TrialDone(
                     done=len(self.records),
@@ -263,8 +269,8 @@ class Runner:
                 )
             )
         # Only when all of the boot's trials are kept: the others may be good.
-        for _, record in trials:
-            self.refuse_hopeless(record)
+        for trial in trials:
+            self.refuse_hopeless(trial.record)
 
     def standings(self) -> list[Standing]:
         """How the primary metrics stand after the complete blocks."""
