@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from kduel.core.experiment import Better, MachineRecord, Settle, Statistic, TrialStatus, Void
+from kduel.core.experiment import EDITION, Better, MachineRecord, Settle, Statistic, TrialStatus, Void
 
 SCHEMA = 1
 
@@ -94,7 +94,15 @@ class MetricResult(Struct, kw_only=True):
     below_delta: bool = False
     """Excludes 0 yet lies inside the smallest effect of interest: real, but too small to matter here."""
     decided_at: int | None = None
-    """The number of blocks at the look that decided; null while undecided."""
+    """The number of blocks at the first look that decided; null while undecided."""
+    former_verdict: Verdict | None = None
+    """For undecided: what an earlier look decided and the last interval does not show any more."""
+    former_at: int | None = None
+    """The number of blocks at that look."""
+    withheld: str = ""
+    """For undecided: why a verdict that the interval shows is not given (trials that are missing in one arm)."""
+    confounded: bool = False
+    """For undecided: in all complete pairs the arms had one order, so that order and kernel cannot be told apart."""
     blocks_more: int | None = None
     """For undecided: about how many more blocks would decide it at the spread seen; null if unknown."""
     mde_pct: float | None = None
@@ -167,6 +175,10 @@ class StudyResult(Struct, kw_only=True):
     unit: Literal["boot", "load"] | None = None
     order: Literal["fixed", "shuffled"] | None = None
     settle: Settle | None = None
+    edition: int = EDITION
+    """Of the method that the run was planned by and is judged by."""
+    covariates: list[str] = field(default_factory=list)
+    """What was measured on the host beside each trial and enters the intervals."""
     seed: int | None = None
     origin: str | None = None
     """The suite's name or the study file's path, as given."""

@@ -14,7 +14,7 @@ from kduel.core.samples import Samples
 from kduel.explain.compare import EXPLANATION_SCHEMA, Explanation, slim
 from kduel.judge.lint import examine
 from kduel.judge.verdict.judge import judge
-from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.rule import Rule, planned_rule
 from kduel.store import integrity
 from kduel.store.collect import Collector
 from kduel.store.documents import RESTORE, Lock, TrialRecord, read_document, read_json
@@ -25,15 +25,8 @@ Environment = dict[str, Any]
 
 
 def rule_of(lock: Lock) -> Rule:
-    """The rule that the run was planned by."""
-    return planned_rule(lock.study.delta, lock.study.alpha, lock.blocks.max, lock.blocks.fixed)
-
-
-def planned_rule(delta: float, alpha: float, max_blocks: int, fixed: int | None) -> Rule:
-    """The rule of a study: interim analyses on the way, or one analysis at a fixed number of blocks."""
-    if fixed is not None:
-        return Rule.fixed(fixed, delta_pct=delta, alpha=alpha)
-    return Rule(max_blocks=max_blocks, delta_pct=delta, alpha=alpha)
+    """The rule that the run was planned by: looks on the way, or one look at a fixed number of blocks."""
+    return planned_rule(study_result(lock))
 
 
 def judge_run(path: Path) -> Results:
@@ -93,6 +86,8 @@ def study_result(lock: Lock) -> StudyResult:
         **structs.asdict(lock.study),
         **structs.asdict(lock.blocks),
         settle=lock.settle,
+        edition=lock.edition,
+        covariates=lock.covariates,
         seed=lock.seed,
         origin=lock.origin,
         kduel=lock.kduel,

@@ -11,7 +11,7 @@ from msgspec import Struct
 from kduel import __version__
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
-from kduel.core.experiment import Contender, MachineRecord
+from kduel.core.experiment import EDITION, Contender, MachineRecord
 from kduel.core.progress import Progress
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, Needs, machine_kind
@@ -109,6 +109,7 @@ def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
         contenders=study.contenders,
         kernels=[kernel_record(one, kernels.get(one.name), ready) for one in study.contenders],
         steps=study.steps,
+        edition=EDITION,
         host=host_record(),
     )
 

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from kduel import __version__
 from kduel.core.errors import InputError
-from kduel.core.experiment import Contender, MachineRecord, Settle, Step, TrialStatus, Void
+from kduel.core.experiment import EDITION, Contender, MachineRecord, Settle, Step, TrialStatus, Void
 from kduel.study.load import About, Blocks, Study, check_numbers
 
 LOCK_SCHEMA = 2
@@ -76,6 +76,10 @@ class Lock(Struct, kw_only=True, forbid_unknown_fields=True):
     kernels: list[KernelRecord]
     """One for each contender."""
     steps: list[Step]
+    edition: int = 1
+    """Of the method that the run was planned by and is judged by: kduel.core.experiment.EDITION."""
+    covariates: list[str] = field(default_factory=list)
+    """What the machine measures on the host beside each trial and the verdict uses, declared before the first trial."""
     host: HostRecord = field(default_factory=HostRecord)
 
     def __post_init__(self) -> None:
@@ -130,6 +134,11 @@ def study_of(lock: Lock, text: str) -> Study:
 def read_lock(path: Path) -> Lock:
     """A lock.json. Raises InputError naming the file and the key."""
     lock = read_document(path, Lock, LOCK_SCHEMA, convert_lock)
+    if not 1 <= lock.edition <= EDITION:
+        raise InputError(
+            f"{path}: the run was planned by edition {lock.edition} of the method, and this version knows {EDITION} at most",
+            "Use the version of KDuel that made the run, or a later one.",
+        )
     check_numbers(lock.study, lock.settle, lock.blocks, str(path))
     for what, names in (
         ("contenders", [one.name for one in lock.contenders]),

@@ -60,8 +60,8 @@ def planned_as(record: TrialRecord) -> PlannedTrial:
 
 
 def derived_plan(lock: Lock) -> list[PlannedTrial]:
-    """The plan that the lock's study and seed give."""
-    return make_plan(study_of(lock, ""), lock.seed)
+    """The plan that the lock's study and seed give, by the edition of the method that planned it."""
+    return make_plan(study_of(lock, ""), lock.seed, lock.edition)
 
 
 def checked_plan(run: RunDir, lock: Lock) -> list[PlannedTrial]:

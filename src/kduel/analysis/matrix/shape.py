@@ -11,7 +11,7 @@ from kduel.analysis.matrix.growth import Growth, growth
 from kduel.core.experiment import Metric
 from kduel.core.results import MetricResult, Results
 from kduel.core.samples import Samples
-from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.rule import planned_rule
 
 GROWING = ("wall", "user", "system", "voluntary_switches", "involuntary_switches")
 """Of benchmarks that have them; of others the first metric."""
@@ -183,13 +183,11 @@ def judged(results: Results, samples: list[Samples], imported: bool) -> list[Met
     """The verdicts, by the rule that the study declares."""
     if not samples:
         return []
-    study = results.study
+    rule = planned_rule(results.study)
     if imported:
         from kduel.judge.verdict.unpaired import judge_unpaired
 
-        return judge_unpaired(samples, Rule(delta_pct=study.delta, alpha=study.alpha))
-    from kduel.judge.evaluate import planned_rule
+        return judge_unpaired(samples, rule)
     from kduel.judge.verdict.judge import judge
 
-    rule = planned_rule(study.delta, study.alpha, study.max or Rule().max_blocks, study.fixed)
     return judge(samples, rule, exact=results.machine.exact)
