@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
-from kduel.core.results import ContenderResult, Results, TrialResult
+from kduel.core.results import ContenderResult, Results, TrialResult, Warning_
 from kduel.core.samples import Samples
 from kduel.explain.compare import Explanation, slim
 from kduel.judge.lint import examine
+from kduel.judge.verdict.futility import futile, tell
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule, planned_rule
 from kduel.store.collect import Collector
@@ -41,7 +42,8 @@ def judge_run(path: Path) -> Results:
 
 def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[Samples]) -> Results:
     """The results of what is there so far."""
-    metrics = judge(samples, rule_of(lock), exact=bool(lock.machine.get("exact")))
+    rule = rule_of(lock)
+    metrics = judge(samples, rule, exact=bool(lock.machine.get("exact")))
     environments = environments_of(run, lock, records)
     results = Results(
         study=lock.study
@@ -75,6 +77,8 @@ def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[
     # In a guest whose root, or busybox alone, is the same for all arms, nothing but the kernel set these.
     own_defaults = ("sysctl", "settings") if {"root", "busybox"} & lock.machine.get("facts", {}).keys() else ()
     examine(results, samples, environments, lock.contenders, declared=own_defaults)
+    if hopeless := futile(samples, rule, exact=bool(lock.machine.get("exact"))):
+        results.warnings.append(Warning_(code="futile", message=tell(hopeless, rule)))
     return results
 
 
