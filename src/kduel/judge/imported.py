@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kduel.core.experiment import Contender
+from kduel.core.experiment import EDITION, Contender
 from kduel.core.results import ContenderResult, Results
 from kduel.judge.lint import examine
 from kduel.judge.verdict.rule import Rule
@@ -29,6 +29,7 @@ def results(run: Path) -> Results:
             "title": record.title,
             "delta": rule.delta_pct,
             "alpha": rule.alpha,
+            "edition": EDITION,
             "imported": True,
             "imported_at": record.imported,
             "source": [
