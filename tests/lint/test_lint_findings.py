@@ -12,7 +12,8 @@ from kduel.core.experiment import MachineRecord, TrialStatus
 from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult
 from kduel.judge.lint import examine
 from kduel.judge.lint.execution import crashes, not_interleaved
-from kduel.judge.lint.statistics import fisher, outlier, t_two_sided
+from kduel.judge.lint.statistics import outlier, t_two_sided
+from kduel.judge.verdict.voids import fisher
 
 OLD, NEW = noise(12), noise(12, seed=8)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
+from kduel.cli.futility import Choice, chosen, gives_up
 from kduel.cli.interrupt import interrupted
 from kduel.cli.terminal import Terminal
 from kduel.core.errors import NOT_MEASURED, SLOWER, InputError
@@ -36,6 +38,7 @@ def carry_out(
     seed: int,
     seed_given: bool,
     offline: bool,
+    futility: Choice | None,
     fail_on: str | None,
     quiet: bool,
 ) -> None:
@@ -46,6 +49,7 @@ def carry_out(
     from kduel.store.rundir import RunDir
 
     terminal = Terminal(quiet)
+    choice = chosen(futility, quiet)
     path = out or default_out(study)
     lock = RunDir.open(path).lock() if (path / "lock.json").is_file() else None
     if lock is not None:
@@ -71,7 +75,15 @@ def carry_out(
                 if progress.block_done and progress.standings:
                     terminal.info(f"      {told_standing(progress, len(study.names))}")
 
-            run = run_study(ready, path, origin=origin, seed=seed, progress=terminal, watch=watch)
+            run = run_study(
+                ready,
+                path,
+                origin=origin,
+                seed=seed,
+                progress=terminal,
+                watch=watch,
+                give_up=partial(gives_up, choice, terminal, path),
+            )
     except (KeyboardInterrupt, RuntimeError) as error:
         if interrupted(error) and (path / "lock.json").is_file():
             click.echo(f"kduel: interrupted; what is measured is kept. Go on with: kduel resume {path}", err=True)

@@ -134,6 +134,13 @@ class MetricResult(Struct, kw_only=True):
         return self.counted or self.verdict
 
     @property
+    def was(self) -> str:
+        """`was equivalent after 10 blocks`, for a verdict of an earlier look that the last interval does not show."""
+        if self.former_verdict is None or self.former_at is None:
+            return ""
+        return f"was {self.former_verdict} after {self.former_at} blocks"
+
+    @property
     def by_harness(self) -> bool:
         """Whether the lint found that the benchmark's own way fixes this metric."""
         return any(warning.code == HARNESS for warning in self.warnings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kduel.core.experiment import Contender, MachineRecord
+from kduel.core.experiment import EDITION, Contender, MachineRecord
 from kduel.core.results import ContenderResult, Results, SourceFile, StudyResult
 from kduel.judge.lint import examine
 from kduel.judge.verdict.rule import Rule
@@ -29,6 +29,7 @@ def results(run: Path) -> Results:
             title=record.title,
             delta=rule.delta_pct,
             alpha=rule.alpha,
+            edition=EDITION,
             imported=True,
             imported_at=record.imported,
             source=[SourceFile(name=one.name, sha256=one.sha256, format=one.format) for one in record.files],

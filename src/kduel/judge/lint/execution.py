@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kduel.core.experiment import LEFT_OUT
 from kduel.core.results import Results, Warning_
 from kduel.core.samples import Samples
-from kduel.judge.lint.statistics import fisher
+from kduel.judge.verdict.voids import fisher
 
 LEVEL = 0.05
 

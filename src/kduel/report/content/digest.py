@@ -234,15 +234,28 @@ def headline(metrics: list[MetricResult], baseline: str, contender: str, kind: s
         return f"{contender} differs from {baseline}{where(small)}, but by too little to matter"
     same = [m for m in metrics if m.verdict in SAME]
     if len(same) == len(metrics):
-        return f"{contender} and {baseline} are equivalent{within}" + (
-            "" if len(metrics) == 1 else f" in all {total}"
-        )
+        everywhere = "" if len(metrics) == 1 else f" in all {total}"
+        return f"{contender} and {baseline} are equivalent{within}{everywhere}{unseen(same)}"
     if same:
         return (
             f"No difference shown between {contender} and {baseline}: "
-            f"the same{within} in {len(same)} of {total}, undecided in {len(metrics) - len(same)}"
+            f"the same{within} in {len(same)} of {total}{unseen(same)}, undecided in {len(metrics) - len(same)}{former(metrics)}"
         )
-    return f"Undecided: this run cannot tell {contender} from {baseline}"
+    return f"Undecided: this run cannot tell {contender} from {baseline}{former(metrics)}"
+
+
+def former(metrics: list[MetricResult]) -> str:
+    """Verdicts of earlier looks that did not hold, for a headline."""
+    lost = [m for m in metrics if m.was]
+    if len(metrics) == 1 and lost:
+        return f" ({lost[0].was})"
+    return f" (verdicts of earlier looks that no longer hold: {len(lost)})" if lost else ""
+
+
+def unseen(same: list[MetricResult]) -> str:
+    """The slow mode that the verdicts of no difference cannot exclude, for a headline."""
+    shares = [m.unseen_mode_pct for m in same if m.unseen_mode_pct is not None]
+    return f" (a slow mode in up to {max(shares):.0f} % of boots is not excluded)" if shares else ""
 
 
 def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> list[Point]:
@@ -307,13 +320,7 @@ def conclusions(metrics: list[MetricResult], notes: Notes, delta: float | None) 
         chosen = [m for m in metrics if m.verdict == verdict]
         if not chosen:
             continue
-        unseen = [m.unseen_mode_pct for m in chosen if m.unseen_mode_pct is not None]
-        rider = (
-            f" (a slow mode that strikes fewer than {max(unseen):.0f} % of boots could have gone unseen)"
-            if unseen
-            else ""
-        )
-        said.append(f"{words}: {named(chosen, notes)}{rider}.")
+        said.append(f"{words}: {named(chosen, notes)}{unseen(chosen)}.")
     return said
 
 
@@ -361,8 +368,9 @@ def named(metrics: Iterable[MetricResult], notes: Notes, with_need: bool = False
     def words(metric: MetricResult) -> str:
         if with_effect:
             return f"{notes.marked(metric)} {effect(metric)}"
-        if with_need and metric.blocks_more:
-            return f"{notes.marked(metric)} (about {count(metric.blocks_more, 'more block', 'more blocks')})"
+        if with_need and (metric.blocks_more or metric.was):
+            more = f"about {count(metric.blocks_more, 'more block', 'more blocks')}" if metric.blocks_more else ""
+            return f"{notes.marked(metric)} ({'; '.join(part for part in (metric.was, more) if part)})"
         return notes.marked(metric)
 
     chosen = list(metrics)
