@@ -10,7 +10,8 @@ from kduel.core.experiment import Contender
 from kduel.core.results import ContenderResult, MetricResult, Results
 from kduel.core.samples import Samples
 from kduel.judge.lint import examine
-from kduel.judge.verdict.judge import determined, judge
+from kduel.judge.verdict.comparison import determined
+from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.unpaired import judge_unpaired
 from kduel.store.imported.support.store import CAVEAT, declared, environments, read, record_of
