@@ -193,6 +193,11 @@ def cost_lines(costs: list[Cost], silent: list[str], rule: Rule) -> list[str]:
             f"a delta of {cost.delta_reached_pct:.1f} %.",
         )
     lines.append('"Safely": if the spread is as high as so few pairs cannot exclude (its upper bound at 80 %).')
+    if not all(cost.paired for cost in costs):
+        lines.append(
+            "Nothing pairs these values, so the spread is that of independent ones (pairs: the values of the smaller "
+            "arm); blocks of a run may need fewer."
+        )
     if silent:
         lines.append(f"No cost can be told of: {'; '.join(silent)}.")
     return lines
