@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import tiny_kernels as tiny
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
-from kduel.guest import launch, probe
+from kduel.guest import confine, launch, probe
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose
 from kduel.guest.launch import Run, run
@@ -33,7 +34,7 @@ def machine(directory: Path, code: bytes, **changes: object) -> VirtualMachine:
         "memory_mib": 64,
         "kernel": tiny.kernel(directory / "kernel", code),
         "initrd": initrd,
-        "cmdline": "",
+        "cmdline": f"test={directory}",
     }
     return VirtualMachine(**{**given, **changes})
 
@@ -144,14 +145,14 @@ def test_a_guest_dies_with_us_however_we_die(how, tmp_path):
 
 
 def guests(directory: Path) -> list[str]:
-    """Processes of QEMU that boot a kernel from the directory."""
+    """Processes of QEMU that boot a kernel for the directory."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = entry.read_bytes().split(b"\0")
         except OSError:
             continue
-        if words[0].endswith(b"qemu-system-x86_64") and str(directory / "kernel").encode() in words:
+        if words[0].endswith(b"qemu-system-x86_64") and f"test={directory}".encode() in words:
             found.append(entry.parent.name)
     return found
 
@@ -169,6 +170,59 @@ def test_no_file_handle_and_no_process_is_left(tmp_path):
     boot(tmp_path, tiny.POWER_OFF)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     assert not guests(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's QEMU becomes somebody else")
+def test_roots_qemu_is_nobodys_and_confined(tmp_path):
+    """Its user owns nothing, it can gain no rights, system calls are filtered; a private directory is no hindrance."""
+    tmp_path.chmod(0o700)
+    os.umask(0o077)
+    found: dict[str, str] = {}
+
+    def look() -> None:
+        wait_until(lambda: guests(tmp_path))
+        found.update(
+            line.split(":\t", 1)
+            for line in Path(f"/proc/{guests(tmp_path)[0]}/status").read_text().splitlines()
+            if ":\t" in line
+        )
+
+    looker = threading.Thread(target=look)
+    looker.start()
+    try:
+        done = boot(tmp_path, tiny.say(b"up\n") + tiny.SPIN, deadline=4)
+    finally:
+        looker.join()
+        os.umask(0o022)
+    assert done.ended == "deadline" and read_console(tmp_path / "console.log")[0] == "up"
+    users = {int(word) for word in found["Uid"].split() + found["Gid"].split()}
+    assert users and users <= set(confine.USERS) and found["Groups"].strip() == ""
+    assert found["NoNewPrivs"] == "1" and found["Seccomp"] == "2"
+    assert int(found["CapEff"], 16) == int(found["CapPrm"], 16) == 0
+
+
+def test_a_qemu_that_the_host_killed_is_not_a_guest_that_went_away(tmp_path):
+    killer = threading.Thread(
+        target=lambda: (wait_until(lambda: "up" in log()), os.kill(int(guests(tmp_path)[0]), signal.SIGKILL))
+    )
+
+    def log() -> str:
+        path = tmp_path / "console.log"
+        return path.read_text() if path.exists() else ""
+
+    killer.start()
+    done = boot(tmp_path, tiny.say(b"up\n") + tiny.SPIN)
+    killer.join()
+    assert done.ended == "killed" and done.exit_status == -signal.SIGKILL
+    assert named(tmp_path, done) == "qemu-killed"
+
+
+def test_a_file_that_vanished_in_mid_run_is_named(tmp_path):
+    given = machine(tmp_path, tiny.POWER_OFF)
+    given.kernel.unlink()
+    with pytest.raises(HostError, match=str(given.kernel)) as caught:
+        run(given, tmp_path / "console.log", boot_deadline=60, deadline=60)
+    assert "cache" in caught.value.remedy
 
 
 CPUS = """CPU#0
@@ -190,9 +244,10 @@ def test_registers_say_whether_a_cpu_can_be_reached():
     assert read_registers("unknown command") == {}
 
 
-def test_a_kernel_that_boots_nowhere_proves_nothing_of_kvm(tmp_path):
+def test_a_kernel_that_boots_nowhere_proves_nothing_of_kvm(tmp_path, monkeypatch):
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         pytest.skip("there is no /dev/kvm to be tried")
+    monkeypatch.setattr(confine, "kvm_group", lambda: None)
     image = tiny.kernel(tmp_path / "kernel", tiny.POWER_OFF)
     assert not probe.kvm(image, Path("/bin/busybox"), cache=Cache(tmp_path / "cache")).works
     assert not list((tmp_path / "cache/probe").iterdir())
