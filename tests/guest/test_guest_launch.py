@@ -10,6 +10,7 @@ import threading
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 import tiny_kernels as tiny
 
@@ -251,3 +252,49 @@ def test_a_kernel_that_boots_nowhere_proves_nothing_of_kvm(tmp_path, monkeypatch
     image = tiny.kernel(tmp_path / "kernel", tiny.POWER_OFF)
     assert not probe.kvm(image, Path("/bin/busybox"), cache=Cache(tmp_path / "cache")).works
     assert not list((tmp_path / "cache/probe").iterdir())
+
+
+def test_a_kvm_that_failed_on_a_busy_host_is_tried_longer_and_again_later(tmp_path, monkeypatch):
+    tried: list[tuple[str, float]] = []
+    now = [1000.0]
+
+    def boots(kernel: Path, busybox: Path, accelerator: str, seconds: float) -> probe.Verdict:
+        tried.append((accelerator, seconds))
+        now[0] += 15 if accelerator == "tcg" else seconds
+        return probe.Verdict(accelerator == "tcg" or seconds > 2 * probe.KVM_SECONDS, "slow")
+
+    device = tmp_path / "kvm"
+    device.touch()
+    monkeypatch.setattr(probe, "_try", boots)
+    monkeypatch.setattr(probe, "KVM", device)
+    monkeypatch.setattr(confine, "kvm_group", lambda: None)
+    monkeypatch.setattr(probe.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(probe.time, "time", lambda: now[0])
+    cache = Cache(tmp_path / "cache")
+    assert probe.kvm(tmp_path, tmp_path, cache=cache).works, "twice what the emulator took was enough"
+    assert tried == [("kvm", probe.KVM_SECONDS), ("tcg", probe.TCG_SECONDS), ("kvm", 30.0)]
+    (note,) = (tmp_path / "cache/probe").iterdir()
+    note.write_bytes(msgspec.json.encode(probe.Verdict(False, "it failed", now[0])))
+    assert probe.kvm(tmp_path, tmp_path, cache=cache).reason == "it failed", "not tried at once"
+    now[0] += probe.BELIEVED_SECONDS + 1
+    assert probe.kvm(tmp_path, tmp_path, cache=cache).works, "an hour later it is"
+
+
+@pytest.mark.parametrize(("mode", "group", "wanted"), [(0o666, 0, None), (0o660, 106, 106)])
+def test_the_group_that_opens_kvm(tmp_path, monkeypatch, mode, group, wanted):
+    device = tmp_path / "kvm"
+    device.touch()
+    device.chmod(mode)
+    if os.geteuid() == 0:
+        os.chown(device, 0, group)
+    elif group:
+        pytest.skip("only root gives files away")
+    monkeypatch.setattr(confine, "KVM", device)
+    assert confine.kvm_group() == wanted
+    words = confine.prefix(12345, "kvm")
+    assert ("--clear-groups" in words) == (wanted is None)
+    assert "--clear-groups" in confine.prefix(12345, "tcg")
+    device.chmod(0o600)
+    with pytest.raises(HostError, match="only root may open") as caught:
+        confine.kvm_group()
+    assert "chmod 660" in caught.value.remedy
