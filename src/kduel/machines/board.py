@@ -279,7 +279,7 @@ class Boards(MachineKind):
 
             return LabgridMachine(settings.place, described, inner, box, bases, images, cache)
         machine = BoardMachine(settings.place, described, inner, box, bases, images, cache)
-        machine.facts["argv"] = {arm.kernel.spec: machine.argv_by_hand(arm) for arm in arms}
+        machine.facts["argv"] = machine.argv_by_contender(arms)
         return machine
 
 

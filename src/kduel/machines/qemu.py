@@ -14,6 +14,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from msgspec import structs
+
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
@@ -136,8 +138,21 @@ class QemuMachine(Machine):
 
     def argv_by_hand(self, arm: Arm) -> list[str]:
         """QEMU's arguments for an arm, less the wiring to us; what is made for a trial is below @WORK@."""
-        machine = self.describe(arm, Path("@WORK@/initrd"), Path("@WORK@/scratch") if self.disk else None)
+        return self.argv_of(self.describe(arm, Path("@WORK@/initrd"), Path("@WORK@/scratch") if self.disk else None))
+
+    @staticmethod
+    def argv_of(machine: VirtualMachine) -> list[str]:
+        """QEMU's arguments, with the console on the terminal and the results in a file."""
         return machine.argv(Wiring(console="stdio,signal=off", results="file,path=results"))
+
+    def argv_by_contender(self, arms: Sequence[Arm]) -> dict[str, list[str]]:
+        """QEMU's arguments for lock.json: what each contender gets, with names in place of the cache's paths."""
+        return {arm.contender.name: self.argv_of(self.named(arm)) for arm in arms}
+
+    def named(self, arm: Arm) -> VirtualMachine:
+        """The virtual machine of an arm with names for its files, wherever the cache is."""
+        machine = self.describe(arm, Path("@WORK@/initrd"), Path("@WORK@/scratch") if self.disk else None)
+        return structs.replace(machine, kernel=Path("@KERNEL@"), root=Path("@ROOT@") if machine.root else None)
 
     def by_hand(self, arm: Arm) -> str:
         """A shell script that boots an arm's guest as a trial does, with the console on the terminal."""
@@ -315,7 +330,7 @@ class Qemu(MachineKind):
         disk = scratch.template(mebibytes(settings.disk, "disk"), cache=cache) if needs.scratch else None
         accelerator = choose_accelerator(settings.accel, next(iter(images.values())), root.busybox, cache, progress)
         machine = QemuMachine(settings, accelerator, root, bases, images, disk, cache)
-        machine.facts["argv"] = {arm.kernel.spec: machine.argv_by_hand(arm) for arm in arms}
+        machine.facts["argv"] = machine.argv_by_contender(arms)
         return machine
 
 
