@@ -19,10 +19,10 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta, structs
 
 from kduel.benchmarks.boot_instructions import GUEST_FILE
-from kduel.core.cache import Cache
+from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
-from kduel.core.temporary import temporary_directory
+from kduel.core.temporary import temporary_directory, told_as_temporary_trouble
 from kduel.guest import confine, initramfs, programs
 from kduel.guest.console import read_console
 from kduel.guest.cpio import Cpio
@@ -135,7 +135,8 @@ class IcountMachine(QemuMachine):
 
             def boot_twin() -> None:
                 try:
-                    twin_outcome.append(self.boot_once(structs.replace(trial, into=place)))
+                    with told_as_temporary_trouble(place):
+                        twin_outcome.append(self.boot_once(structs.replace(trial, into=place)))
                 except BaseException as error:  # noqa: BLE001 - raised again below, in the caller's thread
                     twin_outcome.append(error)
 
@@ -210,7 +211,8 @@ class IcountMachine(QemuMachine):
         """How many instructions this boot takes up to init, counted in one that is the same but for the count itself;
         always as long. Empty where the kernel has no entry that QEMU knows."""
         arm = trial.arm
-        entry = pvh_entry(self.images[arm.kernel.sha256].read_bytes())
+        with told_as_cache_trouble(self.cache.root):
+            entry = pvh_entry(self.images[arm.kernel.sha256].read_bytes())
         if entry is None:
             return ""
         nothing = f"{0:015}"

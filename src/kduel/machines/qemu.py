@@ -12,11 +12,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
-from msgspec import structs
-
-from kduel.core.cache import Cache
+from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.guest import confine, envelope, initramfs, probe, scratch
@@ -119,7 +117,9 @@ class QemuMachine(Machine):
 
     def carried(self, trial: Trial) -> bytes:
         """What a trial's boot brings along: its initial RAM disk."""
-        return self.bases[trial.arm.kernel.sha256].read_bytes() + initramfs.trial_archive(trial.script)
+        with told_as_cache_trouble(self.cache.root):
+            base = self.bases[trial.arm.kernel.sha256].read_bytes()
+        return base + initramfs.trial_archive(trial.script)
 
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The virtual machine of an arm."""
