@@ -266,8 +266,8 @@ def test_every_option_of_a_command(call: Caller, name: str) -> None:
     run = call.place / "a-run"
     if not run.exists():
         values = call.place / "values.csv"
-        rows = [f"b,m,s,lower,{arm},{block},{1 + block / 10}" for arm in ("x", "y") for block in range(4)]
-        values.write_text("\n".join(["benchmark,metric,unit,better,contender,block,value", *rows]) + "\n")
+        rows = [f"{arm},{trial},b,m,s,lower,{1 + trial / 10}" for arm in ("x", "y") for trial in range(4)]
+        values.write_text("\n".join(["contender,trial,benchmark,metric,unit,better,value", *rows]) + "\n")
         status, output = call("import", values, "--out", run)
         assert status == 0, output
     chosen = kduel.get_command(click.Context(kduel), name)

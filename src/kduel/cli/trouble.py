@@ -7,7 +7,7 @@ import errno
 from kduel.core.errors import HostError, InputError, KduelError
 from kduel.core.toml import shortened
 
-NOT_A_PATH = {errno.ENAMETOOLONG, errno.ELOOP, errno.EILSEQ}
+NOT_A_PATH = {errno.ENAMETOOLONG, errno.ELOOP, errno.EILSEQ, errno.ENOTDIR}
 """Errors of a path itself, wherever it leads."""
 AS_EXCEPTIONS = {
     "Symlink loop": "a symbolic link leads to itself",
