@@ -14,6 +14,7 @@ import click
 
 from kduel import __version__
 from kduel.cli.interrupt import Interrupt, interrupted
+from kduel.cli.trouble import system_trouble
 from kduel.core.errors import INTERRUPTED, KduelError
 
 COMMANDS = {
@@ -111,7 +112,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="kduel.spelt")
     interruptions = [
-        number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN
+        number
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) != signal.SIG_IGN
     ]
     interrupt = Interrupt()
     for number in interruptions:
@@ -129,15 +132,19 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except KduelError as error:
         complain(error)
         status = error.exit_status
-    except (KeyboardInterrupt, RuntimeError) as error:
-        if not interrupted(error):
-            raise
-        click.echo("kduel: interrupted", err=True)
-        status = INTERRUPTED
     except BrokenPipeError:
         # The reader of our output (head, less) has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
+    except (KeyboardInterrupt, RuntimeError, OSError, ValueError) as error:
+        if interrupted(error):
+            click.echo("kduel: interrupted", err=True)
+            status = INTERRUPTED
+        elif trouble := system_trouble(error):
+            complain(trouble)
+            status = trouble.exit_status
+        else:
+            raise
     if interrupt.heard:
         for number in interruptions:
             signal.signal(number, signal.SIG_IGN)

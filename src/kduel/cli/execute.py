@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,6 +52,8 @@ def carry_out(
     terminal = Terminal(quiet)
     choice = chosen(futility, quiet)
     path = out or default_out(study)
+    with suppress(FileNotFoundError):
+        path.stat()  # What cannot be a path is refused before anything is fetched.
     lock = RunDir.open(path).lock() if (path / "lock.json").is_file() else None
     if lock is not None:
         seed = seed_of(lock, path, seed, seed_given)

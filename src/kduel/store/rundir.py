@@ -28,11 +28,14 @@ CHOOSE = "Free some space, mend the permissions, or name another place with --ou
 
 @contextmanager
 def told_as_disk_trouble(where: Path, remedy: str = GO_ON) -> Iterator[None]:
-    """Turn an OSError while writing into an error that says what to do; what is on disk stays as it is."""
+    """Turn an OSError while writing into an error that says what to do; what is on disk stays as it is. One that names a
+    file elsewhere is told with that file."""
     try:
         yield
     except OSError as error:
-        raise HostError(f"cannot write to {where}: {error.strerror or error}", remedy) from error
+        elsewhere = isinstance(error.filename, str) and not Path(error.filename).is_relative_to(where)
+        place = f"cannot use {error.filename}" if elsewhere else f"cannot write to {where}"
+        raise HostError(f"{place}: {error.strerror or error}", remedy) from error
 
 
 def write_whole(path: Path, data: bytes) -> None:
