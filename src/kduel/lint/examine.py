@@ -7,12 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from kduel.lint.case import Case, cases
 from kduel.lint.conduct import crashes, not_interleaved
 from kduel.lint.confounds import Environment, confounded, declared_by, differences
+from kduel.lint.copies import repeated_values
 from kduel.lint.harness import fixed_by_harness
 from kduel.lint.headline import page_cache, unreliable
 from kduel.lint.influence import one_trial
-from kduel.lint.shape import maximum, ties, two_modes
-from kduel.lint.size import single_trial, too_few, unequal
-from kduel.lint.time import drift, first_trial
+from kduel.lint.missing import missing
+from kduel.lint.order import order_effect
+from kduel.lint.secondary import robust_disagrees
+from kduel.lint.shape import maximum, rare_mode, ties, two_modes
+from kduel.lint.size import single_trial, too_few
+from kduel.lint.spread import unequal_spread
+from kduel.lint.time import autocorrelation, drift, first_trial
 from kduel.results import Results, Warning_
 from kduel.samples import Samples
 from kduel.words import Contender
@@ -20,7 +25,11 @@ from kduel.words import Contender
 CHECKS: tuple[Callable[[Case], Iterator[Warning_]], ...] = (
     single_trial,
     fixed_by_harness,
+    repeated_values,
+    rare_mode,
     one_trial,
+    robust_disagrees,
+    unequal_spread,
     maximum,
     page_cache,
     unreliable,
@@ -28,11 +37,26 @@ CHECKS: tuple[Callable[[Case], Iterator[Warning_]], ...] = (
     two_modes,
     first_trial,
     drift,
-    unequal,
+    autocorrelation,
+    order_effect,
+    missing,
     too_few,
 )
 """In the order in which a verdict lists what they find."""
-NOISE_ALONE = {single_trial, one_trial, unreliable, too_few, drift, first_trial}
+NOISE_ALONE = {
+    single_trial,
+    repeated_values,
+    rare_mode,
+    one_trial,
+    robust_disagrees,
+    unequal_spread,
+    unreliable,
+    first_trial,
+    drift,
+    autocorrelation,
+    order_effect,
+    too_few,
+}
 """They speak of chance, and have nothing to say where numbers are exact."""
 
 

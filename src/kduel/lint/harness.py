@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from kduel.lint.case import Case, short
-from kduel.results import HARNESS, Warning_
+from kduel.lint.findings import Code
+from kduel.results import Warning_
 
 TOLERANCE = 0.005
 """How near to the configured value counts as there."""
@@ -44,7 +45,7 @@ def told(case: Case, medians: list[float], limit: str) -> Warning_:
     """The finding, with what was seen."""
     seen = " and ".join(short(median) for median in medians)
     return Warning_(
-        code=HARNESS,
+        code=Code.FIXED_BY_HARNESS,
         message=f"The medians, {seen} {case.metric.unit}, sit on {limit}. This measures the harness, not the kernel: "
         "judge how much work was done in that time instead (operations, bytes, switches).",
     )

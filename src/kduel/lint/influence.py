@@ -10,10 +10,12 @@ import numpy as np
 
 from kduel.lint.case import Case, Floats, amount, short
 from kduel.lint.chance import outlier
+from kduel.lint.findings import Code
 from kduel.results import Warning_
 
 LEVEL = 0.05
-"""The chance that clean normal data have a trial that counts as standing out at all, over the ways of looking."""
+"""Of imported data: the chance that clean ones have a trial that counts as standing out at all. They are few and
+already published, so that one look too many costs little; a run has its share of the lint's level instead."""
 FEWEST = 5
 ENOUGH = 10
 """Trials without which nothing is called equivalent."""
@@ -35,7 +37,7 @@ def one_trial(case: Case) -> Iterator[Warning_]:
         told = without(case, suspect)
         if told:
             yield Warning_(
-                code="one-trial",
+                code=Code.ONE_TRIAL,
                 message=f"One trial carries the conclusion: without {suspect.words} {told}. Find out what happened in it; "
                 "repeat the run, or use a metric that one trial cannot carry (a median or a percentile).",
             )
@@ -64,7 +66,7 @@ def paired_suspects(case: Case) -> Iterator[Suspect]:
     seen = set()
     for values in views:
         place, chance = outlier(values)
-        if chance < LEVEL / len(views) and place not in seen:
+        if chance < 2 * case.level / len(views) and place not in seen:
             seen.add(place)
             words = f"block {blocks[place]} ({short(before[place])} against {amount(after[place], case.metric.unit)})"
             yield Suspect(place, place, words)
