@@ -82,7 +82,8 @@ def detrended(values: Floats) -> Floats:
     places = np.arange(values.size) - (values.size - 1) / 2
     centred = values - values.mean()
     size = float((places**2).sum())
-    return centred - places * float((places * centred).sum() / size) if size else centred
+    rest: Floats = centred - places * float((places * centred).sum() / size) if size else centred
+    return rest
 
 
 def fisher(first: int, first_total: int, second: int, second_total: int) -> float:

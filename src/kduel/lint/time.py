@@ -88,7 +88,7 @@ def first_chance(case: Case, chosen: Sequence[bool]) -> float:
     if not all(chosen):
         own, other = deviations if chosen[0] else deviations[::-1]
         distances = np.abs(np.concatenate([own, other]))
-        return beyond(distances, 0) / distances.size
+        return beyond(distances, 0) / int(distances.size)
     if deviations[0][0] * deviations[1][0] <= 0:
         return 1.0
     return combined(*(min(1.0, beyond(np.abs(own), 0) / own.size) for own in deviations))
