@@ -11,7 +11,7 @@ import numpy as np
 from lint_runs import linted, table
 from numpy.typing import NDArray
 
-from kduel.samples import Samples
+from kduel.core.samples import Samples
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator

@@ -1,6 +1,6 @@
 """How often each finding is raised on clean data, and how often a planted flaw is found.
 
-Short simulations; benchmarks/lint_calibration.py has the long ones, with the same runs.
+Short simulations; perf/lint_calibration.py has the long ones, with the same runs.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import pytest
 from flaws import FLAWS, Flaw, false_alarms, sensitivity
 from lint_runs import linted, table
 
-from kduel.lint.findings import CATALOGUE
-from kduel.lint.shape import modes
+from kduel.judge.lint.distribution import modes
+from kduel.judge.lint.findings import CATALOGUE
 
 MOST = 0.02
 LEAST = 0.9
