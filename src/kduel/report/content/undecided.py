@@ -32,7 +32,7 @@ def reason(metric: MetricResult, delta: float | None) -> str:
         if codes & known:
             return words
     if metric.blocks_more and metric.blocks_more <= WORTH_ADDING * metric.n:
-        return "the run is too short at this spread: raise [blocks] max"
+        return "the run is too short at this spread: measure more blocks"
     target = "" if delta is None else f" for ±{delta:g} %"
     return f"the spread is too large{target}: measure longer in each trial, stop other work on the host, or accept a larger delta"
 
