@@ -12,7 +12,8 @@ from kduel.core.experiment import TrialStatus
 from kduel.core.results import ContenderResult, Results, TrialResult
 from kduel.judge.lint import examine
 from kduel.judge.lint.execution import crashes, not_interleaved
-from kduel.judge.lint.statistics import fisher, outlier, t_two_sided
+from kduel.judge.lint.statistics import outlier, t_two_sided
+from kduel.judge.verdict.voids import fisher
 
 OLD, NEW = noise(12), noise(12, seed=8)
 
@@ -199,11 +200,11 @@ class TestConduct:
     def test_a_contender_that_crashes_more_often_is_a_finding(self) -> None:
         (found,) = crashes(self.run({"old": ["ok"] * 10, "new": ["void"] * 5 + ["ok"] * 5}))
         assert "5 of 10 trials of new are void, and 0 of 10 of old" in found.message and "0.033" in found.message
-        (found,) = crashes(self.run({"old": ["ok"] * 10, "new": ["void"] * 3 + ["ok"] * 7}))
+        (found,) = crashes(self.run({"old": ["ok"] * 10, "new": ["void"] * 2 + ["ok"] * 8}))
         assert "all of one contender" in found.message, (
             "the slowest fifth of twenty boots is too few for Fisher's test"
         )
-        assert not list(crashes(self.run({"old": ["ok"] * 10, "new": ["void"] * 2 + ["ok"] * 8})))
+        assert not list(crashes(self.run({"old": ["ok"] * 10, "new": ["void"] + ["ok"] * 9})))
         assert not list(crashes(self.run({"old": ["void"] + ["ok"] * 9, "new": ["void"] * 4 + ["ok"] * 6})))
         assert not list(crashes(self.run({"old": ["void"] * 5 + ["ok"] * 5, "new": ["void"] * 5 + ["ok"] * 5})))
         assert not list(crashes(self.run({})))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kduel.core.experiment import Metric
 from kduel.core.results import MetricResult, Results
 from kduel.core.samples import Samples
+from kduel.judge.verdict.voids import Missing
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,13 +33,6 @@ class Arm(NamedTuple):
     """Of the trials in the run's order of time; None where it is not known."""
 
 
-class Absent(NamedTuple):
-    """Values that valid trials did not give."""
-
-    missing: int
-    trials: int
-
-
 @dataclass(frozen=True)
 class Case:
     """One contender's metric against the baseline's."""
@@ -54,7 +48,7 @@ class Case:
     """Of all contenders."""
     level: float = FALSE_ALARMS
     """The chance of a false alarm that each check may have in this case."""
-    absent: tuple[Absent, Absent] = (Absent(0, 0), Absent(0, 0))
+    absent: tuple[Missing, Missing] = (Missing(0, 0), Missing(0, 0))
     """By arm: how many of its valid trials gave no value."""
 
     @property
@@ -135,7 +129,7 @@ def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
     tables = {(table.benchmark, table.metric.name): table for table in samples}
     void = {(trial.contender, trial.block) for trial in results.trials if trial.status == "void"}
     level = FALSE_ALARMS / max(1, len(results.metrics))
-    arms: dict[tuple[str, str, str], tuple[Arm, Absent]] = {}
+    arms: dict[tuple[str, str, str], tuple[Arm, Missing]] = {}
     for result in results.metrics:
         place = result.benchmark, result.metric
         table = tables.get(place)
@@ -159,10 +153,10 @@ def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
             )
 
 
-def absent(table: Samples, name: str, void: Set[tuple[str, int]]) -> Absent:
+def absent(table: Samples, name: str, void: Set[tuple[str, int]]) -> Missing:
     """The values that the contender's valid trials did not give; imported tables do not say what is missing."""
     if not table.paired:
-        return Absent(0, 0)
+        return Missing(0, 0)
     values = table.values.get(name, [])
     order = table.order.get(name) or [0] * len(values)
     carried_out = [
@@ -170,7 +164,7 @@ def absent(table: Samples, name: str, void: Set[tuple[str, int]]) -> Absent:
         for value, block, place in zip(values, table.blocks, order, strict=True)
         if place is not None and (name, block) not in void
     ]
-    return Absent(sum(value is None for value in carried_out), len(carried_out))
+    return Missing(sum(value is None for value in carried_out), len(carried_out))
 
 
 def short(value: float) -> str:

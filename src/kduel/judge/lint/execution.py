@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kduel.core.results import Results, Warning_
 from kduel.core.samples import Samples
 from kduel.judge.lint.findings import Code
-from kduel.judge.lint.missing import depends
+from kduel.judge.verdict.voids import Missing, depends
 
 
 def not_interleaved(results: Results, samples: list[Samples]) -> Iterator[Warning_]:
@@ -60,7 +60,7 @@ def crashes(results: Results) -> Iterator[Warning_]:
     baseline = results.contenders[0].name
     void, total = totals[baseline]
     for name, (other_void, other_total) in totals.items():
-        told = depends(void, total, other_void, other_total)
+        told = depends(Missing(void, total), Missing(other_void, other_total))
         if name != baseline and told:
             yield Warning_(
                 code=Code.CRASHES,

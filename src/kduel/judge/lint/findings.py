@@ -97,7 +97,7 @@ CATALOGUE: tuple[Finding, ...] = (
         code=Code.CRASHES,
         cause=Cause.MISSING,
         weight=98,
-        meaning="Void trials depend on the contender: Fisher's exact test is below .05, or three or more trials are void "
+        meaning="Void trials depend on the contender: Fisher's exact test is below .05, or two or more trials are void "
         "and all of them belong to one contender. What is missing may be what was slow.",
         remedy="Read the console logs of the void trials. That one contender fails is a result in itself.",
     ),

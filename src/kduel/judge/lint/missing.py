@@ -7,28 +7,14 @@ from collections.abc import Iterator
 from kduel.core.results import Warning_
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.findings import Code
-from kduel.judge.lint.statistics import fisher
-
-LEVEL = 0.05
-ALL_OF_ONE_SIDE = 3
-"""So many missing results, all of one contender, count as dependent: with twenty blocks Fisher's test takes five."""
-
-
-def depends(missing: int, trials: int, others: int, other_trials: int) -> str:
-    """Evidence that missing results depend on the contender, or an empty string."""
-    chance = fisher(missing, trials, others, other_trials)
-    if chance < LEVEL:
-        return f"Fisher's exact test: p = {chance:.2g}"
-    if not min(missing, others) and max(missing, others) >= ALL_OF_ONE_SIDE:
-        return "all of one contender"
-    return ""
+from kduel.judge.verdict.voids import depends
 
 
 def missing(case: Case) -> Iterator[Warning_]:
     """Valid trials without a value of this metric, and arms with different numbers of values."""
     first, second = case.absent
     names = case.baseline.name, case.contender.name
-    told = depends(*first, *second) if first.trials and second.trials else ""
+    told = depends(first, second)
     if told:
         yield Warning_(
             code=Code.MISSING_BY_ARM,

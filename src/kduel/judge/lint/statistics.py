@@ -84,16 +84,3 @@ def detrended(values: Floats) -> Floats:
     size = float((places**2).sum())
     rest: Floats = centred - places * float((places * centred).sum() / size) if size else centred
     return rest
-
-
-def fisher(first: int, first_total: int, second: int, second_total: int) -> float:
-    """Fisher's exact test, two-sided: shares of `first` in `first_total` and of `second` in `second_total`."""
-    hits, total = first + second, first_total + second_total
-    ways = math.comb(total, hits)
-
-    def chance(count: int) -> float:
-        return math.comb(first_total, count) * math.comb(second_total, hits - count) / ways
-
-    seen = chance(first)
-    possible = range(max(0, hits - second_total), min(first_total, hits) + 1)
-    return min(1.0, sum(p for count in possible if (p := chance(count)) <= seen * (1 + 1e-9)))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from kduel.core.results import MetricResult
 from kduel.judge.lint.findings import Code
-from kduel.judge.verdict.rule import FEWEST_PAIRS
+from kduel.judge.verdict.rule import fewest_for
 
 WORTH_ADDING = 2.0
 """So many times the blocks of the run are a way to a verdict; beyond that something else has to change."""
 
+MISSING = "values are missing, and which ones depends on the contender: repair this first"
 CAUSES: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({Code.ONE_TRIAL, Code.ROBUST_DISAGREES}), "a few trials far out hide the answer: read their logs, then repeat"),
     (frozenset({Code.TWO_MODES}), "the boots fall into two groups: find what differs between them"),
-    (frozenset({Code.MISSING_BY_ARM}), "values are missing, and which ones depends on the contender: repair this first"),
+    (frozenset({Code.MISSING_BY_ARM}), MISSING),
     (frozenset({Code.DRIFT, Code.AUTOCORRELATION}), "the machine changed during the run: stop other work on the host"),
     (frozenset({Code.TIES, Code.QUANTISED}), "the values are too coarse: measure for longer"),
 )  # fmt: skip
@@ -25,7 +26,9 @@ def reason(metric: MetricResult, delta: float | None) -> str:
         return "no block gave a value for both contenders: read the failed steps"
     if metric.n == 1:
         return "each contender was measured once: measure more blocks"
-    if metric.n < FEWEST_PAIRS:
+    if metric.withheld:
+        return MISSING
+    if metric.n < fewest_for(1):
         return f"there are only {metric.n} complete pairs: measure more blocks"
     codes = {warning.code for warning in metric.warnings}
     for known, words in CAUSES:
