@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import re
 import statistics
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,16 @@ class Point(Struct, kw_only=True):
     n: int
     mean: float
     sd: float | None
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean; 0 where the run does not tell it."""
+        return 0.0 if self.sd is None else self.sd / math.sqrt(self.n)
+
+    @property
+    def shown(self) -> str:
+        """When it was measured: a day, or a day and a time of it (UTC)."""
+        return self.when[:16].replace("T", " ")
 
 
 class Line(Struct, kw_only=True):
@@ -90,8 +103,9 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
         for column in found:
             if contender not in column.contender:
                 continue
-            if not column.when:
-                skipped[str(path)] = "nothing says when it was measured"
+            if moment(column.when) is None:
+                told = f"its date, {column.when!r}, is not ISO 8601" if column.when else "its date is unknown"
+                skipped[str(path)] = told
                 continue
             for (label, name), series in column.series.items():
                 key = f"{label}/{name}"
@@ -106,7 +120,7 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
                 gathered.setdefault(place, []).append((point, column))
                 units[place] = series.metric.unit
     lines = [
-        line_of(place, units[place], sorted(entries, key=lambda entry: (entry[0].when, entry[0].run)), alpha)
+        line_of(place, units[place], sorted(entries, key=lambda entry: by_time(entry[0])), alpha)
         for place, entries in gathered.items()
         if len(entries) > 1
     ]
@@ -115,17 +129,35 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
 
 def line_of(place: tuple[str, str, str, str], unit: str, entries: list[tuple[Point, Column]], alpha: float) -> Line:
     """One line, its steps, and what else changed at each."""
-    steps = change_points([point.mean for point, _ in entries], alpha=alpha)
+    points = [point for point, _ in entries]
+    steps = change_points([point.mean for point in points], alpha=alpha, errors=[point.error for point in points])
     told = [attribute(entries[step.index - 1][1], entries[step.index][1]).told for step in steps]
     return Line(
         machine=place[0],
         contender=place[1],
         key=place[2],
         unit=unit,
-        points=[point for point, _ in entries],
+        points=points,
         steps=steps,
         told=told,
     )
+
+
+def moment(when: str) -> datetime | None:
+    """An ISO 8601 date or time stamp, in UTC unless it says otherwise; None for anything else."""
+    try:
+        found = datetime.fromisoformat(when)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def by_time(point: Point) -> tuple[datetime, list[tuple[int, str]]]:
+    """Sort key: the time; among imports of one day the name, in which run-2 comes before run-10."""
+    known = moment(point.when)
+    assert known is not None
+    parts = re.findall(r"\d+|\D+", point.run)
+    return known, [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
 
 def machine_of(column: Column) -> str:
@@ -148,19 +180,20 @@ def page_of(found: History) -> Page:
     changed = sum(bool(line.steps) for line in found.lines)
     about = (
         f"{plural(found.runs, 'run')}, {plural(len(found.lines), 'line')}, {changed} with a change. A line without any "
-        f"change is called changed with a chance of {100 * found.alpha:g} %; it takes six runs at the very least."
+        f"change is called changed with a chance of {100 * found.alpha:g} %; neighbouring runs may be alike (correlation "
+        "0.5). It takes six runs at least."
     )
     sections = [Section(heading="Lines", sentences=[about])]
     for line in sorted(found.lines, key=lambda line: not line.steps):
         rows = [
-            [point.when, Path(point.run).name, mean_and_sd(point.mean, point.sd), str(point.n), mark(line, number)]
+            [point.shown, Path(point.run).name, mean_and_sd(point.mean, point.sd), str(point.n), mark(line, number)]
             for number, point in enumerate(line.points)
         ]
         bullets = [
-            f"Changed by {change(step)} on {line.points[step.index].when} (p = {step.p:.2g}). {told}"
+            f"Changed by {change(step)} on {line.points[step.index].shown} (p = {step.p:.2g}). {told}"
             for step, told in zip(line.steps, line.told, strict=True)
         ]
-        table = Table(head=["day", "run", line.unit, "n", "change"], rows=rows, numbers_from=2)
+        table = Table(head=["time", "run", line.unit, "n", "change"], rows=rows, numbers_from=2)
         heading = f"{line.key}, {line.contender}, {line.machine}"
         sections.append(Section(heading=heading, table=table, bullets=bullets))
     if found.skipped:

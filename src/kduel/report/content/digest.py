@@ -12,7 +12,9 @@ from kduel.core.format import effect, effect_with_interval, plain_number, relati
 from kduel.core.results import COUNTED, MetricResult, Results, TrialResult, Verdict
 from kduel.core.text import visible
 from kduel.explain.compare import UNSEEN
+from kduel.judge.verdict.wording import HOPELESS
 from kduel.report.content.notes import Notes, numbered
+from kduel.report.content.undecided import by_reason
 
 SIGNS: dict[str, str] = {
     "faster": "▲",
@@ -25,7 +27,6 @@ SIGNS: dict[str, str] = {
     "undecided": "?",
 }
 SAME = ("equivalent", "equal")
-"""The lint's code for a metric whose value the benchmark's own settings make."""
 NAMED = 6
 """How many metrics a sentence names before it says how many more there are."""
 
@@ -335,8 +336,9 @@ def open_questions(
     """What cannot be concluded."""
     said = []
     undecided = [m for m in metrics if m.verdict == "undecided" and not m.by_harness]
-    if undecided:
-        said.append(f"Undecided, which is not the same as equal: {named(undecided, notes, with_need=True)}.")
+    for number, (why, chosen) in enumerate(by_reason(undecided, results.study.delta).items()):
+        lead = "Undecided, which is not the same as equal" if number == 0 else "Also undecided"
+        said.append(f"{lead}: {named(chosen, notes, with_need=True)}. The reason: {why}.")
     harness = [m for m in metrics if m.by_harness]
     if harness:
         said.append(
@@ -368,8 +370,9 @@ def named(metrics: Iterable[MetricResult], notes: Notes, with_need: bool = False
     def words(metric: MetricResult) -> str:
         if with_effect:
             return f"{notes.marked(metric)} {effect(metric)}"
-        if with_need and (metric.blocks_more or metric.was):
-            more = f"about {count(metric.blocks_more, 'more block', 'more blocks')}" if metric.blocks_more else ""
+        few_more = metric.blocks_more if (metric.blocks_more or 0) <= HOPELESS else None
+        if with_need and (few_more or metric.was):
+            more = f"about {count(few_more, 'more block', 'more blocks')}" if few_more else ""
             return f"{notes.marked(metric)} ({'; '.join(part for part in (metric.was, more) if part)})"
         return notes.marked(metric)
 
