@@ -147,7 +147,9 @@ def test_as_modprobe_does(spec: str, real_cache: Cache, tmp_path: Path, need: Ca
     assert kernel.modules is not None
     (tmp_path / "lib/modules").mkdir(parents=True)
     shutil.copytree(kernel.modules, tmp_path / "lib/modules" / kernel.release)
-    subprocess.run([need("depmod"), "-b", str(tmp_path), kernel.release], check=True)
+    depmod = Path(need("depmod"))
+    modprobe = depmod.with_name("modprobe")
+    subprocess.run([depmod, "-b", str(tmp_path), kernel.release], check=True)
     (tmp_path / "none").mkdir()
     for name in (
         "virtio_blk",
@@ -160,17 +162,7 @@ def test_as_modprobe_does(spec: str, real_cache: Cache, tmp_path: Path, need: Ca
         "xfs",
         "nd_pmem",
     ):
-        command = [
-            need("modprobe"),
-            "-d",
-            str(tmp_path),
-            "-C",
-            str(tmp_path / "none"),
-            "-S",
-            kernel.release,
-            "-D",
-            name,
-        ]
+        command = [modprobe, "-d", tmp_path, "-C", tmp_path / "none", "-S", kernel.release, "-D", name]
         told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         theirs = [Path(line.split()[1]).name for line in told.splitlines() if line.startswith("insmod")]
         ours = [path.name for path in closure(kernel.modules, [name])]
