@@ -149,7 +149,7 @@ class Place:
 
     def strays(self) -> list[str]:
         """Command lines of processes that are left of this place."""
-        mine = str(self.program).encode()
+        mine = str(self.base).encode()
         found = []
         for entry in Path("/proc").glob("[0-9]*/cmdline"):
             try:

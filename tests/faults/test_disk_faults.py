@@ -143,31 +143,32 @@ def named_rightly(own: Place, story: str, line: str, done: subprocess.CompletedP
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system takes root")
-@pytest.mark.parametrize("which", ["the run", "TMPDIR"])
-@pytest.mark.parametrize("lacking", ["size=200k", "nr_inodes=40", "read-only"])
+@pytest.mark.parametrize(
+    ("which", "lacking", "mended"),
+    [
+        ("the run", "size=200k", "size=64m"),
+        ("the run", "nr_inodes=40", "nr_inodes=10000"),
+        ("the run", "ro", "rw"),
+        ("TMPDIR", "size=200k", "size=64m"),
+    ],
+)
 def test_a_real_disk_that_is_full_is_named(
-    undisturbed: tuple[Reference, list[Call]], which: str, lacking: str
+    undisturbed: tuple[Reference, list[Call]], which: str, lacking: str, mended: str
 ) -> None:
     reference, _ = undisturbed
-    if which == "TMPDIR" and lacking == "nr_inodes=40":
-        lacking = "nr_inodes=1"
     with place(seconds=0.05, blocks=BLOCKS) as own:
         disk = own.base / "disk" if which == "the run" else own.temporary
         disk.mkdir(exist_ok=True)
-        option = "size=64m" if lacking == "read-only" else lacking
-        subprocess.run(["mount", "-t", "tmpfs", "-o", option, "small", disk], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", lacking, "small", disk], check=True)
         try:
             if which == "the run":
                 own.put_run(disk / "run")
-            if lacking == "read-only":
-                subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
             done = own.kduel(*own.words())
             assert done.returncode == 3, done.stderr
             no_traceback(f"{which}: {lacking}", done.stderr)
             said = done.stderr[done.stderr.index("kduel: ") :]
             assert str(own.run if which == "the run" else disk) in said, said
-            more = "size=64m" if "size" in lacking else "nr_inodes=10000" if "inodes" in lacking else "rw"
-            subprocess.run(["mount", "-o", f"remount,{more}", disk], check=True)
+            subprocess.run(["mount", "-o", f"remount,{mended}", disk], check=True)
             ends_well(own, kept(own, {}, reference, lacking), reference, f"{which}: {lacking}")
         finally:
             subprocess.run(["umount", disk], check=True)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from harness import Broken, Reference, ends_well, kept, no_traceback, place
@@ -51,11 +52,11 @@ def reference() -> Iterator[Reference]:
         yield Reference.of(own)
 
 
-def interrupted_run(reference: Reference, seed: int, kills: int, ending: Ending, name: str) -> int:
+def interrupted_run(reference: Reference, seed: int, kills: int, ending: Ending, name: str, **settings: Any) -> int:
     """A run that is ended at `kills` random instants and then goes on to its end; gives how many did hit it."""
     chance = random.Random(seed)
     hits, before, story = 0, {}, f"seed {seed}"
-    with place() as own:
+    with place(**settings) as own:
         for _ in range(kills):
             instant = chance.uniform(0, reference.seconds)
             words = own.words()
@@ -101,3 +102,10 @@ def test_sigkill_at_random_instants_loses_nothing(reference: Reference) -> None:
 def test_other_ways_to_end_a_run(reference: Reference, name: str) -> None:
     for seed in range(max(1, KILLS // 40)):
         interrupted_run(reference, 1000 + seed, 2, ENDINGS[name], name)
+
+
+def test_real_guests_that_are_killed_with_their_runner() -> None:
+    with place(real=True, blocks=1) as own:
+        uninterrupted = Reference.of(own)
+    interrupted_run(uninterrupted, 1, 3, sent(signal.SIGKILL), "SIGKILL", real=True, blocks=1)
+    interrupted_run(uninterrupted, 2, 1, to_the_group(signal.SIGTERM), "SIGTERM to all", real=True, blocks=1)
