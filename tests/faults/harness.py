@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kduel.cache import cache_root
+from kduel.core.cache import cache_root
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import Struct
 
-from kduel.errors import InputError
-from kduel.registry import plugins
-from kduel.words import Metric
+from kduel.core.errors import InputError
+from kduel.core.experiment import Metric
+from kduel.core.plugins import plugins
 
 
 class ParseError(Exception):

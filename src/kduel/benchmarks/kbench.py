@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.parameters import label_of
-from kduel.words import Metric
+from kduel.benchmarks.support.parameters import label_of
+from kduel.core.experiment import Metric
 
 OPERATIONS = (
     "empty", "null-call", "read", "write", "stat", "fstat", "open-close", "create-delete", "select-10", "select-100",

@@ -1,0 +1,40 @@
+"""Samples: the numbers that a run's raw files hold, one table a metric, by contender and block."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from kduel.core.experiment import Metric
+
+LARGEST = 1e150
+"""Squares of larger values overflow."""
+
+
+class Samples(Struct, kw_only=True):
+    """All values of one metric of one step. Lists run parallel to `blocks`; None is a missing value, never 0.
+
+    `order` is the position in time of the trial that gave the value (0 for the run's first trial), for drift,
+    warm-up and interleaving.
+    """
+
+    benchmark: str
+    """The step's label."""
+    metric: Metric
+    primary: bool = False
+    paired: bool = True
+    """Whether the values of one block belong together. Not so for imported results: there block i only holds each
+    contender's trial number i, and nothing may be compared by it."""
+    blocks: list[int]
+    values: dict[str, list[float | None]]
+    """By contender, the baseline first."""
+    order: dict[str, list[int | None]] = field(default_factory=dict)
+
+    @property
+    def contenders(self) -> list[str]:
+        """Names, the baseline first."""
+        return list(self.values)
+
+    @property
+    def key(self) -> str:
+        """How a metric is named in full."""
+        return f"{self.benchmark}/{self.metric.name}"
