@@ -112,7 +112,7 @@ def test_completion_scripts_are_the_shells_own(kduel, shell):
 
 
 def test_doctor_tells_and_ends_with_zero_where_nothing_prevents(kduel):
-    done = kduel("doctor", "--json")
+    done = kduel("doctor", "--format", "json")
     findings = json.loads(done.stdout)
     assert done.returncode == (3 if any(f["weight"] == "prevents" for f in findings) else 0)
 

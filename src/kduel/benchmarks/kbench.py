@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support.parameters import label_of
+from kduel.benchmarks.support.reading import LARGEST_FIGURE, Amount, Natural, json
 from kduel.core.experiment import Metric
 
 OPERATIONS = (
@@ -23,35 +24,57 @@ OPERATIONS = (
 Operation = Literal[OPERATIONS]  # type: ignore[valid-type]
 
 
+Figure = Annotated[float, Meta(ge=-LARGEST_FIGURE, le=LARGEST_FIGURE)]
+"""Less an empty call's cost, which may be larger than that of the cheapest operation: what is negative is no value of
+a metric."""
+
+
 class Line(Struct, frozen=True):
     """The program's one line of JSON. Values are per operation, in `unit`; samples are as measured."""
 
     operation: str
     mode: str
     unit: str
-    count: int
-    empty: float
-    median: float
-    mean: float
-    min: float
-    max: float
-    samples: list[float]
-    region: int = 0
+    count: Natural
+    empty: Amount
+    median: Figure
+    mean: Figure
+    min: Figure
+    max: Figure
+    samples: list[Amount]
+    region: Natural = 0
     """By which the counting plug-in knows it."""
-    hops: int = 1
-    resolution: float = 0.0
-    clock_error_pct: float = 0.0
+    hops: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
+    """Operations in a call: median, mean, min and max are (sample - empty) / hops."""
+    resolution: Amount = 0.0
+    clock_error_pct: Amount = 0.0
+
+
+PRINTED = 1e-9
+"""More than what is lost where numbers are printed with twelve digits, as a share of the largest."""
 
 
 def read_line(text: str) -> Line:
-    """What the program printed. Raises ParseError."""
-    try:
-        line = msgspec.json.decode(text, type=Line)
-    except msgspec.DecodeError as error:
-        raise ParseError(f"kbench's line is not there or damaged: {error}") from error
+    """What the program printed. Raises ParseError where it is damaged."""
+    line = json(text, Line, "kbench's line")
     if line.count < 1 or len(line.samples) != line.count:
         raise ParseError(f"kbench announces {line.count} samples and gives {len(line.samples)}")
     return line
+
+
+def check(line: Line) -> None:
+    """Raises ParseError where the figures are not those of the samples."""
+    least, most = min(line.samples), max(line.samples)
+    figures = (
+        ("min", line.min, least),
+        ("mean", line.mean, math.fsum(line.samples) / line.count),
+        ("max", line.max, most),
+    )
+    for name, seen, sample in figures:
+        if abs(seen - (sample - line.empty) / line.hops) > PRINTED * (most + line.empty):
+            raise ParseError(f"kbench's {name} is {seen:g}, which is not that of its samples")
+    if not line.min <= line.median <= line.max:
+        raise ParseError(f"kbench's median is {line.median:g}, outside its minimum and maximum")
 
 
 class Kbench(Benchmark):
@@ -111,8 +134,7 @@ class Kbench(Benchmark):
         line = read_line(raw.stdout)
         if line.operation != parameters.operation or line.mode != parameters.mode:
             raise ParseError(f"the output is of {line.operation} ({line.mode}), not what was asked for")
-        if not all(math.isfinite(value) for value in (line.median, line.mean, line.min)):
-            raise ParseError("kbench's values are not numbers")
+        check(line)
         if parameters.mode == "exact":
             if line.resolution != 1:
                 raise ParseError(

@@ -16,6 +16,8 @@ class Metric(Struct, frozen=True, forbid_unknown_fields=True):
     `statistic` says how the many samples inside a boot became one number ("max" and the like interest the lint).
     `fixed_at` is the value, in `unit`, that the harness itself would set (a configured duration): a metric that
     sits there measures the harness, and the lint says so.
+    `least` and `most` bound what the metric can be at all, None where nothing does: a benchmark's output that gives a
+    value outside is refused. Durations, counts, sizes and rates are never negative.
     """
 
     name: str
@@ -26,6 +28,11 @@ class Metric(Struct, frozen=True, forbid_unknown_fields=True):
     fixed_at: float | None = None
     exact: bool = False
     """Whether chance has no part in it, as in the size of what is built: one pair decides, unless repetitions differ."""
+    least: float | None = 0.0
+    most: float | None = None
+    derived: str = ""
+    """How the parser calculates the value from several figures of the output, in words; empty where the program prints
+    the value itself, perhaps in another unit."""
 
 
 class Contender(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, structs
@@ -22,7 +22,8 @@ from kduel.benchmarks.boot_instructions import GUEST_FILE
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
-from kduel.guest import initramfs, programs
+from kduel.core.temporary import temporary_directory
+from kduel.guest import confine, initramfs, programs
 from kduel.guest.console import read_console
 from kduel.guest.cpio import Cpio
 from kduel.guest.launch import run
@@ -38,6 +39,8 @@ MODULES = ("virtio_pci", "virtio_console")
 PMEM_MODULES = ("nd_e820", "nd_pmem", "squashfs", "overlay")
 PMEM_STEP = 128
 """MiB: the kernel takes persistent memory in whole sections."""
+ROOT, PLUGIN_FILE, COUNTS = "@ROOT@", "@PLUGIN@", "@COUNTS@"
+"""Stand for files in QEMU's arguments."""
 QUIET = "cryptomgr.notests"
 STILL = "nokaslr norandmaps"
 
@@ -127,12 +130,12 @@ class IcountMachine(QemuMachine):
             first, self._proved = not self._proved, True
         if not first:
             return self.boot_once(trial)
-        with tempfile.TemporaryDirectory(prefix="kduel-twin-") as name:
+        with temporary_directory() as place:
             twin_outcome: list[Outcome | BaseException] = []
 
             def boot_twin() -> None:
                 try:
-                    twin_outcome.append(self.boot_once(structs.replace(trial, into=Path(name))))
+                    twin_outcome.append(self.boot_once(structs.replace(trial, into=place)))
                 except BaseException as error:  # noqa: BLE001 - raised again below, in the caller's thread
                     twin_outcome.append(error)
 
@@ -150,25 +153,34 @@ class IcountMachine(QemuMachine):
                 raise NotMeasuredError(
                     f"the machine is not exact: of two equal trials one is good, the other {twin.void}: {twin.message}"
                 )
-            compared = compare(trial.into, Path(name))
+            compared = compare(trial.into, place)
         outcome.facts["proof"] = f"a second trial gave the same {compared} files, bit for bit"
         return outcome
 
-    def boot_once(self, trial: Trial, extra: Sequence[str] = (), *, symbols: bool = False) -> Outcome:
-        """One boot, with further arguments for QEMU. With `symbols` the kernel's come home too, as `kallsyms`."""
+    def boot_once(
+        self,
+        trial: Trial,
+        extra: Sequence[str] = (),
+        *,
+        reads: Mapping[str, Path] = MappingProxyType({}),
+        writes: Mapping[str, Path] = MappingProxyType({}),
+        symbols: bool = False,
+    ) -> Outcome:
+        """One boot, with further arguments for QEMU, in which the keys of `reads` and `writes` stand for files. With
+        `symbols` the kernel's come home too, as `kallsyms`."""
         head = self.carried(trial)
         notes = {"/kduel/symbols": "yes" if symbols else "no."}
         if GUEST_FILE in trial.script and (count := self.boot_instructions(trial, head, notes)):
             notes[GUEST_FILE] = count
-        with tempfile.NamedTemporaryFile(prefix="kduel-", suffix=".cpio") as initrd:
-            initrd.write(head + _archive(notes))
-            initrd.flush()
+        with confine.nameless(head + _archive(notes)) as initrd:
             done = run(
-                self.describe(trial.arm, Path(initrd.name), None),
+                self.describe(trial.arm, initrd, None),
                 trial.into / "console.log",
                 boot_deadline=self.settings.boot_deadline,
                 deadline=max(trial.deadline, self.settings.boot_deadline),
                 extra=[*self.fixed(trial.block), *extra],
+                reads={**self.read_always, **reads},
+                writes=writes,
                 linger=self.settings.boot_deadline,
             )
         return self.judge(trial, done)
@@ -186,9 +198,13 @@ class IcountMachine(QemuMachine):
             *("-global", "virtio-serial-pci.ioeventfd=off"),
         ]
         if self.root_at is not None:
-            image = str(self.root.image).replace(",", ",,")
-            words += ["-device", f"loader,file={image},addr={self.root_at:#x},force-raw=on"]
+            words += ["-device", f"loader,file={ROOT},addr={self.root_at:#x},force-raw=on"]
         return words
+
+    @property
+    def read_always(self) -> dict[str, Path]:
+        """The files that stand in `fixed`."""
+        return {} if self.root_at is None else {ROOT: self.root.image}
 
     def boot_instructions(self, trial: Trial, head: bytes, notes: dict[str, str]) -> str:
         """How many instructions this boot takes up to init, counted in one that is the same but for the count itself;
@@ -201,17 +217,19 @@ class IcountMachine(QemuMachine):
         key = hashlib.sha256(head + repr((self.cmdline(arm), self.fixed(trial.block))).encode()).hexdigest()
         if key not in self._boots:
             plugin = programs.build_plugin(api=plugin_api(self.facts["qemu"]), cache=self.cache)
-            with tempfile.TemporaryDirectory(prefix="kduel-boot-") as name:
-                count, initrd = Path(name) / "count", Path(name) / "initrd"
-                initrd.write_bytes(head + _archive({**notes, GUEST_FILE: nothing}))
+            content = head + _archive({**notes, GUEST_FILE: nothing})
+            with temporary_directory() as place, confine.nameless(content) as initrd:
+                count = place / "count"
                 run(
                     self.describe(arm, initrd, None),
-                    Path(name) / "console.log",
+                    place / "console.log",
                     boot_deadline=self.settings.boot_deadline,
                     deadline=self.settings.boot_deadline,
-                    extra=[*self.fixed(trial.block), "-plugin", f"{plugin},out={count},boot={entry:#x}"],
+                    extra=[*self.fixed(trial.block), "-plugin", f"{PLUGIN_FILE},out={COUNTS},boot={entry:#x}"],
+                    reads={**self.read_always, PLUGIN_FILE: plugin},
+                    writes={COUNTS: count},
                 )
-                self._boots[key] = f"{int(count.read_text()):015}" if count.is_file() else nothing
+                self._boots[key] = f"{int(text):015}" if (text := count.read_text().strip()) else nothing
         return self._boots[key]
 
 

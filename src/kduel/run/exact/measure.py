@@ -23,7 +23,7 @@ from kduel.explain.profile import Dump, Instruction, annotate, profile, read_dum
 from kduel.explain.symbols import Symbols
 from kduel.guest import programs
 from kduel.machines import Arm, Trial
-from kduel.machines.icount import IcountMachine, plugin_api
+from kduel.machines.icount import COUNTS, PLUGIN_FILE, IcountMachine, plugin_api
 from kduel.run.exact.symbols import of_build
 from kduel.run.prepare import Ready
 from kduel.run.script import Script
@@ -75,6 +75,7 @@ def count_arm(
         machine.cmdline(arm),
         arm.kernel.sha256,
         base,
+        machine.root.sha256,
         script.text,
     ]
     determined += [str(machine.settings.memory), plugin.parent.name, disassemble]
@@ -90,9 +91,14 @@ def count_arm(
             block=block,
         )
         trial.into.mkdir()
-        out = str(into / "counts").replace(",", ",,")
         more = ",disassemble=on" if disassemble else ""
-        outcome = machine.boot_once(trial, ["-plugin", f"{plugin},out={out}{more}"], symbols=True)
+        outcome = machine.boot_once(
+            trial,
+            ["-plugin", f"{PLUGIN_FILE},out={COUNTS}{more}"],
+            reads={PLUGIN_FILE: plugin},
+            writes={COUNTS: into / "counts"},
+            symbols=True,
+        )
         if outcome.void:
             raise NotMeasuredError(
                 f"{arm.contender.name} could not be counted: {outcome.void}: {outcome.message}",
