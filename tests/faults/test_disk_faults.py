@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.network]
 
 EVERY = os.environ.get("KDUEL_TEST_FAULTS") == "all"
 """Whether each of the calls is made to fail; else one of each kind is, drawn by a seed."""
-BLOCKS = 2
+BLOCKS = 1
 WRITING = ("write", "pwrite64", "rename", "mkdir", "fsync", "ftruncate", "fallocate", "sendfile", "copy_file_range",
            "chmod", "fchmod", "flock", "openat")  # fmt: skip
 ERRORS = {
