@@ -6,6 +6,10 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+EDITION = 2
+"""Of the method: how orders are drawn and verdicts reached. A run keeps the edition that it was planned by; one that
+names none has the first."""
+
 Better = Literal["higher", "lower", "none"]
 Statistic = Literal["value", "mean", "median", "p95", "p99", "p999", "min", "max", "count", "total"]
 

@@ -28,6 +28,9 @@ class Samples(Struct, kw_only=True):
     values: dict[str, list[float | None]]
     """By contender, the baseline first."""
     order: dict[str, list[int | None]] = field(default_factory=dict)
+    covariates: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
+    """What was measured on the host beside each trial, where the guest cannot influence it: by name and contender,
+    parallel to `blocks`. Only those that the rule declares enter a verdict."""
 
     @property
     def contenders(self) -> list[str]:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from kduel import __version__
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.experiment import EDITION
 from kduel.core.progress import Progress
 from kduel.machines import Arm, Machine, Needs, machine_kind
 from kduel.run.script import Dress
@@ -124,6 +125,7 @@ def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
         contenders=study.contenders,
         kernels=[{"spec": one.kernel} | kernels[one.name] | ready.dress.facts(one) for one in study.contenders],
         steps=study.steps,
+        edition=EDITION,
         host=host_facts(),
     )
 

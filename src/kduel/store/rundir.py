@@ -69,6 +69,10 @@ class Lock(Struct, kw_only=True):
     kernels: list[dict[str, Any]]
     """By contender: release, architecture, sha256, provenance, ..."""
     steps: list[Step]
+    edition: int = 1
+    """Of the method that the run was planned by and is judged by: kduel.core.experiment.EDITION."""
+    covariates: list[str] = []
+    """What the machine measures on the host beside each trial and the verdict uses, declared before the first trial."""
     host: dict[str, Any] = field(default_factory=dict)
 
 
