@@ -147,6 +147,11 @@ class Place:
         """The metrics that the run ended with, with their values by trial."""
         return json.loads((self.run / "results.json").read_bytes())["metrics"]
 
+    def voids(self) -> list[str]:
+        """Why trials are void."""
+        records = [json.loads(path.read_bytes()) for path in self.run.glob("trials/*/trial.json")]
+        return [f"{record['id']}: {record['reason']}" for record in records if record["status"] != "ok"]
+
     def strays(self) -> list[str]:
         """Command lines of processes that are left of this place."""
         mine = str(self.base).encode()
@@ -243,7 +248,7 @@ def ends_well(place: Place, before: dict[str, str], reference: Reference, story:
     done = place.finish()
     story = f"{story}; then {' '.join(map(str, done.args[3:]))}"
     if done.returncode:
-        raise Broken(f"{story}: ended with {done.returncode}: {done.stderr[-1500:]}")
+        raise Broken(f"{story}: ended with {done.returncode}: {done.stderr[-1500:]} {place.voids()}")
     now = kept(place, before, reference, story)
     if now.keys() != reference.names:
         raise Broken(f"{story}: {len(now)} trials in place of {len(reference.names)}")
