@@ -195,10 +195,17 @@ def digest(directory: Path) -> str:
     return found.hexdigest()
 
 
+def names(run: Path) -> list[str]:
+    """The trials that a reader of the run sees."""
+    try:
+        return sorted(name for name in os.listdir(run / "trials") if not name.startswith("."))  # noqa: PTH208
+    except FileNotFoundError:
+        return []
+
+
 def trials(run: Path) -> dict[str, str]:
-    """The digest of every trial that a reader of the run sees."""
-    entries = sorted((run / "trials").iterdir()) if (run / "trials").is_dir() else []
-    return {entry.name: digest(entry) for entry in entries if not entry.name.startswith(".")}
+    """The same, each with its digest."""
+    return {name: digest(run / "trials" / name) for name in names(run)}
 
 
 class Broken(AssertionError):

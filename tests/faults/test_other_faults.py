@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Place, Reference, ends_well, kept, no_traceback, place, trials
+from harness import Place, Reference, ends_well, kept, names, no_traceback, place, trials
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
@@ -58,7 +58,7 @@ def guest_of(own: Place, process: subprocess.Popen[str]) -> int | None:
 def test_a_run_that_is_stopped_for_a_while_goes_on(reference: Reference) -> None:
     with place() as own:
         process = own.start(*own.words())
-        until(lambda: trials(own.run), "trial")
+        until(lambda: names(own.run), "trial")
         for pause in (0.3, 2.0):
             process.send_signal(signal.SIGSTOP)
             time.sleep(pause)
@@ -83,7 +83,7 @@ def test_a_terminal_that_is_closed_ends_the_run_with_everything_kept(reference: 
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(chance.uniform(0, reference.seconds))
             else:
-                until(lambda run=own.run: len(trials(run)) > 1, "second trial")
+                until(lambda run=own.run: len(names(run)) > 1, "second trial")
             os.close(ours)
             # A terminal that nobody empties holds little; the run must not wait for it either.
             process.wait(60)
@@ -94,7 +94,7 @@ def test_a_terminal_that_is_closed_ends_the_run_with_everything_kept(reference: 
 def test_a_machine_that_is_killed_makes_its_trial_void_and_no_other(reference: Reference) -> None:
     with place(seconds=1.0) as own:
         process = own.start(*own.words())
-        until(lambda: len(trials(own.run)) == 3, "third trial")
+        until(lambda: len(names(own.run)) == 3, "third trial")
         # Its console has a line: it runs.
         until(lambda: any(log.stat().st_size for log in own.run.glob("trials/.new-*/console.log")), "console")
         os.kill(until(lambda: guest_of(own, process), "machine"), signal.SIGKILL)
@@ -130,7 +130,7 @@ def test_a_power_cut_loses_no_finished_trial(reference: Reference, tmp_path: Pat
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         process.wait(chance.uniform(0, reference.seconds))
                 else:
-                    until(lambda run=own.run: len(trials(run)) > 4, "fifth trial")
+                    until(lambda run=own.run: len(names(run)) > 4, "fifth trial")
                 process.send_signal(signal.SIGSTOP)
                 # Of the last trial the directory may be renamed and not synced yet: that one may be lost.
                 said_kept = dict(sorted(trials(own.run).items())[:-1])
@@ -167,7 +167,7 @@ def test_a_directory_that_disappears_is_named(reference: Reference, which: str) 
         if which == "the cache":
             own.copy_cache()
         process = own.start(*own.words())
-        until(lambda: len(trials(own.run)) > 1, "second trial")
+        until(lambda: len(names(own.run)) > 1, "second trial")
         gone = {"the run": own.run, "the cache": own.cache, "TMPDIR": own.temporary}[which]
         gone.rename(own.base / "gone")
         _, said = process.communicate(timeout=120)
@@ -197,7 +197,7 @@ def test_a_clock_that_jumps_changes_nothing(reference: Reference, need: Callable
         }
         process = own.start(*own.words())
         for count, jump in ((2, "+40d"), (6, "-400d")):
-            until(lambda count=count: len(trials(own.run)) >= count, f"{count} trials")
+            until(lambda count=count: len(names(own.run)) >= count, f"{count} trials")
             now.write_text(jump)
         _, said = process.communicate(timeout=300)
         assert process.returncode == 0, said
