@@ -81,7 +81,7 @@ def test_a_terminal_that_is_closed_ends_the_run_with_everything_kept(reference: 
             os.close(theirs)
             if number:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(chance.uniform(0, reference.seconds))
+                    process.wait(chance.uniform(0, 10))
             else:
                 until(lambda run=own.run: len(names(run)) > 1, "second trial")
             os.close(ours)
@@ -128,7 +128,7 @@ def test_a_power_cut_loses_no_finished_trial(reference: Reference, tmp_path: Pat
                 said_kept: dict[str, str] = {}
                 if number:
                     with contextlib.suppress(subprocess.TimeoutExpired):
-                        process.wait(chance.uniform(0, reference.seconds))
+                        process.wait(chance.uniform(0, 10))
                 else:
                     until(lambda run=own.run: len(names(run)) > 4, "fifth trial")
                 process.send_signal(signal.SIGSTOP)
