@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,41 +60,49 @@ def carry_out(
         seed = seed_of(lock, path, seed, seed_given)
         if lock.contenders != study.contenders:
             lock = None
-    ready = make_ready(
-        study, cache=Cache(progress=terminal), progress=terminal, offline=offline, lock=lock, origin=origin
-    )
+    with told_how_to_go_on(path):
+        ready = make_ready(
+            study, cache=Cache(progress=terminal), progress=terminal, offline=offline, lock=lock, origin=origin
+        )
+        try:
+            if ready.machine.timing_warning:
+                terminal.warn(ready.machine.timing_warning)
+            terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
+            planned = len(study.names) * (study.blocks.fixed or study.blocks.max)
+            with terminal.task("trials", total=planned) as task:
+                shown = 0
+
+                def watch(progress: TrialDone) -> None:
+                    nonlocal shown
+                    task.advance(progress.done - shown)
+                    shown = progress.done
+                    terminal.info(told_trial(progress))
+                    if progress.block_done and progress.standings:
+                        terminal.info(f"      {told_standing(progress, len(study.names))}")
+
+                run = run_study(
+                    ready,
+                    path,
+                    origin=origin,
+                    seed=seed,
+                    progress=terminal,
+                    watch=watch,
+                    give_up=partial(gives_up, choice, terminal, path),
+                )
+        finally:
+            ready.machine.close()
+        write_up(run.path, fail_on)
+
+
+@contextmanager
+def told_how_to_go_on(path: Path) -> Iterator[None]:
+    """Whenever an interruption comes, also while the report is written: nothing is lost, and how to go on."""
     try:
-        if ready.machine.timing_warning:
-            terminal.warn(ready.machine.timing_warning)
-        terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
-        planned = len(study.names) * (study.blocks.fixed or study.blocks.max)
-        with terminal.task("trials", total=planned) as task:
-            shown = 0
-
-            def watch(progress: TrialDone) -> None:
-                nonlocal shown
-                task.advance(progress.done - shown)
-                shown = progress.done
-                terminal.info(told_trial(progress))
-                if progress.block_done and progress.standings:
-                    terminal.info(f"      {told_standing(progress, len(study.names))}")
-
-            run = run_study(
-                ready,
-                path,
-                origin=origin,
-                seed=seed,
-                progress=terminal,
-                watch=watch,
-                give_up=partial(gives_up, choice, terminal, path),
-            )
+        yield
     except (KeyboardInterrupt, RuntimeError) as error:
         if interrupted(error) and (path / "lock.json").is_file():
             click.echo(f"kduel: interrupted; what is measured is kept. Go on with: kduel resume {path}", err=True)
         raise
-    finally:
-        ready.machine.close()
-    write_up(run.path, fail_on)
 
 
 def default_out(study: Study) -> Path:
