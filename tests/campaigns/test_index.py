@@ -64,7 +64,9 @@ def test_only_changed_runs_are_judged_again(tmp_path: Path) -> None:
     assert [row[7] for row in ask(tmp_path / NAME, "verdicts").rows] == ["slower", "slower"]
     found = update(tmp_path, [first], tmp_path / NAME, Progress())
     assert (found.removed, found.runs) == (1, 1)
-    assert ask(tmp_path / NAME, "SELECT DISTINCT run FROM value").rows == ask(tmp_path / NAME, "SELECT id FROM run").rows
+    assert (
+        ask(tmp_path / NAME, "SELECT DISTINCT run FROM value").rows == ask(tmp_path / NAME, "SELECT id FROM run").rows
+    )
 
 
 def test_a_damaged_run_is_named_and_the_others_are_there(tmp_path: Path) -> None:
@@ -107,5 +109,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert {row["path"] for row in rows} == {"first", "=cmd"}
     table = CliRunner().invoke(query_command, [str(tmp_path), "runs", "--format", "csv"]).stdout
     assert "'=cmd" in table
-    series = list(csv.reader(io.StringIO(CliRunner().invoke(query_command, [str(tmp_path), "--series", "b/time"]).stdout)))
+    series = list(
+        csv.reader(io.StringIO(CliRunner().invoke(query_command, [str(tmp_path), "--series", "b/time"]).stdout))
+    )
     assert series[0] == ["time", "run", "new", "old"] and len(series) == 3

@@ -15,7 +15,9 @@ from kduel.cli.output import emit, emit_json
 @click.command("query")
 @click.argument("place", type=click.Path(path_type=Path), metavar="DIR|INDEX")
 @click.argument("question", default="runs")
-@click.option("--series", metavar="BENCHMARK/METRIC", help="Export a metric over time as CSV for Apache Otava instead.")
+@click.option(
+    "--series", metavar="BENCHMARK/METRIC", help="Export a metric over time as CSV for Apache Otava instead."
+)
 @format_option("text", "json", "csv")
 @output_option
 def command(place: Path, question: str, series: str | None, form: str, output: Path | None) -> None:
@@ -65,7 +67,8 @@ def as_table(columns: list[str], rows: list[list[str | int | float | None]]) -> 
     if not rows:
         return "No rows.\n"
     cells = [
-        [MISSING if v is None else f"{v:.4g}" if isinstance(v, float) else visible(v, 60) for v in row] for row in rows
+        [MISSING if v is None else f"{v:.4g}" if isinstance(v, float) else visible(v, 60) for v in row]
+        for row in rows
     ]
     widths = [max(len(column), *(len(row[i]) for row in cells)) for i, column in enumerate(columns)]
     numeric = [all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(columns))]
