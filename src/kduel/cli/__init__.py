@@ -28,6 +28,8 @@ COMMANDS = {
     "plan": "Estimate the blocks and the time that a verdict needs.",
     "diff": "Compare runs made at different times, with all that changed between them.",
     "history": "Show metrics over all runs in time, and where they changed.",
+    "index": "Write an SQLite index of many runs.",
+    "query": "Ask the index of many runs.",
     "import": "Import results measured elsewhere.",
     "calibrate": "Simulate the verdict rule on synthetic or measured noise.",
     "explain": "Show which kernel functions a difference comes from.",
