@@ -65,7 +65,9 @@ def test_a_trial_that_takes_our_names_is_void_and_kept(kduel, write_study, tmp_p
     done, records = carried_out(kduel, write_study, tmp_path / "run", attacks)
     assert done.returncode == 1
     assert [record["status"] for record in records] == ["void"]
-    assert "trial.json, environment.json" in records[0]["reason"] and records[0]["reason"] in done.stderr
+    void = records[0]["void"]
+    assert void["code"] == "broken-envelope"
+    assert "trial.json, environment.json" in void["message"] and void["message"] in done.stderr
     (attack,) = (tmp_path / "run/trials" / records[0]["id"]).glob("??-attack/stdout")
     assert attack.read_text() == "x=1\n"
 

@@ -86,11 +86,10 @@ def run(
         for file in handles:
             given.given(file)
         argv = [*machine.argv(wiring, paused=True), *named(extra, {**reads, **writes})]
-        confined = [
-            *machine.opened(given.reading).argv(wiring, paused=True),
-            *named(extra, {key: given.reading(path) for key, path in reads.items()}
-                   | {key: given.writing(path) for key, path in writes.items()}),
-        ]  # fmt: skip
+        files = {key: given.reading(path) for key, path in reads.items()}
+        files |= {key: given.writing(path) for key, path in writes.items()}
+        name, *words = machine.opened(given).argv(wiring, paused=True)
+        confined = [name, *given.words, *words, *named(extra, files)]
         process = _start(confined, machine.accelerator, given)
         held.callback(_bury, process)
         for end in (serial_far, results_far, monitor_far, observer_far):

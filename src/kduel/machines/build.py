@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import InputError
 from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
+from kduel.core.temporary import temporary_directory
 from kduel.core.untrusted import Garbled, exit_status
 from kduel.kernels import Kernel
 from kduel.kernels.build import timed as timed_script
@@ -62,8 +62,7 @@ class BuildMachine(Machine):
         """Configure into an empty directory, run the script there, keep what tells of the kernel."""
         plan = self.plans[trial.arm.kernel.sha256]
         began = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix=".build-", dir=self.directory, ignore_cleanup_errors=True) as name:
-            work = Path(name)
+        with temporary_directory(self.directory, ".building-") as work:
             make = Make(
                 source=plan.source.tree,
                 build=work / "build",

@@ -16,7 +16,8 @@ from msgspec import Struct, field
 
 from kduel.benchmarks import Benchmark, benchmark
 from kduel.core.errors import InputError
-from kduel.core.experiment import Contender, Settle, Step
+from kduel.core.experiment import LABEL, Contender, Settle, Step
+from kduel.core.toml import check_values, parse_toml, read_text, shortened
 
 
 class About(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -108,24 +109,13 @@ def suite_text(name: str) -> str:
 
 def read_study(path: Path) -> tuple[str, StudyFile]:
     """A study file's text and content. Raises InputError naming file and line or key."""
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InputError(
-            f"cannot read the study {path}: {reason}", "Name a study file; `kduel init study.toml` writes one."
-        ) from error
+    text = read_text(path, "the study", "Name a study file; `kduel init study.toml` writes one.")
     return text, parse_study(text, str(path))
 
 
 def parse_study(text: str, origin: str) -> StudyFile:
     """The content of a study's TOML; `origin` is named in errors."""
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(
-            f"{origin} is not TOML: {error}", "`kduel init` writes a commented study file to compare with."
-        ) from error
+    table = parse_toml(text, origin, "`kduel init` writes a commented study file to compare with.")
     try:
         return msgspec.convert(table, StudyFile, strict=True)
     except msgspec.ValidationError as error:
@@ -240,6 +230,9 @@ def read_contenders(tables: list[dict[str, Any]], origin: str) -> list[Contender
         if empty:
             raise InputError(f"{where}: {empty[0]} is an empty list", "Give a value, or a list with one at least.")
         for choice in combinations(table, CROSSED):
+            for key, value in choice.items():
+                if isinstance(value, str) and "\n" in value:
+                    raise InputError(f"{where}: {key} holds a line break", "Write it in one line.")
             try:
                 contender = msgspec.convert(choice, Contender, strict=True)
             except msgspec.ValidationError as error:
@@ -360,8 +353,9 @@ def read_machine(table: dict[str, Any], given: str) -> tuple[str, dict[str, Any]
             continue
         try:
             settings[key] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):  # no TOML, so a plain word
             settings[key] = value
+    check_values(settings, "--machine")
     return kind, settings
 
 
@@ -412,6 +406,11 @@ def expand(table: dict[str, Any]) -> list[Step]:
         label = chosen.label(typed)
         if use.label:
             label = use.label if parameters == rest else f"{use.label}-{label}"
+        if not LABEL.fullmatch(label):
+            raise InputError(
+                f"{shortened(repr(label))} cannot be a label: it names a directory",
+                'Give label = "..." of at most 100 letters, digits, dots, hyphens and underscores.',
+            )
         steps.append(Step(label=label, benchmark=use.use, parameters=parameters, primary=primary))
     return steps
 

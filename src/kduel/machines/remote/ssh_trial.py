@@ -10,9 +10,9 @@ import tarfile
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from kduel.core.untrusted import tail
 from kduel.guest import envelope
@@ -21,9 +21,10 @@ from kduel.guest.conditions import script as conditions_script
 from kduel.guest.diagnosis import findings_in
 from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import gate
-from kduel.machines import MachineKind, Outcome, Trial
+from kduel.machines import MachineKind, Outcome, Seconds, Trial
 from kduel.machines.remote.connection import Broken, Connection, Done, Refused, last_line
 from kduel.machines.remote.grub import Entry
+from kduel.schedulers.snippets import UNDO
 
 T = TypeVar("T")
 
@@ -38,18 +39,14 @@ RESTORE = "/var/lib/kduel-restore.sh"
 """What a crash leaves behind there, for the next trial, or a person, to run."""
 
 
-UNDO = "[ ! -e /tmp/kduel-sched/gates.sh ] || (. /tmp/kduel-sched/gates.sh; sched_stop)"
-"""Takes back a contender's scheduler and sysctls: shell, for the script that puts everything back."""
-
-
 class RealSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What the [machine] tables of all real machines have."""
 
-    boot_deadline: float = 600.0
+    boot_deadline: Seconds = 600.0
     """Seconds from the reboot until the machine answers again."""
     directory: str = "/var/tmp"
     """Where trials work there; on a disk, and its file system is what file benchmarks measure."""
-    free_mib: int = 512
+    free_mib: Annotated[int, Meta(ge=0, le=1 << 30)] = 512
     """What must be free there before a trial."""
     clocksource: str = ""
     """What a trial must have; empty: whatever the kernel chooses, told in the report."""
@@ -61,7 +58,7 @@ class SshSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_only
 
     place: str
     """As ssh knows it: HOST or USER@HOST."""
-    port: int = 0
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 0
     """0: as ~/.ssh/config says."""
     identity: str = ""
     known_hosts: str = ""
@@ -155,7 +152,7 @@ class Journey:
         """The machine went down in mid-trial: what it said, and nothing of the trial left there. Raises Broken, Refused."""
         self.tell(self.last_words())
         place = shlex.quote(self.directory)
-        clear = f"cd {place} || exit 0; sh conditions.sh restore >&2; s=$?; rm -rf {place}; exit $s"
+        clear = f"cd {place} && [ -O . ] || exit 0; sh conditions.sh restore >&2; s=$?; rm -rf {place}; exit $s"
         done = self.patiently(lambda: self.connection.run(clear), 60.0)
         if done.status:
             self.tell(f"what the trial had changed is not put back yet: {last_line(done.stderr)}")
