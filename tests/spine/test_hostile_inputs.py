@@ -202,7 +202,7 @@ def test_a_study_that_is_none(call: Caller, name: str) -> None:
     ("words", "told"),
     [
         (["run", "{place}/fifo.toml"], "no regular file"),
-        (["run", "{place}"], "alone"),
+        (["run", "{place}"], "needs two"),
         (["run", "{place}/loop.toml"], "loop.toml"),
         (["run", "tree:{place}/loop", "outside:new"], "loop"),
         (["run", "{place}/loop", "outside:new"], "loop"),
