@@ -13,7 +13,7 @@ from kduel.cli import complain
 from kduel.cli.terminal import Terminal
 from kduel.core.errors import InputError
 from kduel.core.text import printable, visible
-from kduel.study.load import read_contenders
+from kduel.study.contenders import read_contenders
 
 ATTACKS = {
     "title": "\x1b]0;owned\x07",

@@ -113,7 +113,7 @@ def of_kernel(spec: str, *, cache: Cache, progress: Progress, offline: bool) -> 
     from kduel.core.experiment import Contender
     from kduel.kernels import resolve
     from kduel.kernels.sizes.comparison import Subject
-    from kduel.study.load import short_name
+    from kduel.study.contenders import short_name
 
     kernel = resolve(spec, cache=cache, progress=progress, offline=offline)
     if kernel.vmlinux is None:

@@ -51,3 +51,8 @@ ASCII = str.maketrans(
 def ascii_only(text: str) -> str:
     """For places where only plain ASCII is sure to arrive: our own signs spelled out, the rest as \\u00e9."""
     return text.translate(ASCII).encode("ascii", "backslashreplace").decode("ascii")
+
+
+def plural(number: int, noun: str, nouns: str = "") -> str:
+    """`1 block`, `1,200 blocks`; `nouns` is an irregular plural."""
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"

@@ -14,8 +14,8 @@ from kduel.analysis.campaigns.compare import Campaigns, compare
 from kduel.core.errors import InputError
 from kduel.core.format import amount, percent
 from kduel.core.results import MetricResult
+from kduel.core.text import plural
 from kduel.core.toml import parse_toml, read_text
-from kduel.judge.verdict.wording import plural
 
 Standing = Literal["supported", "not supported", "contradicted"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from kduel.analysis.campaigns.history import History, Line
 from kduel.analysis.campaigns.steps import Step
 from kduel.core.format import MISSING, mean_and_sd, percent
-from kduel.judge.verdict.wording import plural
+from kduel.core.text import plural
 from kduel.report.campaigns.page import Page, Section, Table
 from kduel.report.plots.effects import PICTURE, Spec, base, svg
 

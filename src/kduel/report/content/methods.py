@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kduel.core.format import plain_number
 from kduel.core.results import Results
-from kduel.core.text import visible
+from kduel.core.text import plural, visible
 from kduel.judge.verdict.rule import Rule, planned_rule
 from kduel.judge.verdict.spending import RHO
-from kduel.report.content.digest import count, trial_word
+from kduel.report.content.caveats import trial_word
 
 
 def methods(results: Results) -> list[str]:
@@ -46,7 +46,7 @@ def design(results: Results) -> str:
         f"A trial is one fresh {unit} of one contender, running all benchmarks; it gives one number a metric, however many "
         f"samples were taken inside. A block holds one trial of every contender in random order{seed}"
         f"{', which every second block reverses' if study.edition == 1 else ''}, so that whatever drifts "
-        f"touches all of them alike. This run has {count(len(results.blocks), 'block')}."
+        f"touches all of them alike. This run has {plural(len(results.blocks), 'block')}."
     )
 
 
@@ -60,7 +60,7 @@ def rule(results: Results) -> str:
         for sentence in (
             effect(imported),
             f"The error of {plain_number(round(100 * judged.alpha, 3))} % is divided evenly over the "
-            f"{count(primary, 'primary comparison')} (Bonferroni)."
+            f"{plural(primary, 'primary comparison')} (Bonferroni)."
             if primary > 1
             else f"The error is {plain_number(round(100 * judged.alpha, 3))} %.",
             "" if imported else looks(judged),
@@ -95,8 +95,8 @@ def looks(judged: Rule) -> str:
     """When the values are analysed, and what pays for it."""
     when = judged.looks()
     if len(when) == 1:
-        return f"The values are analysed once, after {count(when[0], 'block')}."
-    every = "every block" if judged.look_every == 1 else f"every {count(judged.look_every, 'block')}"
+        return f"The values are analysed once, after {plural(when[0], 'block')}."
+    every = "every block" if judged.look_every == 1 else f"every {plural(judged.look_every, 'block')}"
     return (
         f"The values are analysed after {every} from the {ordinal(when[0])} on, up to {when[-1]}, with repeated t intervals: the "
         f"error spent by the fraction t of the blocks is its t^{RHO:g} part (Kim and DeMets), so that interim analyses cost nothing."
