@@ -6,6 +6,6 @@ import signal
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-from kduel.cli import main  # noqa: E402
+from kduel.cli import main
 
 main()
