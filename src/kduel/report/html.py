@@ -10,7 +10,7 @@ import msgspec
 from kduel import __version__
 from kduel.core import format as amounts
 from kduel.core.results import Results, TrialResult
-from kduel.core.text import visible
+from kduel.core.text import plural, visible
 from kduel.report import Format
 from kduel.report.content.digest import SIGNS, decided, digest, side, sided
 from kduel.report.content.environment import difference_groups, environment_rows
