@@ -50,13 +50,14 @@ def table(
     )
 
 
-def linted(samples: Samples, *, imported: bool = False, exact: bool = False, quick: bool = False) -> Results:
-    """The run of one metric, judged and examined."""
+def linted(*tables: Samples, imported: bool = False, exact: bool = False, quick: bool = False) -> Results:
+    """The run of these metrics, judged and examined."""
+    samples = tables[0]
     if samples.paired:
         how = judge_primary if quick else judge
-        metrics = how([samples], Rule(max_blocks=len(samples.blocks)), exact=exact)
+        metrics = how(tables, Rule(max_blocks=len(samples.blocks)), exact=exact)
     else:
-        metrics = judge_unpaired([samples], Rule())
+        metrics = judge_unpaired(tables, Rule())
     results = Results(
         study=StudyResult(imported=imported),
         machine=MachineRecord(exact=exact),
@@ -64,7 +65,7 @@ def linted(samples: Samples, *, imported: bool = False, exact: bool = False, qui
         trials=[],
         metrics=metrics,
     )
-    examine(results, [samples], {}, [Contender(kernel=name, name=name) for name in samples.contenders])
+    examine(results, list(tables), {}, [Contender(kernel=name, name=name) for name in samples.contenders])
     return results
 
 

@@ -27,6 +27,7 @@ from kduel.schedulers import setup
 from kduel.schedulers.build import Tools, build, find
 from kduel.schedulers.bundle import libraries_of, make_bundle
 from kduel.schedulers.check import check, read_look
+from kduel.schedulers.snippets import UNDO
 
 FAKE = """#!/bin/sh
 # Does to $KDUEL_SCHED_SYS what a scheduler and the kernel do to /sys/kernel/sched_ext.
@@ -113,6 +114,15 @@ def test_a_scheduler_that_stays_is_green_and_ends_when_told(guest: Guest) -> Non
     assert (guest.root / "state" / "ended").read_text() == "0\n"
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_nobody_else_may_write_where_the_gates_are(guest: Guest) -> None:
+    os.umask(0o022)
+    guest.begin()
+    assert (guest.root / "state").stat().st_mode & 0o777 == 0o700
+    del guest.environment["KDUEL_SCHED_DIR"]
+    for script in (guest.setup.before_all, guest.setup.before_each, guest.setup.after_all, UNDO):
+        assert "/run/kduel-sched" in script and "/tmp" not in script
 
 
 def test_a_process_that_outlives_its_scheduler_does_not_end_the_next_one(guest: Guest) -> None:

@@ -11,6 +11,7 @@ from kduel.cli.completions import runs
 from kduel.cli.options import format_option, output_option
 from kduel.cli.output import emit, emit_json
 from kduel.core.errors import InputError
+from kduel.core.text import printable
 
 if TYPE_CHECKING:
     from kduel.core.samples import Samples
@@ -90,7 +91,7 @@ def command(
     if form == "json":
         emit_json({"schema": 1, "rule": rule, "costs": costs, "no_cost": silent, "iterations": division}, output)
     else:
-        emit("\n".join([*cost_lines(costs, silent, rule), *division_lines(division), ""]), output)
+        emit(printable("\n".join([*cost_lines(costs, silent, rule), *division_lines(division), ""])), output)
 
 
 def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:
@@ -193,6 +194,11 @@ def cost_lines(costs: list[Cost], silent: list[str], rule: Rule) -> list[str]:
             f"a delta of {cost.delta_reached_pct:.1f} %.",
         )
     lines.append('"Safely": if the spread is as high as so few pairs cannot exclude (its upper bound at 80 %).')
+    if not all(cost.paired for cost in costs):
+        lines.append(
+            "Nothing pairs these values, so the spread is that of independent ones (pairs: the values of the smaller "
+            "arm); blocks of a run may need fewer."
+        )
     if silent:
         lines.append(f"No cost can be told of: {'; '.join(silent)}.")
     return lines

@@ -8,15 +8,17 @@ from pathlib import Path
 import click
 
 from kduel.cli.execute import carry_out
+from kduel.cli.futility import Choice, futility_option
 from kduel.cli.options import fail_on_option, offline_option, quiet_option, run_argument
 
 
 @click.command("resume")
 @run_argument
 @offline_option
+@futility_option
 @fail_on_option
 @quiet_option
-def command(run: Path, offline: bool, fail_on: str | None, quiet: bool) -> None:
+def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | None, quiet: bool) -> None:
     """Continue the interrupted RUN (a directory). Plan, interim analyses and verdict are those of an uninterrupted run.
 
     Relative paths in the study are looked up from the directory in which the run was started.
@@ -40,6 +42,7 @@ def command(run: Path, offline: bool, fail_on: str | None, quiet: bool) -> None:
             seed=lock.seed,
             seed_given=True,
             offline=offline,
+            futility=futility,
             fail_on=fail_on,
             quiet=quiet,
         )

@@ -73,9 +73,10 @@ def command(
     kduel sizes tree:linux.orig tree:linux --by symbol
     kduel sizes RUN --by option --limit 0
     """
-    from kduel.cli import printable
+
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
+    from kduel.core.text import printable
     from kduel.kernels.sizes.comparison import as_document, as_text, beside
 
     progress = Terminal(quiet)
@@ -112,7 +113,7 @@ def of_kernel(spec: str, *, cache: Cache, progress: Progress, offline: bool) -> 
     from kduel.core.experiment import Contender
     from kduel.kernels import resolve
     from kduel.kernels.sizes.comparison import Subject
-    from kduel.study.load import short_name
+    from kduel.study.contenders import short_name
 
     kernel = resolve(spec, cache=cache, progress=progress, offline=offline)
     if kernel.vmlinux is None:

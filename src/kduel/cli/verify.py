@@ -25,7 +25,7 @@ def command(run: Path, form: str, output: Path | None) -> None:
     Exit status: 0 if nothing was changed, 1 if something was. It finds damage and careless edits; whoever means to
     deceive can write new manifests.
     """
-    from kduel.cli import printable
+    from kduel.core.text import printable
     from kduel.store.imported.support.store import examine as examine_import
     from kduel.store.integrity import examine, trials_of
     from kduel.store.rundir import RunDir

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -56,6 +57,10 @@ class Contender(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The policy of the benchmarks: `other`, `batch`, `idle`, `rr:50`, `fifo:50`, `deadline:R,D,P`, `nice:5`."""
     modules: str = ""
     """A directory with the modules of a bare kernel image, where it needs any."""
+
+
+LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+"""What a step may be called: its directory is named after it."""
 
 
 class Step(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

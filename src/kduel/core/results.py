@@ -59,6 +59,9 @@ class TrialResult(Struct, kw_only=True):
     seconds: float | None = None
     directory: str | None = None
     failed_steps: dict[str, str] = field(default_factory=dict)
+    findings: dict[str, str] = field(default_factory=dict)
+    """What the kernel told of trouble though the trial brought results: its name (warning, hang, kasan, ...) to the first
+    line of each."""
 
 
 class MetricResult(Struct, kw_only=True):
@@ -132,6 +135,13 @@ class MetricResult(Struct, kw_only=True):
         if self.unit in BYTES and self.verdict in ("faster", "slower"):
             return "larger" if ((self.effect_pct if self.scale == "ratio" else self.effect) or 0) > 0 else "smaller"
         return self.counted or self.verdict
+
+    @property
+    def was(self) -> str:
+        """`was equivalent after 10 blocks`, for a verdict of an earlier look that the last interval does not show."""
+        if self.former_verdict is None or self.former_at is None:
+            return ""
+        return f"was {self.former_verdict} after {self.former_at} blocks"
 
     @property
     def by_harness(self) -> bool:

@@ -13,6 +13,7 @@ from kduel.core.results import ContenderResult, Results, StudyResult, TrialResul
 from kduel.core.samples import Samples
 from kduel.explain.compare import EXPLANATION_SCHEMA, Explanation, slim
 from kduel.judge.lint import examine
+from kduel.judge.verdict.futility import futile, tell
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule, planned_rule
 from kduel.store import integrity
@@ -46,7 +47,8 @@ def judge_run(path: Path) -> Results:
 
 def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[Samples]) -> Results:
     """The results of what is there so far."""
-    metrics = judge(samples, rule_of(lock), exact=lock.machine.exact)
+    rule = rule_of(lock)
+    metrics = judge(samples, rule, exact=lock.machine.exact)
     environments = environments_of(run, lock, records)
     results = Results(
         study=study_result(lock),
@@ -77,6 +79,8 @@ def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[
         Warning_(code="changed-afterwards", message=f"The run is not as it was left: {change}.")
         for change in integrity.examine(run, lock, records).changes
     ]
+    if hopeless := futile(samples, rule, exact=lock.machine.exact):
+        results.warnings.append(Warning_(code="futile", message=tell(hopeless, rule)))
     return results
 
 
@@ -118,7 +122,14 @@ def trial_result(record: TrialRecord) -> TrialResult:
         seconds=record.seconds,
         directory=f"trials/{record.id}",
         failed_steps=record.failed_steps,
+        findings=findings_of(record),
     )
+
+
+def findings_of(record: TrialRecord) -> dict[str, str]:
+    """What the trial's kernel told of trouble."""
+    found = record.facts.get("console_findings")
+    return {str(name): str(line) for name, line in found.items()} if isinstance(found, dict) else {}
 
 
 def environments_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> dict[str, list[Environment]]:

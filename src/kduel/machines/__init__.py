@@ -8,10 +8,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
@@ -20,6 +20,9 @@ from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
 from kduel.guest import programs
 from kduel.kernels import InstalledKernel, Kernel, resolve
+
+Seconds = Annotated[float, Meta(gt=0, le=7 * 86_400)]
+"""Of a deadline in a machine's settings."""
 
 
 class Arm(Struct, frozen=True):
@@ -64,7 +67,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """What became of a boot."""
 
     void: str = ""
-    """Empty, or why nothing of this trial may be used, by its name: panic, oops, hang, soft-lockup, out-of-memory,
+    """Empty, or why nothing of this trial may be used, by its name: panic, oops, hard-lockup, soft-lockup,
+    workqueue-lockup, hang, out-of-memory,
     silent-exit, no-console, deadline, broken-envelope, wrong-machine, ..."""
     message: str = ""
     """For a void trial: a paragraph with the console's relevant lines."""

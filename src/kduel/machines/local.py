@@ -32,7 +32,7 @@ MOST_ATTEMPTS = 2
 """At leaving for one trial's boot."""
 END = """\
 for d in {place}/kduel-*; do
-    [ -r "$d/session" ] || continue
+    [ -O "$d" ] && [ ! -L "$d" ] && [ -r "$d/session" ] || continue
     read -r s <"$d/session"
     for p in $(ps -o pid= -s "$s"); do
         case $(readlink "/proc/$p/cwd") in

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -17,13 +18,17 @@ from kduel.core.progress import Progress
 from kduel.judge.verdict.interim import Standing, finished, standing
 from kduel.machines import Outcome, Trial
 from kduel.run.prepare import Ready, lock_of
-from kduel.run.script import boot_script, bring_home, keep_environment
+from kduel.run.script import boot_script, bring_home, keep_environment, set_aside
 from kduel.store.collect import Collector, Values
 from kduel.store.documents import TrialRecord
 from kduel.store.identity import check_same_run
 from kduel.store.integrity import checked_plan, trials_of
-from kduel.store.rundir import RunDir
+from kduel.store.rundir import RunDir, told_as_disk_trouble
 from kduel.study.plan import PlannedTrial, make_plan
+
+if TYPE_CHECKING:
+    from kduel.judge.verdict.futility import Hopeless
+    from kduel.judge.verdict.rule import Rule
 
 HOPELESS = 2
 """So many void trials at the start of a contender, and none that is good: it cannot be measured."""
@@ -54,10 +59,22 @@ class Ended(Struct, frozen=True):
 
 
 Watcher = Callable[[TrialDone], None]
+GiveUp = Callable[["list[Hopeless]", "Rule"], bool]
+"""Hears what is unlikely to be decided within the maximum; whether the run ends there."""
 
 
-def run_study(ready: Ready, path: Path, *, origin: str, seed: int, progress: Progress, watch: Watcher) -> RunDir:
-    """Carry the study out in `path`, or go on there; returns when every primary metric is decided or the plan ends.
+def run_study(
+    ready: Ready,
+    path: Path,
+    *,
+    origin: str,
+    seed: int,
+    progress: Progress,
+    watch: Watcher,
+    give_up: GiveUp = lambda *_: False,
+) -> RunDir:
+    """Carry the study out in `path`, or go on there; returns when every primary metric is decided, the plan ends, or
+    nothing can be decided any more and `give_up` says so. It is asked once.
 
     Raises NotMeasuredError where a contender's first trials are all void, InputError where `path` holds another run.
     """
@@ -69,18 +86,21 @@ def run_study(ready: Ready, path: Path, *, origin: str, seed: int, progress: Pro
         run = RunDir.create(path, ready.study.text, new, make_plan(ready.study, seed))
     with run.held():
         run.sweep()
-        Runner(ready, run, progress, watch).go()
+        Runner(ready, run, progress, watch, give_up).go()
     return run
 
 
 class Runner:
     """One runner's work on one run."""
 
-    def __init__(self, ready: Ready, run: RunDir, progress: Progress, watch: Watcher) -> None:
+    def __init__(self, ready: Ready, run: RunDir, progress: Progress, watch: Watcher, give_up: GiveUp) -> None:
         self.ready = ready
         self.run = run
         self.progress = progress
         self.watch = watch
+        self.give_up = give_up
+        self.given_up: bool | None = None
+        """What `give_up` said; None while it was not asked."""
         self.lock = run.lock()
         self.plan = checked_plan(run, self.lock)
         self.collector = Collector(run, self.lock, ready.prepared)
@@ -101,7 +121,7 @@ class Runner:
             self.go_parallel(boots)
         else:
             for boot in boots:
-                if self.finished():
+                if self.finished() or self.futile():
                     break
                 self.keep(self.carry_out(boot))
 
@@ -111,7 +131,7 @@ class Runner:
         running: set[Future[list[Ended]]] = set()
         pool = ThreadPoolExecutor(self.ready.machine.parallel)
         try:
-            while not self.finished():
+            while not (self.finished() or self.futile()):
                 for boot in waiting:
                     running.add(pool.submit(self.carry_out, boot))
                     if len(running) >= self.ready.machine.parallel:
@@ -143,6 +163,18 @@ class Runner:
 
         samples = self.collector.samples(complete)
         return finished(samples, rule_of(self.lock), exact=self.ready.machine.exact, without=self.left_out())
+
+    def futile(self) -> bool:
+        """Whether nothing can be decided any more and the run is to end for that."""
+        if self.given_up is None and self.ready.study.blocks.fixed is None and (complete := self.complete_blocks()):
+            from kduel.judge.evaluate import rule_of
+            from kduel.judge.verdict.futility import futile
+
+            rule, samples = rule_of(self.lock), self.collector.samples(complete)
+            hopeless = futile(samples, rule, exact=self.ready.machine.exact, without=self.left_out())
+            if hopeless:
+                self.given_up = self.give_up(hopeless, rule)
+        return bool(self.given_up)
 
     def complete_blocks(self) -> list[int]:
         """The leading blocks of which every trial is there: looks never depend on the order inside a block."""
@@ -177,23 +209,33 @@ class Runner:
                     block=boot[0].block,
                 )
             )
+        except BaseException:
+            # Interrupted, or the host's trouble: there are no results.
+            shutil.rmtree(staged, ignore_errors=True)
+            raise
+        with told_as_disk_trouble(self.run.trials):
             parts = bring_home(staged, boot, self.run.stage)
             return [
                 self.ended(planned, part, outcome, started, time.monotonic() - clock)
                 for planned, part in zip(boot, parts, strict=True)
             ]
-        except BaseException:
-            shutil.rmtree(staged, ignore_errors=True)
-            raise
 
     def ended(self, planned: PlannedTrial, staged: Path, outcome: Outcome, started: str, seconds: float) -> Ended:
         """A trial that was booted: void for the machine's or a gate's reason, else by which steps gave numbers."""
         values: Values = {}
         failed: dict[str, str] = {}
         void = outcome.why
-        keep_environment(staged)
-        if void is None:
-            void = self.ready.dress.gate(staged, planned.contender)
+        taken = set_aside(staged)
+        if taken and void is None:
+            void = Void("broken-envelope", f"The guest left files with names of KDuel's own: {', '.join(taken)}.")
+        try:
+            keep_environment(staged)
+            if void is None:
+                void = self.ready.dress.gate(staged, planned.contender)
+        except OSError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a guest left, its raw files are kept
+            void = Void("unreadable-results", f"What the guest left cannot be read: {type(error).__name__}: {error}")
         if void is None:
             values, failed = self.ready.prepared.parse_trial(staged)
             if len(failed) == len(self.ready.study.steps):

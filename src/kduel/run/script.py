@@ -7,7 +7,9 @@ after the other, each into a directory of its own.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from msgspec import Struct
 from kduel import schedulers
 from kduel.core.cache import Cache
 from kduel.core.experiment import Contender, Void
+from kduel.guest.envelope import LATER
 from kduel.guest.environment import read_environment
 from kduel.guest.script import Part, compose
 from kduel.machines import Arm, Needs
@@ -86,6 +89,17 @@ class Dress:
     def gate(self, trial: Path, contender: str) -> Void | None:
         """Why the trial is void for its scheduler, policy or sysctls."""
         return self.setups[contender].check(trial)
+
+
+def set_aside(trial: Path) -> list[str]:
+    """Move what a trial's script left under a name that KDuel is yet to write out of its way; gives the names."""
+    names = [name for name in LATER if os.path.lexists(trial / name)]
+    for name in names:
+        if (trial / name).is_symlink():
+            (trial / name).unlink()
+        else:
+            (trial / name).rename(Path(tempfile.mkdtemp(prefix="guest-", dir=trial)) / name)
+    return names
 
 
 def keep_environment(trial: Path) -> None:

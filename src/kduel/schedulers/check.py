@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct, field
 
 from kduel.core.experiment import Contender, Void
+from kduel.core.untrusted import Garbled, exit_status, read
 
 SAME = ("ops", "enable_seq", "nr_rejected")
 SHOWN = 6
@@ -95,9 +95,8 @@ def sysctls_seen(trial: Path) -> dict[str, str]:
 def setup_status(trial: Path) -> int:
     """The exit status of the setup; 0 where it is not known."""
     try:
-        found = msgspec.json.decode((trial / "setup" / "exit.json").read_bytes(), type=dict[str, float | None])
-        return int(found.get("status") or 0)
-    except (OSError, ValueError, msgspec.MsgspecError):
+        return exit_status(trial / "setup")
+    except Garbled:
         return 0
 
 
@@ -110,8 +109,7 @@ def named(failure: str) -> tuple[str, str]:
 def look_at(path: Path) -> Look:
     """The gate's record in a file, read leniently and bounded; an empty one where there is none."""
     try:
-        with path.open("rb") as stream:
-            return read_look(stream.read(1 << 16).decode("utf-8", errors="replace"))
+        return read_look(read(path, 1 << 16))
     except OSError:
         return Look()
 
@@ -152,7 +150,7 @@ def judge(look: Look, started: Look, contender: Contender) -> tuple[str, str]:
 
 def told_process(process: str) -> str:
     """The scheduler's process in words. SIGKILL and SIGTERM look alike in the kernel's log, not here."""
-    match = re.fullmatch(r"\d+ ended (\d+)", process)
+    match = re.fullmatch(r"[0-9]+ ended ([0-9]{1,9})", process)
     if not match:
         return "its process is alive" if process.endswith(" alive") else "its process is gone"
     status = int(match[1])

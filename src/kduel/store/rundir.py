@@ -28,11 +28,25 @@ CHOOSE = "Free some space, mend the permissions, or name another place with --ou
 
 @contextmanager
 def told_as_disk_trouble(where: Path, remedy: str = GO_ON) -> Iterator[None]:
-    """Turn an OSError while writing into an error that says what to do; what is on disk stays as it is."""
+    """Turn an OSError while writing into an error that says what to do; what is on disk stays as it is.
+
+    A file elsewhere that it is about, such as one that was deleted from the cache, is named in place of `where`.
+    """
     try:
         yield
     except OSError as error:
-        raise HostError(f"cannot write to {where}: {error.strerror or error}", remedy) from error
+        elsewhere = is_elsewhere(error.filename, where)
+        place = f"cannot use {error.filename}" if elsewhere else f"cannot write to {where}"
+        raise HostError(f"{place}: {error.strerror or error}", remedy) from error
+
+
+def is_elsewhere(name: object, where: Path) -> bool:
+    """Whether an error's file is neither in `where`, nor on the way to it, nor in a new run that is written beside it."""
+    if not isinstance(name, str):
+        return False
+    path, run = Path(name).absolute(), where.absolute()
+    beside = f"{run.parent}/.{run.name}-"
+    return not (path.is_relative_to(run) or run.is_relative_to(path) or str(path).startswith(beside))
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -43,7 +43,7 @@ class Column(Struct, kw_only=True):
     run: Path
     contender: str
     when: str
-    """The day, ISO 8601, or empty where nothing says it."""
+    """ISO 8601, as exactly as it is known: the day of an import, the start of a run's first trial. Empty: unknown."""
     imported: bool
     environments: list[Environment]
     """One a trial; empty where nothing is known."""
@@ -128,7 +128,7 @@ def own_columns(run: RunDir) -> list[Column]:
                 name=contender.name,
                 run=run.path,
                 contender=contender.name,
-                when=started[0][:10] if started else "",
+                when=started[0] if started else "",
                 imported=False,
                 environments=[environment | shared for environment in environments[contender.name]],
                 series=series(tables, contender.name, parameters),

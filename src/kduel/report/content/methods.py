@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from kduel.core.format import plain_number
 from kduel.core.results import Results
-from kduel.core.text import visible
-from kduel.report.content.digest import count, trial_word
+from kduel.core.text import plural, visible
+from kduel.judge.verdict.rule import Rule, planned_rule
+from kduel.judge.verdict.spending import RHO
+from kduel.report.content.caveats import trial_word
 
 
 def methods(results: Results) -> list[str]:
@@ -42,33 +44,79 @@ def design(results: Results) -> str:
     unit = "load of the scheduler" if study.unit == "load" else trial_word(results)
     return (
         f"A trial is one fresh {unit} of one contender, running all benchmarks; it gives one number a metric, however many "
-        f"samples were taken inside. A block holds one trial of every contender in random order{seed}, so that whatever drifts "
-        f"touches all of them alike. This run has {count(len(results.blocks), 'block')}."
+        f"samples were taken inside. A block holds one trial of every contender in random order{seed}"
+        f"{', which every second block reverses' if study.edition == 1 else ''}, so that whatever drifts "
+        f"touches all of them alike. This run has {plural(len(results.blocks), 'block')}."
     )
 
 
 def rule(results: Results) -> str:
-    """How values become a verdict."""
-    study = results.study
-    within = f"±{plain_number(study.delta)} %"
-    level = f"{plain_number(round(100 * study.alpha, 3))} %"
-    compared = (
-        "The effect is the difference of the mean logarithms, as a change in per cent of the baseline"
-        if study.imported
-        else "The effect is the mean over the blocks of the logarithm of contender over baseline, as a change in per cent"
+    """How values become a verdict: all numbers are those of the rule that judged."""
+    imported = results.study.imported
+    primary = sum(m.role == "primary" and m.scale != "exact" for m in results.metrics)
+    judged = planned_rule(results.study).for_comparisons(primary)
+    return " ".join(
+        sentence
+        for sentence in (
+            effect(imported),
+            f"The error of {plain_number(round(100 * judged.alpha, 3))} % is divided evenly over the "
+            f"{plural(primary, 'primary comparison')} (Bonferroni)."
+            if primary > 1
+            else f"The error is {plain_number(round(100 * judged.alpha, 3))} %.",
+            "" if imported else looks(judged),
+            "" if imported else adjustment(judged),
+            f"A metric is equivalent when its whole interval lies within ±{plain_number(judged.delta_pct)} % (from "
+            f"{judged.equivalent_from} {'trials of each arm' if imported else 'complete blocks'} on), faster or slower (higher or "
+            f"lower where neither side is better) when the interval excludes 0 (from {judged.fewest} on), and undecided "
+            "otherwise: undecided never means equal.",
+            ""
+            if imported or len(judged.looks()) == 1
+            else "A verdict that an interim analysis reached is given only if the last interval still shows it.",
+            "Exploratory metrics are held to a false discovery rate (Benjamini-Hochberg) and count as hints.",
+        )
+        if sentence
     )
-    looks = (
-        ""
-        if study.imported or study.fixed
-        else " Looking after each block costs nothing: the intervals are repeated ones, with the error spent over the looks."
+
+
+def effect(imported: bool) -> str:
+    """What is estimated."""
+    what = (
+        "the difference of the mean logarithms"
+        if imported
+        else "the mean over the blocks of the logarithm of contender over baseline"
     )
     return (
-        f"{compared}; values that can be zero or negative are compared by their difference instead. The error of {level} is "
-        f"divided over the primary metrics.{looks} A metric is equivalent when its whole interval lies within {within} (from 10 "
-        "blocks on), faster or slower (higher or lower where neither side is better) when the interval excludes 0, and undecided "
-        "otherwise: undecided never means equal. Exploratory metrics are held to a false discovery rate (Benjamini-Hochberg) "
-        "and count as hints."
+        f"The effect is {what}, as a change in per cent; values that can be zero or negative are compared by their "
+        "difference instead."
     )
+
+
+def looks(judged: Rule) -> str:
+    """When the values are analysed, and what pays for it."""
+    when = judged.looks()
+    if len(when) == 1:
+        return f"The values are analysed once, after {plural(when[0], 'block')}."
+    every = "every block" if judged.look_every == 1 else f"every {plural(judged.look_every, 'block')}"
+    return (
+        f"The values are analysed after {every} from the {ordinal(when[0])} on, up to {when[-1]}, with repeated t intervals: the "
+        f"error spent by the fraction t of the blocks is its t^{RHO:g} part (Kim and DeMets), so that interim analyses cost nothing."
+    )
+
+
+def adjustment(judged: Rule) -> str:
+    """What enters the interval beside the differences."""
+    if judged.adjust_from is None or judged.max_blocks < judged.adjust_from:
+        return ""
+    names = ", ".join(f"{visible(name, 60)} measured on the host" for name in judged.covariates)
+    return (
+        f"From {judged.adjust_from} complete blocks on, the place of a trial within its block{' and ' + names if names else ''} "
+        "enters the interval as a covariate, at the price of a degree of freedom each."
+    )
+
+
+def ordinal(number: int) -> str:
+    """As numbers of blocks are said."""
+    return {4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth"}.get(number, f"{number}th")
 
 
 def beside() -> str:

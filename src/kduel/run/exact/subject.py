@@ -18,7 +18,8 @@ from kduel.store.documents import study_of
 from kduel.store.identity import check_same_run
 from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir, told_as_disk_trouble, write_whole
-from kduel.study.load import Study, assemble, contender_tables, parse_study
+from kduel.study.contenders import contender_tables
+from kduel.study.load import Study, assemble, parse_study
 
 STUDY = """[study]
 name = "explain"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import re
 import shutil
@@ -20,12 +21,11 @@ from kduel.core.errors import InputError
 from kduel.core.plugins import plugins
 from kduel.core.samples import Samples
 from kduel.store.documents import read_document
-from kduel.store.imported.support.foreign import ForeignFormat, read_bounded
+from kduel.store.imported.support.foreign import ForeignFormat, beginning, read_bounded
 from kduel.store.imported.support.gather import Gathering
 from kduel.store.integrity import Integrity
 from kduel.store.rundir import CHOOSE, sync_tree, told_as_disk_trouble
 
-HEAD = 64 << 10
 MOST_BYTES = 256 << 20
 MOST_CONDITIONS = 1 << 20
 CAVEAT = "imported: not interleaved, not randomised, environment unknown"
@@ -156,32 +156,29 @@ def the_format(path: Path, name: str | None) -> ForeignFormat:
     """The format asked for, or the one that the file's beginning shows. Raises InputError that lists what there is."""
     formats = plugins("imported")
     known = ", ".join(formats)
-    try:
-        if not path.is_file():
-            raise InputError(f"{path} is not a file", "Name the file with the results.")
-        if path.stat().st_size > MOST_BYTES:
-            raise InputError(f"{path.name} is larger than {MOST_BYTES >> 20} MiB", "Split it by benchmark.")
-        with path.open("rb") as stream:
-            data = stream.read(HEAD)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}", "Name a readable file.") from error
+    data = beginning(path, MOST_BYTES)
     if name is not None:
         if name not in formats:
             raise InputError(f"there is no format {name!r}", f"There are: {known}.")
         chosen: ForeignFormat = formats[name]
         return chosen
-    if not data.strip():
-        raise InputError(f"{path.name} is empty", "Name a file with results.")
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError(f"{path.name}, line 1: the encoding is UTF-16", "Save the file in the encoding UTF-8.")
     head = data.decode("utf-8-sig", errors="replace")
     for candidate in formats.values():
         if candidate.recognises(head):
             found: ForeignFormat = candidate
             return found
-    first = head.splitlines()[0][:60] if head.splitlines() else ""
+    first = (head.splitlines() or [""])[0]
+    for sign, called in ((";", "semicolons"), ("\t", "tabs")):
+        if first.count(sign) >= 2:
+            raise InputError(
+                f"{path.name} is in no format that KDuel knows: its columns are separated by {called}",
+                "Save it as CSV with commas between the columns, and with points in numbers.",
+            )
     raise InputError(
-        f"{path.name} is in no format that KDuel knows; it begins {first!r}", f"Name one with --format: {known}."
+        f"{path.name} is in no format that KDuel knows; it begins {first[:60]!r}",
+        f"Name one with --format: {known}.",
     )
 
 
