@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,7 +119,7 @@ class Fixture:
             self.said = process.communicate(timeout=120)[0]
         return process
 
-    def records(self) -> list[dict[str, object]]:
+    def records(self) -> list[dict[str, Any]]:
         return [json.loads(path.read_text()) for path in sorted(self.run.glob("trials/*/trial.json"))]
 
     def stdout(self) -> dict[str, str]:
@@ -244,7 +245,7 @@ def test_a_reboot_in_mid_trial_voids_it(fixture: Fixture) -> None:
     fixture.kduel("resume", str(fixture.run))
     fixture.kduel("resume", str(fixture.run))
     (first,) = fixture.records()
-    assert first["status"] == "void" and str(first["reason"]).startswith("rebooted"), first
+    assert first["status"] == "void" and first["void"]["code"] == "rebooted", first
     assert "boot_id" in first["facts"], "the boot that it died in"
     assert not list((fixture.place / "work").glob(f"kduel-{first['id']}")), "nothing of the dead trial is left"
 
@@ -256,7 +257,8 @@ def test_a_machine_that_does_not_go_down_is_given_up(fixture: Fixture) -> None:
     study.write_text(study.read_text().replace("boot_deadline = 20", "boot_deadline = 3"))
     process = fixture.kduel("run", str(study), "--out", str(fixture.run))
     assert process.returncode == 1, fixture.said
-    assert str(fixture.records()[0]["reason"]).startswith("boot-refused: the machine did not go down within 3 s")
+    assert fixture.records()[0]["void"]["code"] == "boot-refused"
+    assert fixture.records()[0]["void"]["message"].startswith("the machine did not go down within 3 s")
 
 
 def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ class Done(NamedTuple):
 
     @property
     def told(self) -> tuple[str, str]:
-        return self.record.status, self.record.reason
+        return self.record.status, str(self.record.void)
 
 
 def carry_out(text: str, where: Path) -> dict[str, Done]:

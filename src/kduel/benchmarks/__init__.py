@@ -63,7 +63,7 @@ class Raw(Struct, frozen=True):
                     **{name: text(p) for name in trial_files if (p := directory.parent / name).is_file()},
                 },
             )
-        except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+        except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise ParseError(f"the step left no whole output: {error}") from error
 
 

@@ -61,7 +61,8 @@ def command(
     named: old=a.json new=b.json.
 
     The CSV has the columns contender,trial,benchmark,metric,unit,better,value: one value a line, better being higher,
-    lower or none; the first contender is the baseline.
+    lower or none; the first contender is the baseline. A column kind (time, rate, count, size, other) may say more:
+    counts and sizes are exact, so that one value of each contender decides.
     """
     from kduel.cli import printable
     from kduel.judge.verdict.wording import plural

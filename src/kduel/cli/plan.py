@@ -98,6 +98,7 @@ def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:
     from kduel.judge.evaluate import rule_of
     from kduel.judge.imported import rule_of as imported_rule
     from kduel.store.collect import collect
+    from kduel.store.integrity import trials_of
     from kduel.store.rundir import RunDir
 
     run = RunDir.open(path)
@@ -106,7 +107,7 @@ def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:
         return imported_rule(path), samples, None
     lock = run.lock()
     seconds: dict[str, list[float]] = {}
-    for record in run.records():
+    for record in trials_of(run, lock):
         if record.status != "void" and record.seconds > 0:
             seconds.setdefault(record.contender, []).append(record.seconds)
     known = len(seconds) == len(lock.contenders)
@@ -192,6 +193,11 @@ def cost_lines(costs: list[Cost], silent: list[str], rule: Rule) -> list[str]:
             f"a delta of {cost.delta_reached_pct:.1f} %.",
         )
     lines.append('"Safely": if the spread is as high as so few pairs cannot exclude (its upper bound at 80 %).')
+    if not all(cost.paired for cost in costs):
+        lines.append(
+            "Nothing pairs these values, so the spread is that of independent ones (pairs: the values of the smaller "
+            "arm); blocks of a run may need fewer."
+        )
     if silent:
         lines.append(f"No cost can be told of: {'; '.join(silent)}.")
     return lines

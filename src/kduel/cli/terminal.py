@@ -51,6 +51,18 @@ class Terminal(ProgressReport):
         else:
             click.echo(text, err=True)
 
+    def confirm(self, question: str) -> bool:
+        """Ask yes or no, bars out of the way; no where input has ended."""
+        if self.progress is not None:
+            self.progress.stop()
+        try:
+            return click.confirm(question, default=False, err=True)
+        except click.Abort:
+            return False
+        finally:
+            if self.progress is not None:
+                self.progress.start()
+
     @contextmanager
     def task(self, text: str, total: float | None = None) -> Iterator[Task]:
         if self.quiet or not sys.stderr.isatty():

@@ -15,11 +15,11 @@ from msgspec import Meta, Struct, field
 
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
-from kduel.core.experiment import Contender
+from kduel.core.experiment import Contender, Void
 from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
 from kduel.guest import programs
-from kduel.kernels import Kernel, resolve
+from kduel.kernels import InstalledKernel, Kernel, resolve
 
 Seconds = Annotated[float, Meta(gt=0, le=7 * 86_400)]
 """Of a deadline in a machine's settings."""
@@ -77,6 +77,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
     facts: dict[str, Any] = field(default_factory=dict)
     """What is true of this boot alone: argv, pids pinned, ..."""
 
+    @property
+    def why(self) -> Void | None:
+        """Code and message of a void trial; None of a good one."""
+        return Void(self.void, self.message) if self.void else None
+
 
 class Machine(ABC):
     """A machine made ready for some arms. Used from one thread unless `parallel` is above 1."""
@@ -106,6 +111,8 @@ class MachineKind(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    installed_kernels: ClassVar[bool] = False
+    """Whether the machine has kernels of its own to boot."""
 
     class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """Overridden by each kind."""
@@ -127,7 +134,13 @@ class MachineKind(ABC):
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:
         """A contender's kernel, to be booted. A kind that boots nothing may want something else of it."""
-        return resolve(spec, cache=cache, progress=progress, offline=offline, modules=modules)
+        found = resolve(spec, cache=cache, progress=progress, offline=offline, modules=modules)
+        if isinstance(found, InstalledKernel) and not self.installed_kernels:
+            raise InputError(
+                f"the machine {self.name} has no kernels of its own, so {spec} names none",
+                "Give a kernel to boot, such as debian:6.12 or a bzImage; or measure on the machines ssh or local.",
+            )
+        return found
 
     def read_settings(self, table: dict[str, Any]) -> Any:
         """The typed settings. Raises InputError naming the key."""

@@ -12,7 +12,7 @@ from kduel.core import format as amounts
 from kduel.core.results import Results, TrialResult
 from kduel.core.text import visible
 from kduel.report import Format
-from kduel.report.content.digest import SIGNS, count, decided, delta_of, digest, side, sided
+from kduel.report.content.digest import SIGNS, count, decided, digest, side, sided
 from kduel.report.content.environment import difference_groups, environment_rows
 from kduel.report.content.methods import methods
 from kduel.report.content.notes import key
@@ -58,9 +58,9 @@ class HtmlFormat(Format):
             marks=MARKS,
             efficiency=efficiency,
             marks_told=MARKS_TOLD,
-            imported=bool(results.study.get("imported")),
-            exact=bool(results.machine.get("exact")),
-            delta=delta_of(results),
+            imported=results.study.imported,
+            exact=results.machine.exact,
+            delta=results.study.delta,
             open_all=len(groups) <= OPEN_METRICS,
             methods=methods(results),
             explanations=explanations(results),

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from kduel.core.experiment import Contender
+from kduel.core.experiment import Contender, Void
 
 SAME = ("ops", "enable_seq", "nr_rejected")
 SHOWN = 6
@@ -54,30 +54,31 @@ def read_look(text: str) -> Look:
     return look
 
 
-def check(trial: Path, contender: Contender) -> str:
-    """Empty for a trial whose gates are all green, else `name: paragraph`. `trial` is its directory, with gates/.
+def check(trial: Path, contender: Contender) -> Void | None:
+    """Why a trial is void, if any of its gates failed. `trial` is its directory, with gates/.
 
     Neither the contender's name nor any measured value plays a part.
     """
     begun = look_at(trial / "setup" / "stdout")
     if begun.failed:
         name, why = named(begun.failed)
-        return f"{name}: {why}{begun.words}"
+        return Void(name, f"{why}{begun.words}")
     gates = trial / "gates"
     before = {path.name.removesuffix(".before"): look_at(path) for path in sorted(gates.glob("*.before"))}
     after = {path.name.removesuffix(".after"): look_at(path) for path in sorted(gates.glob("*.after"))}
     if not before and (status := setup_status(trial)):
         late = ": its time was up" if status in (124, 137) else ""
-        return f"setup-failed: what starts the scheduler and sets the knobs ended with status {status}{late}{begun.words}"
+        what = f"what starts the scheduler and sets the knobs ended with status {status}{late}{begun.words}"
+        return Void("setup-failed", what)
     if not before or set(before) != set(after):
-        return "gates-missing: the gates around the benchmarks left no whole record"
+        return Void("gates-missing", "the gates around the benchmarks left no whole record")
     started = next(iter(before.values()))
     for step in before:
         for when, look in (("before", before[step]), ("after", after[step])):
             name, why = judge(look, started, contender)
             if name:
-                return f"{name}: {when} {step}: {why}{look.words}"
-    return ""
+                return Void(name, f"{when} {step}: {why}{look.words}")
+    return None
 
 
 def sysctls_seen(trial: Path) -> dict[str, str]:

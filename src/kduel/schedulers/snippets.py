@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kduel.core.cache import Cache
-from kduel.core.experiment import Contender
+from kduel.core.experiment import Contender, Void
 from kduel.schedulers.build import find
 from kduel.schedulers.catalogue import PLAIN
 from kduel.schedulers.check import check
@@ -58,9 +58,9 @@ class Setup(Struct, frozen=True, kw_only=True):
             return f"export KDUEL_POLICY={shlex.quote(self.policy)}\n{script}"
         return f'exec "$KDUEL_PROGRAMS/kpolicy" {shlex.quote(self.policy)} sh -ec {shlex.quote(script)}\n'
 
-    def check(self, trial: Path) -> str:
-        """Empty, or why the trial is void: `name: paragraph`."""
-        return check(trial, self.contender) if self.before_each else ""
+    def check(self, trial: Path) -> Void | None:
+        """Why the trial is void, if anything of what the contender sets was not in force."""
+        return check(trial, self.contender) if self.before_each else None
 
 
 def setup(contender: Contender, contenders: Sequence[Contender], *, cache: Cache) -> Setup:

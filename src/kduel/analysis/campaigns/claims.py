@@ -65,7 +65,7 @@ def read_claims(path: Path) -> list[Claim]:
         raise InputError(f"{path.name}: {error}", remedy) from error
 
 
-def judge_claims(claims: Sequence[Claim], found: Sequence[Column], *, delta: float = 1.0) -> list[Judged]:
+def judge_claims(claims: Sequence[Claim], found: Sequence[Column], *, delta: float | None = None) -> list[Judged]:
     """Every claim against the columns. Raises InputError where a claim names a column or metric that is not there."""
     everything = compare(found, delta=delta, which="all")
     for claim in claims:
@@ -90,7 +90,7 @@ def check(claim: Claim, everything: Campaigns) -> None:
         )
 
 
-def judge_change(claim: Claim, found: Sequence[Column], delta: float) -> Judged:
+def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> Judged:
     """A claimed change: do the figures give it, could it be chance, and is there only one cause it could have?"""
     by_name = {column.name: column for column in found}
     # A claim stands for itself: alpha is not shared with the others.

@@ -103,11 +103,8 @@ def undecided(result: MetricResult, rule: Rule) -> list[str]:
             sentences.append("The step of the clock hides how equal they are.")
     else:
         sentences.append(f"Undecided: {amount(result)}.")
-    if result.former_verdict is not None:
-        sentences.append(
-            f"It was {result.former_verdict} after {plural(result.former_at or 0, 'block')}; the interval over all blocks "
-            "no longer shows that."
-        )
+    if result.was:
+        sentences.append(f"It {result.was}; the interval over all blocks no longer shows that.")
     if result.withheld:
         sentences.append(
             f"No verdict: {result.withheld}. Missing trials may be the slow ones, so the arm that misses more "

@@ -42,7 +42,7 @@ def columns_section(found: Campaigns) -> Section:
         trials = MISSING if column.trials is None else str(column.trials)
         void = f" ({column.void} void)" if column.void else ""
         kind = "imported" if column.imported else "measured by KDuel"
-        rows.append([column.letter, column.name, column.when or MISSING, kind, f"{trials}{void}"])
+        rows.append([column.letter, column.name, column.when[:10] or MISSING, kind, f"{trials}{void}"])
     return Section(
         heading="Columns",
         table=Table(head=["", "column", "day", "kind", "trials"], rows=rows, numbers_from=4),
