@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from kduel.core.errors import HostError, InputError
+from kduel.core.errors import InputError, file_trouble
 from kduel.core.experiment import Contender, Settle, Step, TrialStatus
 from kduel.study.load import About, Blocks, Study
 from kduel.study.plan import PlannedTrial
@@ -105,7 +105,8 @@ def told_as_disk_trouble(where: Path, remedy: str = GO_ON) -> Iterator[None]:
         yield
     except OSError as error:
         place = error.filename if is_elsewhere(error.filename, where) else where
-        raise HostError(f"cannot write to {place}: {error.strerror or error}", remedy) from error
+        with file_trouble(f"cannot write to {place}", remedy):
+            raise
 
 
 def is_elsewhere(name: object, where: Path) -> bool:
