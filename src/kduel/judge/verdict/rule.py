@@ -14,6 +14,8 @@ from kduel.core.results import StudyResult
 FEWEST_BY_COMPARISONS = ((1, 4), (7, 5), (60, 6))
 """Up to so many comparisons, a verdict takes so many complete pairs. With n pairs of values that have two sharp modes,
 each comparison is a false alarm with a probability of 2 * 4**-n, however small its share of alpha is."""
+FEWEST_EXPLORATORY = 5
+"""An exploratory metric takes so many: it is a hint, held to a false discovery rate, however many there are."""
 MOST_COVARIATES = 3
 
 EDITIONS: dict[int, dict[str, Any]] = {
@@ -90,6 +92,10 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def for_comparisons(self, count: int) -> Rule:
         """The same rule with what follows from the number of primary comparisons filled in."""
         return msgspec.structs.replace(self, fewest_pairs=self.fewest_pairs or fewest_for(count))
+
+    def for_exploring(self) -> Rule:
+        """The same rule for exploratory metrics."""
+        return msgspec.structs.replace(self, fewest_pairs=max(self.fewest, FEWEST_EXPLORATORY))
 
     @property
     def fewest(self) -> int:
