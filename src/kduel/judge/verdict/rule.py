@@ -18,6 +18,8 @@ FEWEST_EXPLORATORY = 5
 """An exploratory metric takes so many: it is a hint, held to a false discovery rate, however many there are."""
 MOST_COVARIATES = 3
 
+ADJUST_AT_LAST_FROM = 7
+
 EDITIONS: dict[int, dict[str, Any]] = {
     1: {"first_look": 6, "look_every": 2, "fewest_pairs": 5, "adjust_from": None},
     2: {},
@@ -73,6 +75,14 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             raise InputError(f"adjust_from is {self.adjust_from}", f"Give {MOST_COVARIATES + 3} or more.")
         if len(self.covariates) > MOST_COVARIATES:
             raise InputError(f"{len(self.covariates)} covariates are declared", f"Declare {MOST_COVARIATES} at most.")
+
+    @property
+    def adjusts_from(self) -> int | None:
+        """`adjust_from`, or the maximum of a shorter run, if that is seven blocks or more: its last look has so much of
+        alpha that an order of six to one would make an effect of the place look like one of the kernel."""
+        if self.adjust_from is None:
+            return None
+        return min(self.adjust_from, max(ADJUST_AT_LAST_FROM, self.max_blocks))
 
     @classmethod
     def of_edition(cls, edition: int, **numbers: Any) -> Rule:
