@@ -13,7 +13,7 @@ from kduel.core.results import Results
 from kduel.report import Format
 from kduel.report.content.digest import Comparison, Digest, digest
 from kduel.report.content.textgrid import verdict_lines
-from kduel.report.matrix import leads, matrix_parts
+from kduel.report.matrix import all_placed, leads, matrix_parts
 from kduel.report.page.tradeoffs import scaling_lines, tradeoffs_lines
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
     said = digest(results)
     title = " · ".join([said.title, *said.facts])
     console.print(title, style="bold")
-    matrix = shape(results)
+    matrix = shape(results) if all_placed(results) else None
     if matrix is not None and leads(matrix, results):
         for part in matrix_parts(matrix, results):
             console.print()
