@@ -75,7 +75,7 @@ class Case:
     def gaps(self) -> Floats:
         """By complete pair: the difference of the arms on the verdict's scale, logarithms for a ratio."""
         before, after, _ = self.counterpart
-        return np.log(after / before) if self.logarithmic else after - before
+        return np.log(after) - np.log(before) if self.logarithmic else after - before
 
     @cached_property
     def logarithmic(self) -> bool:
