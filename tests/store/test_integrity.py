@@ -168,6 +168,16 @@ def test_a_plan_that_the_seed_does_not_give_is_refused(kduel, unpack: Callable[[
         assert done.returncode == 2 and "has 12 lines, where the study and seed 7 give 6" in done.stderr
 
 
+def test_a_line_of_the_plan_with_an_unknown_key_or_without_one_is_named(unpack: Callable[[str], Path]):
+    run = RunDir.open(unpack("process"))
+    path = run.path / "plan.jsonl"
+    first_line, rest = path.read_text().split("\n", 1)
+    for wrong in (first_line.replace("{", '{"strange":1,', 1), first_line.replace('"block":1,', "")):
+        path.write_text(f"{wrong}\n{rest}")
+        with pytest.raises(InputError, match=r"plan\.jsonl, line 1: .*(strange|block)"):
+            run.plan()
+
+
 def test_a_copied_trial_is_refused_by_every_command(unpack: Callable[[str], Path]):
     run = RunDir.open(unpack("process"))
     lock = run.lock()

@@ -12,7 +12,7 @@ from kduel.study.load import Study
 from kduel.study.orders import orders, shuffled, turned_round
 
 
-class PlannedTrial(Struct, frozen=True, kw_only=True):
+class PlannedTrial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One line of plan.jsonl. `position` counts trials from 0 in time; `boot` is shared by trials of one boot."""
 
     id: str
