@@ -119,7 +119,7 @@ def test_generations_lint(judged: Callable[[str], Results]) -> None:
         "perf-stat/cpu_migrations": {"ties", "unreliable"},
         "perf-stat/task_clock": {"fixed-by-harness"},
         "sysbench-fileio-seqwr/total_time": {"fixed-by-harness"},
-        "cyclictest/max_latency": {"one-trial", "maximum", "unreliable", "first-trial"},
+        "cyclictest/max_latency": {"one-trial", "maximum", "unreliable"},
     }
     latency = one(found, "cyclictest/max_latency")
     carrying = next(w.message for w in latency.warnings if w.code == "one-trial")

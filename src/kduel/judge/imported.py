@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from kduel.core.experiment import Contender
-from kduel.core.results import ContenderResult, MetricResult, Results
+from kduel.core.experiment import EDITION, Contender, MachineRecord
+from kduel.core.results import ContenderResult, MetricResult, Results, SourceFile, StudyResult
 from kduel.core.samples import Samples
 from kduel.judge.lint import examine
 from kduel.judge.verdict.comparison import determined
@@ -29,20 +29,19 @@ def results(run: Path) -> Results:
     rule = rule_of(run)
     known = environments(run)
     found = Results(
-        study={
-            "name": record.title,
-            "title": record.title,
-            "delta": rule.delta_pct,
-            "alpha": rule.alpha,
-            "imported": True,
-            "imported_at": record.imported,
-            "source": [
-                {"name": stored.name, "sha256": stored.sha256, "format": stored.format} for stored in record.files
-            ],
-            "skipped": record.skipped,
-            "kduel": record.kduel,
-        },
-        machine={"kind": "imported", "facts": {"caveat": CAVEAT}},
+        study=StudyResult(
+            name=record.title,
+            title=record.title,
+            delta=rule.delta_pct,
+            alpha=rule.alpha,
+            edition=EDITION,
+            imported=True,
+            imported_at=record.imported,
+            source=[SourceFile(name=one.name, sha256=one.sha256, format=one.format) for one in record.files],
+            skipped=record.skipped,
+            kduel=record.kduel,
+        ),
+        machine=MachineRecord(kind="imported", facts={"caveat": CAVEAT}),
         contenders=[
             ContenderResult(
                 name=name, kernel=str(known[name].get("release", "")), release=release(known[name].get("release"))

@@ -20,9 +20,11 @@ from kduel import __version__
 from kduel.core.errors import InputError
 from kduel.core.plugins import plugins
 from kduel.core.samples import Samples
+from kduel.store.documents import read_document
 from kduel.store.imported.support.foreign import ForeignFormat, beginning, read_bounded
 from kduel.store.imported.support.gather import Gathering
-from kduel.store.rundir import CHOOSE, read_json, sync_tree, told_as_disk_trouble
+from kduel.store.integrity import Integrity
+from kduel.store.rundir import CHOOSE, sync_tree, told_as_disk_trouble
 
 MOST_BYTES = 256 << 20
 MOST_CONDITIONS = 1 << 20
@@ -47,10 +49,13 @@ class StoredFile(Struct, kw_only=True):
     contender: str | None = None
 
 
-class Import(Struct, kw_only=True):
+IMPORT_SCHEMA = 1
+
+
+class Import(Struct, kw_only=True, forbid_unknown_fields=True):
     """import.json."""
 
-    schema: int = 1
+    schema: int = IMPORT_SCHEMA
     kduel: str
     imported: str
     """UTC, ISO 8601."""
@@ -214,8 +219,7 @@ def read_conditions(path: Path, contenders: Sequence[str]) -> Conditions:
 
 def record_of(run: Path) -> Import:
     """import.json. Raises InputError where it is missing or damaged."""
-    record: Import = read_json(run / "import.json", Import)
-    return record
+    return read_document(run / "import.json", Import, IMPORT_SCHEMA)
 
 
 def original(run: Path, stored: StoredFile) -> Path:
@@ -237,6 +241,19 @@ def original(run: Path, stored: StoredFile) -> Path:
     if digest.hexdigest() != stored.sha256:
         raise InputError(f"{path} was changed after it had been imported", "Restore it, or import it anew.")
     return path
+
+
+def examine(run: Path) -> Integrity:
+    """Compare the files of an import with their SHA-256. Raises InputError where import.json is damaged."""
+    record = record_of(run)
+    files = [*record.files, *([record.conditions] if record.conditions else [])]
+    changes = []
+    for stored in files:
+        try:
+            original(run, stored)
+        except InputError as error:
+            changes.append(error.message)
+    return Integrity(checked=len(files), changes=changes)
 
 
 def read(run: Path) -> list[Samples]:
