@@ -149,7 +149,7 @@ class Place:
     def voids(self) -> list[str]:
         """Why trials are void."""
         records = [json.loads(path.read_bytes()) for path in self.run.glob("trials/*/trial.json")]
-        return [f"{record['id']}: {record['reason']}" for record in records if record["status"] != "ok"]
+        return [f"{record['id']}: {record['void']}" for record in records if record["status"] != "ok"]
 
     def strays(self) -> list[str]:
         """Command lines of processes that are left of this place."""
