@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from kduel.benchmarks import Benchmark, ParseError, Raw, benchmark
 from kduel.rundir import Lock, RunDir, TrialRecord
-from kduel.samples import Samples
+from kduel.samples import Details, Samples
 from kduel.words import Metric, Step
 
 
@@ -22,7 +23,8 @@ def parse_step(directory: Path, chosen: Benchmark, parameters: object) -> dict[s
         last = (raw.stderr.strip() or raw.stdout.strip()).splitlines()[-1:]
         raise ParseError(f"it ended with status {raw.exit_status}" + (f": {last[0][:300]}" if last else ""))
     values = chosen.parse(raw, parameters)
-    missing = [metric.name for metric in chosen.metrics(parameters) if metric.name not in values]
+    metrics = chosen.metrics(parameters)
+    missing = [metric.name for metric in metrics if metric.name not in values and not metric.optional]
     if missing:
         raise ParseError(f"its output has no {', '.join(missing)}")
     return values
@@ -43,6 +45,14 @@ class Prepared:
         directory = step_directory(trial, index, self.steps[index].label)
         return parse_step(directory, self.benchmarks[index], self.parameters[index])
 
+    def details(self, trial: Path, index: int) -> Details:
+        """What one step says beyond its numbers. Raises ParseError."""
+        chosen = self.benchmarks[index]
+        if type(chosen).details is Benchmark.details:
+            return Details()
+        directory = step_directory(trial, index, self.steps[index].label)
+        return chosen.details(Raw.read(directory, trial_files=chosen.trial_files), self.parameters[index])
+
     def metrics(self, index: int) -> tuple[Metric, ...]:
         """What one step yields."""
         return self.benchmarks[index].metrics(self.parameters[index])
@@ -58,6 +68,7 @@ class Collector:
         self.blocks: list[int] = []
         self.found: dict[tuple[int, str], TrialRecord] = {}
         self.values: dict[tuple[int, str], dict[int, dict[str, float]]] = {}
+        self.details: dict[tuple[int, str], dict[int, Details]] = {}
 
     def add(self, record: TrialRecord) -> None:
         """Take in one trial's raw files."""
@@ -67,13 +78,14 @@ class Collector:
             self.blocks.append(record.block)
         if record.status == "void":
             return
-        values = {}
+        values, details = {}, {}
         for index in range(len(self.prepared.steps)):
             try:
                 values[index] = self.prepared.parse(self.run.directory(record.id), index)
+                details[index] = self.prepared.details(self.run.directory(record.id), index)
             except ParseError:
                 continue
-        self.values[key] = values
+        self.values[key], self.details[key] = values, details
 
     def samples(self, blocks: list[int] | None = None) -> list[Samples]:
         """One table a metric over the given blocks (all by default), in the study's order."""
@@ -98,9 +110,26 @@ class Collector:
                             for name in self.names
                         },
                         order=order,
+                        **self.detailed(index, metric.name, chosen),
                     )
                 )
         return tables
+
+    def detailed(self, index: int, metric: str, blocks: list[int]) -> dict[str, Any]:
+        """The fields `conditions` and `modes` of a metric's table; none where the benchmark gives no details."""
+
+        def of(name: str) -> list[Details]:
+            return [self.details.get((block, name), {}).get(index, Details()) for block in blocks]
+
+        conditions = {name: [details.conditions.get(metric, {}) for details in of(name)] for name in self.names}
+        modes = {
+            name: next((found for details in of(name) if (found := details.modes.get(metric))), [])
+            for name in self.names
+        }
+        return {
+            "conditions": conditions if any(map(any, conditions.values())) else {},
+            "modes": modes if any(modes.values()) else {},
+        }
 
 
 def collect(path: Path) -> list[Samples]:

@@ -7,6 +7,23 @@ from msgspec import Struct, field
 from kduel.words import Metric
 
 
+class Mode(Struct, frozen=True):
+    """A value about which many of the single measurements of a trial lie."""
+
+    value: float
+    share: float
+    """Of all single measurements, from 0 to 1."""
+
+
+class Details(Struct, kw_only=True):
+    """What a trial says of its metrics beyond one number each."""
+
+    conditions: dict[str, dict[str, float]] = field(default_factory=dict)
+    """By metric: its value under each condition that must not matter, by the condition's description."""
+    modes: dict[str, list[Mode]] = field(default_factory=dict)
+    """By metric: the modes of its single measurements, the most frequent first."""
+
+
 class Samples(Struct, kw_only=True):
     """All values of one metric of one step. Lists run parallel to `blocks`; None is a missing value, never 0.
 
@@ -25,6 +42,10 @@ class Samples(Struct, kw_only=True):
     values: dict[str, list[float | None]]
     """By contender, the baseline first."""
     order: dict[str, list[int | None]] = field(default_factory=dict)
+    conditions: dict[str, list[dict[str, float]]] = field(default_factory=dict)
+    """By contender, parallel to `blocks`: the values under each condition, where the benchmark counts under several."""
+    modes: dict[str, list[Mode]] = field(default_factory=dict)
+    """By contender, of the first block that tells them."""
 
     @property
     def contenders(self) -> list[str]:

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from kduel.errors import InputError
 from kduel.registry import plugins
+from kduel.samples import Details
 from kduel.words import Metric
 
 
@@ -73,6 +74,8 @@ class Benchmark(ABC):
     needs_scratch: ClassVar[bool] = False
     """Whether it works on the scratch disk ($KDUEL_SCRATCH, a fresh file system)."""
 
+    draws: ClassVar[bool] = False
+    """Whether its script draws from $KDUEL_SEED, which is the same for all arms of a block."""
     trial_files: ClassVar[tuple[str, ...]] = ()
     """Files of the trial itself that `parse` reads too, such as console.log; they are in `Raw.files` where they are
     there, and hide what the step left under the same name."""
@@ -102,6 +105,10 @@ class Benchmark(ABC):
 
         Raises ParseError where anything is missing or garbled: a parser never invents a value.
         """
+
+    def details(self, raw: Raw, parameters: Any) -> Details:
+        """What the output says beyond one number a metric; nothing, for most. Raises ParseError as `parse` does."""
+        return Details()
 
     def seconds(self, parameters: Any) -> float:
         """About how long the script takes, for the ETA."""

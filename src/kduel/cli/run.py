@@ -24,6 +24,9 @@ from kduel.errors import InputError
 @click.option("--aa", type=click.IntRange(2), help="Run one kernel under so many names: nothing may come out.")
 @click.option("--delta", type=click.FloatRange(0, 100, min_open=True), help="The smallest effect that matters, in %.")
 @click.option("--layouts", type=click.IntRange(1), help="Machine icount: repeat with so many address layouts.")
+@click.option(
+    "--single", is_flag=True, help="Machine icount: count each operation once, not under several conditions."
+)
 @click.option("--offline", is_flag=True, help="Use nothing but the cache.")
 @click.option("--fail-on", type=click.Choice(["slower"]), help="End with 10 when a primary metric is slower.")
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing but the verdict.")
@@ -38,6 +41,7 @@ def command(
     aa: int | None,
     delta: float | None,
     layouts: int | None,
+    single: bool,
     offline: bool,
     fail_on: str | None,
     quiet: bool,
@@ -95,6 +99,7 @@ def command(
         fixed_blocks=blocks,
         max_blocks=max_blocks,
         delta=delta,
+        single=single,
     )
     carry_out(
         study,

@@ -5,15 +5,12 @@ A trial there is determined by its kernel, command line, script and QEMU, so tha
 
 from __future__ import annotations
 
-import hashlib
-import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from kduel import programs
 from kduel.benchmarks import ParseError, Raw
 from kduel.benchmarks.kbench import Line, read_line
 from kduel.cache import Cache
@@ -24,7 +21,7 @@ from kduel.explain.compare import Clock, Explanation, explain
 from kduel.explain.profile import Dump, Instruction, annotate, profile, read_dump
 from kduel.explain.symbols import Symbols
 from kduel.machines import Arm, Trial
-from kduel.machines.icount import IcountMachine, plugin_api
+from kduel.machines.icount import IcountMachine, digest
 from kduel.ready import Ready
 from kduel.talk import Talk
 from kduel.trialscript import Script
@@ -67,28 +64,14 @@ def count_arm(
     machine: IcountMachine, arm: Arm, script: Script, *, cache: Cache, block: int = 1, disassemble: bool = False
 ) -> Counted:
     """Boot an arm with the plug-in, unless that was done before. Raises NotMeasuredError where the trial is void."""
-    plugin = programs.build_plugin(api=plugin_api(machine.facts["qemu"]), cache=cache)
-    base = machine.bases[arm.kernel.sha256].parent.name
-    determined = [
-        machine.facts["qemu"],
-        machine.fixed(block),
-        machine.cmdline(arm),
-        arm.kernel.sha256,
-        base,
-        script.text,
-    ]
-    determined += [str(machine.settings.memory), plugin.parent.name, disassemble]
-    key = hashlib.sha256(json.dumps(determined).encode()).hexdigest()[:32]
+    plugin = machine.plugin
+
+    def trial_in(into: Path) -> Trial:
+        deadline = 600 + 3 * script.deadline
+        return Trial(id="explain", arm=arm, script=script.text, deadline=deadline, into=into / "trial", block=block)
 
     def build(into: Path) -> None:
-        trial = Trial(
-            id="explain",
-            arm=arm,
-            script=script.text,
-            deadline=600 + 3 * script.deadline,
-            into=into / "trial",
-            block=block,
-        )
+        trial = trial_in(into)
         trial.into.mkdir()
         out = str(into / "counts").replace(",", ",,")
         more = ",disassemble=on" if disassemble else ""
@@ -101,7 +84,7 @@ def count_arm(
         read_dump(into / "counts")
         name_functions(machine, arm, trial.into / "kallsyms")
 
-    directory = cache.entry("counted", key, build)
+    directory = cache.entry("counted", digest(machine.key(trial_in(Path())), disassemble), build)
     return Counted(
         name=arm.contender.name,
         release=arm.kernel.release,

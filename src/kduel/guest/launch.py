@@ -56,12 +56,13 @@ def run(
     handles: Sequence[int] = (),
     extra: Sequence[str] = (),
     linger: float = POWER_OFF_SECONDS,
+    preload: Path | None = None,
 ) -> Run:
     """Boot `machine`, keep its console in the file `console`, return when it is gone.
 
     Deadlines are seconds from now: for the READY mark, and for the whole envelope. `pin` are host CPUs, one for
     each vCPU, or none; `handles` are files that QEMU inherits (as /proc/self/fd/N); `extra` more arguments;
-    `linger` how long it may take to switch itself off. Raises HostError where QEMU itself does not start.
+    `linger` how long it may take to switch itself off; `preload` a shared object that QEMU loads first. Raises HostError where QEMU itself does not start.
     """
     started = time.monotonic()
     with contextlib.ExitStack() as held:
@@ -77,7 +78,7 @@ def run(
         )
         argv = [*machine.argv(wiring, paused=True), *extra]
         far = (serial_far, results_far, monitor_far, observer_far)
-        process = _start(argv, [*(end.fileno() for end in far), *handles])
+        process = _start(argv, [*(end.fileno() for end in far), *handles], preload)
         held.callback(_bury, process)
         for end in far:
             end.close()
@@ -123,7 +124,7 @@ def _pair(held: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:
     return ours, theirs
 
 
-def _start(argv: list[str], handles: list[int]) -> subprocess.Popen[bytes]:
+def _start(argv: list[str], handles: list[int], preload: Path | None = None) -> subprocess.Popen[bytes]:
     """Start QEMU so that the kernel kills it when we die, however we die."""
     if shutil.which(argv[0]) is None:
         raise HostError(
@@ -136,6 +137,7 @@ def _start(argv: list[str], handles: list[int]) -> subprocess.Popen[bytes]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         pass_fds=handles,
+        env=None if preload is None else {**os.environ, "LD_PRELOAD": str(preload)},
         start_new_session=True,
     )
 

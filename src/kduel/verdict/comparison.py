@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kduel.errors import InputError
-from kduel.results import Scale, Verdict
+from kduel.results import ConditionResult, Scale, Verdict
 from kduel.samples import Samples
 from kduel.verdict.bounds import Floats
 from kduel.verdict.rule import Rule
@@ -94,6 +94,19 @@ class Comparison:
     def pairs(self) -> tuple[Floats, Floats]:
         """The complete pairs: the baseline's values and the contender's."""
         return self.before[self.complete], self.after[self.complete]
+
+    @cached_property
+    def conditions(self) -> list[ConditionResult]:
+        """What was counted under the same condition of the same block in both arms."""
+        if not self.table.conditions:
+            return []
+        arms = self.table.conditions[self.baseline], self.table.conditions[self.contender]
+        return [
+            ConditionResult(name=name, block=block, baseline=value, contender=after[name])
+            for block, before, after in zip(self.table.blocks, *arms, strict=True)
+            for name, value in before.items()
+            if name in after
+        ]
 
     @property
     def n(self) -> int:

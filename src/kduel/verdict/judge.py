@@ -162,19 +162,25 @@ def q_of(ranked: list[float]) -> dict[float, float]:
 
 
 def count(c: Comparison) -> Finding:
-    """A deterministic machine's values: nothing to estimate. Several pairs (memory layouts, say) give a range."""
+    """A deterministic machine's values: nothing to estimate. Several pairs (conditions that must not matter, address
+    layouts) give a range; where they differ in sign and one of them by more than delta, nothing is decided."""
     if not c.n:
         return Finding(scale="exact", verdict="undecided")
-    gaps = differences(*c.pairs)
+    before, after = c.pairs
+    if c.conditions:
+        before = np.array([one.baseline for one in c.conditions])
+        after = np.array([one.contender for one in c.conditions])
+    gaps = differences(before, after)
     signs = set(np.sign(gaps).tolist())
     called: Verdict = "undecided"
     if len(signs) == 1:
-        side = int(signs.pop())
-        called = verdict("exact", side, c.table.metric.better)
+        called = verdict("exact", int(signs.pop()), c.table.metric.better)
+    elif c.conditions and bool((100 * np.abs(gaps) <= c.rule.delta_pct * np.abs(before)).all()):
+        called = "equivalent"
     return Finding(
         scale="exact",
         verdict=called,
-        mean=float(gaps.mean()),
+        mean=float(np.median(gaps) if c.conditions else gaps.mean()),
         low=float(gaps.min()),
         high=float(gaps.max()),
         decided_at=None if called == "undecided" else int(c.complete.size),

@@ -68,8 +68,12 @@ def write(c: Comparison, finding: Finding, *, beside: bool = True) -> MetricResu
         decided_at=finding.decided_at,
         blocks_more=finding.more,
         q_value=finding.q_value,
+        conditions=c.conditions,
+        modes={name: c.table.modes[name] for name in (c.baseline, c.contender) if c.table.modes.get(name)},
         values={name: list(values) for name, values in c.table.values.items()},
     )
+    if c.conditions and finding.scale == "exact":
+        result.effect_pct, result.ci_low_pct, result.ci_high_pct = range_pct(c)
     if finding.scale != "exact" and finding.level is not None and c.n >= 2:
         sd = float(c.statistics[1][-1])
         least = detectable(sd, c.n, finding.level)
@@ -97,6 +101,15 @@ def shown(finding: Finding) -> tuple[float | None, float | None, float | None]:
         values = [100 * math.expm1(value) if value < 700 else math.inf for value in values]
     effect, low, high = (bounded(value) for value in values)
     return (effect, low, high) if low is not None and high is not None else (effect, None, None)
+
+
+def range_pct(c: Comparison) -> tuple[float | None, float | None, float | None]:
+    """Median, least and largest difference over the conditions, in per cent of the baseline under the same one; null
+    where a baseline is 0."""
+    if not all(one.baseline for one in c.conditions):
+        return None, None, None
+    shares = [100 * one.difference / abs(one.baseline) for one in c.conditions]
+    return float(np.median(shares)), min(shares), max(shares)
 
 
 def bounded(value: float) -> float | None:
