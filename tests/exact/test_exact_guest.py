@@ -68,6 +68,8 @@ def test_a_trial_is_proved_by_its_twin_and_counts_every_operation(ready: Ready, 
     outcome = ready.machine.boot(trial(ready, tmp_path / "one"))
     assert not outcome.void, outcome.message
     assert "bit for bit" in outcome.facts["proof"]
+    repeated = ready.machine.boot(trial(ready, tmp_path / "again"))
+    assert "as in an earlier boot, bit for bit" in repeated.facts["proof"]
     for index in range(len(ready.study.steps)):
         values = ready.prepared.parse(tmp_path / "one", index)
         assert all(value > 100 for value in values.values()), values
@@ -87,7 +89,6 @@ def test_a_machine_that_is_not_exact_is_refused(
         return words[:at] + words[at + 2 :]
 
     monkeypatch.setattr(machine, "fixed", sloppy)
-    monkeypatch.setattr(machine, "_proved", False)
     with pytest.raises(NotMeasuredError, match="not exact"):
         machine.boot(trial(ready, tmp_path / "one"))
 

@@ -40,7 +40,9 @@ static void *next_condition(const char *name) {
     return found ? found : next(name);
 }
 
-__attribute__((constructor)) static void find(void) {
+/* Other libraries' constructors call these functions before ours may have run. */
+static void find(void) {
+    if (real_timedwait) return;
     real_ppoll = next("ppoll");
     real_unlock = next("pthread_mutex_unlock");
     real_wait = next_condition("pthread_cond_wait");
@@ -70,6 +72,7 @@ EXPORT void kduel_guard_halt(void) {
 }
 
 EXPORT int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask) {
+    find();
     if (!is_main_thread()) return real_ppoll(files, count, timeout, mask);
     give_turn();
     int found = real_ppoll(files, count, timeout, mask);
@@ -78,17 +81,20 @@ EXPORT int ppoll(struct pollfd *files, nfds_t count, const struct timespec *time
 }
 
 EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex) {
+    find();
     int result = real_unlock(mutex);
     if (has_turn && !is_main_thread()) give_turn();
     return result;
 }
 
 EXPORT int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex) {
+    find();
     if (!is_main_thread()) give_turn();
     return real_wait(condition, mutex);
 }
 
 EXPORT int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until) {
+    find();
     if (!is_main_thread()) give_turn();
     return real_timedwait(condition, mutex, until);
 }
