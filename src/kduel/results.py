@@ -83,6 +83,7 @@ class MetricResult(Struct, kw_only=True):
     better: Better
     role: Literal["primary", "exploratory"]
     about: str = ""
+    group: str = ""
     statistic: Statistic = "value"
     baseline: str
     contender: str

@@ -24,6 +24,8 @@ class Metric(Struct, frozen=True, forbid_unknown_fields=True):
     about: str = ""
     statistic: Statistic = "value"
     fixed_at: float | None = None
+    group: str = ""
+    """The subsystem or aspect that it belongs to, for reports."""
     optional: bool = False
     """Whether a kernel may lack what it measures: a trial without it is no failure."""
     exact: bool = False

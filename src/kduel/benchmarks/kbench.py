@@ -22,6 +22,22 @@ OPERATIONS = (
 )  # fmt: skip
 """In the program's own order, which numbers the regions that the counting plug-in knows (from 1)."""
 
+GROUPS = {
+    "system calls and files": (
+        "null-call", "read", "write", "stat", "fstat", "open-close", "create-delete", "select-10", "select-100", "poll-10",
+        "poll-100", "epoll-10", "epoll-100",
+    ),
+    "signals and timers": ("signal-install", "signal-deliver", "fault-protection", "timer"),
+    "scheduling and communication": (
+        "pipe", "unix", "switch-2-0k", "switch-2-16k", "switch-8-0k", "switch-8-16k", "switch-16-64k", "futex",
+    ),
+    "network": ("tcp", "udp"),
+    "processes": ("fork-exit", "fork-exec", "shell", "clone"),
+    "memory": ("mmap", "fault-anonymous", "fault-file"),
+}  # fmt: skip
+"""The operations by subsystem, for reports."""
+GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
+
 Operation = Literal[OPERATIONS]  # type: ignore[valid-type]
 
 
@@ -174,7 +190,14 @@ class Kbench(Benchmark):
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         if parameters.mode == "exact":
             return (
-                Metric("instructions", "instructions", "lower", "Path length of the usual call.", "median"),
+                Metric(
+                    "instructions",
+                    "instructions",
+                    "lower",
+                    "Path length of the usual call.",
+                    "median",
+                    group=GROUP_OF.get(parameters.operation, ""),
+                ),
                 Metric(
                     "instructions-mean",
                     "instructions",

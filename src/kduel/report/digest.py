@@ -348,7 +348,11 @@ def open_questions(
             f"How long it takes on a real processor: instructions are counted, not time; {UNSEEN} do not count."
         )
     # What is larger in every build is no hint.
-    differing = [m for m in exploratory if decided(m) and (m.verdict != "different" or m.better == "none")]
+    differing = (
+        []
+        if results.machine.get("exact")
+        else [m for m in exploratory if decided(m) and (m.verdict != "different" or m.better == "none")]
+    )
     if differing:
         said.append(
             f"Exploratory, so a hint and no proof: {named(sorted(differing, key=largest_first), notes, with_effect=True)}."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kduel.matrix import shape
 from kduel.report import Format
+from kduel.report.counted import counted_lines, is_counted
 from kduel.report.digest import Comparison, Digest, digest
 from kduel.report.matrix import leads, matrix_parts
 from kduel.report.textgrid import verdict_lines
@@ -79,11 +80,16 @@ def render_text(results: Results, *, width: int, colour: bool) -> str:
     for comparison in said.comparisons:
         console.print()
         console.print(comparison.headline, style="bold reverse" if colour else None)
-        if comparison.gating and matrix is None:
+        if matrix is None and is_counted(results):
+            for line in counted_lines(comparison):
+                console.print(Text.assemble(*line), overflow="fold")
+        elif comparison.gating and matrix is None:
             for line in verdict_lines(comparison, said.notes, width):
                 console.print(Text.assemble(*line), overflow="fold")
     print_notes(console, said)
     for comparison in said.comparisons:
+        if is_counted(results):
+            comparison.can = []  # the lines above say each
         print_conclusions(console, comparison, several=len(said.comparisons) > 1)
     print_lines(console, "Trade-offs", tradeoffs_lines(results, width))
     print_lines(console, "Threads", scaling_lines(results))

@@ -46,6 +46,7 @@ def write(c: Comparison, finding: Finding, *, beside: bool = True) -> MetricResu
         better=metric.better,
         role="primary" if c.table.primary else "exploratory",
         about=metric.about,
+        group=metric.group,
         statistic=metric.statistic,
         baseline=c.baseline,
         contender=c.contender,
