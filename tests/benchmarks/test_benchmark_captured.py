@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kduel.benchmarks import ParseError
-from kduel.benchmarks.reading import only
+from kduel.benchmarks.support.reading import only
 
 NOISE = string.ascii_letters + string.punctuation + "\0\ufffd\N{ARABIC-INDIC DIGIT SEVEN}"
 """What garbles a byte here: all but digits and white space. One digit for another can be found only by the checksum

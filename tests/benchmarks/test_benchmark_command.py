@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kduel.benchmarks import ParseError, Raw, benchmark
-from kduel.errors import InputError
-from kduel.study import expand
+from kduel.core.errors import InputError
+from kduel.study.load import expand
 
 COMMAND = benchmark("command")
 METRIC = {"name": "rate", "unit": "1/s", "better": "higher", "regex": r"^rate: (\S+)$"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kduel.benchmarks.load import COMMANDS, under
+from kduel.benchmarks.support.load import COMMANDS, under
 
 
 def start(tmp_path: Path, program: str, lines: str) -> subprocess.Popen[str]:

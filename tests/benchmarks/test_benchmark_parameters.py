@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 from kduel.benchmarks import benchmark
-from kduel.errors import InputError
+from kduel.core.errors import InputError
 
 
 def values_of(kind: inspect.Type) -> st.SearchStrategy[Any]:

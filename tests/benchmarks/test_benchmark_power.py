@@ -15,8 +15,8 @@ from kduel.benchmarks import ParseError, Raw
 from kduel.benchmarks.power import PLUGIN, Snapshot, power
 from kduel.benchmarks.system_size import PLUGIN as SIZE
 from kduel.benchmarks.systemd_analyze import PLUGIN as BOOT
+from kduel.core.experiment import Settle
 from kduel.guest.script import Part, compose
-from kduel.words import Settle
 
 CAPTURED = Path(__file__).parent / "captured" / "sysbench-1.0.20+ds-1" / "sysbench-cpu-4t-1s-prime2000" / "stdout"
 MOST = 262_143_328_850

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kduel.benchmarks import benchmark
-from kduel.study import StudyFile, parse_study, read_steps, suite_text
-from kduel.words import Step
+from kduel.core.experiment import Step
+from kduel.study.load import StudyFile, parse_study, read_steps, suite_text
 
 
 def study(name: str) -> StudyFile:

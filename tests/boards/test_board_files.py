@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from kduel import boards
-from kduel.cache import Cache
-from kduel.errors import HostError, InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
+from kduel.core.experiment import Contender
+from kduel.core.progress import Progress
 from kduel.guest.busybox import BUILT, DEBIAN, busybox
 from kduel.guest.vm import Wiring
 from kduel.kernels import Kernel
-from kduel.machines import Arm, Needs
+from kduel.machines import Arm, Needs, boards
 from kduel.machines.board import PLUGIN, BoardGuest
-from kduel.talk import Talk
-from kduel.words import Contender
 
 MINE = """\
 summary = "mine"
@@ -92,7 +91,9 @@ def test_unknown_boards_list_the_known_ones() -> None:
 
 def prepare(place: str, architecture: str, needs: Needs | None = None) -> object:
     settings = PLUGIN.read_settings({"place": place})
-    return PLUGIN.prepare(settings, [arm(architecture)], needs or Needs(), cache=Cache(), talk=Talk(), offline=True)
+    return PLUGIN.prepare(
+        settings, [arm(architecture)], needs or Needs(), cache=Cache(), progress=Progress(), offline=True
+    )
 
 
 def test_a_missing_emulator_is_named_with_its_package(tmp_path: Path) -> None:
@@ -116,12 +117,12 @@ def test_benchmarks_that_need_a_distribution_are_refused() -> None:
 
 def test_no_busybox_for_an_architecture_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no busybox-static for ppc64(?s:.*)busybox = PATH"):
-        busybox("ppc64", cache=Cache(), talk=Talk())
+        busybox("ppc64", cache=Cache(), progress=Progress())
     with pytest.raises(InputError, match="is no file"):
-        busybox("ppc", str(tmp_path / "none"), cache=Cache(), talk=Talk())
+        busybox("ppc", str(tmp_path / "none"), cache=Cache(), progress=Progress())
     own = tmp_path / "busybox"
     own.write_bytes(b"\0BusyBox v1.36.1 (2024-01-01 00:00:00 UTC)\0")
-    assert busybox("ppc", str(own), cache=Cache(), talk=Talk()).version.startswith("1.36.1 (2024")
+    assert busybox("ppc", str(own), cache=Cache(), progress=Progress()).version.startswith("1.36.1 (2024")
 
 
 def test_the_command_line_tells_it_in_a_paragraph() -> None:

@@ -8,16 +8,16 @@ from types import SimpleNamespace
 import pytest
 
 from kduel.benchmarks import Benchmark, ParseError, benchmark
-from kduel.cache import Cache
-from kduel.collect import parse_step
+from kduel.core.cache import Cache
+from kduel.core.experiment import Contender, Settle
+from kduel.core.progress import Progress
 from kduel.guest.environment import read_environment
 from kduel.guest.script import Part, compose
 from kduel.kernels import Kernel, resolve
 from kduel.machines import Arm, Needs, Outcome, Trial
 from kduel.machines.board import PLUGIN, BoardMachine
-from kduel.smallest_ram import smallest
-from kduel.talk import Talk
-from kduel.words import Contender, Settle
+from kduel.run.smallest_ram import smallest
+from kduel.store.collect import parse_step
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 SPEC = "debian:6.1-arm64"
@@ -30,14 +30,14 @@ STEPS: dict[str, dict[str, object]] = {
 
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
-    return resolve(SPEC, cache=Cache(), talk=Talk())
+    return resolve(SPEC, cache=Cache(), progress=Progress())
 
 
 @pytest.fixture(scope="module")
 def machine(kernel: Kernel) -> BoardMachine:
     settings = PLUGIN.read_settings({"place": "arm64-virt", "memory": "256M"})
     needs = Needs(programs=("kbench", "kmem"))
-    made = PLUGIN.prepare(settings, [arm(kernel)], needs, cache=Cache(), talk=Talk())
+    made = PLUGIN.prepare(settings, [arm(kernel)], needs, cache=Cache(), progress=Progress())
     assert isinstance(made, BoardMachine)
     return made
 

@@ -10,16 +10,16 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel.benchmarks.bootlog import Timeline, console_lines, timeline
+from kduel.analysis.boot import Boots, as_text
+from kduel.benchmarks.support.bootlog import Timeline, console_lines, timeline
 from kduel.cli.boot import command as boot_command
 from kduel.cli.smallest_ram import command as ram_command
-from kduel.errors import HostError, InputError, NotMeasuredError
-from kduel.explain.boot import Boots, as_text
+from kduel.core.errors import HostError, InputError, NotMeasuredError
+from kduel.core.experiment import Contender
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Outcome, Trial
 from kduel.machines.qemu import QemuMachine, QemuSettings, mebibytes
-from kduel.smallest_ram import smallest
-from kduel.words import Contender
+from kduel.run.smallest_ram import smallest
 
 LOGS = Path(__file__).parent / "logs"
 

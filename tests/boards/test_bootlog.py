@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kduel.benchmarks import ParseError, Raw, benchmark
-from kduel.benchmarks.bootlog import MARKS, STAGES, console_lines, initcalls, timeline
+from kduel.benchmarks.support.bootlog import MARKS, STAGES, console_lines, initcalls, timeline
 
 LOGS = sorted((Path(__file__).parent / "logs").glob("*.log"))
 BOOT = benchmark("boot-timeline")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from kduel.guest import envelope
 from kduel.guest.console import ConsoleLog, read_console
-from kduel.machines.labgrid_board import ConsoleResults
+from kduel.machines.labgrid.board import ConsoleResults
 
 
 def archive(text: str) -> bytes:

@@ -15,18 +15,18 @@ from pathlib import Path
 import pytest
 
 from kduel.benchmarks import benchmark
-from kduel.benchmarks.bootlog import console_lines, timeline
-from kduel.boards import Real
-from kduel.cache import Cache
-from kduel.collect import parse_step
-from kduel.errors import HostError
+from kduel.benchmarks.support.bootlog import console_lines, timeline
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError
+from kduel.core.experiment import Contender, Settle
+from kduel.core.progress import Progress
 from kduel.guest.script import Part, compose
 from kduel.kernels import resolve
 from kduel.machines import Arm, Machine, Needs, Trial
 from kduel.machines.board import PLUGIN
-from kduel.machines.labgrid_loaders import Fastboot
-from kduel.talk import Talk
-from kduel.words import Contender, Settle
+from kduel.machines.boards import Real
+from kduel.machines.labgrid.loaders import Fastboot
+from kduel.store.collect import parse_step
 
 FAKE = Path(__file__).with_name("fake_fastboot_board.py")
 SPEC = "debian:6.1-arm64"
@@ -86,9 +86,9 @@ def place(tmp_path: Path) -> Iterator[Path]:
 
 
 def prepare(place: Path) -> tuple[Arm, Machine]:
-    arm = Arm(Contender(kernel=SPEC, name="arm"), resolve(SPEC, cache=Cache(), talk=Talk()))
+    arm = Arm(Contender(kernel=SPEC, name="arm"), resolve(SPEC, cache=Cache(), progress=Progress()))
     settings = PLUGIN.read_settings({"place": str(place / "board.toml")})
-    return arm, PLUGIN.prepare(settings, [arm], Needs(), cache=Cache(), talk=Talk())
+    return arm, PLUGIN.prepare(settings, [arm], Needs(), cache=Cache(), progress=Progress())
 
 
 @pytest.mark.guest

@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 
 from kduel.benchmarks import benchmark
-from kduel.benchmarks.bootlog import console_lines, timeline
-from kduel.cache import Cache
-from kduel.collect import parse_step
-from kduel.errors import HostError
+from kduel.benchmarks.support.bootlog import console_lines, timeline
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError
+from kduel.core.experiment import Contender, Settle
+from kduel.core.progress import Progress
 from kduel.guest.environment import read_environment
 from kduel.guest.script import Part, compose
 from kduel.kernels import resolve
 from kduel.machines import Arm, Needs, Trial
 from kduel.machines.board import PLUGIN
-from kduel.talk import Talk
-from kduel.words import Contender, Settle
+from kduel.store.collect import parse_step
 
 UBOOT = Path("/usr/lib/u-boot/qemu_arm64/u-boot.bin")
 BIN = Path(sys.executable).parent
@@ -128,10 +128,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def prepare(lab: Path):
-    kernel = resolve("debian:6.1-arm64", cache=Cache(), talk=Talk())
+    kernel = resolve("debian:6.1-arm64", cache=Cache(), progress=Progress())
     arm = Arm(Contender(kernel="debian:6.1-arm64", name="arm", cmdline="kduel.note=1"), kernel)
     settings = PLUGIN.read_settings({"place": str(lab / "board.toml")})
-    return arm, PLUGIN.prepare(settings, [arm], Needs(programs=("kbench",)), cache=Cache(), talk=Talk())
+    return arm, PLUGIN.prepare(settings, [arm], Needs(programs=("kbench",)), cache=Cache(), progress=Progress())
 
 
 def test_a_trial_on_a_board_in_a_lab(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

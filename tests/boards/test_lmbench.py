@@ -7,10 +7,10 @@ import subprocess
 
 import pytest
 
-from kduel import programs
 from kduel.benchmarks import ParseError, Raw, benchmark
-from kduel.cache import Cache
-from kduel.errors import InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError
+from kduel.guest import programs
 
 LMBENCH = benchmark("lmbench")
 CATEGORIES = ("processes", "switches", "latency", "files", "bandwidth")

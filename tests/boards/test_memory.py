@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kduel import programs
 from kduel.benchmarks import ParseError, Raw, benchmark
-from kduel.benchmarks.memorylog import boot_message, killed_with, meminfo
-from kduel.cache import Cache
+from kduel.benchmarks.support.memorylog import boot_message, killed_with, meminfo
+from kduel.core.cache import Cache
+from kduel.guest import programs
 
 MEMORY = benchmark("memory")
 LOGS = sorted((Path(__file__).parent / "logs").glob("*.log"))

@@ -13,18 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel import boards
-from kduel.cache import Cache
-from kduel.errors import HostError, InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
+from kduel.core.experiment import Contender, Settle
+from kduel.core.progress import Progress
 from kduel.guest import mounted
 from kduel.guest.cpio import Cpio, unpack
 from kduel.guest.initramfs import trial_archive
 from kduel.guest.script import Part, compose
 from kduel.kernels import Kernel, resolve
-from kduel.machines import Arm, Needs, Outcome, Trial
+from kduel.machines import Arm, Needs, Outcome, Trial, boards
 from kduel.machines.board import PLUGIN, check, offered
-from kduel.talk import Talk
-from kduel.words import Contender, Settle
 
 NVME = (Path(boards.__file__).parent / "x86_64-nvme.toml").read_text()
 NFS = """\
@@ -242,8 +241,10 @@ def test_a_kernel_that_cannot_mount_the_root_is_told_before_it_boots(
 
 def boot(place: str, into: Path) -> Outcome:
     spec = "debian:6.12-cloud"
-    arm = Arm(Contender(kernel=spec, name="arm"), resolve(spec, cache=Cache(), talk=Talk()))
-    machine = PLUGIN.prepare(PLUGIN.read_settings({"place": place}), [arm], Needs(), cache=Cache(), talk=Talk())
+    arm = Arm(Contender(kernel=spec, name="arm"), resolve(spec, cache=Cache(), progress=Progress()))
+    machine = PLUGIN.prepare(
+        PLUGIN.read_settings({"place": place}), [arm], Needs(), cache=Cache(), progress=Progress()
+    )
     parts = [Part(label="look", script="cat /proc/mounts; echo x >$KDUEL_SCRATCH/x", timeout=50)]
     script = compose(parts, settle=Settle(mode="fixed", seconds=0))
     into.mkdir()

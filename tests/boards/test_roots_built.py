@@ -22,13 +22,13 @@ from test_fastboot import BOARD as FASTBOOT_BOARD
 from test_fastboot import FAKE, QEMU, write_lab
 from test_labgrid import LAB, UBOOT
 
-from kduel.cache import Cache
+from kduel.core.cache import Cache
+from kduel.core.experiment import Contender, Settle
+from kduel.core.progress import Progress
 from kduel.guest.script import Part, compose
 from kduel.kernels import Kernel, resolve
 from kduel.machines import Arm, Needs, Trial
 from kduel.machines.board import PLUGIN
-from kduel.talk import Talk
-from kduel.words import Contender, Settle
 
 SOURCE = os.environ.get("KDUEL_TEST_BUILD", "")
 SPEC = (
@@ -114,7 +114,7 @@ EXPORT {
 
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
-    return resolve(SPEC, cache=Cache(), talk=Talk())
+    return resolve(SPEC, cache=Cache(), progress=Progress())
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def boots(kernel: Kernel, description: Path, into: Path, count: int) -> list[str
     """What each of several trials, each with a script of its own, says of its mounts; the script's own words first."""
     arm = Arm(Contender(kernel=SPEC, name="arm"), kernel)
     settings = PLUGIN.read_settings({"place": str(description)})
-    machine = PLUGIN.prepare(settings, [arm], Needs(programs=("kbench",)), cache=Cache(), talk=Talk())
+    machine = PLUGIN.prepare(settings, [arm], Needs(programs=("kbench",)), cache=Cache(), progress=Progress())
     said = []
     try:
         for number in range(count):

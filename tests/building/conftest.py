@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from small_tree import archive
 
-from kduel.cache import Cache
+from kduel.core.cache import Cache
 
 SOURCE = Path(__file__).parents[2] / "src"
 BROKEN = "int broken(void) { return nothing; }"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kduel.cache import Cache
+from kduel.core.cache import Cache
 
 SOURCE = Path(__file__).parents[2] / "src"
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel.building.cause import LONGEST, cause
+from kduel.kernels.build.cause import LONGEST, cause
 
 
 def failing(tmp_path: Path, makefile: str, **files: str) -> tuple[str, int]:

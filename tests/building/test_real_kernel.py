@@ -11,12 +11,12 @@ import subprocess
 
 import pytest
 
-from kduel.building.recipe import settings
-from kduel.building.sizes import account
-from kduel.building.toolchain import TARGETS
-from kduel.cache import Cache
+from kduel.core.cache import Cache
+from kduel.core.progress import Progress
 from kduel.kernels import resolve
-from kduel.talk import Talk
+from kduel.kernels.build.recipe import settings
+from kduel.kernels.build.toolchain import TARGETS
+from kduel.kernels.sizes.account import account
 
 SOURCE = os.environ.get("KDUEL_TEST_BUILD", "")
 pytestmark = [
@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 
-class Heard(Talk):
+class Heard(Progress):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ def test_the_recipe_takes_whole_and_every_byte_is_told(arch: str) -> None:
     if shutil.which(target.tool("gcc")) is None:
         pytest.skip(f"{target.tool('gcc')} is not installed")
     heard = Heard()
-    kernel = resolve(f"{SOURCE},arch={arch},config=tinyconfig+guest", cache=Cache(), talk=heard)
+    kernel = resolve(f"{SOURCE},arch={arch},config=tinyconfig+guest", cache=Cache(), progress=heard)
     assert not heard.warnings, "the guest's options take on every architecture"
     assert kernel.architecture == target.machine
     assert kernel.config is not None and kernel.vmlinux is not None

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel.building.make import Make, Unbuildable, clean_environment
-from kduel.building.options import Options
-from kduel.building.recipe import configure, fingerprint, merged, read_recipe, settings
-from kduel.building.toolchain import TARGETS, compiler
-from kduel.errors import HostError, InputError
-from kduel.study import name_all, short_name
-from kduel.words import Contender
+from kduel.core.errors import HostError, InputError
+from kduel.core.experiment import Contender
+from kduel.kernels.build.make import Make, Unbuildable, clean_environment
+from kduel.kernels.build.recipe import configure, fingerprint, merged, read_recipe, settings
+from kduel.kernels.build.toolchain import TARGETS, compiler
+from kduel.kernels.sizes.options import Options
+from kduel.study.load import name_all, short_name
 
 NAMES = st.from_regex(r"[A-Z][A-Z0-9_]{0,8}", fullmatch=True)
 VALUES = st.sampled_from(["y", "m", "n", "17", '"text"', "0x10"])

@@ -12,19 +12,19 @@ from pathlib import Path
 import pytest
 from small_tree import write_tree
 
-from kduel.building.elf import read_elf
-from kduel.building.sizes import account, kinds_of_change, lines, plain
-from kduel.cache import Cache
-from kduel.errors import InputError, NotMeasuredError
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.progress import Progress
 from kduel.kernels import Kernel, resolve
-from kduel.talk import Talk
+from kduel.kernels.sizes.account import account, kinds_of_change, lines, plain
+from kduel.kernels.sizes.elf import read_elf
 
 
 @pytest.fixture(scope="module")
 def kernels(trees: dict[str, Path], shared: Cache) -> dict[str, Kernel]:
     """Both trees, built."""
     return {
-        name: resolve(f"source:{trees[name]},config={config}", cache=shared, talk=Talk())
+        name: resolve(f"source:{trees[name]},config={config}", cache=shared, progress=Progress())
         for name, config in (("old", "tinyconfig"), ("new", "defconfig"))
     }
 
@@ -144,7 +144,7 @@ def test_a_kernel_is_built_once_and_says_what_it_was_made_of(
     assert facts["recipe"] == "tinyconfig" and "gcc" in facts["compiler"]
     assert facts["exact"] == f"source:{trees['old']},arch=x86_64,config=tinyconfig"
     made = kernel.image.stat().st_mtime_ns
-    again = resolve(facts["exact"], cache=shared, talk=Talk(), offline=True)
+    again = resolve(facts["exact"], cache=shared, progress=Progress(), offline=True)
     assert again.sha256 == kernel.sha256 and again.image.stat().st_mtime_ns == made
     assert not list(shared.root.glob(".build-*"))
 
@@ -157,17 +157,17 @@ def test_what_is_committed_is_what_is_built(
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "one"], ["tag", "v1"]):
         subprocess.run([*git, *words], check=True)
     (tree / "kernel/sched.c").write_text("this is not committed")
-    kernel = resolve(f"git:{tree}#v1,config=tinyconfig", cache=shared, talk=Talk())
+    kernel = resolve(f"git:{tree}#v1,config=tinyconfig", cache=shared, progress=Progress())
     assert kernel.sha256 == kernels["old"].sha256, "equal sources give equal kernels, wherever they come from"
     commit = kernel.provenance["commit"]
     assert kernel.provenance["exact"] == f"git:{tree}#{commit},arch=x86_64,config=tinyconfig"
     with pytest.raises(InputError, match="has no commit 'v2'"):
-        resolve(f"git:{tree}#v2", cache=shared, talk=Talk())
+        resolve(f"git:{tree}#v2", cache=shared, progress=Progress())
 
 
 def test_a_kernel_that_does_not_build_says_why_and_leaves_its_log(trees: dict[str, Path], shared: Cache) -> None:
     with pytest.raises(NotMeasuredError) as caught:
-        resolve(f"source:{trees['broken']},config=tinyconfig", cache=shared, talk=Talk())
+        resolve(f"source:{trees['broken']},config=tinyconfig", cache=shared, progress=Progress())
     assert "kernel/sched.c:7:27: error: ‘nothing’ undeclared" in caught.value.message
     log = Path(caught.value.remedy.removeprefix("The whole log: "))
     assert "undeclared" in log.read_text()
@@ -188,4 +188,4 @@ def test_what_is_no_source_is_refused(shared: Cache, tmp_path: Path) -> None:
         ("debian-source:nonsense", "names no version"),
     ):
         with pytest.raises(InputError, match=told):
-            resolve(spec, cache=shared, talk=Talk())
+            resolve(spec, cache=shared, progress=Progress())

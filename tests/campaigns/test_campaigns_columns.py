@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kduel.campaigns.compare import Campaigns, campaigns
-from kduel.campaigns.history import history, picture
+from kduel.analysis.campaigns.compare import Campaigns, campaigns
+from kduel.analysis.campaigns.history import history, picture
 from kduel.cli.history import command as history_command
-from kduel.errors import InputError
-from kduel.imported import Source, bring_in
+from kduel.core.errors import InputError
+from kduel.store.imported import Source, bring_in
 
 SPINE = Path(__file__).parents[1] / "spine"
 SOURCE = Path(__file__).parents[2] / "src"

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kduel.campaigns.claims import Claim, judge_claims, read_claims
-from kduel.campaigns.columns import Column, columns
-from kduel.campaigns.compare import Campaigns, compare
+from kduel.analysis.campaigns.claims import Claim, judge_claims, read_claims
+from kduel.analysis.campaigns.columns import Column, columns
+from kduel.analysis.campaigns.compare import Campaigns, compare
 from kduel.cli.diff import command
-from kduel.errors import InputError
-from kduel.imported import Source, bring_in
+from kduel.core.errors import InputError
+from kduel.store.imported import Source, bring_in
 
 PUBLISHED = Path(__file__).parents[2] / "studies" / "published"
 STOCK, CUSTOM, DOCKED, CLEANED = "dec26-zen", "dec26-zen-x1c", "dec29-zen-x1c", "dec31-zen-x1c"

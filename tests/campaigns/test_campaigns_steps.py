@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kduel.campaigns.steps import FEWEST, change_points
+from kduel.analysis.campaigns.steps import FEWEST, change_points
 
 
 def test_a_planted_step_is_found_at_its_place() -> None:

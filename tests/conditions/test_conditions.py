@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kduel.conditions import OUT_OF_BAND, Bands, check, read_conditions, script
-from kduel.errors import InputError
+from kduel.core.errors import InputError
+from kduel.guest.conditions import OUT_OF_BAND, Bands, check, read_conditions, script
 
 FIXTURE = {
     "sys/firmware/acpi/platform_profile": "performance",

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from kduel.cache import Cache
-from kduel.errors import NotMeasuredError
-from kduel.exact.measure import Counted, count_arms, exact_machine, explanation
-from kduel.exact.subject import pair
+from kduel.core.cache import Cache
+from kduel.core.errors import NotMeasuredError
+from kduel.core.progress import Progress
 from kduel.explain.profile import INTERRUPT, OPERATION, THREAD, profile
 from kduel.kernels import resolve
-from kduel.kernels.image import uncompressed
+from kduel.kernels.files.image import uncompressed
 from kduel.machines import Trial
-from kduel.ready import Ready, make_ready
-from kduel.study import assemble, contender_tables, parse_study
-from kduel.talk import Talk
+from kduel.run.exact.measure import Counted, count_arms, exact_machine, explanation
+from kduel.run.exact.subject import pair
+from kduel.run.prepare import Ready, make_ready
+from kduel.study.load import assemble, contender_tables, parse_study
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
@@ -54,7 +54,7 @@ operation = {list(OPERATIONS)}
 @pytest.fixture(scope="module")
 def ready() -> Ready:
     text = STUDY + contender_tables([KERNEL, KERNEL], True)
-    return make_ready(assemble(parse_study(text, "test"), text, "test"), cache=Cache(), talk=Talk())
+    return make_ready(assemble(parse_study(text, "test"), text, "test"), cache=Cache(), progress=Progress())
 
 
 def trial(ready: Ready, into: Path) -> Trial:
@@ -96,7 +96,7 @@ def test_a_machine_that_is_not_exact_is_refused(
 @pytest.fixture(scope="module")
 def counted(ready: Ready) -> list[Counted]:
     names = [arm.contender.name for arm in ready.arms]
-    return count_arms(ready, (names[0], names[1]), cache=Cache(), talk=Talk())
+    return count_arms(ready, (names[0], names[1]), cache=Cache(), progress=Progress())
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -135,7 +135,7 @@ def test_counting_disturbs_nothing(ready: Ready, counted: list[Counted], tmp_pat
 @pytest.fixture(scope="module")
 def two() -> Ready:
     study = pair(["debian:6.1-cloud", KERNEL], "null-call")
-    return make_ready(study, cache=Cache(), talk=Talk())
+    return make_ready(study, cache=Cache(), progress=Progress())
 
 
 def test_another_kernel_is_the_same_every_time_too(two: Ready, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_another_kernel_is_the_same_every_time_too(two: Ready, tmp_path: Path) -
 
 def test_the_difference_of_two_kernels_adds_up_to_what_their_clocks_say(two: Ready) -> None:
     names = [arm.contender.name for arm in two.arms]
-    both = count_arms(two, (names[0], names[1]), cache=Cache(), talk=Talk())
+    both = count_arms(two, (names[0], names[1]), cache=Cache(), progress=Progress())
     clocks = [sum(arm.step(0, "null-call").samples) for arm in both]
     found = explanation(two, both, 0)
     assert found.total()[1] - found.total()[0] == clocks[1] - clocks[0] != 0
@@ -170,7 +170,7 @@ def offset_of(elf: bytes, address: int) -> int:
 @pytest.fixture(scope="module")
 def kernels(counted: list[Counted], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A kernel, and the same with three instructions more in getppid."""
-    plain = uncompressed(resolve(KERNEL, cache=Cache(), talk=Talk()), Cache())
+    plain = uncompressed(resolve(KERNEL, cache=Cache(), progress=Progress()), Cache())
     assert plain is not None
     lines = (counted[0].directory / "trial" / "kallsyms").read_text().splitlines()
     address = next(int(line.split()[0], 16) for line in lines if line.endswith(" __do_sys_getppid"))
@@ -185,9 +185,9 @@ def kernels(counted: list[Counted], tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def test_three_instructions_more_are_found_in_their_function(kernels: tuple[Path, Path]) -> None:
-    ready = make_ready(pair([str(path) for path in kernels], "null-call"), cache=Cache(), talk=Talk())
+    ready = make_ready(pair([str(path) for path in kernels], "null-call"), cache=Cache(), progress=Progress())
     names = [arm.contender.name for arm in ready.arms]
-    both = count_arms(ready, (names[0], names[1]), cache=Cache(), talk=Talk())
+    both = count_arms(ready, (names[0], names[1]), cache=Cache(), progress=Progress())
     lines = [arm.step(0, "null-call") for arm in both]
     assert lines[1].median - lines[0].median == 3
     found = explanation(ready, both, 0)

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from kduel.errors import NotMeasuredError
-from kduel.exact.measure import Counted, annotation, explanation
-from kduel.exact.subject import pair
+from kduel.core.errors import NotMeasuredError
 from kduel.explain.flame import as_svg
 from kduel.explain.profile import read_dump
 from kduel.explain.show import as_text
 from kduel.explain.symbols import Symbols
+from kduel.run.exact.measure import Counted, annotation, explanation
+from kduel.run.exact.subject import pair
 
 DATA = Path(__file__).parent / "data"
 READY: Any = SimpleNamespace(

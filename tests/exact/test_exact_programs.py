@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import kduel.programs as programs
-from kduel.cache import Cache
-from kduel.errors import HostError, InputError
+import kduel.guest.programs as programs
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
 
 
 def sha256(path: Path) -> str:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kduel.errors import InputError
-from kduel.exact.subject import check_operation, pair
-from kduel.exact.symbols import of_build
+from kduel.core.errors import InputError
 from kduel.explain.symbols import UNKNOWN, Symbols
 from kduel.kernels import Kernel
+from kduel.run.exact.subject import check_operation, pair
+from kduel.run.exact.symbols import of_build
 
 TEXT = 0xFFFFFFFF81000000
 CODE = bytes(range(64))

@@ -10,20 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kduel.benchmarks.kbench import read_line
-from kduel.errors import InputError, NotMeasuredError
+from kduel.core.errors import InputError, NotMeasuredError
 from kduel.explain.compare import Clock, Explanation, explain, slim
 from kduel.explain.flame import as_svg, tree
-from kduel.explain.profile import (
-    IDLE,
-    INTERRUPT,
-    OPERATION,
-    THREAD,
-    USER,
-    Profile,
-    annotate,
-    profile,
-    read_dump,
-)
+from kduel.explain.profile import IDLE, INTERRUPT, OPERATION, THREAD, USER, Profile, annotate, profile, read_dump
 from kduel.explain.show import annotated, as_text, each
 from kduel.explain.symbols import Symbols
 

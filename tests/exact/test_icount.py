@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from kduel.cache import Cache
-from kduel.errors import InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError
+from kduel.core.experiment import Contender
+from kduel.core.progress import Progress
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Needs, machine_kind
 from kduel.machines.icount import MASKED, cpu_model, known_features, plugin_api
-from kduel.study import assemble, read_study, suites
-from kduel.talk import Talk
-from kduel.words import Contender
+from kduel.study.load import assemble, read_study, suites
 
 
 def test_the_plug_in_fits_qemus_version() -> None:
@@ -37,7 +37,7 @@ def test_what_it_cannot_do_is_refused_before_anything_is_made(
     kernel = Kernel(spec="x", release="6.1", architecture=architecture, image=tmp_path / "none", sha256="0")
     arms = [Arm(Contender(kernel="x"), kernel)]
     with pytest.raises(InputError, match=said):
-        kind.prepare(kind.read_settings(settings), arms, Needs(), cache=Cache(tmp_path), talk=Talk())
+        kind.prepare(kind.read_settings(settings), arms, Needs(), cache=Cache(tmp_path), progress=Progress())
 
 
 def test_settings_are_checked() -> None:

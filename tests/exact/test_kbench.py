@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel import programs
 from kduel.benchmarks import ParseError, Raw, benchmark
 from kduel.benchmarks.kbench import APART, OPERATIONS, SITUATIONS, WAKING, read_line, read_lines
-from kduel.cache import Cache
-from kduel.errors import InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError
+from kduel.guest import programs
 
 DATA = Path(__file__).parent / "data"
 REAL = (DATA / "null-call-6.12.stdout").read_text()

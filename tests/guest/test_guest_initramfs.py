@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kduel.cache import Cache
+from kduel.core.cache import Cache
 from kduel.guest.cpio import Cpio
 from kduel.guest.initramfs import base_archive, trial_archive
 from kduel.kernels import Kernel

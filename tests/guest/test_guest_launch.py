@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import tiny_kernels as tiny
 
-from kduel.cache import Cache
-from kduel.errors import HostError
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError
 from kduel.guest import launch, probe
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kduel.cache import Cache
-from kduel.errors import HostError
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError
 from kduel.guest import scratch
 from kduel.guest.gates import gate
 from kduel.guest.vm import VirtualMachine, Wiring

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kduel.core.experiment import Settle
 from kduel.guest.environment import read_environment
 from kduel.guest.script import Part, compose, directory_of
-from kduel.words import Settle
 
 NOW = Settle(mode="fixed", seconds=0)
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kduel.errors import InputError
-from kduel.imported import Source, bring_in, read, results
+from kduel.core.errors import InputError
+from kduel.judge.imported import results
+from kduel.store.imported import Source, bring_in, read
 
 HEADER = "contender,trial,benchmark,metric,unit,better,value"
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -261,8 +262,8 @@ def test_huge_files_are_refused_in_little_memory(tmp_path: Path, name: str) -> N
         # Zeros that take no room on the disk.
         stream.truncate((30 << 20) if name == "line.csv" else (5 << 30))
     code = (
-        "import sys; from pathlib import Path; from kduel.imported import Source, bring_in\n"
-        "from kduel.errors import InputError\n"
+        "import sys; from pathlib import Path; from kduel.store.imported import Source, bring_in\n"
+        "from kduel.core.errors import InputError\n"
         "try: bring_in([Source(Path(sys.argv[1]))], Path(sys.argv[2]))\n"
         "except InputError as error: print(error.message)"
     )

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kduel.errors import InputError
-from kduel.imported import Source, bring_in, contenders, environments, read, results
-from kduel.imported.store import the_format
-from kduel.samples import Samples
+from kduel.core.errors import InputError
+from kduel.core.samples import Samples
+from kduel.judge.imported import results
+from kduel.store.imported import Source, bring_in, contenders, environments, read
+from kduel.store.imported.support.store import the_format
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

@@ -14,8 +14,9 @@ from click.testing import CliRunner
 
 from kduel.cli.import_ import command
 from kduel.cli.report import command as report
-from kduel.errors import HostError, InputError
-from kduel.imported import Source, bring_in, contenders, declared, environments, read, results
+from kduel.core.errors import HostError, InputError
+from kduel.judge.imported import results
+from kduel.store.imported import Source, bring_in, contenders, declared, environments, read
 
 HEADER = "contender,trial,benchmark,metric,unit,better,value\n"
 PUBLISHED = Path(__file__).parents[2] / "studies" / "published"

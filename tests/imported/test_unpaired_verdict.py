@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel.errors import InputError
-from kduel.results import MetricResult
-from kduel.samples import Samples
-from kduel.verdict.rule import Rule
-from kduel.verdict.sequence import ABOVE, BELOW, WITHIN
-from kduel.verdict.unpaired import estimate, judge_unpaired, settled
-from kduel.words import Better, Metric
+from kduel.core.errors import InputError
+from kduel.core.experiment import Better, Metric
+from kduel.core.results import MetricResult
+from kduel.core.samples import Samples
+from kduel.judge.verdict.looks import ABOVE, BELOW, WITHIN
+from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.unpaired import estimate, judge_unpaired, settled
 
 Column = list[float] | list[float | None] | np.ndarray
 

@@ -12,11 +12,11 @@ import pytest
 from heard import Heard
 from made_kernels import Mirror
 
-from kduel.cache import Cache
+from kduel.core.cache import Cache
 
 
 @pytest.fixture
-def talk() -> Heard:
+def progress() -> Heard:
     return Heard()
 
 

@@ -1,11 +1,11 @@
-"""A `Talk` for tests."""
+"""A `Progress` for tests."""
 
 from __future__ import annotations
 
-from kduel.talk import Talk
+from kduel.core.progress import Progress
 
 
-class Heard(Talk):
+class Heard(Progress):
     """Keeps what was said."""
 
     def __init__(self) -> None:

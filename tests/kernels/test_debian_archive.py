@@ -15,17 +15,17 @@ import pytest
 from heard import Heard
 from made_kernels import Mirror, bzimage, deb, kernel_files, module
 
-from kduel.cache import Cache
-from kduel.errors import HostError, InputError
-from kduel.kernels import mirror as mirrors
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
 from kduel.kernels import resolve
-from kduel.kernels.archive import Archive
+from kduel.kernels.apt import mirror as mirrors
+from kduel.kernels.apt.archive import Archive
 from kduel.kernels.debian import PLUGIN
 
 
-def got(spec: str, cache: Cache, talk: Heard, *, offline: bool = False) -> str:
+def got(spec: str, cache: Cache, progress: Heard, *, offline: bool = False) -> str:
     """The version that a specification comes to."""
-    version: str = resolve(spec, cache=cache, talk=talk, offline=offline).provenance["version"]
+    version: str = resolve(spec, cache=cache, progress=progress, offline=offline).provenance["version"]
     return version
 
 
@@ -51,30 +51,32 @@ def stocked(mirror: Mirror) -> Mirror:
     return mirror
 
 
-def test_the_newest_that_is_meant(stocked: Mirror, cache: Cache, talk: Heard) -> None:
-    assert got("debian:6.1", cache, talk) == "6.1.192-2"
-    assert got("debian:6.10", cache, talk) == "6.10.3-1"
-    assert got("debian:6.12", cache, talk) == "6.12.95-1"
-    assert got("debian:6", cache, talk) == "6.12.95-1"
-    assert got("debian:6.12-cloud", cache, talk) == "6.12.95-1"
-    assert got("debian:6.1.170-1", cache, talk) == "6.1.170-1"
-    assert got("debian:6.1.0-47-amd64", cache, talk) == "6.1.170-1"
-    assert got("debian:7-cloud", cache, talk) == "7.2.9-1~bpo13+1", "not the release candidate, though it is newer"
-    assert got("debian:latest-cloud", cache, talk) == "7.2.9-1~bpo13+1"
-    assert got("debian:7.3-cloud", cache, talk) == "7.3~rc7-1~exp1"
-    assert got("debian:experimental-cloud", cache, talk) == "7.3~rc7-1~exp1"
+def test_the_newest_that_is_meant(stocked: Mirror, cache: Cache, progress: Heard) -> None:
+    assert got("debian:6.1", cache, progress) == "6.1.192-2"
+    assert got("debian:6.10", cache, progress) == "6.10.3-1"
+    assert got("debian:6.12", cache, progress) == "6.12.95-1"
+    assert got("debian:6", cache, progress) == "6.12.95-1"
+    assert got("debian:6.12-cloud", cache, progress) == "6.12.95-1"
+    assert got("debian:6.1.170-1", cache, progress) == "6.1.170-1"
+    assert got("debian:6.1.0-47-amd64", cache, progress) == "6.1.170-1"
+    assert got("debian:7-cloud", cache, progress) == "7.2.9-1~bpo13+1", (
+        "not the release candidate, though it is newer"
+    )
+    assert got("debian:latest-cloud", cache, progress) == "7.2.9-1~bpo13+1"
+    assert got("debian:7.3-cloud", cache, progress) == "7.3~rc7-1~exp1"
+    assert got("debian:experimental-cloud", cache, progress) == "7.3~rc7-1~exp1"
     assert stocked.fetched("/bookworm/InRelease") == 1, "one look at the archive serves all"
 
 
-def test_a_suite_is_what_its_metapackage_installs(stocked: Mirror, cache: Cache, talk: Heard) -> None:
-    assert got("debian:bookworm", cache, talk) == "6.1.192-2"
-    assert got("debian:trixie-cloud", cache, talk) == "6.12.95-1"
+def test_a_suite_is_what_its_metapackage_installs(stocked: Mirror, cache: Cache, progress: Heard) -> None:
+    assert got("debian:bookworm", cache, progress) == "6.1.192-2"
+    assert got("debian:trixie-cloud", cache, progress) == "6.12.95-1"
     with pytest.raises(InputError, match="has no rt kernel trixie"):
-        got("debian:trixie-rt", cache, talk)
+        got("debian:trixie-rt", cache, progress)
 
 
-def test_a_kernel_whole(stocked: Mirror, cache: Cache, talk: Heard) -> None:
-    kernel = resolve("debian:6.1", cache=cache, talk=talk)
+def test_a_kernel_whole(stocked: Mirror, cache: Cache, progress: Heard) -> None:
+    kernel = resolve("debian:6.1", cache=cache, progress=progress)
     assert (kernel.release, kernel.architecture, kernel.spec) == ("6.1.0-56-amd64", "x86_64", "debian:6.1")
     assert kernel.sha256 == hashlib.sha256(kernel.image.read_bytes()).hexdigest()
     assert kernel.config is not None and kernel.config.read_text() == "CONFIG_PVH=y\n"
@@ -82,36 +84,36 @@ def test_a_kernel_whole(stocked: Mirror, cache: Cache, talk: Heard) -> None:
     assert sorted(p.name for p in kernel.modules.rglob("*") if p.is_file()) == ["modules.builtin", "virtio_blk.ko"]
     assert kernel.provenance["suites"] == ["bookworm-security"]
     assert kernel.provenance["exact"] == "debian:6.1.192-2-generic-amd64"
-    assert got(kernel.provenance["exact"], cache, talk) == "6.1.192-2"
+    assert got(kernel.provenance["exact"], cache, progress) == "6.1.192-2"
     (package,) = kernel.provenance["packages"]
     assert package["name"] == "linux-image-6.1.0-56-amd64" and len(package["sha256"]) == 64
     left = {p.name for p in kernel.image.parent.iterdir()}
     assert left == {"vmlinuz", "config", "lib", "kernel.json"}, "the package itself is not kept"
 
 
-def test_offline_uses_what_is_there(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+def test_offline_uses_what_is_there(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     with pytest.raises(HostError, match=r"debian:6.1 is not in the cache.*has: none"):
-        got("debian:6.1", cache, talk, offline=True)
-    got("debian:6.1.170-1", cache, talk)
+        got("debian:6.1", cache, progress, offline=True)
+    got("debian:6.1.170-1", cache, progress)
     asked = len(stocked.asked)
-    assert got("debian:6.1", cache, talk, offline=True) == "6.1.170-1"
-    assert got("debian:bookworm", cache, talk, offline=True) == "6.1.170-1"
+    assert got("debian:6.1", cache, progress, offline=True) == "6.1.170-1"
+    assert got("debian:bookworm", cache, progress, offline=True) == "6.1.170-1"
     with pytest.raises(HostError, match=r"debian:6.12 is not in the cache.*has: 6.1.0-47-amd64"):
-        got("debian:6.12", cache, talk, offline=True)
+        got("debian:6.12", cache, progress, offline=True)
     with pytest.raises(HostError, match="offline"):
-        Archive(cache, talk, offline=True).fetch("linux-image-6.1.0-56-amd64")
+        Archive(cache, progress, offline=True).fetch("linux-image-6.1.0-56-amd64")
     assert len(stocked.asked) == asked, "nothing was fetched"
 
 
-def test_an_unknown_version_tells_what_is_near(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+def test_an_unknown_version_tells_what_is_near(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     with pytest.raises(InputError) as caught:
-        got("debian:6.1.128-1", cache, talk)
+        got("debian:6.1.128-1", cache, progress)
     assert caught.value.message == "Debian's archive has no generic kernel 6.1.128-1 for amd64"
     assert caught.value.remedy == "Of that series it has: 6.1.192-2, 6.1.170-1."
     with pytest.raises(InputError, match=r"It has: 6.12.95-1, 6.10.3-1, 6.1.192-2"):
-        got("debian:4.19", cache, talk)
+        got("debian:4.19", cache, progress)
     with pytest.raises(InputError, match="brings its own modules"):
-        resolve("debian:6.1", cache=cache, talk=talk, modules="/lib/modules")
+        resolve("debian:6.1", cache=cache, progress=progress, modules="/lib/modules")
 
 
 def split_kernel(mirror: Mirror, suite: str, version: str, abi: str, *, leave_out: str = "") -> None:
@@ -129,21 +131,23 @@ def split_kernel(mirror: Mirror, suite: str, version: str, abi: str, *, leave_ou
     mirror.add(suite, deb(mirror.built, f"linux-image-{release}", version, {}, f"dracut | initramfs-tools, {needs}"))
 
 
-def test_split_packages(mirror: Mirror, cache: Cache, talk: Heard) -> None:
+def test_split_packages(mirror: Mirror, cache: Cache, progress: Heard) -> None:
     split_kernel(mirror, "trixie-backports", "7.2.8-1~bpo13+1", "7.2.8+deb13")
     split_kernel(mirror, "trixie-backports", "7.3.1-1~bpo13+1", "7.3.1+deb13", leave_out="modules")
     mirror.publish()
-    kernel = resolve("debian:7-cloud", cache=cache, talk=talk)
+    kernel = resolve("debian:7-cloud", cache=cache, progress=progress)
     assert kernel.release == "7.2.8+deb13-cloud-amd64"
     assert kernel.config is not None and kernel.modules is not None
     assert [p.name for p in (kernel.modules / "kernel").rglob("*.ko")] == ["ext4.ko"]
     assert len(kernel.provenance["packages"]) == 3
-    assert any("skipped" in said and "7.3.1-1~bpo13+1" in said for said in talk.said)
+    assert any("skipped" in said and "7.3.1-1~bpo13+1" in said for said in progress.said)
     with pytest.raises(InputError, match=r"without linux-modules-7.3.1\+deb13-cloud-amd64, so it cannot be booted"):
-        got("debian:7.3-cloud", cache, talk)
+        got("debian:7.3-cloud", cache, progress)
 
 
-def test_an_undivided_kernel_may_lack_a_package_that_holds_nothing(mirror: Mirror, cache: Cache, talk: Heard) -> None:
+def test_an_undivided_kernel_may_lack_a_package_that_holds_nothing(
+    mirror: Mirror, cache: Cache, progress: Heard
+) -> None:
     release = "6.18.1+deb13-amd64"
     needs = f"kmod, linux-base-{release} (= 6.18.1-1~bpo13+1)"
     mirror.add(
@@ -151,94 +155,94 @@ def test_an_undivided_kernel_may_lack_a_package_that_holds_nothing(mirror: Mirro
         deb(mirror.built, f"linux-image-{release}", "6.18.1-1~bpo13+1", kernel_files(release), needs),
     )
     mirror.publish()
-    assert got("debian:6.18", cache, talk) == "6.18.1-1~bpo13+1"
+    assert got("debian:6.18", cache, progress) == "6.18.1-1~bpo13+1"
 
 
-def test_the_archive_moves_on(stocked: Mirror, cache: Cache, talk: Heard) -> None:
-    got("debian:6.12", cache, talk)
+def test_the_archive_moves_on(stocked: Mirror, cache: Cache, progress: Heard) -> None:
+    got("debian:6.12", cache, progress)
     stocked.stanzas["bookworm-security"].clear()
     stocked.add_kernel("bookworm-security", "6.1.194-1", "6.1.0-57")
     stocked.publish()
     for old in (stocked.root / "debian/pool").glob("*6.1.192*"):
         old.unlink()
-    assert got("debian:6.1", cache, talk) == "6.1.194-1", "the list is a minute old, but what it names is gone"
+    assert got("debian:6.1", cache, progress) == "6.1.194-1", "the list is a minute old, but what it names is gone"
     with pytest.raises(InputError, match=r"has no generic kernel 6.1.192-2"):
-        got("debian:6.1.192-2", cache, talk)
+        got("debian:6.1.192-2", cache, progress)
 
 
-def test_a_kernel_that_rotated_out_stays_ours(stocked: Mirror, cache: Cache, talk: Heard) -> None:
-    first = resolve("debian:6.1.192-2", cache=cache, talk=talk)
+def test_a_kernel_that_rotated_out_stays_ours(stocked: Mirror, cache: Cache, progress: Heard) -> None:
+    first = resolve("debian:6.1.192-2", cache=cache, progress=progress)
     stocked.stanzas["bookworm-security"].clear()
     stocked.publish()
     make_old(cache)
-    assert got("debian:6.1", cache, talk) == "6.1.170-1"
-    assert resolve("debian:6.1.192-2", cache=cache, talk=talk).sha256 == first.sha256
+    assert got("debian:6.1", cache, progress) == "6.1.170-1"
+    assert resolve("debian:6.1.192-2", cache=cache, progress=progress).sha256 == first.sha256
 
 
-def test_an_old_list_is_read_anew_or_told_of(stocked: Mirror, cache: Cache, talk: Heard) -> None:
-    got("debian:6.1", cache, talk)
+def test_an_old_list_is_read_anew_or_told_of(stocked: Mirror, cache: Cache, progress: Heard) -> None:
+    got("debian:6.1", cache, progress)
     make_old(cache)
-    got("debian:6.1", cache, talk)
+    got("debian:6.1", cache, progress)
     assert stocked.fetched("/bookworm/InRelease") == 2
     make_old(cache)
     stocked.server.shutdown()
     stocked.server.server_close()
-    assert got("debian:6.1", cache, talk) == "6.1.192-2"
-    assert any("does not answer" in said and "2 days ago" in said for said in talk.warned)
+    assert got("debian:6.1", cache, progress) == "6.1.192-2"
+    assert any("does not answer" in said and "2 days ago" in said for said in progress.warned)
 
 
-def test_no_archive_at_all(mirror: Mirror, cache: Cache, talk: Heard) -> None:
+def test_no_archive_at_all(mirror: Mirror, cache: Cache, progress: Heard) -> None:
     mirror.server.shutdown()
     mirror.server.server_close()
     with pytest.raises(HostError, match="Debian's archive does not answer") as caught:
-        got("debian:6.1", cache, talk)
+        got("debian:6.1", cache, progress)
     assert "KDUEL_DEBIAN_MIRROR" in caught.value.remedy
     assert not (cache.root / "archive/amd64/index.json").exists()
 
 
-def test_a_suite_without_signature_is_not_believed(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+def test_a_suite_without_signature_is_not_believed(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     signed = stocked.root / "debian/dists/trixie/InRelease"
     signed.write_text(signed.read_text().replace("Origin: Debian", "Origin: Nobody"))
     with pytest.raises(InputError, match=r"has no cloud kernel 6.12"):
-        got("debian:6.12-cloud", cache, talk)
-    assert any("trixie" in said and "signature" in said.lower() for said in talk.warned)
+        got("debian:6.12-cloud", cache, progress)
+    assert any("trixie" in said and "signature" in said.lower() for said in progress.warned)
 
 
-def test_an_unsigned_archive_is_no_archive(mirror: Mirror, cache: Cache, talk: Heard) -> None:
+def test_an_unsigned_archive_is_no_archive(mirror: Mirror, cache: Cache, progress: Heard) -> None:
     mirror.add_kernel("bookworm", "6.1.170-1", "6.1.0-47")
     mirror.publish(signed=False)
     with pytest.raises(HostError, match="does not answer"):
-        got("debian:6.1", cache, talk)
+        got("debian:6.1", cache, progress)
 
 
-def test_a_package_that_was_tampered_with(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+def test_a_package_that_was_tampered_with(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     for file in (stocked.root / "debian/pool").glob("linux-image-6.1.0-56-amd64_*"):
         data = bytearray(file.read_bytes())
         data[-500] ^= 1
         file.write_bytes(data)
     with pytest.raises(HostError, match=r"6.1.192-2 could not be downloaded: .*(Hash Sum mismatch|hash)"):
-        got("debian:6.1", cache, talk)
+        got("debian:6.1", cache, progress)
     assert not list((cache.root / "kernels").glob("*")), "nothing half-made stays"
 
 
-def test_an_archived_release_may_be_out_of_date(mirror: Mirror, cache: Cache, talk: Heard) -> None:
+def test_an_archived_release_may_be_out_of_date(mirror: Mirror, cache: Cache, progress: Heard) -> None:
     mirror.add_kernel("bullseye", "5.10.262-1", "5.10.0-46")
     mirror.add_kernel("trixie", "6.12.95-1", "6.12.95+deb13")
     mirror.publish(valid_for=timedelta(days=-3))
-    assert got("debian:5.10", cache, talk) == "5.10.262-1"
+    assert got("debian:5.10", cache, progress) == "5.10.262-1"
     with pytest.raises(InputError, match=r"has no generic kernel 6\.12"):
-        got("debian:6.12", cache, talk)
-    assert any("trixie" in said and "expired" in said for said in talk.warned)
+        got("debian:6.12", cache, progress)
+    assert any("trixie" in said and "expired" in said for said in progress.warned)
 
 
-def test_the_systems_apt_is_untouched(stocked: Mirror, cache: Cache, talk: Heard) -> None:
+def test_the_systems_apt_is_untouched(stocked: Mirror, cache: Cache, progress: Heard) -> None:
     def state() -> dict[str, tuple[int, int]]:
         places = [Path(p) for p in ("/etc/apt", "/var/lib/apt", "/var/cache/apt", "/var/lib/dpkg")]
         files = [path for place in places for path in [place, *place.rglob("*")] if path.name != "lock"]
         return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.exists()}
 
     before = state()
-    got("debian:6.1", cache, talk)
+    got("debian:6.1", cache, progress)
     assert state() == before
     settings = cache.root / "archive/amd64/apt.conf"
     dump = subprocess.run(
@@ -257,10 +261,10 @@ def test_the_systems_apt_is_untouched(stocked: Mirror, cache: Cache, talk: Heard
 PROGRAM = """
 import sys
 from pathlib import Path
-from kduel.cache import Cache
+from kduel.core.cache import Cache
 from kduel.kernels import resolve
-from kduel.talk import Talk
-print(resolve("debian:6.1", cache=Cache(Path(sys.argv[1])), talk=Talk()).image)
+from kduel.core.progress import Progress
+print(resolve("debian:6.1", cache=Cache(Path(sys.argv[1])), progress=Progress()).image)
 """
 
 
@@ -311,28 +315,28 @@ def test_two_processes_fetch_once(stocked: Mirror, cache: Cache) -> None:
     assert stocked.fetched("linux-image-6.1.0-56-amd64_6.1.192-2_amd64.deb") == 1
 
 
-def test_a_damaged_cache_is_told(stocked: Mirror, cache: Cache, talk: Heard) -> None:
-    kernel = resolve("debian:6.1", cache=cache, talk=talk)
+def test_a_damaged_cache_is_told(stocked: Mirror, cache: Cache, progress: Heard) -> None:
+    kernel = resolve("debian:6.1", cache=cache, progress=progress)
     kernel.image.write_bytes(b"x")
     with pytest.raises(HostError, match="not the one that was stored") as caught:
-        got("debian:6.1", cache, talk)
+        got("debian:6.1", cache, progress)
     assert f"rm -r {kernel.image.parent}" in caught.value.remedy
     (kernel.image.parent / "kernel.json").write_text("{")
     with pytest.raises(HostError, match=r"damaged: kernel.json"):
-        got("debian:6.1", cache, talk, offline=True)
+        got("debian:6.1", cache, progress, offline=True)
 
 
-def test_an_unusable_cache_is_told(mirror: Mirror, tmp_path: Path, talk: Heard) -> None:
+def test_an_unusable_cache_is_told(mirror: Mirror, tmp_path: Path, progress: Heard) -> None:
     (tmp_path / "occupied").write_text("")
     for offline in (False, True):
         with pytest.raises(HostError, match="cache"):
-            got("debian:6.1", Cache(tmp_path / "occupied"), talk, offline=offline)
+            got("debian:6.1", Cache(tmp_path / "occupied"), progress, offline=offline)
 
 
-def test_what_can_be_had(stocked: Mirror, cache: Cache, talk: Heard) -> None:
-    got("debian:6.1.170-1", cache, talk)
-    got("debian:6.12", cache, talk)
-    lines = {line.spec: line for line in PLUGIN.available(cache=cache, talk=talk)}
+def test_what_can_be_had(stocked: Mirror, cache: Cache, progress: Heard) -> None:
+    got("debian:6.1.170-1", cache, progress)
+    got("debian:6.12", cache, progress)
+    lines = {line.spec: line for line in PLUGIN.available(cache=cache, progress=progress)}
     assert set(lines) == {
         *("debian:6.1", "debian:6.10", "debian:6.12", "debian:6.12-cloud", "debian:7.2-cloud", "debian:7.3-cloud"),
         "debian:6.1.170-1",
@@ -340,11 +344,11 @@ def test_what_can_be_had(stocked: Mirror, cache: Cache, talk: Heard) -> None:
     assert {spec for spec, line in lines.items() if line.cached} == {"debian:6.12", "debian:6.1.170-1"}
     assert lines["debian:6.1"].where == "bookworm-security"
     for spec in lines:
-        assert got(spec, cache, talk) == lines[spec].version, "every name that is listed can be given"
+        assert got(spec, cache, progress) == lines[spec].version, "every name that is listed can be given"
 
 
-def test_fetch_keeps_a_package(stocked: Mirror, cache: Cache, talk: Heard) -> None:
-    archive = Archive(cache, talk)
+def test_fetch_keeps_a_package(stocked: Mirror, cache: Cache, progress: Heard) -> None:
+    archive = Archive(cache, progress)
     (first,) = archive.fetch("linux-image-6.1.0-56-amd64")
     (second,) = archive.fetch("linux-image-6.1.0-56-amd64", "6.1.192-2")
     assert first == second and first.stat().st_size > 1000
@@ -354,12 +358,12 @@ def test_fetch_keeps_a_package(stocked: Mirror, cache: Cache, talk: Heard) -> No
 
 
 def test_a_mirror_in_the_file_system(
-    stocked: Mirror, cache: Cache, talk: Heard, monkeypatch: pytest.MonkeyPatch
+    stocked: Mirror, cache: Cache, progress: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KDUEL_DEBIAN_MIRROR", f"file:{stocked.root}/debian/")
-    (kept,) = Archive(cache, talk).fetch("linux-image-6.1.0-56-amd64")
+    (kept,) = Archive(cache, progress).fetch("linux-image-6.1.0-56-amd64")
     assert kept.is_file() and not kept.is_symlink()
-    assert got("debian:6.1", cache, talk) == "6.1.192-2"
+    assert got("debian:6.1", cache, progress) == "6.1.192-2"
 
 
 class TestWhereTheMirrorIs:

@@ -15,15 +15,15 @@ import pytest
 from heard import Heard
 from made_kernels import bzimage, deb, elf, kernel_files, module, vmlinux
 
-from kduel.cache import Cache
-from kduel.errors import HostError, InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
 from kduel.kernels import Kernel, host, resolve
 
 RELEASE = "6.8.0-mine"
 
 
 def get(spec: str | Path, cache: Cache, **more: Any) -> Kernel:
-    return resolve(str(spec), cache=cache, talk=Heard(), **more)
+    return resolve(str(spec), cache=cache, progress=Heard(), **more)
 
 
 def with_data(package: Path, name: str, data: bytes) -> Path:

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_kernels import HEADERS, bzimage, elf, vmlinux, with_length
 
-from kduel.cache import Cache
-from kduel.errors import HostError, InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
 from kduel.kernels import Kernel
-from kduel.kernels.image import contents, embedded_config, has_pvh_entry, identify, uncompressed
+from kduel.kernels.files.image import contents, embedded_config, has_pvh_entry, identify, uncompressed
 
 START = bzimage()[:0x260]
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_kernels import module
 
-from kduel.cache import Cache
-from kduel.errors import HostError, InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
+from kduel.core.progress import Progress
 from kduel.kernels import resolve
-from kduel.kernels.modules import closure, modinfo, module_bytes, modules_directory
-from kduel.talk import Talk
+from kduel.kernels.files.modules import closure, modinfo, module_bytes, modules_directory
 
 RELEASE = "6.1.0-test"
 
@@ -145,7 +145,7 @@ def test_where_a_users_modules_are(tmp_path: Path) -> None:
 @pytest.mark.skipif(not (shutil.which("depmod") and shutil.which("modprobe")), reason="kmod tells what is right")
 @pytest.mark.parametrize("spec", ["debian:6.1-cloud", "debian:7-cloud"])
 def test_as_modprobe_does(spec: str, real_cache: Cache, tmp_path: Path) -> None:
-    kernel = resolve(spec, cache=real_cache, talk=Talk())
+    kernel = resolve(spec, cache=real_cache, progress=Progress())
     assert kernel.modules is not None
     (tmp_path / "lib/modules").mkdir(parents=True)
     shutil.copytree(kernel.modules, tmp_path / "lib/modules" / kernel.release)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kduel.errors import InputError
+from kduel.core.errors import InputError
+from kduel.core.plugins import plugins
 from kduel.kernels.debian import ARCHITECTURES, FLAVOURS, matches, parse
-from kduel.registry import plugins
 
 number = st.integers(0, 30)
 series = st.builds("{}.{}".format, number, number)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kduel.kernels.versions import upstream, version_key
+from kduel.kernels.apt.versions import upstream, version_key
 
 real = ["6.1.192-2", "6.1.180-1~deb11u1", "6.12.117-1", "6.12.117-1~deb12u1", "7.3~rc7-1~exp1", "7.3.4-1~bpo13+1"]
 version = st.one_of(

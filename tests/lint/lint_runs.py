@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kduel.lint import examine
-from kduel.results import ContenderResult, MetricResult, Results
-from kduel.samples import Samples
-from kduel.verdict.judge import judge, judge_primary
-from kduel.verdict.rule import Rule
-from kduel.verdict.unpaired import judge_unpaired
-from kduel.words import Better, Contender, Metric, Statistic
+from kduel.core.experiment import Better, Contender, Metric, Statistic
+from kduel.core.results import ContenderResult, MetricResult, Results
+from kduel.core.samples import Samples
+from kduel.judge.lint import examine
+from kduel.judge.verdict.judge import judge, judge_primary
+from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.unpaired import judge_unpaired
 
 Column = Sequence[float | None] | np.ndarray
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel.lint.confounds import Declared, confounded, declared_by, differences, topic
-from kduel.words import Contender
+from kduel.core.experiment import Contender
+from kduel.judge.lint.confounds import Declared, confounded, declared_by, differences, topic
 
 BASE: dict[str, Any] = {
     "release": "6.1.0-40-amd64",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from lint_runs import linted, table
 
-from kduel.lint.shape import modes
+from kduel.judge.lint.distribution import modes
 
 ROUNDS = 250
 MOST = 0.05

@@ -8,11 +8,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lint_runs import linted, noise, result_of, said, table
 
-from kduel.lint import examine
-from kduel.lint.chance import fisher, outlier, t_two_sided
-from kduel.lint.conduct import crashes, not_interleaved
-from kduel.results import ContenderResult, Results, TrialResult
-from kduel.words import TrialStatus
+from kduel.core.experiment import TrialStatus
+from kduel.core.results import ContenderResult, Results, TrialResult
+from kduel.judge.lint import examine
+from kduel.judge.lint.execution import crashes, not_interleaved
+from kduel.judge.lint.statistics import fisher, outlier, t_two_sided
 
 OLD, NEW = noise(12), noise(12, seed=8)
 

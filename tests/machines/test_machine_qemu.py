@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kduel.cache import Cache
-from kduel.errors import HostError, InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
+from kduel.core.experiment import Contender, Settle
+from kduel.core.progress import Progress
 from kduel.guest import envelope, probe
 from kduel.guest.environment import read_environment
 from kduel.guest.root import root_image
@@ -18,8 +20,6 @@ from kduel.guest.script import Part, compose
 from kduel.kernels import Kernel, resolve
 from kduel.machines import Arm, Needs, Outcome, Trial, machine_kind, qemu
 from kduel.machines.qemu import PLUGIN, choose_accelerator, host_cpus, mebibytes
-from kduel.talk import Talk
-from kduel.words import Contender, Settle
 
 SPEC = "debian:6.1-cloud"
 
@@ -31,7 +31,7 @@ def cache():
 
 @pytest.fixture(scope="module")
 def kernel(cache) -> Kernel:
-    return resolve(SPEC, cache=cache, talk=Talk())
+    return resolve(SPEC, cache=cache, progress=Progress())
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def boot(cache, kernel, tmp_path):
         arm = Arm(Contender(kernel=SPEC, cmdline=cmdline), chosen)
         table = {"accel": "tcg", "memory": "512M", "disk": "256M", **settings}
         needs = Needs(scratch=True, files=(("greet", greeter(tmp_path)),))
-        machine = PLUGIN.prepare(PLUGIN.read_settings(table), [arm], needs, cache=cache, talk=Talk())
+        machine = PLUGIN.prepare(PLUGIN.read_settings(table), [arm], needs, cache=cache, progress=Progress())
         parts = [Part(label=f"s{n}", script=script, timeout=100) for n, script in enumerate(scripts)]
         script = compose(parts, settle=Settle(mode="fixed", seconds=0))
         into = tmp_path / "trial"
@@ -201,7 +201,7 @@ def test_vcpus_get_host_cpus_or_none():
 def test_a_kernel_of_another_architecture_is_refused(kernel_like, cache):
     arm = Arm(Contender(kernel="x"), kernel_like("aarch64"))
     with pytest.raises(InputError, match="aarch64"):
-        PLUGIN.prepare(PLUGIN.read_settings({}), [arm], Needs(), cache=cache, talk=Talk())
+        PLUGIN.prepare(PLUGIN.read_settings({}), [arm], Needs(), cache=cache, progress=Progress())
 
 
 @pytest.fixture
@@ -214,20 +214,20 @@ def kernel_like(tmp_path):
 
 def test_offline_without_a_root_says_what_to_do(tmp_path):
     with pytest.raises(HostError, match="not in the cache") as caught:
-        root_image(cache=Cache(tmp_path), talk=Talk(), offline=True)
+        root_image(cache=Cache(tmp_path), progress=Progress(), offline=True)
     assert "--offline" in caught.value.remedy
 
 
 def test_a_root_that_cannot_be_made_says_why_and_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("KDUEL_DEBIAN_MIRROR", "http://127.0.0.1:9/debian")
     with pytest.raises(HostError, match="the guest root cannot be made"):
-        root_image(cache=Cache(tmp_path), talk=Talk())
+        root_image(cache=Cache(tmp_path), progress=Progress())
     assert not list((tmp_path / "root").iterdir())
 
 
 @pytest.mark.guest
 def test_kvm_is_believed_only_when_a_guest_has_booted(kernel, cache, tmp_path):
-    root = root_image(cache=cache, talk=Talk())
+    root = root_image(cache=cache, progress=Progress())
     own = Cache(tmp_path)
     first = probe.kvm(kernel.image, root.busybox, cache=own)
     notes = list((tmp_path / "probe").glob("*.json"))
@@ -240,9 +240,9 @@ def test_kvm_is_believed_only_when_a_guest_has_booted(kernel, cache, tmp_path):
     if not first.works:
         assert first.reason
         with pytest.raises(HostError, match="KVM does not work here"):
-            choose_accelerator("kvm", kernel.image, root.busybox, own, Talk())
+            choose_accelerator("kvm", kernel.image, root.busybox, own, Progress())
         said: list[str] = []
-        talk = Talk()
-        talk.warn = said.append
-        assert choose_accelerator("auto", kernel.image, root.busybox, own, talk) == "tcg"
+        progress = Progress()
+        progress.warn = said.append
+        assert choose_accelerator("auto", kernel.image, root.busybox, own, progress) == "tcg"
         assert "emulator" in said[0]

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel.imported import results as imported_results
-from kduel.matrix import Matrix, advise, shape
-from kduel.matrix.grid import Place, pairs, places
-from kduel.matrix.growth import growth
-from kduel.results import ContenderResult, MetricResult, Results, TrialResult
-from kduel.verdict.judge import judge
+from kduel.analysis.matrix import Matrix, advise, shape
+from kduel.analysis.matrix.grid import Place, pairs, places
+from kduel.analysis.matrix.growth import growth
+from kduel.core.results import ContenderResult, MetricResult, Results, TrialResult
+from kduel.judge.imported import results as imported_results
+from kduel.judge.verdict.judge import judge
 
 PUBLISHED = Path(__file__).parents[2] / "studies/published/policies.csv"
 
@@ -168,9 +168,9 @@ def crossed(seed: int = 3, blocks: int = 6) -> Results:
                 values.setdefault(f"kload-cpu-{count}", {}).setdefault(contender.name, []).append(
                     count * 0.01 * factor * math.exp(draw.gauss(0, 0.01))
                 )
-    from kduel.samples import Samples
-    from kduel.verdict.rule import Rule
-    from kduel.words import Metric
+    from kduel.core.experiment import Metric
+    from kduel.core.samples import Samples
+    from kduel.judge.verdict.rule import Rule
 
     tables = [
         Samples(
@@ -333,7 +333,8 @@ def test_advice_counts_what_does_not_stand_out() -> None:
 
 
 def test_a_difference_too_small_to_matter_has_no_colour() -> None:
-    from kduel.report import matrix_plots, report_format
+    from kduel.report import report_format
+    from kduel.report.plots import matrix as matrix_plots
 
     results = crossed()
     results.machine = {"exact": True}
@@ -352,9 +353,9 @@ def test_every_use_speaks_of_metrics_that_there_are() -> None:
     """A renamed metric must not silence an advice."""
     import re
 
+    from kduel.analysis.matrix.advice import USES
     from kduel.benchmarks import benchmark
-    from kduel.matrix.advice import USES
-    from kduel.registry import plugins
+    from kduel.core.plugins import plugins
 
     names = []
     for name in plugins("benchmarks"):
@@ -371,7 +372,8 @@ def test_every_use_speaks_of_metrics_that_there_are() -> None:
 
 
 def test_the_plots_compile(published: Results) -> None:
-    from kduel.report import matrix_plots, plots
+    from kduel.report.plots import effects as plots
+    from kduel.report.plots import matrix as matrix_plots
 
     matrix = shape(published)
     assert matrix is not None

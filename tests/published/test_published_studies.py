@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from kduel.imported import Source, bring_in, results
+from kduel.core.results import MetricResult, Results
+from kduel.judge.imported import results
 from kduel.report import report_format
-from kduel.results import MetricResult, Results
+from kduel.store.imported import Source, bring_in
 
 PUBLISHED = Path(__file__).parents[2] / "studies" / "published"
 Values = dict[tuple[str, str, str], list[float]]

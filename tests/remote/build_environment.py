@@ -14,7 +14,7 @@ import sys
 from importlib.metadata import distribution
 from pathlib import Path
 
-from kduel.cache import Cache
+from kduel.core.cache import Cache
 
 RECIPE = 1
 REQUIREMENTS = Path(__file__).parents[2] / "requirements.txt"

@@ -13,10 +13,10 @@ import struct
 import subprocess
 from pathlib import Path
 
-from kduel.cache import Cache
+from kduel.core.cache import Cache
+from kduel.core.progress import Progress
 from kduel.kernels import Kernel, resolve
-from kduel.kernels.mirror import debian_mirror, keyring
-from kduel.talk import Talk
+from kduel.kernels.apt.mirror import debian_mirror, keyring
 
 RECIPE = 5
 """To be raised whenever `build` does something else."""
@@ -73,9 +73,9 @@ def grub_config(kernels: list[Kernel]) -> str:
     )
 
 
-def machine(cache: Cache, talk: Talk) -> Path:
+def machine(cache: Cache, progress: Progress) -> Path:
     """The directory with disk.img, id, id.pub and host.pub."""
-    kernels = [resolve(spec, cache=cache, talk=talk) for spec in KERNELS]
+    kernels = [resolve(spec, cache=cache, progress=progress) for spec in KERNELS]
     told = [RECIPE, PACKAGES, NETWORK, MASKED, grub_config(kernels), [kernel.sha256 for kernel in kernels]]
     key = hashlib.sha256(repr(told).encode()).hexdigest()[:24]
     return cache.entry("test-machine", key, lambda directory: build(directory, kernels))
@@ -165,4 +165,4 @@ def assemble(directory: Path) -> None:
 
 
 if __name__ == "__main__":
-    print(machine(Cache(), Talk()))
+    print(machine(Cache(), Progress()))

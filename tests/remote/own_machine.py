@@ -13,7 +13,7 @@ from typing import Any
 import build_environment
 from real_machine import SOURCE, UP, Real, mount_unit
 
-from kduel.cache import Cache
+from kduel.core.cache import Cache
 
 DISK = mount_unit("KDuel's Python environment", f"-o ro /dev/vda {build_environment.PLACE}")
 COMMAND = f"""#!/bin/sh

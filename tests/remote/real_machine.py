@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kduel.cache import Cache
+from kduel.core.cache import Cache
+from kduel.core.experiment import Contender
+from kduel.core.progress import Progress
 from kduel.kernels import resolve
 from kduel.machines import Arm, Machine, Needs, Outcome, Trial, machine_kind
-from kduel.talk import Talk
-from kduel.words import Contender
 
 sys.path.insert(0, str(Path(__file__).parent))
 import build_machine
@@ -56,8 +56,8 @@ class Real:
     """Further words for QEMU."""
 
     def __init__(self, place: Path) -> None:
-        self.entry = build_machine.machine(Cache(), Talk())
-        self.releases = [resolve(s, cache=Cache(), talk=Talk()).release for s in build_machine.KERNELS]
+        self.entry = build_machine.machine(Cache(), Progress())
+        self.releases = [resolve(s, cache=Cache(), progress=Progress()).release for s in build_machine.KERNELS]
         subprocess.run(["cp", "--sparse=always", self.entry / "disk.img", place / "disk.img"], check=True)
         self.place = place
         self.identity = place / "id"
@@ -127,12 +127,12 @@ class Real:
 
     def prepare(self, *specs: str, user: str = "root", cmdline: str = "", **change: Any) -> tuple[Machine, list[Arm]]:
         arms = [
-            Arm(Contender(kernel=s, name=s, cmdline=cmdline), resolve(s, cache=Cache(), talk=Talk()))
+            Arm(Contender(kernel=s, name=s, cmdline=cmdline), resolve(s, cache=Cache(), progress=Progress()))
             for s in (specs or [f"installed:{release}" for release in self.releases])
         ]
         kind = machine_kind("ssh")
         settings = kind.read_settings(self.settings(user, **change))
-        return kind.prepare(settings, arms, Needs(), cache=Cache(), talk=Talk()), arms
+        return kind.prepare(settings, arms, Needs(), cache=Cache(), progress=Progress()), arms
 
 
 def boot(machine: Machine, arm: Arm, place: Path, script: str) -> Outcome:
@@ -146,7 +146,7 @@ def study(real: Real, tmp_path: Path, spec: str, **change: Any) -> None:
     sysctl; the connection is cut in each trial; at the end nothing of it is left."""
     machine = "\n".join(f"{key} = {json.dumps(value)}" for key, value in real.settings("tuner", **change).items())
     old = real.releases[0]
-    new = resolve(spec, cache=Cache(), talk=Talk()).release
+    new = resolve(spec, cache=Cache(), progress=Progress()).release
     path = tmp_path / "study.toml"
     path.write_text(
         f'[study]\nname = "real"\n[[contender]]\nkernel = "installed:{old}"\nname = "old"\n'

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from kduel.errors import InputError
-from kduel.machines import local_unit
-from kduel.remote import grub
+from kduel.core.errors import InputError
+from kduel.machines.remote import grub, local_unit
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the machine local needs root")
 SOURCE = Path(__file__).parents[2] / "src"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kduel.doctor import examine_tree
-from kduel.errors import HostError
-from kduel.remote.connection import Connection, Done
-from kduel.remote.looking import bring
+from kduel.core.errors import HostError
+from kduel.machines.host.doctor import examine_tree
+from kduel.machines.remote.connection import Connection, Done
+from kduel.machines.remote.snapshot import bring
 
 ANSWER = """\
 /proc/loadavg:1.52 1.10 0.70 2/812 4242

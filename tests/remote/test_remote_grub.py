@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kduel.errors import HostError
-from kduel.remote import sdboot
-from kduel.remote.grub import check_custom, check_once, custom_script, entries, entry_of, own_entry
+from kduel.core.errors import HostError
+from kduel.machines.remote import sdboot
+from kduel.machines.remote.grub import check_custom, check_once, custom_script, entries, entry_of, own_entry
 
 CONFIG = """\
 ### BEGIN /etc/grub.d/00_header ###

@@ -18,7 +18,7 @@ import build_machine
 import pytest
 from real_machine import Real, boot, study
 
-from kduel.errors import HostError, InputError
+from kduel.core.errors import HostError, InputError
 
 pytestmark = pytest.mark.guest
 SOURCE = Path(__file__).parents[2] / "src"

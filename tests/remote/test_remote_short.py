@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from real_machine import Real, boot, study
 
-from kduel.doctor import examine_tree
-from kduel.remote.connection import Connection
-from kduel.remote.looking import bring
+from kduel.machines.host.doctor import examine_tree
+from kduel.machines.remote.connection import Connection
+from kduel.machines.remote.snapshot import bring
 
 pytestmark = pytest.mark.guest
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from kduel.cache import Cache
-from kduel.conditions import check
-from kduel.errors import InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError
+from kduel.core.experiment import Contender
+from kduel.core.progress import Progress
+from kduel.guest.conditions import check
 from kduel.kernels import Kernel, resolve
 from kduel.machines import Arm, Needs, machine_kind
-from kduel.study import Study, assemble, read_study
-from kduel.talk import Talk
-from kduel.words import Contender
+from kduel.study.load import Study, assemble, read_study
 
 DESKTOP = Path(__file__).parents[2] / "studies" / "desktop.toml"
 
@@ -50,7 +50,7 @@ def test_bad_settings_are_named(settings: dict[str, object], says: str) -> None:
 
 def test_a_release_must_be_named() -> None:
     with pytest.raises(InputError, match="names no release"):
-        resolve("installed:", cache=Cache(), talk=Talk())
+        resolve("installed:", cache=Cache(), progress=Progress())
 
 
 def kernel(release: str, sha256: str, spec: str = "./vmlinuz") -> Arm:
@@ -71,4 +71,6 @@ def test_contenders_that_such_a_machine_cannot_be_are_refused(
 ) -> None:
     kind = machine_kind("ssh")
     with pytest.raises(InputError, match=says):
-        kind.prepare(kind.read_settings({"place": "x", **settings}), arms, Needs(), cache=Cache(), talk=Talk())
+        kind.prepare(
+            kind.read_settings({"place": "x", **settings}), arms, Needs(), cache=Cache(), progress=Progress()
+        )

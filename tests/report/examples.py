@@ -14,15 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from kduel.results import (
-    ContenderResult,
-    Difference,
-    MetricResult,
-    Results,
-    TrialResult,
-    Verdict,
-    Warning_,
-)
+from kduel.core.results import ContenderResult, Difference, MetricResult, Results, TrialResult, Verdict, Warning_
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = (

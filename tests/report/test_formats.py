@@ -16,9 +16,10 @@ import pytest
 from examples import ALL, HOSTILE, ROOT, Results, exact, hostile, published, simulated, three, undecided
 from markdown_it import MarkdownIt
 
-from kduel.errors import InputError
-from kduel.registry import plugins
-from kduel.report import digest, report_format
+from kduel.core.errors import InputError
+from kduel.core.plugins import plugins
+from kduel.report import report_format
+from kduel.report.content import digest
 from kduel.report.json import schema, schema_text
 from kduel.report.text import render_text
 
@@ -181,7 +182,7 @@ def test_csv_is_what_import_reads(tmp_path: Path) -> None:
     from click.testing import CliRunner
 
     from kduel.cli.import_ import command
-    from kduel.judgement import judge_run
+    from kduel.judge.evaluate import judge_run
 
     given = three()
     path = tmp_path / "values.csv"
@@ -303,7 +304,7 @@ def test_page_has_no_element_but_our_own(example: str) -> None:
 
 
 def test_page_shows_what_it_was_given() -> None:
-    from kduel.report.escape import visible
+    from kduel.core.text import visible
 
     assert visible(HOSTILE) in "".join(read_page(hostile()).text)
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from examples import ALL, hostile, published, simulated
 
-from kduel.report import plots, valueplots
-from kduel.report.escape import visible
+from kduel.core.text import visible
+from kduel.report.plots import effects as plots
+from kduel.report.plots import values as valueplots
 
 
 def strings(node: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], str]]:

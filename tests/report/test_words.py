@@ -10,11 +10,11 @@ from examples import ALL, Results, Warning_, broken, exact, published, rough, si
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel.report.amounts import MISSING, amount, detectable, effect, interval, mean_and_sd, signed
-from kduel.report.digest import digest, foremost, headline
-from kduel.report.escape import ascii_only, visible
-from kduel.report.methods import methods
-from kduel.results import MetricResult, Verdict
+from kduel.core.format import MISSING, amount, detectable, effect, interval, mean_and_sd, signed
+from kduel.core.results import MetricResult, Verdict
+from kduel.core.text import ascii_only, visible
+from kduel.report.content.digest import digest, foremost, headline
+from kduel.report.content.methods import methods
 
 HEADLINES = {
     "published": ["linux-6.6.0 differs from linux-4.19.309 in 1 of 7 metrics"],

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kduel.cache import Cache
-from kduel.plan import make_plan
-from kduel.ready import lock_of, make_ready
-from kduel.rundir import RunDir
-from kduel.runner import Runner
-from kduel.study import assemble, parse_study
-from kduel.talk import Talk
+from kduel.core.cache import Cache
+from kduel.core.progress import Progress
+from kduel.run.prepare import lock_of, make_ready
+from kduel.run.runner import Runner
+from kduel.store.rundir import RunDir
+from kduel.study.load import assemble, parse_study
+from kduel.study.plan import make_plan
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
@@ -55,11 +55,11 @@ metrics = [{{ name = "value", unit = "1", better = "none", regex = 'value (\\d+)
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What the command printed, by contender."""
     made = assemble(parse_study(STUDY, "test"), STUDY, "test")
-    ready = make_ready(made, cache=Cache(), talk=Talk())
+    ready = make_ready(made, cache=Cache(), progress=Progress())
     run = RunDir.create(
         tmp_path_factory.mktemp("accounts") / "run", STUDY, lock_of(ready, 1, "test"), make_plan(made, 1)
     )
-    runner = Runner(ready, run, Talk(), lambda _: None)
+    runner = Runner(ready, run, Progress(), lambda _: None)
     found = {}
     for boot in runner.boots_left():
         for directory, record in runner.carry_out(boot):

@@ -18,15 +18,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel.cache import Cache
-from kduel.errors import HostError, InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
+from kduel.core.experiment import Contender
+from kduel.core.progress import Progress
+from kduel.run.script import keep_environment
 from kduel.schedulers import setup
 from kduel.schedulers.build import Tools, build, find
 from kduel.schedulers.bundle import libraries_of, make_bundle
 from kduel.schedulers.check import check, read_look
-from kduel.talk import Talk
-from kduel.trialscript import keep_environment
-from kduel.words import Contender
 
 FAKE = """#!/bin/sh
 # Does to $KDUEL_SCHED_SYS what a scheduler and the kernel do to /sys/kernel/sched_ext.
@@ -310,13 +310,13 @@ def test_a_scheduler_that_does_not_build_says_so_and_leaves_nothing(
     monkeypatch.delenv("BPF_CLANG", raising=False)
     cache = Cache(tmp_path / "cache")
     with pytest.raises(HostError) as caught:
-        build(["scx_flash"], cache=cache, talk=Talk(), jobs=1)
+        build(["scx_flash"], cache=cache, progress=Progress(), jobs=1)
     assert "building scx_flash 1.1.4 failed:\nerror: failed to run custom build command" in caught.value.message
     assert "cargo 1.99.0" in caught.value.remedy
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.parent.name != "locks"]
     monkeypatch.setenv("BPF_CLANG", "/bin/false")
     with pytest.raises(HostError, match="BPF_CLANG names /bin/false, which is none"):
-        build(["scx_flash"], cache=cache, talk=Talk(), jobs=1)
+        build(["scx_flash"], cache=cache, progress=Progress(), jobs=1)
 
 
 def test_a_bundle_runs_by_its_own_libraries(tmp_path: Path) -> None:

@@ -15,16 +15,16 @@ from typing import NamedTuple
 
 import pytest
 
-from kduel import programs
-from kduel.cache import Cache
-from kduel.plan import make_plan
-from kduel.ready import lock_of, make_ready
-from kduel.rundir import RunDir, TrialRecord
-from kduel.runner import Runner
+from kduel.core.cache import Cache
+from kduel.core.progress import Progress
+from kduel.guest import programs
+from kduel.run.prepare import lock_of, make_ready
+from kduel.run.runner import Runner
 from kduel.schedulers.build import find
 from kduel.schedulers.check import Look, look_at
-from kduel.study import assemble, parse_study
-from kduel.talk import Talk
+from kduel.store.rundir import RunDir, TrialRecord
+from kduel.study.load import assemble, parse_study
+from kduel.study.plan import make_plan
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
@@ -94,9 +94,9 @@ class Done(NamedTuple):
 def carry_out(text: str, where: Path) -> dict[str, Done]:
     """One block of all contenders, judged as a run does it."""
     made = assemble(parse_study(text, "test"), text, "test")
-    ready = make_ready(made, cache=Cache(), talk=Talk())
+    ready = make_ready(made, cache=Cache(), progress=Progress())
     run = RunDir.create(where, text, lock_of(ready, 1, "test"), make_plan(made, 1))
-    runner = Runner(ready, run, Talk(), lambda _: None)
+    runner = Runner(ready, run, Progress(), lambda _: None)
     done = [Done(*trial) for boot in runner.boots_left() for trial in runner.carry_out(boot)]
     return {trial.record.contender: trial for trial in done}
 

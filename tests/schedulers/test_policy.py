@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kduel.benchmarks import benchmark
-from kduel.errors import InputError
+from kduel.core.errors import InputError
+from kduel.core.experiment import Contender
 from kduel.kernels import Kernel
 from kduel.schedulers import parse_policy, validate
 from kduel.schedulers.knobs import knob_path
-from kduel.words import Contender
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from kduel import programs
 from kduel.benchmarks import ParseError, Raw, benchmark
-from kduel.cache import Cache
+from kduel.core.cache import Cache
+from kduel.guest import programs
 
 ROOT = os.geteuid() == 0
 needs_root = pytest.mark.skipif(not ROOT, reason="real-time policies need root")

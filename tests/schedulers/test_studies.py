@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kduel.plan import make_plan
-from kduel.study import assemble, read_study
+from kduel.study.load import assemble, read_study
+from kduel.study.plan import make_plan
 
 STUDIES = Path(__file__).parents[2] / "studies"
 

@@ -15,12 +15,12 @@ from typing import Any
 import msgspec
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.errors import InputError, NotMeasuredError
+from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.experiment import Metric
+from kduel.core.results import Results
 from kduel.kernels import Kernel, KernelSource
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
 from kduel.report import Format
-from kduel.results import Results
-from kduel.words import Metric
 
 
 class Hostname(Benchmark):
@@ -57,7 +57,7 @@ class Pretended(KernelSource):
     def accepts(self, spec: str) -> bool:
         return spec.startswith("outside:")
 
-    def resolve(self, spec: str, *, cache: Any, talk: Any, offline: bool = False, modules: str = "") -> Kernel:
+    def resolve(self, spec: str, *, cache: Any, progress: Any, offline: bool = False, modules: str = "") -> Kernel:
         if spec == "outside:unknown":
             raise InputError("outside knows no kernel 'unknown'", "Name another.")
         if spec == "outside:broken":
@@ -100,7 +100,7 @@ class Process(MachineKind):
         """Kernels in which every text has four letters."""
 
     def prepare(
-        self, settings: Any, arms: Sequence[Arm], needs: Needs, *, cache: Any, talk: Any, offline: bool = False
+        self, settings: Any, arms: Sequence[Arm], needs: Needs, *, cache: Any, progress: Any, offline: bool = False
     ) -> Machine:
         return ProcessMachine(settings)
 

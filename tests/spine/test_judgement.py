@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from kduel.errors import InputError
-from kduel.judgement import environments_of
-from kduel.rundir import RunDir, TrialRecord
-from kduel.words import Contender
+from kduel.core.errors import InputError
+from kduel.core.experiment import Contender
+from kduel.judge.evaluate import environments_of
+from kduel.store.rundir import RunDir, TrialRecord
 
 
 def records(run: RunDir, environments: list[dict]) -> list[TrialRecord]:

@@ -7,9 +7,9 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel.plan import make_plan
-from kduel.study import About, Blocks, Study
-from kduel.words import Contender, Settle, Step
+from kduel.core.experiment import Contender, Settle, Step
+from kduel.study.load import About, Blocks, Study
+from kduel.study.plan import make_plan
 
 
 def study(contenders: list[Contender], **blocks) -> Study:

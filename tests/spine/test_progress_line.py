@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kduel.cli.carry_out import told_standing
-from kduel.rundir import TrialRecord
-from kduel.runner import Progress
-from kduel.verdict.standing import Standing
+from kduel.cli.execute import told_standing
+from kduel.judge.verdict.interim import Standing
+from kduel.run.runner import TrialDone
+from kduel.store.rundir import TrialRecord
 
 
 def standing(
@@ -19,7 +19,7 @@ def standing(
 
 def line(*standings: Standing, arms: int = 2) -> str:
     record = TrialRecord(id="1", block=1, position=1, contender="new", status="ok")
-    progress = Progress(
+    progress = TrialDone(
         done=12, planned=40, record=record, block_done=True, mean_seconds=30, standings=list(standings)
     )
     return told_standing(progress, arms)

@@ -11,8 +11,8 @@ import click
 import pytest
 
 from kduel.cli import kduel
-from kduel.registry import plugins
-from kduel.study import read_study, suite_text
+from kduel.core.plugins import plugins
+from kduel.study.load import read_study, suite_text
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kduel.errors import HostError, InputError
-from kduel.plan import PlannedTrial
-from kduel.rundir import Lock, RunDir, TrialRecord, write_whole
+from kduel.core.errors import HostError, InputError
+from kduel.store.rundir import Lock, RunDir, TrialRecord, write_whole
+from kduel.study.plan import PlannedTrial
 
 
 def lock() -> Lock:
@@ -93,7 +93,7 @@ def test_no_run_is_said_to_be_none(tmp_path: Path):
 def test_a_second_runner_is_turned_away(tmp_path: Path):
     run = RunDir.create(tmp_path / "run", "", lock(), [])
     program = (
-        "import sys, pathlib; from kduel.rundir import RunDir\n"
+        "import sys, pathlib; from kduel.store.rundir import RunDir\n"
         "with RunDir(pathlib.Path(sys.argv[1])).held():\n    print('held', flush=True); sys.stdin.read()"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
@@ -133,7 +133,7 @@ def test_a_full_disk_is_told_and_loses_nothing():
     # /dev/full is the kernel's own full disk.
     with pytest.raises(OSError, match="No space"):
         Path("/dev/full").write_bytes(b"x" * 10)
-    from kduel.rundir import told_as_disk_trouble
+    from kduel.store.rundir import told_as_disk_trouble
 
     with pytest.raises(HostError, match="No space") as caught, told_as_disk_trouble(Path("run")):
         Path("/dev/full").write_bytes(b"x" * 10)

@@ -8,9 +8,18 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from kduel.errors import InputError
-from kduel.study import assemble, contender_tables, name_all, parse_study, read_machine, read_study, schema, suites
-from kduel.words import Contender
+from kduel.core.errors import InputError
+from kduel.core.experiment import Contender
+from kduel.study.load import (
+    assemble,
+    contender_tables,
+    name_all,
+    parse_study,
+    read_machine,
+    read_study,
+    schema,
+    suites,
+)
 
 HEAD = '[study]\nname = "s"\n'
 TWO = '[[contender]]\nkernel = "debian:6.1"\n[[contender]]\nkernel = "debian:6.10"\n'

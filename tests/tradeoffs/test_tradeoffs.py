@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from kduel.matrix.scaling import scaling
+from kduel.analysis.matrix.scaling import scaling
+from kduel.analysis.tradeoffs import aspects, front
+from kduel.core.experiment import Metric
+from kduel.core.results import ContenderResult, Results, TrialResult, Warning_
+from kduel.core.samples import Samples
+from kduel.judge.verdict.judge import judge
+from kduel.judge.verdict.rule import Rule
 from kduel.report import report_format
+from kduel.report.page.tradeoffs import tradeoffs_part
 from kduel.report.text import render_text
-from kduel.report.tradeoffs_part import tradeoffs_part
-from kduel.results import ContenderResult, Results, TrialResult, Warning_
-from kduel.samples import Samples
-from kduel.tradeoffs import aspects, front
-from kduel.verdict.judge import judge
-from kduel.verdict.rule import Rule
-from kduel.words import Metric
 
 METRICS: dict[str, tuple[Metric, float]] = {
     "sysbench-cpu-1t": (Metric("events-per-second", "events/s", "higher"), 1000.0),
@@ -158,7 +158,7 @@ def published(name: str, place: Path) -> Results:
     from click.testing import CliRunner
 
     from kduel.cli.import_ import command
-    from kduel.imported import results
+    from kduel.judge.imported import results
 
     path = Path(__file__).parents[2] / "studies/published" / name
     done = CliRunner().invoke(command, [str(path), "--out", str(place / name)], catch_exceptions=False)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kduel.verdict import beside
+from kduel.judge.verdict import secondary as beside
 
 SIZES = [6, 10, 14, 15, 20, 49, 51, 200]
 
@@ -152,12 +152,12 @@ def test_too_few_values_have_no_statistics() -> None:
 
 def test_judging_does_not_import_scipy_stats() -> None:
     code = (
-        "import sys; sys.path.insert(0, 'src'); import kduel.verdict.judge, kduel.verdict.calibrate, "
-        "kduel.verdict.effort, kduel.verdict.standing; assert 'scipy.stats' not in sys.modules"
+        "import sys; sys.path.insert(0, 'src'); import kduel.judge.verdict.judge, kduel.judge.verdict.calibrate, "
+        "kduel.judge.verdict.sample_size, kduel.judge.verdict.interim; assert 'scipy.stats' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     code = (
-        "import sys; sys.path.insert(0, 'src'); import kduel.cli.calibrate, kduel.cli.plan, kduel.verdict.rule, "
-        "kduel.verdict.standing; assert not {'numpy', 'scipy', 'vl_convert'} & set(sys.modules)"
+        "import sys; sys.path.insert(0, 'src'); import kduel.cli.calibrate, kduel.cli.plan, kduel.judge.verdict.rule, "
+        "kduel.judge.verdict.interim; assert not {'numpy', 'scipy', 'vl_convert'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

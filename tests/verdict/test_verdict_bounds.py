@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from kduel.errors import InputError
-from kduel.verdict.bounds import critical_t, normal_levels, one_sided_bounds, student_levels
-from kduel.verdict.rule import Rule
+from kduel.core.errors import InputError
+from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.spending import critical_t, normal_levels, one_sided_bounds, student_levels
 
 USUAL = tuple(range(6, 21, 2))
 
@@ -72,7 +72,7 @@ def test_z_bounds_spend_what_they_should() -> None:
 @pytest.mark.parametrize("rule", [Rule(), Rule(look_every=1), Rule(max_blocks=40), Rule(first_look=10)])
 def test_t_bounds_keep_alpha(rule: Rule, alpha: float) -> None:
     """Plain levels with t quantiles would give 8 to 18 % more than alpha here."""
-    from kduel.verdict.sequence import plan_looks, prefix_statistics
+    from kduel.judge.verdict.looks import plan_looks, prefix_statistics
 
     looks = plan_looks(rule, range(1, rule.max_blocks + 1))
     generator = np.random.default_rng(11)
@@ -100,7 +100,7 @@ def test_a_thousand_looks_of_any_alpha(alpha: float) -> None:
 
 
 def test_finer_grids_change_nothing() -> None:
-    from kduel.verdict import bounds
+    from kduel.judge.verdict import spending as bounds
 
     coarse = one_sided_bounds(USUAL, tuple(0.025 * (n / 20) ** 2 for n in USUAL))
     before = bounds.STEPS_PER_SD

@@ -1,6 +1,6 @@
 """The rule's error rates and costs, by seeded simulation with the code that judges.
 
-A spread is the standard deviation of the paired log-ratio. The longer table is benchmarks/verdict_calibration.py.
+A spread is the standard deviation of the paired log-ratio. The longer table is perf/verdict_calibration.py.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from verdict_tables import generations, noisy, table
 
-from kduel.errors import InputError
-from kduel.verdict.calibrate import simulate
-from kduel.verdict.comparison import compare
-from kduel.verdict.judge import judge
-from kduel.verdict.noise import NAMES, Noise, made_up, orders, resampled
-from kduel.verdict.rule import FEWEST_PAIRS, Rule
+from kduel.core.errors import InputError
+from kduel.judge.verdict.calibrate import simulate
+from kduel.judge.verdict.comparison import compare
+from kduel.judge.verdict.judge import judge
+from kduel.judge.verdict.noise import NAMES, Noise, made_up, orders, resampled
+from kduel.judge.verdict.rule import FEWEST_PAIRS, Rule
 
 RULE = Rule()
 WIDE = 4.2
@@ -79,14 +79,14 @@ def test_five_pairs_is_where_false_alarms_are_kept(
     pairs: int, name: str, held: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert FEWEST_PAIRS == 5
-    monkeypatch.setattr("kduel.verdict.sequence.FEWEST_PAIRS", 2)
+    monkeypatch.setattr("kduel.judge.verdict.looks.FEWEST_PAIRS", 2)
     assert (simulate(Rule.fixed(pairs), made_up(name, 3), runs=20_000).any_difference <= 0.06) == held
 
 
 def test_peeking_without_spending_would_fail() -> None:
     """What the looks would cost if each had all of alpha (the specification says 16 %)."""
-    from kduel.verdict.bounds import critical_t
-    from kduel.verdict.sequence import plan_looks, prefix_statistics
+    from kduel.judge.verdict.looks import plan_looks, prefix_statistics
+    from kduel.judge.verdict.spending import critical_t
 
     looks = plan_looks(RULE, range(1, 21))
     mean, sd = prefix_statistics(np.random.default_rng(1).normal(size=(20_000, 20)), looks.pairs)
@@ -106,7 +106,7 @@ def test_all_of_one_arm_first_would_fail_under_drift() -> None:
 
 def test_simulation_and_judge_agree_run_by_run() -> None:
     """The simulated runs are judged as `judge` judges tables."""
-    from kduel.verdict.calibrate import UNDECIDED, judged
+    from kduel.judge.verdict.calibrate import UNDECIDED, judged
 
     noise, rule = made_up("normal", 1.3), Rule(max_blocks=14)
     sides, blocks = judged(rule, noise, 0.8, 60, 1, np.random.default_rng(5))

@@ -26,7 +26,7 @@ def output(*words: object) -> str:
 
 
 def refused(*words: object) -> str:
-    from kduel.errors import HostError, InputError
+    from kduel.core.errors import HostError, InputError
 
     result = call(*words)
     assert isinstance(result.exception, (InputError, HostError)), result.output

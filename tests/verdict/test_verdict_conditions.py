@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kduel.results import MetricResult
-from kduel.samples import Mode, Samples
-from kduel.verdict.judge import judge
-from kduel.verdict.rule import Rule
-from kduel.verdict.standing import finished
-from kduel.words import Metric
+from kduel.core.experiment import Metric
+from kduel.core.results import MetricResult
+from kduel.core.samples import Mode, Samples
+from kduel.judge.verdict.interim import finished
+from kduel.judge.verdict.judge import judge
+from kduel.judge.verdict.rule import Rule
 
 COUNT = Metric("instructions", "instructions", "lower", statistic="median")
 

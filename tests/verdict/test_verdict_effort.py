@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from verdict_tables import noisy, table
 
-from kduel.verdict.calibrate import simulate
-from kduel.verdict.comparison import compare
-from kduel.verdict.effort import (
+from kduel.judge.verdict.calibrate import simulate
+from kduel.judge.verdict.comparison import compare
+from kduel.judge.verdict.noise import made_up
+from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.sample_size import (
     MOST_ITERATIONS,
     Parts,
     best_iterations,
@@ -22,8 +24,6 @@ from kduel.verdict.effort import (
     pooled,
     variance_parts,
 )
-from kduel.verdict.noise import made_up
-from kduel.verdict.rule import Rule
 
 RULE = Rule()
 

@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 from verdict_tables import generations, noisy, table
 
-from kduel.errors import InputError
-from kduel.results import MetricResult
-from kduel.samples import Samples
-from kduel.verdict.judge import judge
-from kduel.verdict.rule import Rule
+from kduel.core.errors import InputError
+from kduel.core.results import MetricResult
+from kduel.core.samples import Samples
+from kduel.judge.verdict.judge import judge
+from kduel.judge.verdict.rule import Rule
 
 TEN = Rule.fixed(10)
 

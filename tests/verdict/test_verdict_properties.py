@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from verdict_tables import table
 
-from kduel.results import MetricResult
-from kduel.samples import Samples
-from kduel.verdict.judge import judge
-from kduel.verdict.rule import Rule
-from kduel.verdict.standing import standing
+from kduel.core.results import MetricResult
+from kduel.core.samples import Samples
+from kduel.judge.verdict.interim import standing
+from kduel.judge.verdict.judge import judge
+from kduel.judge.verdict.rule import Rule
 
 MIRRORED = {"faster": "slower", "slower": "faster", "higher": "lower", "lower": "higher"}
 

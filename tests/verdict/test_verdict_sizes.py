@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from verdict_tables import table
 
-from kduel.samples import Samples
-from kduel.verdict.judge import judge, judge_primary
-from kduel.verdict.rule import Rule
-from kduel.verdict.standing import finished
+from kduel.core.samples import Samples
+from kduel.judge.verdict.interim import finished
+from kduel.judge.verdict.judge import judge, judge_primary
+from kduel.judge.verdict.rule import Rule
 
 
 def size(*arms: list[float | None], primary: bool = True) -> Samples:

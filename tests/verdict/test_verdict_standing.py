@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from verdict_tables import noisy, table
 
-from kduel.samples import Samples
-from kduel.verdict.judge import judge
-from kduel.verdict.rule import Rule
-from kduel.verdict.standing import finished, standing
+from kduel.core.samples import Samples
+from kduel.judge.verdict.interim import finished, standing
+from kduel.judge.verdict.judge import judge
+from kduel.judge.verdict.rule import Rule
 
 
 def first(samples: Samples, blocks: int) -> Samples:

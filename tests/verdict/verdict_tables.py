@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kduel.samples import Samples
-from kduel.words import Better, Metric
+from kduel.core.experiment import Better, Metric
+from kduel.core.samples import Samples
 
 PUBLISHED = Path(__file__).parents[2] / "studies/published/generations.csv"
 

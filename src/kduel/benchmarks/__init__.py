@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import Struct
 
-from kduel.errors import InputError
-from kduel.registry import plugins
-from kduel.samples import Details
-from kduel.words import Metric
+from kduel.core.errors import InputError
+from kduel.core.experiment import Metric
+from kduel.core.plugins import plugins
+from kduel.core.samples import Details
 
 
 class ParseError(Exception):

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.words import Metric
+from kduel.core.experiment import Metric
 
 GUEST_FILE = "/kduel/boot-instructions"
 """Where the machine icount leaves the number."""

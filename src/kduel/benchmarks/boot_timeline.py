@@ -7,9 +7,9 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.bootlog import MARKS, STAGES, console_lines, timeline
-from kduel.benchmarks.parameters import label_of
-from kduel.words import Metric
+from kduel.benchmarks.support.bootlog import MARKS, STAGES, console_lines, timeline
+from kduel.benchmarks.support.parameters import label_of
+from kduel.core.experiment import Metric
 
 Stage = Literal["load", "kernel", "start", "userspace"]
 ABOUT = {

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.parameters import slug
-from kduel.benchmarks.reading import SHOWN
-from kduel.words import Better, Metric, Statistic
+from kduel.benchmarks.support.parameters import slug
+from kduel.benchmarks.support.reading import SHOWN
+from kduel.core.experiment import Better, Metric, Statistic
 
 REDUCERS: dict[str, Callable[[list[float]], float]] = {
     "last": operator.itemgetter(-1),

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from kduel.benchmarks import Benchmark, ParseError, Raw, load
-from kduel.benchmarks.parameters import Count, Threads, label_of
-from kduel.benchmarks.reading import json_file
-from kduel.words import Metric
+from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks.support import load
+from kduel.benchmarks.support.parameters import Count, Threads, label_of
+from kduel.benchmarks.support.reading import json_file
+from kduel.core.experiment import Metric
 
 REPORT = "cyclictest.json"
 

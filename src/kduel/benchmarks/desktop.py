@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.parameters import Number, label_of
+from kduel.benchmarks.support.parameters import Number, label_of
 from kduel.benchmarks.wakeup import Rate, Requests, percentile, read_kwake
-from kduel.words import Metric
+from kduel.core.experiment import Metric
 
 
 class Desktop(Benchmark):

@@ -7,9 +7,9 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.parameters import Count, Number, Seconds, Size, Threads, label_of
-from kduel.benchmarks.reading import agree, ascending, json_file, positive
-from kduel.words import Metric
+from kduel.benchmarks.support.parameters import Count, Number, Seconds, Size, Threads, label_of
+from kduel.benchmarks.support.reading import agree, ascending, json_file, positive
+from kduel.core.experiment import Metric
 
 REPORT = "fio.json"
 Pattern = Literal["read", "write", "randread", "randwrite", "rw", "randrw"]

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.parameters import label_of
-from kduel.samples import Details, Mode
-from kduel.words import Metric
+from kduel.benchmarks.support.parameters import label_of
+from kduel.core.experiment import Metric
+from kduel.core.samples import Details, Mode
 
 OPERATIONS = (
     "empty", "null-call", "read", "write", "stat", "fstat", "open-close", "create-delete", "select-10", "select-100",

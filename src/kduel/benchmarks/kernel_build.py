@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.parameters import Number, Seconds, label_of
-from kduel.benchmarks.reading import json_file, positive
-from kduel.words import Metric
+from kduel.benchmarks.support.parameters import Number, Seconds, label_of
+from kduel.benchmarks.support.reading import json_file, positive
+from kduel.core.experiment import Metric
 
 NEEDS_BUILD = '[ -x "${KDUEL_MAKE-}" ] || { echo "this benchmark takes the machine build" >&2; exit 1; }'
 """The first line of a script that only the machine `build` can run."""

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.kernel_build import NEEDS_BUILD
-from kduel.benchmarks.parameters import Seconds, label_of
-from kduel.benchmarks.reading import file, number, positive
-from kduel.words import Better, Metric, Statistic
+from kduel.benchmarks.support.parameters import Seconds, label_of
+from kduel.benchmarks.support.reading import file, number, positive
+from kduel.core.experiment import Better, Metric, Statistic
 
 SIZE = re.compile(r"\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+([0-9a-f]+)\s+\S+\n", re.ASCII)
 """The line of `size`: text, data, bss, their sum, the same hexadecimal, the file."""

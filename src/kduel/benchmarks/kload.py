@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta, Struct, structs
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.parameters import Count, Number, Seconds, label_of
-from kduel.words import Metric
+from kduel.benchmarks.support.parameters import Count, Number, Seconds, label_of
+from kduel.core.experiment import Metric
 
 COLUMNS = ["start_us", "end_us", "user_us", "system_us", "voluntary", "involuntary"]
 PI_POINTS = 100_000

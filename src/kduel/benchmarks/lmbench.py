@@ -15,9 +15,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.parameters import label_of
-from kduel.benchmarks.reading import positive
-from kduel.words import Metric
+from kduel.benchmarks.support.parameters import label_of
+from kduel.benchmarks.support.reading import positive
+from kduel.core.experiment import Metric
 
 Category = Literal["processes", "switches", "latency", "files", "bandwidth"]
 FOLDER = "/usr/lib/lmbench/bin/*/"

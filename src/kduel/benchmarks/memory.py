@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.memorylog import boot_message, killed_with, meminfo
-from kduel.benchmarks.parameters import label_of
-from kduel.benchmarks.reading import file, positive
-from kduel.words import Metric
+from kduel.benchmarks.support.memorylog import boot_message, killed_with, meminfo
+from kduel.benchmarks.support.parameters import label_of
+from kduel.benchmarks.support.reading import file, positive
+from kduel.core.experiment import Metric
 
 Figure = Literal["allocatable", "total", "free", "available", "slab", "code", "data", "init", "reserved"]
 METRICS = {

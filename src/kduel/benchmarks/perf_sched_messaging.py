@@ -7,9 +7,9 @@ from typing import Any
 from msgspec import Struct
 
 from kduel.benchmarks import Benchmark, Raw
-from kduel.benchmarks.parameters import Count, Threads, label_of
-from kduel.benchmarks.reading import expect, only_number, positive
-from kduel.words import Metric
+from kduel.benchmarks.support.parameters import Count, Threads, label_of
+from kduel.benchmarks.support.reading import expect, only_number, positive
+from kduel.core.experiment import Metric
 
 TASKS = 40
 """perf's own: 20 senders and 20 receivers a group."""

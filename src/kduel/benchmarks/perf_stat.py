@@ -6,10 +6,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from kduel.benchmarks import Benchmark, ParseError, Raw, load
-from kduel.benchmarks.parameters import Seconds, label_of
-from kduel.benchmarks.reading import file, number, only_number, positive
-from kduel.words import Metric
+from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks.support import load
+from kduel.benchmarks.support.parameters import Seconds, label_of
+from kduel.benchmarks.support.reading import file, number, only_number, positive
+from kduel.core.experiment import Metric
 
 EVENTS = ("context-switches", "cpu-migrations", "task-clock")
 

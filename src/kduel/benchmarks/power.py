@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from kduel.benchmarks import Benchmark, ParseError, Raw, sysbench
-from kduel.benchmarks.parameters import Count, label_of
-from kduel.benchmarks.reading import number, only, only_number, positive
-from kduel.words import Metric
+from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks.support import sysbench
+from kduel.benchmarks.support.parameters import Count, label_of
+from kduel.benchmarks.support.reading import number, only, only_number, positive
+from kduel.core.experiment import Metric
 
 MOST_WATTS = 1000.0
 """A counter that less than this could have carried around a whole time may have been: its figure would be a guess."""

@@ -7,9 +7,9 @@ from typing import Any
 from msgspec import Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.parameters import Number, Seconds, Threads, label_of
-from kduel.benchmarks.reading import ascending, only_number, positive
-from kduel.words import Metric
+from kduel.benchmarks.support.parameters import Number, Seconds, Threads, label_of
+from kduel.benchmarks.support.reading import ascending, only_number, positive
+from kduel.core.experiment import Metric
 
 PERCENTILES = ("50.0th", "90.0th", "99.0th", "99.9th")
 

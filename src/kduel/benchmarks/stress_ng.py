@@ -7,9 +7,9 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.parameters import Number, Seconds, label_of
-from kduel.benchmarks.reading import agree, file, only_number, positive
-from kduel.words import Metric
+from kduel.benchmarks.support.parameters import Number, Seconds, label_of
+from kduel.benchmarks.support.reading import agree, file, only_number, positive
+from kduel.core.experiment import Metric
 
 REPORT = "metrics.yaml"
 ABOUT = {

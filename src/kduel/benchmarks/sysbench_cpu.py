@@ -6,10 +6,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from kduel.benchmarks import Benchmark, Raw, sysbench
-from kduel.benchmarks.parameters import Count, Seconds, Threads, label_of
-from kduel.benchmarks.reading import agree, expect, only_number, positive
-from kduel.words import Metric
+from kduel.benchmarks import Benchmark, Raw
+from kduel.benchmarks.support import sysbench
+from kduel.benchmarks.support.parameters import Count, Seconds, Threads, label_of
+from kduel.benchmarks.support.reading import agree, expect, only_number, positive
+from kduel.core.experiment import Metric
 
 
 class SysbenchCpu(Benchmark):

@@ -7,9 +7,9 @@ from typing import Any
 from msgspec import Struct
 
 from kduel.benchmarks import Benchmark, Raw
-from kduel.benchmarks.parameters import label_of
-from kduel.benchmarks.reading import only_number, positive
-from kduel.words import Metric
+from kduel.benchmarks.support.parameters import label_of
+from kduel.benchmarks.support.reading import only_number, positive
+from kduel.core.experiment import Metric
 
 
 class SystemSize(Benchmark):

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.parameters import label_of
-from kduel.words import Metric
+from kduel.benchmarks.support.parameters import label_of
+from kduel.core.experiment import Metric
 
 UNITS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 0.001, "us": 0.000001}
 SPAN = r"(?:\d+h )?(?:\d+min )?\d+(?:\.\d+)?(?:s|ms|us)"

@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from kduel.benchmarks import Benchmark, ParseError, Raw, sysbench
-from kduel.benchmarks.parameters import Count, Seconds, label_of
-from kduel.benchmarks.reading import number, only, only_number, positive
-from kduel.words import Better, Metric
+from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks.support import sysbench
+from kduel.benchmarks.support.parameters import Count, Seconds, label_of
+from kduel.benchmarks.support.reading import number, only, only_number, positive
+from kduel.core.experiment import Better, Metric
 
 Column = Literal["Busy%", "Bzy_MHz", "PkgTmp", "PkgWatt", "CorWatt", "RAMWatt"]
 COLUMNS: dict[str, tuple[str, str, Better, str]] = {

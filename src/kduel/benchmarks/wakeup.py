@@ -8,8 +8,8 @@ from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.kload import read
-from kduel.benchmarks.parameters import Number, label_of
-from kduel.words import Metric
+from kduel.benchmarks.support.parameters import Number, label_of
+from kduel.core.experiment import Metric
 
 Workers = Annotated[int, Meta(ge=1, le=4096)]
 Hogs = Annotated[int, Meta(ge=0, le=4096)]

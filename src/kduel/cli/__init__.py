@@ -14,7 +14,7 @@ import click
 
 from kduel import __version__
 from kduel.cli.interrupt import Interrupt, interrupted
-from kduel.errors import INTERRUPTED, KduelError
+from kduel.core.errors import INTERRUPTED, KduelError
 
 COMMANDS = {
     "run": "Measure contenders against each other and reach a verdict.",
@@ -96,7 +96,7 @@ def spelt(error: UnicodeError) -> tuple[str, int]:
     """A codec's error handler: what a terminal's encoding lacks, in ASCII. A minus must not become a question mark."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    from kduel.report.escape import ASCII
+    from kduel.core.text import ASCII
 
     lacking = error.object[error.start : error.end].translate(ASCII)
     plain = "".join(DRAWN.get(character, character) for character in lacking)

@@ -76,13 +76,13 @@ def command(
     kduel bisect v6.1 v6.2 --tree linux --config my.config --benchmark pipe
     git bisect run kduel bisect --benchmark pipe --step 12580 12790
     """
-    from kduel.bisect.build import Builder
-    from kduel.bisect.search import commit_of, worktree
-    from kduel.bisect.verdict import Trier, bisect, one_step
-    from kduel.cache import Cache
     from kduel.cli.terminal import Terminal
-    from kduel.errors import InputError, KduelError
-    from kduel.exact.subject import check_operation
+    from kduel.core.cache import Cache
+    from kduel.core.errors import InputError, KduelError
+    from kduel.run.bisect.build import Builder
+    from kduel.run.bisect.search import commit_of, worktree
+    from kduel.run.bisect.verdict import Trier, bisect, one_step
+    from kduel.run.exact.subject import check_operation
 
     if bool(build_command) != bool(image):
         raise InputError("--build-command and --image go together", "Say with --image what the command makes.")
@@ -92,7 +92,7 @@ def command(
             "For example: kduel bisect v6.1 v6.2 --tree linux --benchmark pipe.",
         )
     check_operation(benchmark)
-    cache, talk = Cache(), Terminal(quiet)
+    cache, progress = Cache(), Terminal(quiet)
     tree = tree.resolve()
     work = build_dir.resolve() if build_dir else cache.root / "bisect" / tree.as_posix().strip("/").replace("/", "-")
     work.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ def command(
 
     if step is not None:
         try:
-            trier = Trier(builder(tree), benchmark, metric, cache=cache, talk=talk)
+            trier = Trier(builder(tree), benchmark, metric, cache=cache, progress=progress)
             status, said = one_step(trier, tree, *step)
         except KduelError as error:
             status, said = ABORT, str(error)
@@ -119,16 +119,16 @@ def command(
         click.get_current_context().exit(status)
     old, new = (commit_of(tree, end) for end in ends)
     with worktree(tree, work / "source", old) as place:
-        trier = Trier(builder(place), benchmark, metric, cache=cache, talk=talk)
-        result = bisect(place, old, new, trier, talk=talk)
+        trier = Trier(builder(place), benchmark, metric, cache=cache, progress=progress)
+        result = bisect(place, old, new, trier, progress=progress)
         tell(place, result, benchmark, limit, svg)
 
 
 def tell(place: Path, result: Any, benchmark: str, limit: int, svg: Path | None) -> None:
     """What was found, in words."""
-    from kduel.bisect.search import git
     from kduel.explain.flame import as_svg
     from kduel.explain.show import as_text
+    from kduel.run.bisect.search import git
 
     skipped = sum(step.judgement == "skip" for step in result.found.steps)
     tried = len(result.found.steps)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kduel.errors import InputError
+from kduel.core.errors import InputError
 
 if TYPE_CHECKING:
-    from kduel.verdict.calibrate import Outcome
-    from kduel.verdict.comparison import Comparison
-    from kduel.verdict.noise import Noise
-    from kduel.verdict.rule import Rule
+    from kduel.judge.verdict.calibrate import Outcome
+    from kduel.judge.verdict.comparison import Comparison
+    from kduel.judge.verdict.noise import Noise
+    from kduel.judge.verdict.rule import Rule
 
 NOISES = ("normal", "floor", "bimodal", "heavy", "drift")
 
@@ -61,12 +61,12 @@ def command(
     measured there. The very code that judges a run judges every simulated one.
     """
     from kduel.cli.terminal import Terminal
-    from kduel.verdict.calibrate import sweep
-    from kduel.verdict.noise import made_up
+    from kduel.judge.verdict.calibrate import sweep
+    from kduel.judge.verdict.noise import made_up
 
     tried = read_effects(effects)
     if picture is not None:
-        from kduel.verdict.picture import check_name
+        from kduel.judge.verdict.picture import check_name
 
         check_name(picture)
     if run is None:
@@ -90,7 +90,7 @@ def command(
     else:
         click.echo(as_text(rule, noises, outcomes))
     if picture is not None:
-        from kduel.verdict.picture import draw
+        from kduel.judge.verdict.picture import draw
 
         draw(picture, outcomes, rule)
         click.echo(f"drawn: {picture}", err=True)
@@ -113,7 +113,7 @@ def adjusted(
     """The rule of the run, or the default, with what the command line says instead. Raises InputError."""
     import msgspec
 
-    from kduel.verdict.rule import Rule
+    from kduel.judge.verdict.rule import Rule
 
     if blocks is not None and max_blocks is not None:
         raise InputError("--blocks and --max-blocks are both given", "Leave one of them out.")
@@ -128,20 +128,20 @@ def adjusted(
 
 def rule_of_run(path: Path) -> Rule:
     """The rule that a run was planned by, or the one that imported values are judged by."""
-    from kduel import imported
-    from kduel.judgement import rule_of
-    from kduel.rundir import RunDir
+    from kduel.judge.evaluate import rule_of
+    from kduel.judge.imported import rule_of as imported_rule
+    from kduel.store.rundir import RunDir
 
     run = RunDir.open(path)
-    return imported.rule_of(path) if run.imported else rule_of(run.lock())
+    return imported_rule(path) if run.imported else rule_of(run.lock())
 
 
 def compared(path: Path, rule: Rule) -> list[Comparison]:
     """Every comparison of a run."""
     import msgspec
 
-    from kduel.collect import collect
-    from kduel.verdict.comparison import compare
+    from kduel.judge.verdict.comparison import compare
+    from kduel.store.collect import collect
 
     samples = collect(path)
     blocks = max((len(table.blocks) for table in samples), default=0)
@@ -163,7 +163,7 @@ def chosen(found: list[Comparison], path: Path, keys: tuple[str, ...]) -> list[C
 
 def measured(found: list[Comparison]) -> list[Noise]:
     """The noise of a run's metrics; those that tell none are named on stderr. Raises InputError where none does."""
-    from kduel.verdict.noise import resampled
+    from kduel.judge.verdict.noise import resampled
 
     noises: list[Noise] = []
     refused: list[InputError] = []

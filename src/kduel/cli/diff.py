@@ -35,10 +35,11 @@ def command(
     """
     import msgspec
 
-    from kduel.campaigns import page, telling
-    from kduel.campaigns.claims import judge_claims, read_claims
-    from kduel.campaigns.columns import columns
-    from kduel.campaigns.compare import Which, compare
+    from kduel.analysis.campaigns.claims import judge_claims, read_claims
+    from kduel.analysis.campaigns.columns import columns
+    from kduel.analysis.campaigns.compare import Which, compare
+    from kduel.report.campaigns import page
+    from kduel.report.campaigns import wording as telling
 
     which: Which = next(one for one in get_args(Which) if one == against)
     found = columns(runs)
@@ -57,8 +58,8 @@ def deliver(written: str, output: Path | None) -> None:
     if output is None:
         click.echo(written, nl=False)
         return
-    from kduel.errors import HostError
-    from kduel.rundir import write_whole
+    from kduel.core.errors import HostError
+    from kduel.store.rundir import write_whole
 
     try:
         write_whole(output, written.encode("utf-8", errors="backslashreplace"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kduel.errors import HOST_LACKS
+from kduel.core.errors import HOST_LACKS
 
 
 @click.command("doctor")
@@ -18,7 +18,7 @@ def command(host: str | None, as_json: bool) -> None:
     Ends with 3 where something prevents measuring.
     """
     from kduel.cli import printable
-    from kduel.doctor import examine_host, examine_tree
+    from kduel.machines.host.doctor import examine_host, examine_tree
 
     if host is None:
         findings = examine_host()
@@ -26,8 +26,8 @@ def command(host: str | None, as_json: bool) -> None:
         import tempfile
         from pathlib import Path
 
-        from kduel.remote.connection import Connection
-        from kduel.remote.looking import bring
+        from kduel.machines.remote.connection import Connection
+        from kduel.machines.remote.snapshot import bring
 
         with tempfile.TemporaryDirectory(prefix="kduel-") as place:
             findings = examine_tree(bring(Connection(host), Path(place)))

@@ -49,16 +49,16 @@ def command(
     kduel explain RUN --benchmark null-call --svg null-call.svg
     kduel explain RUN --benchmark pipe --annotate update_load_avg
     """
-    from kduel.cache import Cache
     from kduel.cli.terminal import Terminal
-    from kduel.exact import subject
-    from kduel.exact.measure import annotation, count_arms, explanation, step_index
+    from kduel.core.cache import Cache
     from kduel.explain.show import annotated, as_text
+    from kduel.run.exact import subject
+    from kduel.run.exact.measure import annotation, count_arms, explanation, step_index
 
-    cache, talk = Cache(), Terminal(quiet)
-    chosen = subject.find(list(targets), benchmark, contender or "", cache=cache, talk=talk, offline=offline)
+    cache, progress = Cache(), Terminal(quiet)
+    chosen = subject.find(list(targets), benchmark, contender or "", cache=cache, progress=progress, offline=offline)
     index = step_index(chosen.ready, benchmark)
-    counted = count_arms(chosen.ready, chosen.names, cache=cache, talk=talk, disassemble=annotate is not None)
+    counted = count_arms(chosen.ready, chosen.names, cache=cache, progress=progress, disassemble=annotate is not None)
     chosen.check(counted, index)
     if annotate is not None:
         label = chosen.ready.study.steps[index].label

@@ -31,8 +31,9 @@ def command(
     """
     import msgspec
 
-    from kduel.campaigns import history, page
+    from kduel.analysis.campaigns import history
     from kduel.cli.diff import deliver
+    from kduel.report.campaigns import page
 
     found = history.history(places, metric=metric, contender=contender, alpha=alpha)
     if form == "json":
@@ -40,7 +41,7 @@ def command(
     elif form in ("text", "markdown"):
         written = getattr(page, form)(history.page_of(found))
     else:
-        from kduel.report.plots import svg
+        from kduel.report.plots.effects import svg
 
         drawn = svg(history.picture(found)) if found.lines else ""
         written = drawn if form == "svg" else page.html(history.page_of(found), drawn)

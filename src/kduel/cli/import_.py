@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from kduel.imported import Source
+    from kduel.store.imported import Source
 
 
 @click.command("import")
@@ -48,8 +48,8 @@ def command(
     lower or none; the first contender is the baseline.
     """
     from kduel.cli import printable
-    from kduel.imported import bring_in
-    from kduel.verdict.telling import plural
+    from kduel.judge.verdict.wording import plural
+    from kduel.store.imported import bring_in
 
     record = bring_in(
         [source(text) for text in files],
@@ -73,7 +73,7 @@ def command(
 
 def source(text: str) -> Source:
     """FILE or NAME=FILE; a file that is really called so wins."""
-    from kduel.imported import Source
+    from kduel.store.imported import Source
 
     name, separator, path = text.partition("=")
     if not separator or Path(text).exists():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kduel.errors import HostError, InputError
+from kduel.core.errors import HostError, InputError
 
 
 @click.command("init")
@@ -18,7 +18,7 @@ def command(file: Path, schema: bool) -> None:
     if schema:
         import msgspec
 
-        from kduel.study import schema as study_schema
+        from kduel.study.load import schema as study_schema
 
         click.echo(msgspec.json.format(msgspec.json.encode(study_schema()), indent=2).decode())
         return

@@ -42,15 +42,15 @@ def command(words: tuple[str, ...], offline: bool, as_json: bool) -> None:
     """
     import json
 
-    from kduel.cache import Cache
     from kduel.cli.terminal import Terminal
-    from kduel.kernels.versions import version_key
-    from kduel.registry import plugins
+    from kduel.core.cache import Cache
+    from kduel.core.plugins import plugins
+    from kduel.kernels.apt.versions import version_key
 
-    cache, talk = Cache(), Terminal()
+    cache, progress = Cache(), Terminal()
     lines: list[Available] = []
     for source in plugins("kernels").values():
-        lines += source.available(cache=cache, talk=talk, offline=offline)
+        lines += source.available(cache=cache, progress=progress, offline=offline)
     lines = [line for line in lines if all(has_word(line, word) for word in words)]
     lines.sort(key=lambda line: (version_key(line.version), line.spec), reverse=True)
     if as_json:

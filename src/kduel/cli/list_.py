@@ -43,8 +43,8 @@ def benchmarks() -> list[dict[str, Any]]:
     """Every benchmark, with its metrics for the parameters that it has by default."""
     import msgspec
 
-    from kduel.errors import InputError
-    from kduel.registry import plugins
+    from kduel.core.errors import InputError
+    from kduel.core.plugins import plugins
 
     entries = []
     for name, chosen in plugins("benchmarks").items():
@@ -60,7 +60,7 @@ def benchmarks() -> list[dict[str, Any]]:
 
 def machines() -> list[dict[str, Any]]:
     """Every kind of machine."""
-    from kduel.registry import plugins
+    from kduel.core.plugins import plugins
 
     return [
         {"name": name, "summary": kind.summary, "settings": defaults(kind.Settings)}
@@ -70,7 +70,7 @@ def machines() -> list[dict[str, Any]]:
 
 def boards() -> list[dict[str, Any]]:
     """Every board that comes along; `settings` is what its description says."""
-    from kduel.boards import known
+    from kduel.machines.boards import known
 
     return [
         {
@@ -90,22 +90,22 @@ def boards() -> list[dict[str, Any]]:
 
 def kernel_sources() -> list[dict[str, Any]]:
     """Every source of kernels."""
-    from kduel.registry import plugins
+    from kduel.core.plugins import plugins
 
     return [{"name": name, "summary": source.summary} for name, source in plugins("kernels").items()]
 
 
 def formats() -> list[dict[str, Any]]:
     """Every report format."""
-    from kduel.registry import plugins
+    from kduel.core.plugins import plugins
 
     return [{"name": name, "summary": found.summary} for name, found in plugins("report").items()]
 
 
 def suites() -> list[dict[str, Any]]:
     """Every built-in suite."""
-    from kduel.study import parse_study
-    from kduel.study import suites as texts
+    from kduel.study.load import parse_study
+    from kduel.study.load import suites as texts
 
     entries = []
     for name, text in texts().items():

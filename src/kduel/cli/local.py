@@ -25,7 +25,7 @@ def command() -> None:
 @click.argument("run", type=click.Path(path_type=Path))
 def install(run: Path) -> None:
     """Install and enable the unit that goes on with RUN (its --out) whenever this machine has booted."""
-    from kduel.machines.local_unit import install as carry_out
+    from kduel.machines.remote.local_unit import install as carry_out
 
     path = carry_out(run)
     click.echo(f"installed {path}: after each boot of this machine it runs `kduel resume {run.absolute()}`.")
@@ -36,7 +36,7 @@ def install(run: Path) -> None:
 @command.command("remove")
 def remove() -> None:
     """Take the unit away, and put back what a trial left changed. The run's trials stay."""
-    from kduel.machines.local_unit import remove as carry_out
+    from kduel.machines.remote.local_unit import remove as carry_out
 
     for line in carry_out() or ["there was nothing to remove"]:
         click.echo(line)
@@ -45,8 +45,8 @@ def remove() -> None:
 @command.command("status")
 def status() -> None:
     """Say which run goes on after a reboot, and whether settings wait to be put back."""
-    from kduel.machines.local_unit import ROOT, STATE, installed_for
-    from kduel.machines.ssh_trial import RESTORE
+    from kduel.machines.remote.local_unit import ROOT, STATE, installed_for
+    from kduel.machines.remote.ssh_trial import RESTORE
 
     run = installed_for()
     click.echo(f"after a reboot {run} goes on" if run else "no run goes on after a reboot")

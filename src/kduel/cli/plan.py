@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kduel.errors import InputError
+from kduel.core.errors import InputError
 
 if TYPE_CHECKING:
-    from kduel.samples import Samples
-    from kduel.verdict.effort import Cost, Division
-    from kduel.verdict.rule import Rule
+    from kduel.core.samples import Samples
+    from kduel.judge.verdict.rule import Rule
+    from kduel.judge.verdict.sample_size import Cost, Division
 
 HOPELESS = 1000
 """Blocks that nobody will measure."""
@@ -45,8 +45,8 @@ def command(
     are enough to say something. A CSV (contender,trial,benchmark,metric,unit,better,value) may hold several values of
     a metric in one trial, the iterations within a boot: then it is told, too, how many of them are worth while.
     """
-    from kduel.verdict.effort import divide
-    from kduel.verdict.judge import split
+    from kduel.judge.verdict.judge import split
+    from kduel.judge.verdict.sample_size import divide
 
     for name, given in (
         ("--block-seconds", block_seconds),
@@ -60,8 +60,8 @@ def command(
         rule, samples, seen_seconds = from_run(pilot)
         block_seconds = block_seconds if block_seconds is not None else seen_seconds
     else:
-        from kduel.verdict.pilot import read_pilot
-        from kduel.verdict.rule import Rule
+        from kduel.judge.verdict.pilot import read_pilot
+        from kduel.judge.verdict.rule import Rule
 
         rule, read = Rule(), read_pilot(pilot)
         samples, iterations = read.samples, read.iterations
@@ -86,15 +86,15 @@ def command(
 
 def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:
     """A run's rule, its numbers, and how long a block of it took."""
-    from kduel import imported
-    from kduel.collect import collect
-    from kduel.judgement import rule_of
-    from kduel.rundir import RunDir
+    from kduel.judge.evaluate import rule_of
+    from kduel.judge.imported import rule_of as imported_rule
+    from kduel.store.collect import collect
+    from kduel.store.rundir import RunDir
 
     run = RunDir.open(path)
     samples = list(collect(path))
     if run.imported:
-        return imported.rule_of(path), samples, None
+        return imported_rule(path), samples, None
     lock = run.lock()
     seconds: dict[str, list[float]] = {}
     for record in run.records():
@@ -106,7 +106,7 @@ def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:
 
 def said(rule: Rule, delta: float | None, alpha: float | None, measured: int) -> Rule:
     """The rule with what the command line says instead, looks on the way as usual. Raises InputError."""
-    from kduel.verdict.rule import Rule
+    from kduel.judge.verdict.rule import Rule
 
     return Rule(
         delta_pct=rule.delta_pct if delta is None else delta,
@@ -134,8 +134,8 @@ def cost_of(
     chosen: list[Samples], rule: Rule, share: float, block_seconds: float | None
 ) -> tuple[list[Cost], list[str]]:
     """The cost of each metric, and the names of those that tell none. Raises InputError where none does."""
-    from kduel.verdict.comparison import compare
-    from kduel.verdict.effort import cost
+    from kduel.judge.verdict.comparison import compare
+    from kduel.judge.verdict.sample_size import cost
 
     costs: list[Cost] = []
     silent: list[str] = []

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import click
 
 if TYPE_CHECKING:
-    from kduel.results import Results
+    from kduel.core.results import Results
 
 
 @click.command("report")
@@ -38,7 +38,7 @@ def command(run: Path, form: str, output: Path | None, open_it: bool) -> None:
     A FILE of results measured elsewhere, with all contenders in it, is written up as `kduel import FILE` reads it; import
     it to say more of it, and to keep it.
     """
-    from kduel.errors import InputError
+    from kduel.core.errors import InputError
     from kduel.report import report_format
 
     chosen = report_format(form)
@@ -65,11 +65,11 @@ def command(run: Path, form: str, output: Path | None, open_it: bool) -> None:
 
 def results_of(run: Path) -> Results:
     """The results of a run's directory, or of a file that is imported for the moment. Raises InputError."""
-    from kduel.judgement import judge_run
+    from kduel.judge.evaluate import judge_run
 
     if not run.is_file():
         return judge_run(run)
-    from kduel.imported import Source, bring_in
+    from kduel.store.imported import Source, bring_in
 
     with tempfile.TemporaryDirectory(prefix="kduel-") as place:
         bring_in([Source(run)], Path(place) / "run")
@@ -84,8 +84,8 @@ def relative_url(run: Path, start: Path) -> str:
 
 def save(output: Path, text: str, inside: Path) -> None:
     """Write the report whole; its directory is made only where it is the run's own. Raises HostError."""
-    from kduel.errors import HostError
-    from kduel.rundir import write_whole
+    from kduel.core.errors import HostError
+    from kduel.store.rundir import write_whole
 
     try:
         if output.parent == inside / "report":

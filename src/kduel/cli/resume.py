@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.carry_out import carry_out
+from kduel.cli.execute import carry_out
 
 
 @click.command("resume")
@@ -16,8 +16,8 @@ from kduel.cli.carry_out import carry_out
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing but the verdict.")
 def command(run: Path, offline: bool, fail_on: str | None, quiet: bool) -> None:
     """Go on with the interrupted RUN (a directory). Its plan, looks and verdict are those of an uninterrupted run."""
-    from kduel.errors import InputError
-    from kduel.rundir import RunDir, study_of
+    from kduel.core.errors import InputError
+    from kduel.store.rundir import RunDir, study_of
 
     opened = RunDir.open(run)
     if opened.imported:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.carry_out import carry_out
-from kduel.errors import InputError
+from kduel.cli.execute import carry_out
+from kduel.core.errors import InputError
 
 
 @click.command("run")
@@ -60,7 +60,7 @@ def command(
     kduel run --aa 2 debian:6.12
     kduel run STUDY.toml --machine qemu:accel=tcg
     """
-    from kduel.study import assemble, contender_tables, parse_study, read_study, suite_text
+    from kduel.study.load import assemble, contender_tables, parse_study, read_study, suite_text
 
     if blocks is not None and max_blocks is not None:
         raise InputError(

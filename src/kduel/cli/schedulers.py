@@ -6,7 +6,7 @@ import os
 
 import click
 
-from kduel.cache import Cache
+from kduel.core.cache import Cache
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -56,8 +56,8 @@ def build(names: tuple[str, ...], jobs: int | None) -> None:
     from kduel.cli.terminal import Terminal
     from kduel.schedulers.build import build as build_all
 
-    talk = Terminal()
+    progress = Terminal()
     for bundle, directory in build_all(
-        list(dict.fromkeys(names)), cache=Cache(), talk=talk, jobs=jobs or os.cpu_count() or 1
+        list(dict.fromkeys(names)), cache=Cache(), progress=progress, jobs=jobs or os.cpu_count() or 1
     ):
         click.echo(f"{bundle.name} {bundle.version}  {directory}")

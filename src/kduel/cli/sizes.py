@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from kduel.building.beside import Subject
-    from kduel.cache import Cache
-    from kduel.talk import Talk
+    from kduel.core.cache import Cache
+    from kduel.core.progress import Progress
+    from kduel.kernels.sizes.comparison import Subject
 
 VIEWS = ("subsystem", "symbol", "object", "option")
 
@@ -57,13 +57,13 @@ def command(
     """
     import json
 
-    from kduel.building.beside import as_document, as_text, beside
-    from kduel.cache import Cache
     from kduel.cli import printable
     from kduel.cli.terminal import Terminal
+    from kduel.core.cache import Cache
+    from kduel.kernels.sizes.comparison import as_document, as_text, beside
 
-    cache, talk = Cache(), Terminal(quiet)
-    one, other = subjects(list(targets), contender, cache=cache, talk=talk, offline=offline)
+    cache, progress = Cache(), Terminal(quiet)
+    one, other = subjects(list(targets), contender, cache=cache, progress=progress, offline=offline)
     found = beside(one, other, depth=depth)
     if as_json:
         click.echo(json.dumps(as_document(found), indent=1))
@@ -73,10 +73,10 @@ def command(
 
 
 def subjects(
-    targets: list[str], contender: str, *, cache: Cache, talk: Talk, offline: bool
+    targets: list[str], contender: str, *, cache: Cache, progress: Progress, offline: bool
 ) -> tuple[Subject, Subject]:
     """The two kernels that a command line means. Raises InputError."""
-    from kduel.errors import InputError
+    from kduel.core.errors import InputError
 
     if len(targets) == 1 and Path(targets[0]).is_dir():
         return of_run(Path(targets[0]), contender)
@@ -85,19 +85,19 @@ def subjects(
             "sizes takes a run's directory, or two kernels",
             "For example: kduel sizes debian-source:6.1,config=tinyconfig debian-source:6.12,config=tinyconfig.",
         )
-    first, second = (of_kernel(spec, cache=cache, talk=talk, offline=offline) for spec in targets)
+    first, second = (of_kernel(spec, cache=cache, progress=progress, offline=offline) for spec in targets)
     return first, second
 
 
-def of_kernel(spec: str, *, cache: Cache, talk: Talk, offline: bool) -> Subject:
+def of_kernel(spec: str, *, cache: Cache, progress: Progress, offline: bool) -> Subject:
     """A kernel by its specification. Raises InputError where it brings no vmlinux with symbols."""
-    from kduel.building.beside import Subject
-    from kduel.errors import InputError
+    from kduel.core.errors import InputError
+    from kduel.core.experiment import Contender
     from kduel.kernels import resolve
-    from kduel.study import short_name
-    from kduel.words import Contender
+    from kduel.kernels.sizes.comparison import Subject
+    from kduel.study.load import short_name
 
-    kernel = resolve(spec, cache=cache, talk=talk, offline=offline)
+    kernel = resolve(spec, cache=cache, progress=progress, offline=offline)
     if kernel.vmlinux is None:
         raise InputError(
             f"{spec} brings no vmlinux with symbols, which sizes are read from",
@@ -111,10 +111,10 @@ def of_kernel(spec: str, *, cache: Cache, talk: Talk, offline: bool) -> Subject:
 
 def of_run(path: Path, contender: str) -> tuple[Subject, Subject]:
     """Two contenders of a run on the machine build. Raises InputError."""
-    from kduel.building.beside import Subject
-    from kduel.errors import InputError
+    from kduel.core.errors import InputError
+    from kduel.kernels.sizes.comparison import Subject
     from kduel.machines.build import KEPT
-    from kduel.rundir import RunDir
+    from kduel.store.rundir import RunDir
 
     run = RunDir.open(path)
     kept = {}

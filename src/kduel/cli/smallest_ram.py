@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kduel.errors import InputError
+from kduel.core.errors import InputError
 
 
 @click.command("smallest-ram")
@@ -29,16 +29,16 @@ def command(
     """
     import msgspec
 
-    from kduel.cache import Cache
     from kduel.cli.terminal import Terminal
+    from kduel.core.cache import Cache
+    from kduel.core.experiment import Contender
     from kduel.kernels import resolve
     from kduel.machines import Arm, Needs, Outcome, machine_kind
     from kduel.machines.qemu import QemuMachine
-    from kduel.smallest_ram import smallest
-    from kduel.study import name_all, read_machine
-    from kduel.words import Contender
+    from kduel.run.smallest_ram import smallest
+    from kduel.study.load import name_all, read_machine
 
-    cache, talk = Cache(), Terminal(quiet or as_json)
+    cache, progress = Cache(), Terminal(quiet or as_json)
     kind_name, table = read_machine({}, machine)
     not_here = InputError(
         f"the RAM of {machine} cannot be changed from boot to boot", "Use qemu, or an emulated board: board:NAME."
@@ -50,16 +50,16 @@ def command(
     contenders = name_all([Contender(kernel=spec, cmdline=cmdline) for spec in kernels], "the command line")
     found = {}
     for contender in contenders:
-        kernel = resolve(contender.kernel, cache=cache, talk=talk, offline=offline)
+        kernel = resolve(contender.kernel, cache=cache, progress=progress, offline=offline)
         arm = Arm(contender, kernel)
-        made = kind.prepare(settings, [arm], Needs(), cache=cache, talk=talk, offline=offline)
+        made = kind.prepare(settings, [arm], Needs(), cache=cache, progress=progress, offline=offline)
         if not isinstance(made, QemuMachine) or not made.accelerator:
             made.close()
             raise not_here
 
         def told(mib: int, outcome: Outcome, between: int, name: str = contender.name) -> None:
             what = f"does not boot: {outcome.void}: {outcome.message}" if outcome.void else "boots"
-            talk.info(f"{name}: {mib:5} MiB {what} ({between} MiB left to search)")
+            progress.info(f"{name}: {mib:5} MiB {what} ({between} MiB left to search)")
 
         try:
             found[contender.name] = smallest(made, arm, step=step, told=told)

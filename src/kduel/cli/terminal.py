@@ -1,4 +1,4 @@
-"""The terminal's `Talk`: lines on stderr, bars with an ETA while they make sense."""
+"""The terminal's `ProgressReport`: lines on stderr, bars with an ETA while they make sense."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from kduel.cli import printable
-from kduel.talk import Talk, Task
+from kduel.core.progress import Progress as ProgressReport
+from kduel.core.progress import Task
 
 
 class BarTask(Task):
@@ -27,7 +28,7 @@ class BarTask(Task):
         self.progress.update(self.number, description=printable(text))
 
 
-class Terminal(Talk):
+class Terminal(ProgressReport):
     """Talks to a person on stderr; bars only where stderr is a terminal, else a line when work begins."""
 
     def __init__(self, quiet: bool = False) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from kduel.errors import NotMeasuredError
+from kduel.core.errors import NotMeasuredError
 from kduel.explain.symbols import Symbols
 
 OPERATION, USER, INTERRUPT, THREAD, IDLE = "operation", "user", "interrupts", "kernel threads", "idle"

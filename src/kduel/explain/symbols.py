@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from pathlib import Path
 
-from kduel.errors import InputError
+from kduel.core.errors import InputError
 
 UNKNOWN = "(unknown)"
 LONGEST = 1 << 20

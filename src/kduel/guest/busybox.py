@@ -12,10 +12,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kduel.cache import Cache
-from kduel.errors import HostError, InputError
-from kduel.kernels.mirror import debian_mirror, keyring
-from kduel.talk import Talk
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
+from kduel.core.progress import Progress
+from kduel.kernels.apt.mirror import debian_mirror, keyring
 
 DEBIAN = {
     "x86_64": ("amd64", "bookworm"),
@@ -44,7 +44,9 @@ class Busybox(Struct, frozen=True, kw_only=True):
     version: str
 
 
-def busybox(architecture: str, given: str = "", *, cache: Cache, talk: Talk, offline: bool = False) -> Busybox:
+def busybox(
+    architecture: str, given: str = "", *, cache: Cache, progress: Progress, offline: bool = False
+) -> Busybox:
     """The file `given`, else Debian's busybox-static for the architecture, kept in the cache.
 
     Raises InputError where there is none, HostError where it cannot be fetched.
@@ -65,7 +67,7 @@ def busybox(architecture: str, given: str = "", *, cache: Cache, talk: Talk, off
         raise HostError(f"busybox for {architecture} is not in the cache {cache.root}", "Run once without --offline.")
 
     def fetch(directory: Path) -> None:
-        with talk.task(f"getting a busybox for {architecture}"):
+        with progress.task(f"getting a busybox for {architecture}"):
             if architecture in BUILT:
                 _build(directory, *BUILT[architecture])
             else:

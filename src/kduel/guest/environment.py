@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kduel.conditions import read_conditions
+from kduel.guest.conditions import read_conditions
 
 _LIMIT = 4 << 20
 _PATH_AND_VALUE = re.compile(r"^(/[^:]+):(.*)$")
@@ -28,7 +28,7 @@ def read_environment(directory: Path) -> dict[str, Any]:
     Keys: release, architecture, uname, cmdline, clocksource, clocksource_end, clocksources (list), cpus (int),
     cpu_model, cpu_flags (list), memory_kib (int), config, mitigations, sysctl, packages (each str to str), preempt,
     settings (other files of /sys, by path), conditions and temperatures (of a real
-    machine: see kduel.conditions).
+    machine: see kduel.guest.conditions).
     """
     found: dict[str, Any] = {}
     files, at_end = _captured(directory / "files"), _captured(directory / "files-end")

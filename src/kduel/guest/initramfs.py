@@ -7,11 +7,11 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from kduel.cache import Cache
+from kduel.core.cache import Cache
 from kduel.guest import own_file
 from kduel.guest.cpio import Cpio
 from kduel.kernels import Kernel
-from kduel.kernels.modules import closure, module_bytes
+from kduel.kernels.files.modules import closure, module_bytes
 
 MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "squashfs", "overlay", "ext4")
 """What a guest needs of a kernel; whatever of it is built in costs nothing."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from kduel.errors import HostError
+from kduel.core.errors import HostError
 from kduel.guest import envelope
 from kduel.guest.console import ConsoleLog
 from kduel.guest.monitor import Monitor, MonitorError, stuck_cpus

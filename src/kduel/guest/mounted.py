@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from kduel.errors import HostError
+from kduel.core.errors import HostError
 from kduel.guest import scratch
 from kduel.guest.cpio import unpack
 

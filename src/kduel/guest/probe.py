@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from kduel.cache import Cache, told_as_cache_trouble
-from kduel.errors import HostError
+from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.errors import HostError
 from kduel.guest.console import read_console
 from kduel.guest.cpio import Cpio
 from kduel.guest.launch import run

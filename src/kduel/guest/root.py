@@ -18,10 +18,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from kduel.cache import Cache
-from kduel.errors import HostError
-from kduel.kernels.mirror import debian_mirror, keyring, security_mirror
-from kduel.talk import Talk
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError
+from kduel.core.progress import Progress
+from kduel.kernels.apt.mirror import debian_mirror, keyring, security_mirror
 
 RECIPE = 5
 """To be raised whenever the making of the root changes what is in it."""
@@ -53,7 +53,7 @@ def root_image(
     extra: Iterable[str] = (),
     *,
     cache: Cache,
-    talk: Talk,
+    progress: Progress,
     suite: str = SUITE,
     architecture: str = "amd64",
     offline: bool = False,
@@ -72,7 +72,7 @@ def root_image(
         )
 
     def build(directory: Path) -> None:
-        with talk.task(f"making the guest root ({suite})"):
+        with progress.task(f"making the guest root ({suite})"):
             _build(directory, packages, suite, architecture)
 
     directory = cache.entry("root", key, build)

@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-from kduel.cache import Cache, told_as_cache_trouble
-from kduel.errors import HostError
+from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.errors import HostError
 
 # Said in full, because hosts' defaults differ, and features that only newer kernels know would treat arms unequally.
 _MKE2FS_CONF = """\

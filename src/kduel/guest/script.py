@@ -17,8 +17,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from kduel.core.experiment import Settle
 from kduel.guest import own_file
-from kduel.words import Settle
 
 
 class Part(Struct, frozen=True, kw_only=True):

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 from msgspec import Struct, field
 
-from kduel.cache import Cache
-from kduel.errors import InputError
-from kduel.registry import plugins
-from kduel.talk import Talk
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError
+from kduel.core.plugins import plugins
+from kduel.core.progress import Progress
 
 
 class Kernel(Struct, frozen=True, kw_only=True):
@@ -61,19 +61,21 @@ class KernelSource(ABC):
         """Whether this source is meant by `spec`: by its prefix, or by what the file is."""
 
     @abstractmethod
-    def resolve(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+    def resolve(
+        self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
+    ) -> Kernel:
         """The kernel. Raises InputError for what is wrong with `spec`, HostError for what the host lacks."""
 
-    def available(self, *, cache: Cache, talk: Talk, offline: bool = False) -> list[Available]:
+    def available(self, *, cache: Cache, progress: Progress, offline: bool = False) -> list[Available]:
         """What could be had from here without being more precise."""
         return []
 
 
-def resolve(spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+def resolve(spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = "") -> Kernel:
     """The kernel that `spec` means, from whichever source accepts it. Raises InputError where none does."""
     for source in plugins("kernels").values():
         if source.accepts(spec):
-            found: Kernel = source.resolve(spec, cache=cache, talk=talk, offline=offline, modules=modules)
+            found: Kernel = source.resolve(spec, cache=cache, progress=progress, offline=offline, modules=modules)
             return found
     raise InputError(
         f"{spec!r} is not a kernel that KDuel knows how to get",

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kduel.cache import Cache
-from kduel.errors import InputError
-from kduel.kernels import Kernel, KernelSource, stored
-from kduel.kernels.image import identify
-from kduel.kernels.modules import modules_directory
-from kduel.kernels.unpack import unpack
-from kduel.talk import Talk
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError
+from kduel.core.progress import Progress
+from kduel.kernels import Kernel, KernelSource
+from kduel.kernels.apt.unpack import unpack
+from kduel.kernels.files import store as stored
+from kduel.kernels.files.image import identify
+from kduel.kernels.files.modules import modules_directory
 
 
 class Deb(KernelSource):
@@ -25,7 +26,9 @@ class Deb(KernelSource):
     def accepts(self, spec: str) -> bool:
         return all(part.endswith(".deb") for part in spec.split(","))
 
-    def resolve(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+    def resolve(
+        self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
+    ) -> Kernel:
         packages = [Path(part) for part in ([spec] if Path(spec).exists() else spec.split(","))]
         for package in packages:
             if not package.is_file():
@@ -39,7 +42,7 @@ class Deb(KernelSource):
         key = hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()[:12]
 
         def build(into: Path) -> None:
-            with talk.task(f"unpacking {packages[0].name}"):
+            with progress.task(f"unpacking {packages[0].name}"):
                 files = unpack(packages, into)
             image = identify(files.image)
             named = [{"name": p.name, "sha256": d} for p, d in zip(packages, digests, strict=True)]

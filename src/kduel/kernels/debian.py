@@ -9,13 +9,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kduel.cache import Cache
-from kduel.errors import HostError, InputError
-from kduel.kernels import Available, Kernel, KernelSource, stored
-from kduel.kernels.archive import Archive, Package
-from kduel.kernels.unpack import unpack
-from kduel.kernels.versions import upstream, version_key
-from kduel.talk import Talk
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
+from kduel.core.progress import Progress
+from kduel.kernels import Available, Kernel, KernelSource
+from kduel.kernels.apt.archive import Archive, Package
+from kduel.kernels.apt.unpack import unpack
+from kduel.kernels.apt.versions import upstream, version_key
+from kduel.kernels.files import store as stored
 
 PREFIX = "debian:"
 FLAVOURS = ("generic", "cloud", "rt")
@@ -99,16 +100,18 @@ class Debian(KernelSource):
     def accepts(self, spec: str) -> bool:
         return spec.startswith(PREFIX)
 
-    def resolve(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+    def resolve(
+        self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
+    ) -> Kernel:
         wanted = parse(spec)
         if modules:
             raise InputError(f"{spec} brings its own modules", "Leave out modules=.")
         if offline:
-            return _from_cache(wanted, cache, talk)
-        archive = Archive(cache, talk, architecture=wanted.architecture)
-        return archive.fetched(lambda: self._fetched(wanted, archive, cache, talk))
+            return _from_cache(wanted, cache, progress)
+        archive = Archive(cache, progress, architecture=wanted.architecture)
+        return archive.fetched(lambda: self._fetched(wanted, archive, cache, progress))
 
-    def available(self, *, cache: Cache, talk: Talk, offline: bool = False) -> list[Available]:
+    def available(self, *, cache: Cache, progress: Progress, offline: bool = False) -> list[Available]:
         lines = {}
         for entry, record in stored.entries(cache, "debian-"):
             version, flavour = record.provenance["version"], record.provenance["flavour"]
@@ -118,7 +121,7 @@ class Debian(KernelSource):
             where = ", ".join(record.provenance["suites"])
             lines[entry.name] = Available(spec=spec, version=version, where=where, cached=True)
         if not offline or (cache.root / "archive/amd64/index.json").exists():
-            archive = Archive(cache, talk, offline)
+            archive = Archive(cache, progress, offline)
             for flavour in FLAVOURS:
                 usable = [c for c in _candidates(archive, Wanted("", "", flavour, "amd64")) if not c.lacks]
                 for series, newest in _newest_of_series(usable).items():
@@ -130,7 +133,7 @@ class Debian(KernelSource):
                     )
         return sorted(lines.values(), key=lambda line: version_key(line.version))
 
-    def _fetched(self, wanted: Wanted, archive: Archive, cache: Cache, talk: Talk) -> Kernel:
+    def _fetched(self, wanted: Wanted, archive: Archive, cache: Cache, progress: Progress) -> Kernel:
         offered = _candidates(archive, wanted)
         meant = _of_suite(archive, wanted, offered)
         if meant is None:
@@ -145,14 +148,14 @@ class Debian(KernelSource):
         skipped = [c for c in meant[: meant.index(chosen)] if c.lacks]
         if skipped:
             versions = ", ".join(c.image.version for c in skipped)
-            talk.info(f"{wanted.spec}: skipped, as Debian serves them without their modules package: {versions}")
+            progress.info(f"{wanted.spec}: skipped, as Debian serves them without their modules package: {versions}")
         entry = cache.entry(stored.KIND, chosen.key, lambda into: _build(chosen, wanted, archive, into))
         return stored.read(entry, wanted.spec)
 
 
 def _build(chosen: Candidate, wanted: Wanted, archive: Archive, into: Path) -> None:
     packages = archive.download(chosen.parts, into)
-    with archive.talk.task(f"unpacking {chosen.image.name}"):
+    with archive.progress.task(f"unpacking {chosen.image.name}"):
         files = unpack(packages, into)
     for package in packages:
         package.unlink()
@@ -243,7 +246,7 @@ def _cached(wanted: Wanted, cache: Cache) -> Path | None:
     return max(found)[2] if found else None
 
 
-def _from_cache(wanted: Wanted, cache: Cache, talk: Talk) -> Kernel:
+def _from_cache(wanted: Wanted, cache: Cache, progress: Progress) -> Kernel:
     kept = _cached(wanted, cache)
     if kept is None:
         has = ", ".join(sorted({record.release for _, record in stored.entries(cache, "debian-")})) or "none"
@@ -252,7 +255,7 @@ def _from_cache(wanted: Wanted, cache: Cache, talk: Talk) -> Kernel:
             "Run once without --offline.",
         )
     kernel = stored.read(kept, wanted.spec)
-    talk.info(f"{wanted.spec}: {kernel.release}, the newest in the cache")
+    progress.info(f"{wanted.spec}: {kernel.release}, the newest in the cache")
     return kernel
 
 

@@ -8,14 +8,14 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from kduel.building.source import Source, unpacked, untar, version_of
-from kduel.cache import Cache, told_as_cache_trouble
-from kduel.errors import HostError, InputError
-from kduel.kernels.archive import Archive, Package
-from kduel.kernels.built import FromSource
+from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.errors import HostError, InputError
+from kduel.core.progress import Progress
+from kduel.kernels.apt.archive import Archive, Package
+from kduel.kernels.apt.versions import version_key
+from kduel.kernels.build.built import FromSource
+from kduel.kernels.build.source import Source, unpacked, untar, version_of
 from kduel.kernels.debian import matches
-from kduel.kernels.versions import version_key
-from kduel.talk import Talk
 
 NAME = re.compile(r"linux-source-\d[\w.]*")
 TARBALL = re.compile(r"\./usr/src/linux-source-[\w.~+-]+\.tar\.\w+")
@@ -28,18 +28,18 @@ class DebianSource(FromSource):
     prefix = "debian-source:"
     summary = "debian-source:VERSION[,arch=A][,config=C]: built here from Debian's linux-source package"
 
-    def source(self, place: str, *, cache: Cache, talk: Talk, offline: bool) -> Source:
+    def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> Source:
         if not re.fullmatch(r"\d[\w.+~-]*", place):
             raise InputError(f"{self.prefix}{place} names no version", "Give debian-source:6.1, or an exact version.")
         if offline:
             return self._kept(place, cache)
-        archive = Archive(cache, talk)
-        return archive.fetched(lambda: self._of(self._chosen(place, archive), archive, cache, talk))
+        archive = Archive(cache, progress)
+        return archive.fetched(lambda: self._of(self._chosen(place, archive), archive, cache, progress))
 
-    def _of(self, package: Package, archive: Archive, cache: Cache, talk: Talk) -> Source:
+    def _of(self, package: Package, archive: Archive, cache: Cache, progress: Progress) -> Source:
         def extract(into: Path) -> None:
             (deb,) = archive.fetch(package.name, package.version)
-            with talk.task(f"unpacking {package.name} {package.version}"):
+            with progress.task(f"unpacking {package.name} {package.version}"):
                 untar_inside(deb, into)
 
         tree = unpacked(f"{package.name}_{package.version}-{package.sha256[:12]}", extract, cache=cache)
@@ -95,7 +95,7 @@ class DebianSource(FromSource):
     @staticmethod
     def _listed(cache: Cache) -> list[Package]:
         try:
-            return Archive(cache, Talk(), offline=True).candidates("linux-source-*")
+            return Archive(cache, Progress(), offline=True).candidates("linux-source-*")
         except HostError:
             return []
 

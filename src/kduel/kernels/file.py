@@ -12,12 +12,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kduel.cache import Cache
-from kduel.errors import InputError
-from kduel.kernels import Kernel, KernelSource, stored
-from kduel.kernels.image import embedded_config, identify
-from kduel.kernels.modules import modules_directory
-from kduel.talk import Talk
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError
+from kduel.core.progress import Progress
+from kduel.kernels import Kernel, KernelSource
+from kduel.kernels.files import store as stored
+from kduel.kernels.files.image import embedded_config, identify
+from kduel.kernels.files.modules import modules_directory
 
 
 class File(KernelSource):
@@ -31,7 +32,9 @@ class File(KernelSource):
             return False
         return "/" in spec or (spec != "" and Path(spec).exists())
 
-    def resolve(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+    def resolve(
+        self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
+    ) -> Kernel:
         path = Path(spec)
         if path.is_dir():
             raise InputError(f"{spec} is a directory, not a kernel", f"For a built kernel tree give tree:{spec}.")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from kduel.building.source import Source, unpacked, untar, version_of
-from kduel.cache import Cache
-from kduel.errors import HostError, InputError
-from kduel.kernels.built import FromSource
-from kduel.talk import Talk
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
+from kduel.core.progress import Progress
+from kduel.kernels.build.built import FromSource
+from kduel.kernels.build.source import Source, unpacked, untar, version_of
 
 
 class Git(FromSource):
@@ -19,7 +19,7 @@ class Git(FromSource):
     prefix = "git:"
     summary = "git:DIR#REF[,arch=A][,config=C]: built here from a commit, a tag or a branch"
 
-    def source(self, place: str, *, cache: Cache, talk: Talk, offline: bool) -> Source:
+    def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> Source:
         directory, _, revision = place.partition("#")
         top = Path(directory).expanduser().resolve()
         if not top.is_dir():
@@ -29,7 +29,7 @@ class Git(FromSource):
         def extract(into: Path) -> None:
             command = ["git", "-C", str(top), "archive", "--format=tar", commit]
             with (
-                talk.task(f"unpacking commit {commit[:12]}"),
+                progress.task(f"unpacking commit {commit[:12]}"),
                 subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as feed,
             ):
                 untar(None, into, feed)

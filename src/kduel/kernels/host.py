@@ -7,12 +7,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kduel.cache import Cache
-from kduel.errors import HostError
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError
+from kduel.core.progress import Progress
 from kduel.kernels import Available, Kernel, KernelSource
 from kduel.kernels.file import from_image
-from kduel.kernels.modules import modules_directory
-from kduel.talk import Talk
+from kduel.kernels.files.modules import modules_directory
 
 
 class Host(KernelSource):
@@ -24,7 +24,9 @@ class Host(KernelSource):
     def accepts(self, spec: str) -> bool:
         return spec == "host"
 
-    def resolve(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+    def resolve(
+        self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
+    ) -> Kernel:
         release = os.uname().release
         image = _image(release)
         if image is None:
@@ -43,7 +45,7 @@ class Host(KernelSource):
         found = modules_directory(modules, kernel.release) if modules else own if (own / "kernel").is_dir() else None
         return replace(kernel, modules=found)
 
-    def available(self, *, cache: Cache, talk: Talk, offline: bool = False) -> list[Available]:
+    def available(self, *, cache: Cache, progress: Progress, offline: bool = False) -> list[Available]:
         release = os.uname().release
         image = _image(release)
         return [Available(spec="host", version=release, where=str(image), cached=True)] if image else []

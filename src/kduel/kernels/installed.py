@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kduel.cache import Cache
-from kduel.errors import InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError
+from kduel.core.progress import Progress
 from kduel.kernels import Kernel, KernelSource
-from kduel.talk import Talk
 
 NOWHERE = Path("/nonexistent/installed-elsewhere")
 
@@ -22,7 +22,9 @@ class Installed(KernelSource):
     def accepts(self, spec: str) -> bool:
         return spec.startswith("installed:")
 
-    def resolve(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+    def resolve(
+        self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
+    ) -> Kernel:
         release = spec.partition(":")[2]
         if not re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z.+~_-]{0,127}", release):
             raise InputError(

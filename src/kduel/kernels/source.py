@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kduel.building.source import Source, unpacked, untar, version_of
-from kduel.cache import Cache
-from kduel.errors import InputError
-from kduel.kernels import stored
-from kduel.kernels.built import FromSource
-from kduel.talk import Talk
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError
+from kduel.core.progress import Progress
+from kduel.kernels.build.built import FromSource
+from kduel.kernels.build.source import Source, unpacked, untar, version_of
+from kduel.kernels.files import store as stored
 
 
 class Archived(FromSource):
@@ -19,7 +19,7 @@ class Archived(FromSource):
     prefix = "source:"
     summary = "source:FILE.tar.xz[,arch=A][,config=C]: built here from a source archive"
 
-    def source(self, place: str, *, cache: Cache, talk: Talk, offline: bool) -> Source:
+    def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> Source:
         path = Path(place).expanduser().resolve()
         if path.is_dir():
             raise InputError(
@@ -34,7 +34,7 @@ class Archived(FromSource):
             raise InputError(f"{path} cannot be read: {error.strerror}", "Check its permissions.") from error
 
         def extract(into: Path) -> None:
-            with talk.task(f"unpacking {path.name}"):
+            with progress.task(f"unpacking {path.name}"):
                 untar(path, into)
 
         tree = unpacked(digest[:32], extract, cache=cache)

@@ -11,12 +11,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kduel.cache import Cache, told_as_cache_trouble
-from kduel.errors import InputError
-from kduel.kernels import Kernel, KernelSource, stored
-from kduel.kernels.image import identify
-from kduel.kernels.modules import modules_directory
-from kduel.talk import Talk
+from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.errors import InputError
+from kduel.core.progress import Progress
+from kduel.kernels import Kernel, KernelSource
+from kduel.kernels.files import store as stored
+from kduel.kernels.files.image import identify
+from kduel.kernels.files.modules import modules_directory
 
 PREFIX = "tree:"
 IMAGES = {
@@ -39,7 +40,9 @@ class Tree(KernelSource):
     def accepts(self, spec: str) -> bool:
         return spec.startswith(PREFIX)
 
-    def resolve(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+    def resolve(
+        self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
+    ) -> Kernel:
         tree = Path(spec.removeprefix(PREFIX)).expanduser().resolve()
         config, image, release = built(tree)
         architecture = identify(image).architecture
@@ -52,7 +55,7 @@ class Tree(KernelSource):
         def build(into: Path) -> None:
             copied, digest = stored.copy_image(image, into)
             (into / "config").write_text(config, encoding="utf-8")
-            with talk.task(f"copying {len(files)} modules of {release}"):
+            with progress.task(f"copying {len(files)} modules of {release}"):
                 copy_modules(tree, files, into / "lib/modules" / release)
             kernel = Kernel(
                 spec=spec,

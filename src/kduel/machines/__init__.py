@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import Struct, field
 
-from kduel import programs
-from kduel.cache import Cache
-from kduel.errors import InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError
+from kduel.core.experiment import Contender
+from kduel.core.plugins import plugins
+from kduel.core.progress import Progress
+from kduel.guest import programs
 from kduel.kernels import Kernel, resolve
-from kduel.registry import plugins
-from kduel.talk import Talk
-from kduel.words import Contender
 
 
 class Arm(Struct, frozen=True):
@@ -109,13 +109,22 @@ class MachineKind(ABC):
 
     @abstractmethod
     def prepare(
-        self, settings: Any, arms: Sequence[Arm], needs: Needs, *, cache: Cache, talk: Talk, offline: bool = False
+        self,
+        settings: Any,
+        arms: Sequence[Arm],
+        needs: Needs,
+        *,
+        cache: Cache,
+        progress: Progress,
+        offline: bool = False,
     ) -> Machine:
         """Probe the host, make root images; everything slow that is not a trial. Raises HostError, InputError."""
 
-    def kernel(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+    def kernel(
+        self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
+    ) -> Kernel:
         """A contender's kernel, to be booted. A kind that boots nothing may want something else of it."""
-        return resolve(spec, cache=cache, talk=talk, offline=offline, modules=modules)
+        return resolve(spec, cache=cache, progress=progress, offline=offline, modules=modules)
 
     def read_settings(self, table: dict[str, Any]) -> Any:
         """The typed settings. Raises InputError naming the key."""

@@ -1,6 +1,6 @@
 """The machine `board`: each trial in a fresh boot of an embedded board, with nothing of a distribution in its root.
 
-A board is described by a file: see kduel.boards. Emulated ones are QEMU's. The root is the initial RAM disk, or its
+A board is described by a file: see kduel.machines.boards. Emulated ones are QEMU's. The root is the initial RAM disk, or its
 content where the kernel mounts it itself: on a disk, or over NFS.
 """
 
@@ -17,26 +17,18 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from kduel.boards import ROOT_FILE, Board, Emulated, board, known
-from kduel.cache import Cache
-from kduel.errors import HostError, InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
+from kduel.core.progress import Progress
 from kduel.guest import initramfs, mounted
 from kduel.guest.busybox import Busybox, busybox
 from kduel.guest.root import Root
 from kduel.guest.vm import RESULTS_PORT, VirtualMachine, Wiring, chardev
 from kduel.kernels import Kernel
-from kduel.kernels.image import contents, entered_alike
+from kduel.kernels.files.image import contents, entered_alike
 from kduel.machines import Arm, Machine, MachineKind, Needs, Trial
-from kduel.machines.qemu import (
-    TCG_WARNING,
-    QemuMachine,
-    QemuSettings,
-    host_cpu,
-    host_cpus,
-    mebibytes,
-    qemu_version,
-)
-from kduel.talk import Talk
+from kduel.machines.boards import ROOT_FILE, Board, Emulated, board, known
+from kduel.machines.qemu import TCG_WARNING, QemuMachine, QemuSettings, host_cpu, host_cpus, mebibytes, qemu_version
 
 BUILT_IN = {"disk": "CONFIG_EXT4_FS", "nfs": "CONFIG_ROOT_NFS"}
 """What a kernel must have built in to mount a root."""
@@ -218,7 +210,7 @@ class Boards(MachineKind):
         settings = super().read_settings(table)
         emulated = board(settings.place).qemu
         if emulated is None:
-            from kduel.machines import labgrid_board
+            from kduel.machines.labgrid import board as labgrid_board
 
             labgrid_board.check_installed()
         elif shutil.which(emulated.program) is None:
@@ -235,7 +227,7 @@ class Boards(MachineKind):
         needs: Needs,
         *,
         cache: Cache,
-        talk: Talk,
+        progress: Progress,
         offline: bool = False,
     ) -> Machine:
         """Fetch the busybox, build the programs for the architecture, make the initial RAM disks."""
@@ -250,7 +242,7 @@ class Boards(MachineKind):
             boot_deadline=settings.boot_deadline,
         )
         mebibytes(inner.memory, "memory")
-        box = busybox(described.architecture, described.busybox, cache=cache, talk=talk, offline=offline)
+        box = busybox(described.architecture, described.busybox, cache=cache, progress=progress, offline=offline)
         files = needs.brought(described.architecture, cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         bases = {
@@ -259,7 +251,7 @@ class Boards(MachineKind):
         }
         images = plain_images(kernels, cache)
         if described.labgrid:
-            from kduel.machines.labgrid_board import LabgridMachine
+            from kduel.machines.labgrid.board import LabgridMachine
 
             return LabgridMachine(settings.place, described, inner, box, bases, images, cache)
         machine = BoardMachine(settings.place, described, inner, box, bases, images, cache)

@@ -21,19 +21,19 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec.structs import replace
 
-from kduel.building import objects
-from kduel.building import timed as timed_script
-from kduel.building.cause import cause
-from kduel.building.make import Make, Unbuildable, clean_environment, tail, wants_modules
-from kduel.building.recipe import configure
-from kduel.cache import Cache, told_as_cache_trouble
-from kduel.errors import InputError
+from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.errors import InputError
+from kduel.core.plugins import plugins
+from kduel.core.progress import Progress
 from kduel.kernels import Kernel
-from kduel.kernels.built import FromSource, Planned
+from kduel.kernels.build import timed as timed_script
+from kduel.kernels.build.built import FromSource, Planned
+from kduel.kernels.build.cause import cause
+from kduel.kernels.build.make import Make, Unbuildable, clean_environment, tail, wants_modules
+from kduel.kernels.build.recipe import configure
+from kduel.kernels.sizes import objects
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
 from kduel.machines.qemu import host_cpu
-from kduel.registry import plugins
-from kduel.talk import Talk
 
 KEPT = "kernel"
 """In a trial of the first block: config, vmlinux and objects.gz of what was built, for `kduel sizes`."""
@@ -49,8 +49,8 @@ class BuildSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=Tru
 class BuildMachine(Machine):
     """Made by `Build.prepare`."""
 
-    def __init__(self, plans: dict[str, Planned], directory: Path, talk: Talk) -> None:
-        self.plans, self.directory, self.talk = plans, directory, talk
+    def __init__(self, plans: dict[str, Planned], directory: Path, progress: Progress) -> None:
+        self.plans, self.directory, self.progress = plans, directory, progress
         self.warned: set[str] = set()
         self.facts = {
             "jobs": len(os.sched_getaffinity(0)),
@@ -79,7 +79,7 @@ class BuildMachine(Machine):
                 return not_built("not-configured", "its configuration cannot be made", told, error.why.remedy)
             if missed and plan.key not in self.warned:
                 self.warned.add(plan.key)
-                self.talk.warn(f"{plan.spec}: this tree did not take {', '.join(missed)}")
+                self.progress.warn(f"{plan.spec}: this tree did not take {', '.join(missed)}")
             config = (make.build / ".config").read_text("utf-8", errors="replace")
             read_all(plan.source.tree)
             timings = {"ready": round(time.monotonic() - began, 3)}
@@ -219,9 +219,11 @@ class Build(MachineKind):
     summary: ClassVar[str] = "no boot: a trial is one clean build of the contender's kernel on this host"
     Settings = BuildSettings
 
-    def kernel(self, spec: str, *, cache: Cache, talk: Talk, offline: bool = False, modules: str = "") -> Kernel:
+    def kernel(
+        self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
+    ) -> Kernel:
         """The source and how it will be built: the trials do the building."""
-        plan = plan_of(spec, cache=cache, talk=talk, offline=offline, modules=modules)
+        plan = plan_of(spec, cache=cache, progress=progress, offline=offline, modules=modules)
         return Kernel(
             spec=spec,
             release=plan.source.version,
@@ -232,7 +234,14 @@ class Build(MachineKind):
         )
 
     def prepare(
-        self, settings: Any, arms: Sequence[Arm], needs: Needs, *, cache: Cache, talk: Talk, offline: bool = False
+        self,
+        settings: Any,
+        arms: Sequence[Arm],
+        needs: Needs,
+        *,
+        cache: Cache,
+        progress: Progress,
+        offline: bool = False,
     ) -> Machine:
         assert isinstance(settings, BuildSettings)
         check(arms, needs)
@@ -244,17 +253,17 @@ class Build(MachineKind):
             # Sources are in the cache by now.
             exact = arm.kernel.provenance["exact"]
             with told_as_cache_trouble(cache.root):
-                plans[arm.kernel.sha256] = plan_of(exact, cache=cache, talk=talk, offline=offline, modules="")
+                plans[arm.kernel.sha256] = plan_of(exact, cache=cache, progress=progress, offline=offline, modules="")
         if shutil.which("nproc") is None:
             raise InputError("nproc is not installed", "Install coreutils.")
-        return BuildMachine(plans, directory, talk)
+        return BuildMachine(plans, directory, progress)
 
 
-def plan_of(spec: str, *, cache: Cache, talk: Talk, offline: bool, modules: str) -> Planned:
+def plan_of(spec: str, *, cache: Cache, progress: Progress, offline: bool, modules: str) -> Planned:
     """The build that a contender's kernel means. Raises InputError for one that is not built from source."""
     for source in plugins("kernels").values():
         if isinstance(source, FromSource) and source.accepts(spec):
-            plan = source.plan(spec, cache=cache, talk=talk, offline=offline, modules=modules)
+            plan = source.plan(spec, cache=cache, progress=progress, offline=offline, modules=modules)
             if plan.recipe.ccache:
                 raise InputError(
                     f"{spec}: with ccache the time of a build says nothing",

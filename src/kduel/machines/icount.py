@@ -23,20 +23,19 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta, structs
 
-from kduel import programs
 from kduel.benchmarks.boot_instructions import GUEST_FILE
-from kduel.cache import Cache
-from kduel.errors import HostError, InputError, NotMeasuredError
-from kduel.guest import initramfs
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError, NotMeasuredError
+from kduel.core.progress import Progress
+from kduel.guest import initramfs, programs
 from kduel.guest.cpio import Cpio
 from kduel.guest.launch import run
 from kduel.guest.root import Root, root_image
 from kduel.guest.vm import VirtualMachine
-from kduel.kernels.image import pvh_entry, uncompressed
+from kduel.kernels.files.image import pvh_entry, uncompressed
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
 from kduel.machines.qemu import QemuMachine, QemuSettings, mebibytes, qemu_version
 from kduel.machines.repetition import Fingerprint, contents, fingerprint, first_difference, odd_one
-from kduel.talk import Talk
 
 CPU = "max,family=6,model=6,stepping=3"
 """An AMD processor of no family that kernels know: for those they select string instructions, whose every step would
@@ -351,7 +350,7 @@ class Icount(MachineKind):
         needs: Needs,
         *,
         cache: Cache,
-        talk: Talk,
+        progress: Progress,
         offline: bool = False,
     ) -> Machine:
         """Make the root, the programs and the initial RAM disks."""
@@ -368,7 +367,7 @@ class Icount(MachineKind):
                 f"machine icount: memory = {settings.memory!r} cannot be", "Give 128M to 1024M in steps of 128M."
             )
         qemu_version()
-        root = root_image(needs.packages, cache=cache, talk=talk, offline=offline)
+        root = root_image(needs.packages, cache=cache, progress=progress, offline=offline)
         modules = (*MODULES, *PMEM_MODULES) if needs.packages else MODULES
         files = needs.brought("x86_64", cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}

@@ -11,17 +11,17 @@ from typing import Any, ClassVar, Literal
 import msgspec
 from msgspec import Struct
 
-from kduel.cache import Cache
-from kduel.conditions import check as check_bands
-from kduel.errors import HostError, InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
+from kduel.core.progress import Progress
+from kduel.guest.conditions import check as check_bands
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
-from kduel.machines.loan import Loan, boot_entries
-from kduel.machines.local_unit import ROOT, STATE, installed_for
-from kduel.machines.real import RealMachine, packed, survey
-from kduel.machines.ssh_trial import Journey, Look, RealSettings, default_cmdline, look
-from kduel.remote.connection import Broken, Refused
-from kduel.remote.here import Here
-from kduel.talk import Talk
+from kduel.machines.remote.connection import Broken, Refused
+from kduel.machines.remote.local_unit import ROOT, STATE, installed_for
+from kduel.machines.remote.localhost import Here
+from kduel.machines.remote.provision import Loan, boot_entries
+from kduel.machines.remote.real import RealMachine, packed, survey
+from kduel.machines.remote.ssh_trial import Journey, Look, RealSettings, default_cmdline, look
 
 ONE_BOOT = (
     "All trials run in one boot of this machine, on which KDuel itself runs: what differs from boot to boot is not in the "
@@ -151,7 +151,14 @@ class Local(MachineKind):
     Settings = LocalSettings
 
     def prepare(
-        self, settings: Any, arms: Sequence[Arm], needs: Needs, *, cache: Cache, talk: Talk, offline: bool = False
+        self,
+        settings: Any,
+        arms: Sequence[Arm],
+        needs: Needs,
+        *,
+        cache: Cache,
+        progress: Progress,
+        offline: bool = False,
     ) -> Machine:
         assert isinstance(settings, LocalSettings)
         check_bands(settings.conditions)
@@ -164,7 +171,7 @@ class Local(MachineKind):
                 "Start it with sudo.",
             )
         facts = survey(connection, settings, arms, boot=settings.boot)
-        loan = Loan(settings, connection, talk)
+        loan = Loan(settings, connection, progress)
         entries = boot_entries(loan, arms, now)
         if settings.boot == "kexec":
             facts["cmdline"] = default_cmdline(now)

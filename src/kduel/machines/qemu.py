@@ -13,8 +13,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from kduel.cache import Cache
-from kduel.errors import HostError, InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
+from kduel.core.progress import Progress
 from kduel.guest import envelope, initramfs, probe, scratch
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose, findings
@@ -23,9 +24,8 @@ from kduel.guest.gates import clock_trouble, gate
 from kduel.guest.launch import Run, run
 from kduel.guest.root import Root, root_image
 from kduel.guest.vm import BOARDS, VirtualMachine, Wiring
-from kduel.kernels.image import entered_alike
+from kduel.kernels.files.image import entered_alike
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
-from kduel.talk import Talk
 
 TCG_WARNING = (
     "Trials ran in an emulator (QEMU TCG), which translates every instruction: times have a cost model of their own "
@@ -282,7 +282,7 @@ class Qemu(MachineKind):
         needs: Needs,
         *,
         cache: Cache,
-        talk: Talk,
+        progress: Progress,
         offline: bool = False,
     ) -> Machine:
         """Probe KVM; make the root, the programs, the initial RAM disks and the scratch disk's template."""
@@ -294,7 +294,7 @@ class Qemu(MachineKind):
         if not 1 <= settings.cpus <= 255:
             raise InputError(f"machine qemu: cpus = {settings.cpus} is not a number of CPUs", "Write 1 or more.")
         qemu_version()
-        root = root_image(needs.packages, cache=cache, talk=talk, suite=settings.suite, offline=offline)
+        root = root_image(needs.packages, cache=cache, progress=progress, suite=settings.suite, offline=offline)
         files = needs.brought("x86_64", cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         images = entered_alike(kernels, cache)
@@ -303,13 +303,13 @@ class Qemu(MachineKind):
             for sha, kernel in kernels.items()
         }
         disk = scratch.template(mebibytes(settings.disk, "disk"), cache=cache) if needs.scratch else None
-        accelerator = choose_accelerator(settings.accel, next(iter(images.values())), root.busybox, cache, talk)
+        accelerator = choose_accelerator(settings.accel, next(iter(images.values())), root.busybox, cache, progress)
         machine = QemuMachine(settings, accelerator, root, bases, images, disk, cache)
         machine.facts["argv"] = {arm.kernel.spec: machine.argv_by_hand(arm) for arm in arms}
         return machine
 
 
-def choose_accelerator(wanted: str, kernel: Path, busybox: Path, cache: Cache, talk: Talk) -> str:
+def choose_accelerator(wanted: str, kernel: Path, busybox: Path, cache: Cache, progress: Progress) -> str:
     """`kvm` or `tcg`. Raises HostError where `kvm` is asked for and does not work."""
     if wanted == "tcg":
         return "tcg"
@@ -318,7 +318,7 @@ def choose_accelerator(wanted: str, kernel: Path, busybox: Path, cache: Cache, t
         return "kvm"
     if wanted == "kvm":
         raise HostError(f"KVM does not work here: {verdict.reason}", 'Repair it, or allow accel = "tcg".')
-    talk.warn(f"KVM does not work here ({verdict.reason}): guests run in an emulator, whose timings are its own.")
+    progress.warn(f"KVM does not work here ({verdict.reason}): guests run in an emulator, whose timings are its own.")
     return "tcg"
 
 

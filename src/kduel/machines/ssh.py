@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from kduel.cache import Cache
-from kduel.conditions import check as check_bands
-from kduel.errors import HostError, InputError
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError
+from kduel.core.progress import Progress
+from kduel.guest.conditions import check as check_bands
 from kduel.machines import Arm, Machine, MachineKind, Needs
-from kduel.machines.loan import Loan, boot_entries, bring_kernels
-from kduel.machines.real import RealMachine, packed, survey
-from kduel.machines.ssh_trial import Look, SshSettings, default_cmdline, look
-from kduel.remote.connection import REMEDIES, Broken, Connection, Refused
-from kduel.talk import Talk
+from kduel.machines.remote.connection import REMEDIES, Broken, Connection, Refused
+from kduel.machines.remote.provision import Loan, boot_entries, bring_kernels
+from kduel.machines.remote.real import RealMachine, packed, survey
+from kduel.machines.remote.ssh_trial import Look, SshSettings, default_cmdline, look
 
 
 class Ssh(MachineKind):
@@ -26,18 +26,25 @@ class Ssh(MachineKind):
     Settings = SshSettings
 
     def prepare(
-        self, settings: Any, arms: Sequence[Arm], needs: Needs, *, cache: Cache, talk: Talk, offline: bool = False
+        self,
+        settings: Any,
+        arms: Sequence[Arm],
+        needs: Needs,
+        *,
+        cache: Cache,
+        progress: Progress,
+        offline: bool = False,
     ) -> Machine:
         assert isinstance(settings, SshSettings)
         check_arms(settings, arms)
         check_bands(settings.conditions)
-        with talk.task(f"looking at {settings.place}"):
+        with progress.task(f"looking at {settings.place}"):
             connection, now = connect(settings)
             facts = survey(connection, settings, arms, boot=settings.boot)
         if settings.boot == "kexec":
             facts["cmdline"] = default_cmdline(now)
         bundle = packed(needs, now.architecture, cache)
-        loan = Loan(settings, connection, talk)
+        loan = Loan(settings, connection, progress)
         try:
             bring_kernels(loan, arms, now, facts)
             entries = boot_entries(loan, arms, now)
@@ -45,7 +52,7 @@ class Ssh(MachineKind):
             loan.give_back()
             raise
         facts["entries"] = {name: entry.path for name, entry in entries.items()}
-        talk.info(
+        progress.info(
             f"{settings.place}: {facts['cpu'] or 'unknown CPU'}, {now.release}; it will be rebooted for every trial"
         )
         return RealMachine(settings, connection, entries, facts, bundle, loan)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from kduel.errors import InputError
-from kduel.registry import plugins
-from kduel.results import Results
+from kduel.core.errors import InputError
+from kduel.core.plugins import plugins
+from kduel.core.results import Results
 
 
 class Format(ABC):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kduel.report.amounts import MISSING, amount, percent, signed
-from kduel.report.digest import Comparison, decided, largest_first, side
-from kduel.report.escape import visible
-from kduel.results import COUNTED, MetricResult, Results
+from kduel.core.format import MISSING, amount, percent, signed
+from kduel.core.results import COUNTED, MetricResult, Results
+from kduel.core.text import visible
+from kduel.report.content.digest import Comparison, decided, largest_first, side
 
 Line = list[tuple[str, str]]
 """Pieces of text, each with its style (rich's names)."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import ClassVar
 
+from kduel.core.results import Results
+from kduel.core.text import visible
 from kduel.report import Format
-from kduel.report.escape import visible
-from kduel.results import Results
 
 COLUMNS = ("contender", "trial", "benchmark", "metric", "unit", "better", "value")
 

@@ -8,17 +8,19 @@ from urllib.parse import quote
 import msgspec
 
 from kduel import __version__
-from kduel.report import Format, amounts, plots
-from kduel.report.bundle import vega_script
-from kduel.report.digest import SIGNS, count, decided, delta_of, digest, side, sided
-from kduel.report.environment import difference_groups, environment_rows
-from kduel.report.escape import visible
-from kduel.report.matrix_part import matrix_part
-from kduel.report.methods import methods
-from kduel.report.notes import key
-from kduel.report.pagedata import described, has_forest, metric_groups, page_data
-from kduel.report.tradeoffs_part import MARKS, MARKS_TOLD, efficiency, tradeoffs_part
-from kduel.results import Results, TrialResult
+from kduel.core import format as amounts
+from kduel.core.results import Results, TrialResult
+from kduel.core.text import visible
+from kduel.report import Format
+from kduel.report.content.digest import SIGNS, count, decided, delta_of, digest, side, sided
+from kduel.report.content.environment import difference_groups, environment_rows
+from kduel.report.content.methods import methods
+from kduel.report.content.notes import key
+from kduel.report.page.data import described, has_forest, metric_groups, page_data
+from kduel.report.page.matrix import matrix_part
+from kduel.report.page.tradeoffs import MARKS, MARKS_TOLD, efficiency, tradeoffs_part
+from kduel.report.plots import effects as plots
+from kduel.report.plots.bundle import vega_script
 
 if TYPE_CHECKING:
     from jinja2 import Environment

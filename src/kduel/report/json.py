@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from kduel.core.results import SCHEMA, Results
 from kduel.report import Format
-from kduel.results import SCHEMA, Results
 
 HIDDEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from kduel.core.format import amount, effect, interval
+from kduel.core.results import MetricResult, Results
+from kduel.core.text import visible
 from kduel.report import Format
-from kduel.report.amounts import amount, effect, interval
-from kduel.report.digest import Comparison, Digest, decided, digest
-from kduel.report.escape import visible
-from kduel.results import MetricResult, Results
+from kduel.report.content.digest import Comparison, Digest, decided, digest
 
 LONG = 60
 """More lines than this do not fit a page."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import textwrap
 from typing import ClassVar
 
+from kduel.core.results import Results
+from kduel.core.text import ascii_only
 from kduel.report import Format
-from kduel.report.digest import SIGNS, digest
-from kduel.report.escape import ascii_only
-from kduel.report.textgrid import Line, verdict_lines
-from kduel.results import Results
+from kduel.report.content.digest import SIGNS, digest
+from kduel.report.content.textgrid import Line, verdict_lines
 
 WIDTH = 72
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from kduel.core.format import effect, interval, mean_and_sd
+from kduel.core.results import MetricResult, Results
+from kduel.core.text import visible
 from kduel.report import Format
-from kduel.report.amounts import effect, interval, mean_and_sd
-from kduel.report.digest import SIGNS, Comparison, Digest, decided, digest, sided
-from kduel.report.escape import visible
-from kduel.report.methods import methods
-from kduel.report.notes import key
-from kduel.results import MetricResult, Results
+from kduel.report.content.digest import SIGNS, Comparison, Digest, decided, digest, sided
+from kduel.report.content.methods import methods
+from kduel.report.content.notes import key
 
 SPECIAL = re.compile(r"[\\`*\[\]<>|~&$#!@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "@": "&#64;", "`": "&#96;", "$": "&#36;"}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from kduel.matrix import Matrix, advise, shape
+from kduel.analysis.matrix import Matrix, advise, shape
+from kduel.core.format import MISSING, amount, effect, mean_and_sd, plain_number, relative_pct, signed
+from kduel.core.results import MetricResult, Results
+from kduel.core.text import visible
 from kduel.report import Format
-from kduel.report.amounts import MISSING, amount, effect, mean_and_sd, plain_number, relative_pct, signed
-from kduel.report.digest import SIGNS, delta_of, digest
-from kduel.report.escape import visible
-from kduel.report.matrix_plots import column_of
-from kduel.results import MetricResult, Results
+from kduel.report.content.digest import SIGNS, delta_of, digest
+from kduel.report.plots.matrix import column_of
 
 
 class MatrixFormat(Format):

@@ -10,12 +10,12 @@ import textwrap
 from collections.abc import Iterator
 from typing import ClassVar
 
+from kduel.core.format import MISSING, amount, effect_numbers, interval, relative_pct, signed
+from kduel.core.results import BYTES, MetricResult, Results
+from kduel.core.text import visible
+from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.report import Format
-from kduel.report.amounts import MISSING, amount, effect_numbers, interval, relative_pct, signed
-from kduel.report.digest import Comparison, Digest, decided, digest, side
-from kduel.report.escape import visible
-from kduel.results import BYTES, MetricResult, Results
-from kduel.verdict.comparison import TIME_UNITS
+from kduel.report.content.digest import Comparison, Digest, decided, digest, side
 
 WIDTH = 100
 RATES = ("/s", "ops", "Hz")

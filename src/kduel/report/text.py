@@ -8,14 +8,14 @@ import sys
 from io import StringIO
 from typing import TYPE_CHECKING, ClassVar
 
-from kduel.matrix import shape
+from kduel.analysis.matrix import shape
+from kduel.core.results import Results
 from kduel.report import Format
+from kduel.report.content.digest import Comparison, Digest, digest
+from kduel.report.content.textgrid import verdict_lines
 from kduel.report.counted import counted_lines, is_counted
-from kduel.report.digest import Comparison, Digest, digest
 from kduel.report.matrix import leads, matrix_parts
-from kduel.report.textgrid import verdict_lines
-from kduel.report.tradeoffs_part import scaling_lines, tradeoffs_lines
-from kduel.results import Results
+from kduel.report.page.tradeoffs import scaling_lines, tradeoffs_lines
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,12 +10,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from kduel.cache import Cache, told_as_cache_trouble
-from kduel.errors import HostError, InputError
-from kduel.kernels.stored import sha256
+from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.errors import HostError, InputError
+from kduel.core.progress import Progress
+from kduel.kernels.files.store import sha256
 from kduel.schedulers.bundle import Bundle, make_bundle, read_bundle
 from kduel.schedulers.catalogue import KNOWN, PLAIN, Known, known
-from kduel.talk import Talk
 
 KIND = "schedulers"
 LEAST_CLANG = 17
@@ -103,7 +103,7 @@ def key_of(chosen: Known) -> str:
     return f"{chosen.name}-{chosen.version}-{platform.machine()}"
 
 
-def build(names: list[str], *, cache: Cache, talk: Talk, jobs: int) -> list[tuple[Bundle, Path]]:
+def build(names: list[str], *, cache: Cache, progress: Progress, jobs: int) -> list[tuple[Bundle, Path]]:
     """The schedulers, built where the cache lacks them, one after the other. Takes 2 to 7 minutes each.
 
     Raises InputError for an unknown one, HostError where a tool is missing or the build fails.
@@ -119,7 +119,7 @@ def build(names: list[str], *, cache: Cache, talk: Talk, jobs: int) -> list[tupl
             target = Path(tempfile.mkdtemp(prefix=".cargo-", dir=cache.root))
         try:
             for chosen in lacking:
-                _build_one(chosen, tools, target, cache, talk, jobs)
+                _build_one(chosen, tools, target, cache, progress, jobs)
         finally:
             shutil.rmtree(target, ignore_errors=True)
     return [cached(chosen, cache) for chosen in wanted]
@@ -131,7 +131,7 @@ def cached(chosen: Known, cache: Cache) -> tuple[Bundle, Path]:
     return read_bundle(directory), directory
 
 
-def _build_one(chosen: Known, tools: Tools, target: Path, cache: Cache, talk: Talk, jobs: int) -> None:
+def _build_one(chosen: Known, tools: Tools, target: Path, cache: Cache, progress: Progress, jobs: int) -> None:
     environment = os.environ | {
         "BPF_CLANG": tools.clang,
         "CARGO_BUILD_JOBS": str(jobs),
@@ -157,7 +157,7 @@ def _build_one(chosen: Known, tools: Tools, target: Path, cache: Cache, talk: Ta
                 place,
             ]
             log = target / f"{chosen.name}.log"
-            with log.open("wb") as stream, talk.task(f"building {chosen.name} {chosen.version}"):
+            with log.open("wb") as stream, progress.task(f"building {chosen.name} {chosen.version}"):
                 status = subprocess.run(
                     command, env=environment, stdout=stream, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                     preexec_fn=_yield_to_others, check=False,

@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from kduel.errors import HostError, InputError
-from kduel.kernels.stored import sha256
+from kduel.core.errors import HostError, InputError
+from kduel.kernels.files.store import sha256
 
 START = """#!/bin/sh
 here=$(dirname "$0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kduel.errors import InputError
+from kduel.core.errors import InputError
 
 PLAIN = "scx_plain"
 """Our own (programs/scx_plain.c), compiled with KDuel's other programs: one queue, first come first served."""

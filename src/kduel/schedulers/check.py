@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from kduel.words import Contender
+from kduel.core.experiment import Contender
 
 SAME = ("ops", "enable_seq", "nr_rejected")
 SHOWN = 6

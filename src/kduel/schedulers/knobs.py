@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from kduel.errors import InputError
+from kduel.core.errors import InputError
 
 DEBUG = "debug.sched."
 FEATURES = "debug.sched.features"

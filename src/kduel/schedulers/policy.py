@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from kduel.errors import InputError
+from kduel.core.errors import InputError
 
 UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 FIXED = ("other", "batch", "idle", "ext")

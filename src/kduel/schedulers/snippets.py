@@ -11,13 +11,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kduel.cache import Cache
+from kduel.core.cache import Cache
+from kduel.core.experiment import Contender
 from kduel.schedulers.build import find
 from kduel.schedulers.catalogue import PLAIN
 from kduel.schedulers.check import check
 from kduel.schedulers.knobs import set_knobs
 from kduel.schedulers.policy import parse_policy
-from kduel.words import Contender
 
 START_LIMIT = 240
 """Seconds that a scheduler may take to be at work: scx_lavd took 43 under TCG on an idle host, 140 on a busy one."""

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from kduel.benchmarks import Benchmark
-from kduel.errors import InputError
+from kduel.core.errors import InputError
+from kduel.core.experiment import Contender
 from kduel.kernels import Kernel
 from kduel.schedulers.knobs import check_knobs
 from kduel.schedulers.policy import Policy, check_admission, parse_policy
 from kduel.schedulers.snippets import preempt_mode
-from kduel.words import Contender
 
 PREEMPT_MODES = ("none", "voluntary", "full", "lazy")
 SLICE_SINCE = (6, 12)

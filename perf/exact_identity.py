@@ -1,0 +1,137 @@
+"""Are trials on the machine icount the same, bit for bit? Ten of each kernel: alone; with QEMU started otherwise (its
+own addresses not random, another environment, another directory); two at once; and on a busy host.
+
+    python perf/exact_identity.py [--short] debian:5.10-cloud debian:6.1-cloud ...
+
+Runs the suite exact; with --short eight of its operations. Prints a line per trial with a hash over all files that the guest left (values, environment, console up to the
+script's end), and a table at the end. All trials of a kernel must have one hash. Takes about 40 minutes on 2 CPUs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
+from msgspec import structs
+
+from kduel.core.cache import Cache
+from kduel.core.progress import Progress
+from kduel.guest.console import read_console
+from kduel.machines import Trial
+from kduel.machines.icount import IcountMachine
+from kduel.run.prepare import make_ready
+from kduel.study.load import Study, assemble, contender_tables, parse_study, suite_text
+
+ALONE, OTHERWISE, TOGETHER, BUSY = 2, 2, 4, 2
+TRIALS = ALONE + OTHERWISE + TOGETHER + BUSY
+SHORT = ("boot", "null-call", "signal-deliver", "pipe", "tcp", "switch-8-16k", "fork-exec", "fault-file", "timer")
+ADDRESSES_NOT_RANDOM = 0x0040000
+"""ADDR_NO_RANDOMIZE of personality(2)."""
+
+
+def burn() -> None:
+    """One busy CPU."""
+    while True:
+        sum(range(100_000))
+
+
+@contextmanager
+def busy_host() -> Iterator[None]:
+    """As many busy processes as there are CPUs."""
+    hogs = [multiprocessing.Process(target=burn, daemon=True) for _ in range(multiprocessing.cpu_count())]
+    for hog in hogs:
+        hog.start()
+    try:
+        yield
+    finally:
+        for hog in hogs:
+            hog.kill()
+
+
+@contextmanager
+def started_otherwise() -> Iterator[None]:
+    """QEMU's own addresses are not random, its environment is 20 KiB larger, and its files lie elsewhere."""
+    libc, before, place = ctypes.CDLL(None), dict(os.environ), tempfile.tempdir
+    persona = libc.personality(0xFFFFFFFF)
+    with tempfile.TemporaryDirectory(prefix="another-place-with-a-longer-name-") as name:
+        libc.personality(persona | ADDRESSES_NOT_RANDOM)
+        os.environ.update({f"KDUEL_PADDING_{number}": "x" * 1000 for number in range(20)}, TZ="Asia/Tokyo")
+        tempfile.tempdir = name
+        try:
+            yield
+        finally:
+            tempfile.tempdir = place
+            libc.personality(persona)
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def hash_of(directory: Path) -> str:
+    """Over every file that the guest sent, and its console as far as it was measured."""
+    digest = hashlib.sha256()
+    for path in sorted(directory.rglob("*")):
+        if path.is_file() and path.name != "console.log":
+            digest.update(f"{path.relative_to(directory)}\n".encode() + path.read_bytes())
+    for line in read_console(directory / "console.log"):
+        digest.update(line.encode() + b"\n")
+        if "kduel: script ended" in line:
+            break
+    return digest.hexdigest()[:16]
+
+
+def shortened(study: Study) -> Study:
+    """Less of the same."""
+    return structs.replace(study, steps=[step for step in study.steps if step.label in SHORT])
+
+
+def main(kernels: list[str], short: bool) -> None:
+    cache = Cache()
+    hashes: dict[str, set[str]] = {}
+    for kernel in kernels:
+        text = suite_text("exact") + contender_tables([kernel, kernel], True)
+        study = assemble(parse_study(text, "exact"), text, "exact")
+        ready = make_ready(shortened(study) if short else study, cache=cache, progress=Progress())
+        machine, arm = ready.machine, ready.arms[0]
+        assert isinstance(machine, IcountMachine)
+        script = ready.dress.script(arm.contender, range(len(ready.study.steps)))
+
+        def once(how: str) -> str:
+            with tempfile.TemporaryDirectory() as name:
+                begin = time.monotonic()
+                trial = Trial(id="x", arm=arm, script=script.text, deadline=1800, into=Path(name))  # noqa: B023
+                outcome = machine.boot_once(trial)  # noqa: B023
+                found = outcome.void or hash_of(Path(name))
+                print(f"{kernel:24} {how:10} {time.monotonic() - begin:7.1f} s  {found}", flush=True)  # noqa: B023
+                return found
+
+        found = [once("alone") for _ in range(ALONE)]
+        with started_otherwise():
+            found += [once("otherwise") for _ in range(OTHERWISE)]
+        with ThreadPoolExecutor(2) as pool:
+            found += pool.map(once, ["together"] * TOGETHER)
+        with busy_host():
+            found += [once("busy host") for _ in range(BUSY)]
+        hashes[kernel] = set(found)
+    print()
+    for kernel, found_hashes in hashes.items():
+        print(f"{kernel:24} {TRIALS} trials, {len(found_hashes)} different: {', '.join(found_hashes)}")
+    sys.exit(any(len(found_hashes) != 1 for found_hashes in hashes.values()))
+
+
+if __name__ == "__main__":
+    names = [word for word in sys.argv[1:] if word != "--short"]
+    main(
+        names or ["debian:5.10-cloud", "debian:6.1-cloud", "debian:6.12-cloud", "debian:7-cloud"],
+        "--short" in sys.argv,
+    )

@@ -1,0 +1,1 @@
+"""What is read out of several verdicts: matrices, trade-offs, campaigns, boot timelines."""

@@ -1,0 +1,153 @@
+"""Where the time of a boot goes: stages by the host's clock, and the kernel's own initcalls, contender by contender."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+from msgspec import Struct
+
+from kduel.benchmarks.support.bootlog import MARKS, STAGES, Timeline, console_lines, initcalls, timeline
+from kduel.core.errors import InputError
+from kduel.store.rundir import RunDir
+
+LOG_LIMIT = 16 << 20
+"""Bytes of a log that are read."""
+HOW_TO_SEE_INITCALLS = (
+    "What the kernel itself did is not told: boot with `initcall_debug log_buf_len=4M`, as cmdline of each contender or "
+    "of the machine."
+)
+WORDS = {
+    "load": "until 'Linux version'",
+    "kernel": "until 'Freeing unused kernel'",
+    "start": "until the first process",
+    "userspace": "until login: or the script",
+}
+
+
+class Boots(Struct, frozen=True, kw_only=True):
+    """What the boots of one contender told."""
+
+    name: str
+    timelines: list[Timeline]
+    initcalls: list[dict[str, float]]
+    """Microseconds by function, a table a boot; of those boots that told any."""
+
+    def stage(self, name: str) -> float | None:
+        """The median of a stage in seconds, None where no boot has it."""
+        seen = [stages[name] for line in self.timelines if name in (stages := line.stages())]
+        return median(seen) if seen else None
+
+    def until(self, mark: str) -> float | None:
+        """The median time from the beginning to a mark."""
+        lines = [line.moments for line in self.timelines if {"begin", mark} <= line.moments.keys()]
+        return median(moments[mark] - moments["begin"] for moments in lines) if lines else None
+
+    def calls(self) -> dict[str, float]:
+        """The median of each initcall, microseconds, over the boots that told of it."""
+        names = {name for table in self.initcalls for name in table}
+        return {name: median(table[name] for table in self.initcalls if name in table) for name in names}
+
+
+def read_boots(path: Path) -> list[Boots]:
+    """All boots of a run, the baseline's first. Raises InputError where it is no run, or no boot of it left a console."""
+    run = RunDir.open(path)
+    if run.imported:
+        raise InputError(f"{path} was measured elsewhere: its boots left no console log here")
+    found = {c.name: Boots(name=c.name, timelines=[], initcalls=[]) for c in run.lock().contenders}
+    for record in run.records():
+        trial = run.directory(record.id)
+        told = timeline(console_lines(_text(trial / "console.log")))
+        if record.contender in found and told.moments:
+            found[record.contender].timelines.append(told)
+            if calls := initcalls(_text(trial / "environment" / "dmesg").splitlines()):
+                found[record.contender].initcalls.append(calls)
+    if not any(boots.timelines for boots in found.values()):
+        marks = ", ".join(words for _, _, words in MARKS)
+        raise InputError(
+            f"no trial of {path} has a console that tells of its boot",
+            f"Looked for in trials/*/console.log: {marks}. Machines reached by SSH keep no console log.",
+        )
+    return list(found.values())
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(LOG_LIMIT).decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def as_text(boots: Sequence[Boots], limit: int = 15) -> str:
+    """The table of stages, then the initcalls: the slowest, and those that differ most; `limit` rows each, 0 for all."""
+    counts = ", ".join(f"{each.name} {len(each.timelines)}" for each in boots)
+    lines = ["Boots by the host's clock in seconds, medians of so many boots: " + counts, ""]
+    width = max(len(f"{stage} ({words})") for stage, words in WORDS.items())
+    head = [each.name for each in boots]
+    lines.append(row("stage", [*head, *(f"{name} diff." for name in head[1:])], width))
+    whole = [each.until("ready") for each in boots]
+    for stage in STAGES:
+        lines.append(row(f"{stage} ({WORDS[stage]})", cells([each.stage(stage) for each in boots]), width))
+    lines += [row("all stages", cells(whole), width), ""]
+    lines.append(row("from the beginning to", [""] * (2 * len(boots) - 1), width))
+    for mark, _, words in MARKS:
+        words = "login: or the script" if mark == "ready" else words
+        lines.append(row(f"  {words}", cells([each.until(mark) for each in boots]), width))
+    for each in boots:
+        late = [line.late for line in each.timelines if line.late]
+        if late:
+            lines += [
+                "",
+                f"{each.name}: the console spoke {median(late):.2f} s of the kernel's own time late, so that its stage "
+                "`load` is too long and `kernel` too short by that. `earlycon` on the command line mends it.",
+            ]
+    return "\n".join([*lines, "", *initcall_lines(boots, limit), ""])
+
+
+def initcall_lines(boots: Sequence[Boots], limit: int) -> list[str]:
+    """Tables of the slowest initcalls and of those that differ most from the baseline's."""
+    told = [each.calls() for each in boots]
+    if not all(told):
+        silent = [each.name for each, calls in zip(boots, told, strict=True) if not calls]
+        return [HOW_TO_SEE_INITCALLS if not any(told) else f"{', '.join(silent)}: {HOW_TO_SEE_INITCALLS}"]
+    names = sorted({name for calls in told for name in calls})
+    width = max(28, *(min(len(name), 60) for name in names))
+    head = [each.name for each in boots]
+    columns = [*head, *(f"{name} diff." for name in head[1:])]
+
+    def table(title: str, rank: Callable[[str], float]) -> list[str]:
+        chosen = sorted(names, key=rank, reverse=True)[: limit or None]
+        rows = [row(name[:60], cells([calls.get(name) for calls in told], 1000), width) for name in chosen]
+        return [row(title, columns, width), *rows, ""]
+
+    def largest(name: str) -> float:
+        return max(calls.get(name, 0.0) for calls in told)
+
+    def difference(name: str) -> float:
+        return max((abs(calls.get(name, 0.0) - told[0].get(name, 0.0)) for calls in told[1:]), default=0.0)
+
+    lines = table("slowest initcalls, ms", largest)
+    if len(told) > 1:
+        lines += table("largest differences, ms", difference)
+    totals: list[float | None] = [sum(calls.values()) for calls in told]
+    return [*lines, row("all initcalls, ms", cells(totals, 1000), width)]
+
+
+def cells(values: Sequence[float | None], divide: float = 1) -> list[str]:
+    """The values of all contenders, then what each but the baseline differs by from the baseline."""
+    shown = [f"{value / divide:.3f}" if value is not None else "-" for value in values]
+    base = values[0]
+    for value in values[1:]:
+        if value is None or base is None:
+            shown.append("-")
+        else:
+            share = f" {100 * (value - base) / base:+.0f} %" if base else ""
+            shown.append(f"{(value - base) / divide:+.3f}{share}")
+    return shown
+
+
+def row(name: str, columns: Sequence[str], width: int) -> str:
+    """A line of a table."""
+    return (f"{name:{width}}" + "".join(f" {column[:24]:>18}" for column in columns)).rstrip()

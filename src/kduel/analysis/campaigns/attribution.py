@@ -1,0 +1,98 @@
+"""What differs between two columns, gathered into things that one could have changed one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from kduel.analysis.campaigns.columns import Column
+from kduel.core.results import Difference
+from kduel.judge.lint.confounds import Declared, differences
+from kduel.judge.verdict.wording import plural
+
+FOLLOWS = Declared(kernels=True, scheduler=True)
+"""What differs because the kernel or the scheduler does, and is no thing of its own."""
+
+
+class Attribution(Struct, kw_only=True):
+    """What a change between two columns may be put down to."""
+
+    differs: list[Difference]
+    """With the values of `before` and `after`."""
+    things: list[str]
+    """`kernel`, `scheduler`, `packages.tlp`, `hardware.connected`: what one could have changed alone."""
+    unknown: list[str]
+    """Things that one column states and the other one does not."""
+    cause: str | None
+    """The one thing that differs; None where there is none, or more than one, or too little is known."""
+    same_run: bool
+    """Whether both were measured in turn, in one run of KDuel."""
+    told: str
+
+
+def attribute(before: Column, after: Column) -> Attribution:
+    """Everything that differs between two columns, and what follows for a change between them."""
+    same_run = before.run == after.run and not before.imported
+    blind = [column.name for column in (before, after) if not column.environments]
+    if blind:
+        return Attribution(
+            differs=[],
+            things=[],
+            unknown=[],
+            cause=None,
+            same_run=same_run,
+            told=f"Nothing is known of where {' and '.join(blind)} was measured: a change can be put down to nothing.",
+        )
+    found = differences({"before": before.environments, "after": after.environments}, FOLLOWS)
+    things, unknown = things_of(found)
+    alone = things[0] if len(things) == 1 and not unknown else None
+    return Attribution(
+        differs=found,
+        things=things,
+        unknown=unknown,
+        cause=alone,
+        same_run=same_run,
+        told=tell(things, unknown, same_run),
+    )
+
+
+def things_of(found: Sequence[Difference]) -> tuple[list[str], list[str]]:
+    """The things that differ, and those that one side does not state, each once, in the order of `found`."""
+    kernel = any(difference.group in ("kernel", "config") for difference in found)
+    things: dict[str, None] = {}
+    unknown: dict[str, None] = {}
+    for difference in found:
+        follows = difference.declared and kernel and difference.group not in ("scheduler",)
+        if difference.group == "scheduler":
+            thing = "scheduler"
+        elif follows or difference.group in ("kernel", "config"):
+            thing = "kernel"
+        else:
+            thing = f"{difference.group}.{difference.key}"
+        missing = None in difference.values.values()
+        # A package or a module that is only on one side was installed or removed; a condition was not written down.
+        silent = missing and difference.group in ("scheduler", "conditions", "hardware")
+        (unknown if silent else things)[thing] = None
+    return list(things), [thing for thing in unknown if thing not in things]
+
+
+def tell(things: Sequence[str], unknown: Sequence[str], same_run: bool) -> str:
+    """In words."""
+    apart = "" if same_run else " They were not measured in turn: what drifted meanwhile counts as a change too."
+    stated = f"; {few(unknown)} is stated for one of them only" if unknown else ""
+    if not things and not unknown:
+        return f"Nothing that is known differs between them.{apart}"
+    if not things:
+        return f"It cannot be told whether {few(unknown)} differs: it is stated for one of them only.{apart}"
+    if len(things) == 1 and not unknown:
+        return f"Only one thing differs as far as is known: {things[0]}. A change may be put down to it.{apart}"
+    if len(things) == 1:
+        return f"{things[0]} differs{stated}: a change cannot be put down to one of them.{apart}"
+    return f"{plural(len(things), 'thing')} differ ({few(things)}){stated}: no change can be put down to one of them.{apart}"
+
+
+def few(names: Sequence[str], most: int = 6) -> str:
+    """`a, b and 7 more`."""
+    listed = ", ".join(names[:most])
+    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"

@@ -1,0 +1,200 @@
+"""Claims that somebody made of published campaigns, each with what the campaigns' own data support."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct, field
+
+from kduel.analysis.campaigns.columns import Column
+from kduel.analysis.campaigns.compare import Campaigns, compare
+from kduel.core.errors import InputError
+from kduel.core.format import amount, percent
+from kduel.core.results import MetricResult
+from kduel.judge.verdict.wording import plural
+
+Standing = Literal["supported", "not supported", "contradicted"]
+
+
+class Claim(Struct, forbid_unknown_fields=True, kw_only=True):
+    """One claim. Either a change between two columns, or that one column is the best of all."""
+
+    says: str
+    """In the source's own words."""
+    metric: str
+    """`benchmark/metric`."""
+    before: str = ""
+    after: str = ""
+    printed: str = ""
+    """The change in per cent as printed, such as "-0.45": its digits say how exactly it can be checked."""
+    cause: str = ""
+    """What the source puts the change down to: `hardware.connected`, `packages`, `kernel`."""
+    best: str = ""
+    """The column that the source calls the best."""
+
+
+class ClaimsFile(Struct, forbid_unknown_fields=True):
+    """A --claims file."""
+
+    claim: list[Claim]
+
+
+class Judged(Struct, kw_only=True):
+    """A claim with what is to be said of it."""
+
+    claim: Claim
+    standing: Standing
+    change_pct: float | None = None
+    """As the data give it."""
+    reasons: list[str] = field(default_factory=list)
+
+
+def read_claims(path: Path) -> list[Claim]:
+    """The claims of a TOML file. Raises InputError naming file and key."""
+    try:
+        return msgspec.convert(tomllib.loads(path.read_text("utf-8")), ClaimsFile, strict=True).claim
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", "Name a readable file.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        raise InputError(
+            f"{path.name}: {error}",
+            'Write [[claim]] tables with says, metric = "benchmark/metric", and before, after, printed, cause or best.',
+        ) from error
+
+
+def judge_claims(claims: Sequence[Claim], found: Sequence[Column], *, delta: float = 1.0) -> list[Judged]:
+    """Every claim against the columns. Raises InputError where a claim names a column or metric that is not there."""
+    everything = compare(found, delta=delta, which="all")
+    for claim in claims:
+        check(claim, everything)
+    return [judge_best(claim, everything) if claim.best else judge_change(claim, found, delta) for claim in claims]
+
+
+def check(claim: Claim, everything: Campaigns) -> None:
+    """Raises InputError for names that do not exist, or a claim that claims nothing."""
+    known = [column.name for column in everything.columns]
+    named = [claim.best] if claim.best else [claim.before, claim.after]
+    for name in named:
+        if name not in known:
+            raise InputError(
+                f"the claim {claim.says[:60]!r} names the column {name!r}", f"There are: {', '.join(known)}."
+            )
+    metrics = [row.key for row in everything.rows]
+    if claim.metric not in metrics:
+        raise InputError(
+            f"the claim {claim.says[:60]!r} names the metric {claim.metric!r}",
+            f"At least two columns have: {', '.join(metrics)}.",
+        )
+
+
+def judge_change(claim: Claim, found: Sequence[Column], delta: float) -> Judged:
+    """A claimed change: do the figures give it, could it be chance, and is there only one cause it could have?"""
+    by_name = {column.name: column for column in found}
+    # A claim stands for itself: alpha is not shared with the others.
+    pair = compare([by_name[claim.before], by_name[claim.after]], delta=delta, which="first")
+    between = pair.between[0]
+    change = next((c for c in between.changes if f"{c.benchmark}/{c.metric}" == claim.metric), None)
+    if change is None or change.baseline_mean is None or change.mean is None or not change.baseline_mean:
+        missing = claim.before if change is None or change.baseline_mean is None else claim.after
+        return Judged(claim=claim, standing="not supported", reasons=[f"There is no value of it for {missing}."])
+    ratio = 100 * (change.mean / change.baseline_mean - 1)
+    judged = Judged(claim=claim, standing="supported", change_pct=ratio)
+    if claim.printed and not agrees(ratio, claim.printed):
+        judged.standing = "contradicted"
+        judged.reasons.append(f"Its own figures give {percent(ratio)}, not {claim.printed} %.")
+    elif claim.printed:
+        judged.reasons.append(f"The figure recomputes ({percent(ratio)}).")
+    shortcomings = [*uncertain(change), *unsteady(claim, by_name[claim.before], by_name[claim.after])]
+    if claim.cause and not causes(claim.cause, between.attribution.cause):
+        shortcomings.append(f"The cause, {claim.cause}, cannot be told: {between.attribution.told}")
+    shortcomings += [
+        warning.message for warning in change.warnings if warning.code not in ("single-trial", "too-few")
+    ]
+    if shortcomings and judged.standing == "supported":
+        judged.standing = "not supported"
+    judged.reasons += shortcomings
+    return judged
+
+
+def agrees(value: float, printed: str) -> bool:
+    """Whether a printed figure is the value, rounded to the digits that it has. Raises InputError for no number."""
+    try:
+        number = float(printed)
+    except ValueError as error:
+        raise InputError(
+            f"a claim's printed change is {printed!r}", 'Write the per cent: printed = "-12.4".'
+        ) from error
+    places = len(printed.partition(".")[2])
+    return abs(value - number) <= 0.5 * 0.1**places * (1 + 1e-9)
+
+
+def uncertain(change: MetricResult) -> list[str]:
+    """Why the values do not show the change, or nothing."""
+    if change.n == 1:
+        return ["n = 1: measured once, so nothing says how much of it is chance."]
+    return [change.told] if change.verdict == "undecided" else []
+
+
+def unsteady(claim: Claim, before: Column, after: Column) -> list[str]:
+    """Where the source itself tells of repeats that range further than the claimed change."""
+    spread = after.spreads.get(claim.metric) or before.spreads.get(claim.metric)
+    if spread is None:
+        return []
+    benchmark, _, metric = claim.metric.partition("/")
+    values = [
+        value
+        for column in (before, after)
+        if (series := column.series.get((benchmark, metric)))
+        for value in series.values.values()
+    ]
+    unit = after.series[benchmark, metric].metric.unit
+    gap, room = max(values) - min(values), spread.high - spread.low
+    if gap > room:
+        return []
+    return [
+        f"The two differ by {amount(gap)} {unit}, and repeats under one condition ranged over {amount(room)} {unit} "
+        f"({spread.low:g} to {spread.high:g}; {spread.where})."
+    ]
+
+
+def causes(claimed: str, found: str | None) -> bool:
+    """Whether the claimed cause is the one thing that differs; `packages` means any one package."""
+    return found is not None and (found == claimed or found.partition(".")[0] == claimed)
+
+
+def judge_best(claim: Claim, everything: Campaigns) -> Judged:
+    """A claimed best: does any other column have a better value, and is any difference shown?"""
+    row = next(row for row in everything.rows if row.key == claim.metric)
+    if row.better == "none":
+        raise InputError(f"{claim.metric} has no better side", "Claim a change instead: before, after, printed.")
+    names = [column.name for column in everything.columns]
+    means = {name: cell.mean for name, cell in zip(names, row.cells, strict=True) if cell is not None}
+    if claim.best not in means:
+        return Judged(claim=claim, standing="not supported", reasons=[f"There is no value of it for {claim.best}."])
+    sign = 1 if row.better == "higher" else -1
+    own = sign * means[claim.best]
+    above = [name for name, mean in means.items() if sign * mean > own]
+    if above:
+        listed = ", ".join(f"{name} has {amount(means[name])}" for name in above)
+        said = f"Its own figures say otherwise: it has {amount(means[claim.best])} {row.unit}, and {listed}."
+        return Judged(claim=claim, standing="contradicted", reasons=[said])
+    open_pairs = [
+        pair
+        for pair in everything.between
+        if claim.best in (pair.before, pair.after)
+        for change in pair.changes
+        if f"{change.benchmark}/{change.metric}" == claim.metric and change.verdict not in ("faster", "slower")
+    ]
+    missing = [name for name in names if name not in means]
+    reasons = [f"It is the best of {plural(len(means), 'column')} with a value."]
+    if missing:
+        reasons.append(f"There is no value for {', '.join(missing)}.")
+    if open_pairs:
+        reasons.append(
+            f"No difference is shown by {len(open_pairs)} of the comparisons. Reliability: {row.reliability}."
+        )
+    return Judged(claim=claim, standing="not supported" if open_pairs or missing else "supported", reasons=reasons)

@@ -1,0 +1,178 @@
+"""Columns: what one contender gave in one run, with all that is known of where and how it was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field, to_builtins
+
+from kduel.core.errors import InputError
+from kduel.core.experiment import Metric
+from kduel.core.samples import Samples
+from kduel.judge.evaluate import environments_of
+from kduel.store import imported
+from kduel.store.collect import collect
+from kduel.store.imported.support.store import Spread, conditions_of, record_of
+from kduel.store.rundir import RunDir
+
+Environment = dict[str, Any]
+MOST_COLUMNS = 26
+"""They are called A to Z."""
+GUEST_FACTS = ("root", "caveat", "pinned")
+"""Of a machine: said again by the captured environments, or no property of it."""
+
+
+class Series(Struct, kw_only=True):
+    """A metric's values in one column, by block; missing ones are left out."""
+
+    metric: Metric
+    parameters: dict[str, Any]
+    values: dict[int, float]
+    order: dict[int, int]
+    """By block: the trial's place in the run's time; empty where it is not known."""
+
+
+class Column(Struct, kw_only=True):
+    """A contender of a run."""
+
+    name: str
+    """Unique among the columns."""
+    run: Path
+    contender: str
+    when: str
+    """The day, ISO 8601, or empty where nothing says it."""
+    imported: bool
+    environments: list[Environment]
+    """One a trial; empty where nothing is known."""
+    series: dict[tuple[str, str], Series]
+    """By step label and metric name."""
+    void: int = 0
+    trials: int | None = None
+    """How many there were; None for imported results."""
+    spreads: dict[str, Spread] = field(default_factory=dict)
+    """What the source itself says of repeats of a metric, by `benchmark/metric`."""
+
+
+def columns(arguments: Sequence[str]) -> list[Column]:
+    """One column for each `RUN:CONTENDER`, and one for every contender of each plain `RUN`.
+
+    Raises InputError for what is no run, an unknown contender, a column twice, or fewer than two columns.
+    """
+    found: list[Column] = []
+    several = len({split(argument)[0].resolve() for argument in arguments}) > 1
+    for argument in arguments:
+        path, wanted = split(argument)
+        for column in columns_of(path):
+            if wanted in ("", column.contender):
+                column.name = f"{path.resolve().name} {column.contender}" if several else column.contender
+                found.append(column)
+    names = [column.name for column in found]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InputError(
+            f"the column {twice!r} stands there twice", "Name each run once, or give the directories other names."
+        )
+    if len(found) < 2:
+        raise InputError(
+            "there is only one column: nothing to compare it with", "Name another run, or RUN:CONTENDER of one."
+        )
+    if len(found) > MOST_COLUMNS:
+        raise InputError(
+            f"{len(found)} columns are more than {MOST_COLUMNS}", "Choose with RUN:CONTENDER, or see `kduel history`."
+        )
+    return found
+
+
+def split(argument: str) -> tuple[Path, str]:
+    """RUN or RUN:CONTENDER; a directory that is really called so wins. Raises InputError for an unknown contender."""
+    if Path(argument).exists() or ":" not in argument:
+        return Path(argument), ""
+    name, _, contender = argument.partition(":")
+    while not Path(name).exists() and ":" in contender:
+        more, _, contender = contender.partition(":")
+        name = f"{name}:{more}"
+    path = Path(name)
+    run = RunDir.open(path)
+    known = record_of(path).contenders if run.imported else [c.name for c in run.lock().contenders]
+    if contender not in known:
+        raise InputError(f"{path} has no contender {contender!r}", f"It has {', '.join(known)}.")
+    return path, contender
+
+
+def columns_of(path: Path) -> list[Column]:
+    """Every contender of a run, the baseline first. Raises InputError where it is no run."""
+    run = RunDir.open(path)
+    return imported_columns(path) if run.imported else own_columns(run)
+
+
+def own_columns(run: RunDir) -> list[Column]:
+    """Of a run measured by KDuel: what its trials captured, and what its lock says of machine and scheduler."""
+    lock, records = run.lock(), run.records()
+    environments = environments_of(run, lock, records)
+    facts = {key: value for key, value in lock.machine.get("facts", {}).items() if key not in GUEST_FACTS}
+    machine = {"kind": lock.machine.get("kind"), "settings": lock.machine.get("settings", {}), **facts}
+    parameters = {step.label: {"use": step.benchmark, **step.parameters} for step in lock.steps}
+    tables = collect(run.path)
+    started = sorted(record.started for record in records if record.started)
+    found = []
+    for contender in lock.contenders:
+        own = [record for record in records if record.contender == contender.name]
+        shared: Environment = {"machine": machine, "kduel": lock.kduel}
+        if contender.scheduler or contender.policy:
+            shared["scheduler"] = " ".join(filter(None, (contender.scheduler, contender.policy)))
+        found.append(
+            Column(
+                name=contender.name,
+                run=run.path,
+                contender=contender.name,
+                when=started[0][:10] if started else "",
+                imported=False,
+                environments=[environment | shared for environment in environments[contender.name]],
+                series=series(tables, contender.name, parameters),
+                void=sum(record.status == "void" for record in own),
+                trials=len(own),
+            )
+        )
+    return found
+
+
+def imported_columns(path: Path) -> list[Column]:
+    """Of an import: what its conditions say."""
+    record = record_of(path)
+    known = imported.environments(path)
+    spreads = conditions_of(path, record).spreads
+    tables = collect(path)
+    found = []
+    for name in record.contenders:
+        stated = known[name].get("conditions", {})
+        found.append(
+            Column(
+                name=name,
+                run=path,
+                contender=name,
+                when=str(stated.get("date", "")) if isinstance(stated, dict) else "",
+                imported=True,
+                environments=[to_builtins(known[name])] if known[name] else [],
+                series=series(tables, name, {}),
+                spreads=spreads,
+            )
+        )
+    return found
+
+
+def series(
+    tables: list[Samples], contender: str, parameters: dict[str, dict[str, Any]]
+) -> dict[tuple[str, str], Series]:
+    """A contender's values, read anew from the raw files."""
+    found = {}
+    for table in tables:
+        values = table.values[contender]
+        order = table.order.get(contender) or [None] * len(values)
+        found[table.benchmark, table.metric.name] = Series(
+            metric=table.metric,
+            parameters=parameters.get(table.benchmark, {}),
+            values={block: value for block, value in zip(table.blocks, values, strict=True) if value is not None},
+            order={block: place for block, place in zip(table.blocks, order, strict=True) if place is not None},
+        )
+    return found

@@ -1,0 +1,250 @@
+"""Campaigns beside each other: first what else differs, then each metric by column, then the changes between columns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct, field
+
+from kduel.analysis.campaigns.attribution import Attribution, attribute, few
+from kduel.analysis.campaigns.columns import Column, Series, columns
+from kduel.core.experiment import Better, Contender
+from kduel.core.results import ContenderResult, Difference, MetricResult, Results
+from kduel.core.samples import Samples
+from kduel.judge.lint import examine
+from kduel.judge.lint.confounds import Declared, differences
+from kduel.judge.verdict.judge import judge
+from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.unpaired import judge_unpaired
+
+SCHEMA = 1
+Which = Literal["both", "first", "previous", "all"]
+
+
+class ColumnFacts(Struct, kw_only=True):
+    """A column as a report shows it."""
+
+    letter: str
+    name: str
+    run: str
+    contender: str
+    when: str
+    imported: bool
+    trials: int | None
+    void: int
+
+
+class Cell(Struct, kw_only=True):
+    """A metric in one column; `sd` is null where it was measured once."""
+
+    n: int
+    mean: float
+    sd: float | None
+
+
+class Row(Struct, kw_only=True):
+    """A metric over all columns; null where a column lacks it."""
+
+    key: str
+    unit: str
+    better: Better
+    cells: list[Cell | None]
+    reliability: str
+    """How far its values can be trusted, by what they say themselves."""
+
+
+class Between(Struct, kw_only=True):
+    """Two columns: what differs, and how each metric changed."""
+
+    before: str
+    after: str
+    attribution: Attribution
+    changes: list[MetricResult]
+
+
+class Campaigns(Struct, kw_only=True):
+    """The whole comparison."""
+
+    schema: int = SCHEMA
+    delta_pct: float
+    columns: list[ColumnFacts]
+    confounds: list[Difference]
+    """Everything that differs between any two columns."""
+    rows: list[Row]
+    between: list[Between]
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Metrics that cannot be compared over all columns, and why."""
+
+
+def campaigns(arguments: Sequence[str], *, delta: float = 1.0, which: Which = "both") -> Campaigns:
+    """The comparison of `RUN` or `RUN:CONTENDER` arguments. Raises InputError."""
+    return compare(columns(arguments), delta=delta, which=which)
+
+
+def compare(found: Sequence[Column], *, delta: float = 1.0, which: Which = "both") -> Campaigns:
+    """The comparison of columns. Raises InputError for a delta that cannot be meant."""
+    keys, left_out = comparable(found)
+    pairs = list(chosen_pairs(len(found), which))
+    rule = Rule(delta_pct=delta, alpha=0.05 / max(1, len(pairs)))
+    known = {column.name: column.environments for column in found}
+    return Campaigns(
+        delta_pct=delta,
+        columns=[facts(number, column) for number, column in enumerate(found)],
+        confounds=differences(known, Declared()),
+        rows=[row(key, found) for key in keys],
+        between=[between(found[first], found[second], keys, rule) for first, second in pairs],
+        left_out=left_out,
+    )
+
+
+def chosen_pairs(count: int, which: Which) -> Iterable[tuple[int, int]]:
+    """Which columns are compared: each with the first, each with the one before it, both, or all with all."""
+    if which == "all":
+        return itertools.combinations(range(count), 2)
+    first = [(0, number) for number in range(1, count)] if which in ("first", "both") else []
+    previous = [(number - 1, number) for number in range(1, count)] if which in ("previous", "both") else []
+    return dict.fromkeys([*previous, *first])
+
+
+def facts(number: int, column: Column) -> ColumnFacts:
+    """What a report says of a column."""
+    return ColumnFacts(
+        letter=chr(ord("A") + number),
+        name=column.name,
+        run=str(column.run),
+        contender=column.contender,
+        when=column.when,
+        imported=column.imported,
+        trials=column.trials,
+        void=column.void,
+    )
+
+
+def comparable(found: Sequence[Column]) -> tuple[list[tuple[str, str]], dict[str, str]]:
+    """The metrics that two columns at least have and all measured in the same way, and why others are left out."""
+    keys: list[tuple[str, str]] = []
+    left_out = {}
+    for key in dict.fromkeys(key for column in found for key in column.series):
+        have = [column.series[key] for column in found if key in column.series and column.series[key].values]
+        if len(have) < 2:
+            left_out["/".join(key)] = "one column has it, or none"
+        elif reason := unlike(have):
+            left_out["/".join(key)] = reason
+        else:
+            keys.append(key)
+    return keys, left_out
+
+
+def unlike(have: Sequence[Series]) -> str:
+    """Why columns of a metric are not the same quantity, or an empty string."""
+    for what, values in (
+        ("unit", {series.metric.unit for series in have}),
+        ("better side", {series.metric.better for series in have}),
+        ("parameters", {msgspec.json.encode(series.parameters, order="sorted").decode() for series in have}),
+    ):
+        if len(values) > 1:
+            return f"the {what} differ between the columns: {few(sorted(values), 3)}"
+    return ""
+
+
+def row(key: tuple[str, str], found: Sequence[Column]) -> Row:
+    """A metric over all columns."""
+    have = [column.series.get(key) for column in found]
+    metric = next(series.metric for series in have if series and series.values)
+    return Row(
+        key="/".join(key),
+        unit=metric.unit,
+        better=metric.better,
+        cells=[cell(series) for series in have],
+        reliability=reliability("/".join(key), found, have),
+    )
+
+
+def cell(series: Series | None) -> Cell | None:
+    """Mean and SD of a column's values."""
+    import statistics
+
+    if series is None or not series.values:
+        return None
+    values = list(series.values.values())
+    return Cell(
+        n=len(values), mean=statistics.fmean(values), sd=statistics.stdev(values) if len(values) > 1 else None
+    )
+
+
+def reliability(key: str, found: Sequence[Column], have: Sequence[Series | None]) -> str:
+    """How far repeats of the metric lie apart, by its own values or by what its source says of them."""
+    import statistics
+
+    stated = next((column.spreads[key] for column in found if key in column.spreads), None)
+    if stated is not None:
+        inside = [
+            s for s in have if s and s.values and all(stated.low <= v <= stated.high for v in s.values.values())
+        ]
+        total = sum(1 for s in have if s and s.values)
+        return (
+            f"unreliable: repeats ranged from {stated.low:g} to {stated.high:g} ({stated.where}), and {len(inside)} of "
+            f"{total} columns lie inside that range"
+        )
+    spreads = []
+    for series in have:
+        if series and len(series.values) > 1 and statistics.fmean(series.values.values()) > 0:
+            values = list(series.values.values())
+            spreads.append(100 * statistics.stdev(values) / statistics.fmean(values))
+    if not spreads:
+        return "not known: n = 1 in every column"
+    once = sum(1 for series in have if series and len(series.values) == 1)
+    return f"repeats vary by {max(spreads):.2g} % (SD)" + (f"; n = 1 in {once}" if once else "")
+
+
+def between(before: Column, after: Column, keys: Sequence[tuple[str, str]], rule: Rule) -> Between:
+    """Two columns, judged as far as the way they were measured allows, with the lint's findings."""
+    attribution = attribute(before, after)
+    tables = [table for key in keys if (table := paired_up(key, before, after, attribution.same_run)) is not None]
+    if attribution.same_run:
+        blocks = max((block for table in tables for block in table.blocks), default=1)
+        fixed = Rule.fixed(blocks, delta_pct=rule.delta_pct, alpha=rule.alpha)
+        changes = judge(tables, fixed) if tables else []
+    else:
+        changes = judge_unpaired(tables, rule) if tables else []
+    study: dict[str, Any] = {"name": "", "delta": rule.delta_pct, "imported": not attribution.same_run}
+    names = (before.name, after.name)
+    results = Results(
+        study=study,
+        machine={},
+        contenders=[ContenderResult(name=name, kernel="") for name in names],
+        trials=[],
+        metrics=changes,
+    )
+    examine(results, tables, {name: [] for name in names}, [Contender(kernel=name, name=name) for name in names])
+    return Between(before=before.name, after=after.name, attribution=attribution, changes=changes)
+
+
+def paired_up(key: tuple[str, str], before: Column, after: Column, same_run: bool) -> Samples | None:
+    """A metric's values in two columns; block by block only where one run measured both in turn."""
+    first, second = before.series.get(key), after.series.get(key)
+    if first is None or second is None or not (first.values or second.values):
+        return None
+    if same_run:
+        blocks = sorted({*first.values, *second.values})
+        values = {column.name: [s.values.get(b) for b in blocks] for column, s in ((before, first), (after, second))}
+        order = {column.name: [s.order.get(b) for b in blocks] for column, s in ((before, first), (after, second))}
+    else:
+        count = max(len(first.values), len(second.values))
+        blocks = list(range(1, count + 1))
+        values, order = {}, {}
+        for column, s in ((before, first), (after, second)):
+            given: list[float | None] = list(s.values.values())
+            values[column.name] = given + [None] * (count - len(given))
+    return Samples(
+        benchmark=key[0],
+        metric=first.metric,
+        primary=True,
+        paired=same_run,
+        blocks=blocks,
+        values=values,
+        order=order,
+    )

@@ -1,0 +1,9 @@
+"""Factor matrices: `shape` turns a judged run into cells, verdicts of every pair that differs in one thing, and growth;
+`advise` says for what use a contender is better, where verdicts carry it."""
+
+from __future__ import annotations
+
+from kduel.analysis.matrix.advice import Advice, advise
+from kduel.analysis.matrix.shape import Matrix, shape
+
+__all__ = ["Advice", "Matrix", "advise", "shape"]

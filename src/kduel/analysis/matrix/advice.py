@@ -1,0 +1,135 @@
+"""Advice per use, no stronger than the verdicts: every sentence names those that it rests on."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct, field, structs
+
+from kduel.core.results import MetricResult, Results
+
+USES: dict[str, tuple[str, ...]] = {
+    "desktop": (
+        r"desktop-.*/(frame-p99|frame-max|late)",
+        r"wakeup-.*hogs.*/latency-p99(\.9)?",
+        r"schbench-.*/wakeup-p99",
+    ),
+    "gaming": (r"desktop-.*/(frame-p99|late|hog-rate)", r"wakeup-.*/latency-p99\.9"),
+    "audio": (r"cyclictest-.*/latency-(p99\.9|max)", r"wakeup-.*/latency-(p99\.9|max)"),
+    "power": (r"power.*/(events-per-joule|load-power|idle-power)", r"turbostat.*/package-power"),
+    "throughput": (
+        r"sysbench-cpu-.*/events-per-second",
+        r"hackbench-.*/time",
+        r"perf-sched-(messaging|pipe).*/(total-time|time-per-operation)",
+        r"kload-.*/wall",
+        r"desktop-.*/hog-rate",
+        r"stress-ng-.*/operations-per-second",
+        r"schbench-.*/requests-per-second",
+    ),
+}
+"""By use: regular expressions of the metrics, BENCHMARK/METRIC, that speak of it."""
+
+
+MANY = 3.0
+"""From so large a change on, "5 times" says more than "+400 %"."""
+
+
+class Support(Struct, frozen=True):
+    """A verdict that a sentence rests on."""
+
+    benchmark: str
+    metric: str
+    verdict: str
+    effect: str
+
+
+class Advice(Struct, kw_only=True):
+    """What can be said of one contender for one use."""
+
+    use: str
+    contender: str
+    baseline: str
+    told: str
+    """Empty support means that nothing is decided, and `told` says so."""
+    better: list[Support] = field(default_factory=list)
+    worse: list[Support] = field(default_factory=list)
+    same: list[Support] = field(default_factory=list)
+
+
+def advise(results: Results) -> list[Advice]:
+    """For every use that the run measured, and every contender, one sentence."""
+    found = []
+    for use, patterns in USES.items():
+        for contender in [contender.name for contender in results.contenders[1:]]:
+            speaking = [
+                metric
+                for metric in results.metrics
+                if metric.contender == contender and metric.better != "none" and speaks(metric, patterns)
+            ]
+            if speaking:
+                found.append(sentence(use, contender, speaking))
+    return found
+
+
+def speaks(metric: MetricResult, patterns: tuple[str, ...]) -> bool:
+    """Whether a metric says something of a use."""
+    name = f"{metric.benchmark}/{metric.metric}"
+    return any(re.fullmatch(pattern, name) for pattern in patterns)
+
+
+def sentence(use: str, contender: str, metrics: list[MetricResult]) -> Advice:
+    """The sentence that these verdicts carry."""
+    baseline = metrics[0].baseline
+    better = [support(m) for m in metrics if m.verdict == "faster" and not m.below_delta]
+    worse = [support(m) for m in metrics if m.verdict == "slower" and not m.below_delta]
+    same = [structs.replace(support(m), verdict="equivalent") for m in metrics if no_matter(m)]
+    rest = others(len(same), len(metrics) - len(better) - len(worse) - len(same))
+    if better and not worse:
+        told = f"For {use}, {contender} is better than {baseline}: {listed(better)}{rest}."
+    elif worse and not better:
+        told = f"For {use}, {contender} is worse than {baseline}: {listed(worse)}{rest}."
+    elif better:
+        told = (
+            f"For {use}, {contender} against {baseline} is a trade: better in {listed(better)}; "
+            f"worse in {listed(worse)}{rest}."
+        )
+    elif len(same) == len(metrics):
+        told = f"For {use}, {contender} and {baseline} make no difference that matters: {listed(same)}."
+    else:
+        told = f"For {use}, nothing is decided between {contender} and {baseline} ({len(metrics)} metrics looked at)."
+    return Advice(use=use, contender=contender, baseline=baseline, told=told, better=better, worse=worse, same=same)
+
+
+def no_matter(metric: MetricResult) -> bool:
+    """Whether it is shown that the difference, if any, is below the smallest one that matters."""
+    decided = metric.verdict in ("faster", "slower")
+    return metric.verdict in ("equivalent", "equal") or (decided and metric.below_delta)
+
+
+def others(same: int, undecided: int) -> str:
+    """What came of the other metrics of the use: a sentence rests on all, not on the few that stand out."""
+    words = [f"no difference that matters in {same} more"] if same else []
+    words += [f"{undecided} more undecided"] if undecided else []
+    return f" ({', '.join(words)})" if words else ""
+
+
+def support(metric: MetricResult) -> Support:
+    """A verdict in short."""
+    if metric.effect_pct is not None and metric.ci_low_pct is not None and metric.ci_high_pct is not None:
+        effect = f"{metric.effect_pct:+.1f} % [{metric.ci_low_pct:+.1f}, {metric.ci_high_pct:+.1f}]"
+    elif metric.effect is None:
+        effect = ""
+    elif metric.scale == "exact" and metric.baseline_mean:
+        share = metric.effect / abs(metric.baseline_mean)
+        times = f"{1 + share:,.0f}" if share > 99 else f"{1 + share:.3g}"
+        effect = f"{times} times" if share > MANY else f"{100 * share:+.1f} %"
+    else:
+        effect = f"{metric.effect:+.4g} {'percentage points' if metric.unit == '%' else metric.unit}"
+    return Support(metric.benchmark, metric.metric, metric.verdict, effect)
+
+
+def listed(supports: list[Support]) -> str:
+    """Names with effects, the first four."""
+    words = [f"{s.benchmark} {s.metric} {s.effect}".strip() for s in supports[:4]]
+    rest = len(supports) - len(words)
+    return ", ".join(words) + (f" and {rest} more" if rest else "")

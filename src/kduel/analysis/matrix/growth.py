@@ -1,0 +1,142 @@
+"""How a cost grows with the number of processes: the exponent b of cost = a * count^b, with its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct, field
+
+from kduel.analysis.matrix.grid import Place
+
+LEAST_BLOCKS = 3
+"""Fewer slopes give no interval worth the name."""
+
+
+class Growth(Struct, kw_only=True):
+    """The growth of one metric of one contender over one family of benchmarks."""
+
+    family: str
+    contender: str
+    metric: str
+    counts: list[int]
+    means: list[float]
+    n: int
+    """Blocks that gave a slope."""
+    exponent: float
+    low: float
+    high: float
+    """Of Student's interval; on a deterministic machine the lowest and the highest slope."""
+    exact: bool = False
+    steps: list[float] = field(default_factory=list)
+    """The exponent from each count to the next, mean of the blocks."""
+    rise: float | None = None
+    """The last step's exponent less the first one's: above 0 the cost grows ever faster; null for two counts."""
+    rise_low: float | None = None
+    rise_high: float | None = None
+    told: str = ""
+
+
+def growth(
+    places: Sequence[Place],
+    contender: str,
+    metric: str,
+    values: Mapping[str, Sequence[float | None]],
+    *,
+    exact: bool = False,
+) -> Growth | None:
+    """From the values of each label by block: one slope a block (log-log, least squares), then Student's interval of
+    their mean, so that the unit is the block and not the point.
+
+    None where fewer than LEAST_BLOCKS blocks have a positive value at every count; `exact`, on a deterministic
+    machine, one is enough.
+    """
+    import numpy as np
+    from scipy.special import stdtrit
+
+    counts = [place.count for place in places]
+    table = [values.get(place.label, []) for place in places]
+    rows = [row for row in zip(*table, strict=False) if all(value is not None and value > 0 for value in row)]
+    if len(rows) < (1 if exact else LEAST_BLOCKS) or len(set(counts)) < 2:
+        return None
+    x = np.log(counts)
+    y = np.log(np.array(rows, dtype=float))
+    centred = x - x.mean()
+    slopes = (y * centred).sum(axis=1) / (centred**2).sum()
+
+    def interval(samples: object) -> tuple[float, float, float]:
+        array = np.asarray(samples, dtype=float)
+        mean = float(array.mean())
+        if exact:
+            return mean, float(array.min()), float(array.max())
+        half = float(stdtrit(len(array) - 1, 0.975)) * float(array.std(ddof=1)) / math.sqrt(len(array))
+        return mean, mean - half, mean + half
+
+    exponent, low, high = interval(slopes)
+    found = Growth(
+        family=places[0].family,
+        contender=contender,
+        metric=metric,
+        counts=counts,
+        means=[float(column) for column in np.array(rows, dtype=float).mean(axis=0)],
+        n=len(rows),
+        exponent=exponent,
+        low=low,
+        high=high,
+        exact=exact,
+    )
+    steps = np.diff(y, axis=1) / np.diff(x)
+    found.steps = [float(step) for step in steps.mean(axis=0)]
+    if len(counts) > 2:
+        found.rise, found.rise_low, found.rise_high = interval(steps[:, -1] - steps[:, 0])
+    found.told = tell(found)
+    return found
+
+
+def tell(found: Growth) -> str:
+    """The growth in words, no stronger than its interval."""
+    if found.exact:
+        return tell_exact(found)
+    what = f"{found.metric} grows as n^{found.exponent:.2f} [{found.low:.2f}, {found.high:.2f}]"
+    # By the digits that are shown: n^1.001 is linear to everybody but a test.
+    if round(found.low, 2) > 1:
+        kind = "faster than linear"
+    elif round(found.high, 2) < 1:
+        kind = "slower than linear"
+    else:
+        kind = "a linear growth is not excluded"
+    if found.rise is None or found.rise_low is None or found.rise_high is None:
+        return f"{what}: {kind}"
+    first, last = found.counts[0], found.counts[-1]
+    if found.rise_low > 0:
+        bend = f"the growth steepens from {first} to {last}"
+    elif found.rise_high < 0:
+        bend = f"the growth flattens from {first} to {last}"
+    else:
+        bend = "no sign that it steepens"
+    # The published study claims an exponential growth of wall times.
+    return f"{what}: {kind}; {bend}{exponential(found) if found.metric == 'wall' else ''}"
+
+
+def tell_exact(found: Growth) -> str:
+    """Counted growth in words: the slope, and each step's own where there are several."""
+    told = f"{found.metric} grows as n^{found.exponent:.3f} (counted, not estimated"
+    told += f"; {found.low:.3f} to {found.high:.3f} over {found.n} blocks)" if found.n > 1 else ")"
+    if len(found.steps) > 1:
+        told += ": " + ", ".join(
+            f"n^{step:.3f} from {first} to {last}"
+            for step, first, last in zip(found.steps, found.counts, found.counts[1:], strict=False)
+        )
+    return told
+
+
+def exponential(found: Growth) -> str:
+    """What an exponential through the first two counts would have come to at the last: the claim, put to the test."""
+    (c0, c1), cz = found.counts[:2], found.counts[-1]
+    m0, m1, mz = found.means[0], found.means[1], found.means[-1]
+    if c1 == cz or m1 <= m0:
+        return ""
+    power = math.log(m1 / m0) / (c1 - c0) * (cz - c0) + math.log(m0) - math.log(mz)
+    if power < math.log(2):
+        return "; an exponential fits too"
+    return f"; an exponential through the first two would be 10^{power / math.log(10):.0f} times the last one seen"

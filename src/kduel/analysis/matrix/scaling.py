@@ -1,0 +1,116 @@
+"""How a rate grows with threads: in all, for each thread, and what is left of the first thread's share."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from msgspec import Struct
+
+from kduel.analysis.matrix.shape import tables
+from kduel.core.results import Results
+
+RATE = "events-per-second"
+THREADS = re.compile(r"(?:^|-)(\d{1,5})t(?:-|$)")
+LEAST_BLOCKS = 3
+"""Fewer give no interval worth the name."""
+
+
+class AtThreads(Struct, kw_only=True):
+    """One contender at one number of threads."""
+
+    threads: int
+    total: float
+    per_thread: float
+    efficiency: float
+    """In per cent of what a thread did at the fewest threads measured: geometric mean of the blocks' own ratios."""
+    low: float | None = None
+    high: float | None = None
+    """Student's 95 % interval over blocks, in per cent; None for the fewest threads, and for fewer than three blocks."""
+    n: int = 0
+
+
+class Scaling(Struct, kw_only=True):
+    """One contender of one benchmark."""
+
+    benchmark: str
+    """The label without its number of threads."""
+    contender: str
+    unit: str
+    steps: list[AtThreads]
+    told: str = ""
+
+
+def scaling(results: Results) -> list[Scaling]:
+    """Of every benchmark that gives a rate and was run at several numbers of threads."""
+    values, metrics = tables(results)
+    families: dict[str, dict[int, tuple[str, str]]] = {}
+    for label, held in metrics.items():
+        match = THREADS.search(label)
+        name = next((metric for metric in held if metric.replace("_", "-") == RATE), None)
+        if match and name and int(match[1]) > 0:
+            family = (label[: match.start()] + "-" + label[match.end() :]).strip("-")
+            families.setdefault(family or label, {})[int(match[1])] = (label, name)
+    found = []
+    for family, counts in families.items():
+        if len(counts) < 2:
+            continue
+        for contender in results.contenders:
+            columns = {count: values[key][contender.name] for count, key in sorted(counts.items())}
+            label, name = next(iter(counts.values()))
+            if one := scale(family, contender.name, metrics[label][name].unit, columns):
+                found.append(one)
+    return found
+
+
+def scale(benchmark: str, contender: str, unit: str, columns: dict[int, list[float | None]]) -> Scaling | None:
+    """From the values of each number of threads by block. None where the fewest threads or all others have no value."""
+    fewest = min(columns)
+    steps = []
+    for threads, column in columns.items():
+        there = [value for value in column if value is not None]
+        logs = [
+            math.log(value / threads / (first / fewest))
+            for value, first in zip(column, columns[fewest], strict=True)
+            if value is not None and first is not None and value > 0 and first > 0
+        ]
+        if there and logs:
+            mean = sum(there) / len(there)
+            low, high = interval(logs) if threads != fewest else (None, None)
+            steps.append(
+                AtThreads(
+                    threads=threads,
+                    total=mean,
+                    per_thread=mean / threads,
+                    efficiency=100 * math.exp(sum(logs) / len(logs)),
+                    low=low,
+                    high=high,
+                    n=len(logs),
+                )
+            )
+    if len(steps) < 2 or steps[0].threads != fewest:
+        return None
+    found = Scaling(benchmark=benchmark, contender=contender, unit=unit, steps=steps)
+    found.told = tell(found)
+    return found
+
+
+def interval(logs: list[float]) -> tuple[float | None, float | None]:
+    """Student's, in per cent."""
+    from scipy.special import stdtrit
+
+    n = len(logs)
+    if n < LEAST_BLOCKS:
+        return None, None
+    mean = sum(logs) / n
+    sd = math.sqrt(sum((value - mean) ** 2 for value in logs) / (n - 1))
+    half = float(stdtrit(n - 1, 0.975)) * sd / math.sqrt(n)
+    return 100 * math.exp(mean - half), 100 * math.exp(mean + half)
+
+
+def tell(found: Scaling) -> str:
+    """What the last threads brought, which is where SMT shows."""
+    before, last = found.steps[-2:]
+    gain = 100 * (last.total / before.total - 1)
+    sign = "more" if gain >= 0 else "less"
+    return f"{last.threads} threads did {abs(gain):.1f} % {sign} in all than {before.threads}"

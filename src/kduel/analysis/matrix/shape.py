@@ -1,0 +1,199 @@
+"""A run as a matrix: every cell's values and verdicts, the growth over counts, and what a heat map shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct, field
+
+from kduel.analysis.matrix.grid import Pair, Place, pairs, places
+from kduel.analysis.matrix.growth import Growth, growth
+from kduel.core.experiment import Metric
+from kduel.core.results import MetricResult, Results
+from kduel.core.samples import Samples
+from kduel.judge.verdict.rule import Rule
+
+GROWING = ("wall", "user", "system", "voluntary_switches", "involuntary_switches")
+"""Of benchmarks that have them; of others the first metric."""
+
+
+class Cell(Struct, kw_only=True):
+    """One contender at one place: the mean and sample SD of each metric over the blocks, null where nothing is."""
+
+    place: Place
+    contender: str
+    n: int
+    means: dict[str, float | None]
+    sds: dict[str, float | None]
+
+
+class Judged(Struct, kw_only=True):
+    """A cell's verdict against its reference."""
+
+    pair: Pair
+    place: Place
+    result: MetricResult
+
+
+class Matrix(Struct, kw_only=True):
+    """What the reports of a matrix are made from."""
+
+    families: dict[str, list[Place]]
+    contenders: list[str]
+    metrics: dict[str, list[str]]
+    """By family, the metrics' names, the main one first."""
+    units: dict[str, dict[str, str]]
+    """By family and metric."""
+    cells: list[Cell]
+    pairs: list[Pair]
+    judged: list[Judged]
+    """Every metric of every cell against each reference that differs in one thing. All of them are exploratory:
+    Benjamini and Hochberg over the whole matrix."""
+    growth: list[Growth] = field(default_factory=list)
+
+    def verdicts(self, family: str, metric: str) -> list[Judged]:
+        """One metric's verdicts over a family."""
+        return [j for j in self.judged if j.place.family == family and j.result.metric == metric]
+
+
+def shape(results: Results) -> Matrix | None:
+    """The matrix that a run is, or None where no benchmarks differ in a number alone."""
+    labels = list(dict.fromkeys(metric.benchmark for metric in results.metrics))
+    found = places(labels)
+    if not found:
+        return None
+    values, metrics = tables(results)
+    families: dict[str, list[Place]] = {}
+    for place in found:
+        families.setdefault(place.family, []).append(place)
+    names = [contender.name for contender in results.contenders]
+    compared = pairs(results)
+    exact = bool(results.machine.get("exact"))
+    by_family = {
+        family: [name for name in metrics[members[0].label] if all(name in metrics[p.label] for p in members)]
+        for family, members in families.items()
+    }
+    return Matrix(
+        families=families,
+        contenders=names,
+        metrics=by_family,
+        units={
+            family: {name: metrics[members[0].label][name].unit for name in by_family[family]}
+            for family, members in families.items()
+        },
+        cells=[cell(place, name, by_family[place.family], values) for place in found for name in names],
+        pairs=compared,
+        judged=judge_pairs(results, compared, found, by_family, values, metrics),
+        growth=[
+            grown
+            for family, members in families.items()
+            for metric in growing(by_family[family])
+            for name in names
+            if (
+                grown := growth(
+                    members, name, metric, {p.label: values[p.label, metric][name] for p in members}, exact=exact
+                )
+            )
+        ],
+    )
+
+
+Values = dict[tuple[str, str], dict[str, list[float | None]]]
+
+
+def tables(results: Results) -> tuple[Values, dict[str, dict[str, Metric]]]:
+    """By label and metric: every contender's values; and by label the metrics, in the benchmark's order."""
+    values: Values = {}
+    metrics: dict[str, dict[str, Metric]] = {}
+    for result in results.metrics:
+        values.setdefault((result.benchmark, result.metric), {}).update(result.values)
+        metrics.setdefault(result.benchmark, {}).setdefault(
+            result.metric, Metric(result.metric, result.unit, result.better, result.about, result.statistic)
+        )
+    blank: list[float | None] = [None] * len(results.blocks)
+    for held in values.values():
+        for contender in results.contenders:
+            held.setdefault(contender.name, list(blank))
+    return values, metrics
+
+
+def growing(metrics: Sequence[str]) -> list[str]:
+    """The metrics whose growth is of interest."""
+    return [name for name in GROWING if name in metrics] or list(metrics[:1])
+
+
+def cell(place: Place, contender: str, metrics: Sequence[str], values: Values) -> Cell:
+    """Means and SDs of one cell."""
+    held = {name: [v for v in values[place.label, name][contender] if v is not None] for name in metrics}
+    return Cell(
+        place=place,
+        contender=contender,
+        n=max((len(v) for v in held.values()), default=0),
+        means={name: sum(v) / len(v) if v else None for name, v in held.items()},
+        sds={name: deviation(v) for name, v in held.items()},
+    )
+
+
+def deviation(values: Sequence[float]) -> float | None:
+    """The sample SD; None for fewer than two values."""
+    if len(values) < 2:
+        return None
+    mean = sum(values) / len(values)
+    return float((sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5)
+
+
+def judge_pairs(
+    results: Results,
+    compared: Sequence[Pair],
+    found: Sequence[Place],
+    metrics: Mapping[str, Sequence[str]],
+    values: Values,
+    about: Mapping[str, Mapping[str, Metric]],
+) -> list[Judged]:
+    """Every metric of every place for every pair, judged together."""
+    imported = bool(results.study.get("imported"))
+    position = {(trial.block, trial.contender): trial.position for trial in results.trials}
+    keys: list[tuple[Pair, Place]] = []
+    samples: list[Samples] = []
+    for pair in compared:
+        arms = (pair.reference, pair.contender)
+        for place in found:
+            for name in metrics[place.family]:
+                held = values[place.label, name]
+                keys.append((pair, place))
+                samples.append(
+                    Samples(
+                        benchmark=place.label,
+                        metric=about[place.label][name],
+                        paired=not imported,
+                        blocks=results.blocks,
+                        values={arm: held[arm] for arm in arms},
+                        order={}
+                        if imported
+                        else {arm: [position.get((block, arm)) for block in results.blocks] for arm in arms},
+                    )
+                )
+    return [
+        Judged(pair=pair, place=place, result=result)
+        for (pair, place), result in zip(keys, judged(results, samples, imported), strict=True)
+    ]
+
+
+def judged(results: Results, samples: list[Samples], imported: bool) -> list[MetricResult]:
+    """The verdicts, by the rule that the study declares."""
+    if not samples:
+        return []
+    delta = float(results.study.get("delta", results.study.get("delta_pct", 1.0)))
+    alpha = float(results.study.get("alpha", 0.05))
+    if imported:
+        from kduel.judge.verdict.unpaired import judge_unpaired
+
+        return judge_unpaired(samples, Rule(delta_pct=delta, alpha=alpha))
+    from kduel.judge.verdict.judge import judge
+
+    fixed = results.study.get("fixed")
+    if fixed:
+        rule = Rule.fixed(int(fixed), delta_pct=delta, alpha=alpha)
+    else:
+        rule = Rule(max_blocks=int(results.study.get("max") or 20), delta_pct=delta, alpha=alpha)
+    return judge(samples, rule, exact=bool(results.machine.get("exact")))

@@ -1,0 +1,103 @@
+"""Every contender against every other, not only against the baseline: what "best" needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Literal
+
+from msgspec import Struct
+
+from kduel.analysis.matrix.shape import judged, tables
+from kduel.core.results import MetricResult, Results
+from kduel.core.samples import Samples
+
+Relation = Literal["better", "worse", "same", "undecided"]
+OPPOSITE: dict[Relation, Relation] = {"better": "worse", "worse": "better", "same": "same", "undecided": "undecided"}
+"""The lint's code for a metric whose value the benchmark's own settings make."""
+
+
+class Duels(Struct, kw_only=True):
+    """One metric of one benchmark."""
+
+    first: MetricResult
+    """The first contender against the baseline: names, unit, better side."""
+    contenders: list[str]
+    values: dict[str, list[float | None]]
+    """By contender."""
+    results: dict[tuple[str, str], MetricResult]
+    """By (reference, contender); against the baseline the run's own verdicts, among the others exploratory ones."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Benchmark and metric."""
+        return self.first.benchmark, self.first.metric
+
+    def relation(self, one: str, other: str) -> Relation:
+        """How the first of two stands to the second. A difference too small to matter counts as none."""
+        if (other, one) in self.results:
+            return relation(self.results[other, one])
+        if (one, other) in self.results:
+            return OPPOSITE[relation(self.results[one, other])]
+        return "undecided"
+
+    def mean(self, contender: str) -> float | None:
+        """Over all trials that gave a value."""
+        there = [value for value in self.values[contender] if value is not None]
+        return sum(there) / len(there) if there else None
+
+
+def relation(result: MetricResult) -> Relation:
+    """What a verdict says of its contender against its baseline."""
+    if result.verdict in ("equivalent", "equal"):
+        return "same"
+    if result.verdict == "undecided" or result.better == "none":
+        return "undecided"
+    if result.below_delta:
+        return "same"
+    if result.verdict in ("faster", "slower"):
+        return "better" if result.verdict == "faster" else "worse"
+    if result.verdict == "different" and result.effect:
+        return "better" if (result.effect > 0) == (result.better == "higher") else "worse"
+    return "undecided"
+
+
+def duels(results: Results, wanted: Sequence[tuple[str, str]]) -> list[Duels]:
+    """The wanted metrics, in that order. Those that measure the harness are left out."""
+    values, metrics = tables(results)
+    names = [contender.name for contender in results.contenders]
+    against: dict[tuple[str, str], dict[tuple[str, str], MetricResult]] = {}
+    for result in results.metrics:
+        against.setdefault((result.benchmark, result.metric), {})[result.baseline, result.contender] = result
+    kept = [key for key in wanted if not any(result.by_harness for result in against[key].values())]
+    missing = [
+        (key, pair)
+        for key in kept
+        if metrics[key[0]][key[1]].better != "none"
+        for pair in combinations(names, 2)
+        if pair not in against[key] and pair[::-1] not in against[key]
+    ]
+    imported = bool(results.study.get("imported"))
+    position = {(trial.block, trial.contender): trial.position for trial in results.trials}
+    samples = [
+        Samples(
+            benchmark=benchmark,
+            metric=metrics[benchmark][metric],
+            paired=not imported,
+            blocks=results.blocks,
+            values={arm: values[benchmark, metric][arm] for arm in pair},
+            order={} if imported else {arm: [position.get((block, arm)) for block in results.blocks] for arm in pair},
+        )
+        for (benchmark, metric), pair in missing
+    ]
+    for (key, pair), result in zip(missing, judged(results, samples, imported), strict=True):
+        against[key][pair] = result
+    return [
+        Duels(
+            first=next(iter(against[key].values())),
+            contenders=names,
+            values=values[key],
+            results=against[key],
+        )
+        for key in kept
+    ]

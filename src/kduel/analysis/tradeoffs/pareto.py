@@ -1,0 +1,159 @@
+"""Throughput against latency against power: which contenders no other one beats, and where each stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct, field
+
+from kduel.analysis.tradeoffs.duels import Duels, duels
+from kduel.core.results import MetricResult, Results
+
+AXES: dict[str, tuple[str, ...]] = {
+    "throughput": (
+        r"(?!power|turbostat).*/events-per-second",
+        r".*/(requests-per-second|hog-rate|operations-per-second)",
+        r"hackbench.*/time",
+        r"kload.*/wall",
+        r"perf-sched.*/(total-time|time-per-operation)",
+    ),
+    "latency": (r"(cyclictest|wakeup|latency).*/latency-p99", r".*/wakeup-p99", r".*/frame-p99"),
+    "power": (r"power.*/load(-power)?", r"power.*/energy-per-event", r"turbostat.*/package-power"),
+}
+"""By axis: what may stand for it, the better choice first; of several that match, a primary metric goes first."""
+
+Axis = Literal["throughput", "latency", "power"]
+
+
+class Place(Struct, kw_only=True):
+    """Where a contender stands on an axis: its change against the baseline in per cent, with its interval."""
+
+    contender: str
+    effect: float
+    low: float | None = None
+    high: float | None = None
+    """Both None for the baseline, which stands at 0 by definition."""
+    verdict: str = ""
+
+
+class Scale(Struct, kw_only=True):
+    """An axis with the metric that stands for it."""
+
+    axis: str
+    benchmark: str
+    metric: str
+    better: str
+    places: dict[str, Place]
+
+
+class Front(Struct, kw_only=True):
+    """Two or three scales, and what the verdicts say of the contenders on all of them together."""
+
+    scales: list[Scale]
+    contenders: list[str]
+    beaten: dict[str, list[str]] = field(default_factory=dict)
+    """By contender: by whom it is beaten, that is in no scale shown better, in one shown worse, in the others the same."""
+    undecided: bool = False
+    """Whether a verdict is missing that could still make somebody beaten."""
+
+    @property
+    def unbeaten(self) -> list[str]:
+        """Those that no other is shown to beat."""
+        return [name for name in self.contenders if name not in self.beaten]
+
+    @property
+    def told(self) -> list[str]:
+        """What can be said, a sentence each."""
+        over = listed([f"{scale.benchmark}/{scale.metric}" for scale in self.scales])
+        said = [
+            f"{name} is beaten by {listed(by)} over {over}: nowhere better, somewhere worse."
+            for name, by in self.beaten.items()
+        ]
+        if len(self.unbeaten) == 1:
+            said.append(f"{self.unbeaten[0]} beats every other over {over}.")
+        elif self.undecided:
+            said.append(
+                f"Not shown to be beaten over {over}: {listed(self.unbeaten)}. Verdicts are missing for more."
+            )
+        else:
+            said.append(
+                f"Choosing among {listed(self.unbeaten)} is a matter of taste: none beats another over {over}."
+            )
+        return said
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def front(results: Results) -> Front | None:
+    """The view, or None where fewer than two of the three were measured with intervals."""
+    chosen = {axis: key for axis, patterns in AXES.items() if (key := metric_for(results, patterns))}
+    if len(chosen) < 2:
+        return None
+    held = {one.key: one for one in duels(results, list(dict.fromkeys(chosen.values())))}
+    scales = []
+    for axis, key in chosen.items():
+        if key in held and (scale := scale_of(axis, held[key])):
+            scales.append(scale)
+    if len(scales) < 2:
+        return None
+    names = [name for name in held[next(iter(held))].contenders if all(name in scale.places for scale in scales)]
+    if len(names) < 2:
+        return None
+    found = Front(scales=scales, contenders=names)
+    judge_front(found, [held[scale.benchmark, scale.metric] for scale in scales])
+    return found
+
+
+def metric_for(results: Results, patterns: Sequence[str]) -> tuple[str, str] | None:
+    """The metric that stands for an axis: primary before exploratory, then by the patterns' order."""
+    ranked: list[tuple[bool, int, tuple[str, str]]] = []
+    for metric in results.metrics:
+        name = f"{metric.benchmark}/{metric.metric}".replace("_", "-")
+        for rank, pattern in enumerate(patterns):
+            if re.fullmatch(pattern, name) and metric.scale == "ratio":
+                ranked.append((metric.role != "primary", rank, (metric.benchmark, metric.metric)))
+                break
+    return min(ranked, key=lambda entry: entry[:2])[2] if ranked else None
+
+
+def scale_of(axis: str, one: Duels) -> Scale | None:
+    """The scale, or None where no contender has an interval on it."""
+    baseline = one.contenders[0]
+    places = {baseline: Place(contender=baseline, effect=0.0)}
+    for name in one.contenders[1:]:
+        result = one.results.get((baseline, name))
+        if result is not None and (place := place_of(result)):
+            places[name] = place
+    if len(places) < 2:
+        return None
+    return Scale(
+        axis=axis, benchmark=one.first.benchmark, metric=one.first.metric, better=one.first.better, places=places
+    )
+
+
+def place_of(result: MetricResult) -> Place | None:
+    """Where its interval is known."""
+    effect, low, high = result.effect_pct, result.ci_low_pct, result.ci_high_pct
+    if effect is None or low is None or high is None:
+        return None
+    return Place(contender=result.contender, effect=effect, low=low, high=high, verdict=result.verdict)
+
+
+def judge_front(found: Front, scales: Sequence[Duels]) -> None:
+    """Fill in who is beaten by whom, and whether more could be."""
+    for a in found.contenders:
+        for b in found.contenders:
+            if a == b:
+                continue
+            relations = [one.relation(b, a) for one in scales]
+            if "worse" in relations:
+                continue
+            if "undecided" in relations:
+                found.undecided = True
+            elif "better" in relations:
+                found.beaten.setdefault(a, []).append(b)

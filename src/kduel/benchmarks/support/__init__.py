@@ -1,0 +1,1 @@
+"""What several benchmarks share: strict reading, parameters, background load, kernel logs."""

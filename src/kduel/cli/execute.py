@@ -1,0 +1,181 @@
+"""What `run` and `resume` share: carry a study out before the user's eyes, then write it up."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from kduel.cli.interrupt import interrupted
+from kduel.cli.terminal import Terminal
+from kduel.core.errors import NOT_MEASURED, SLOWER, InputError
+from kduel.study.load import Study
+from kduel.study.plan import slug
+
+if TYPE_CHECKING:
+    from kduel.run.runner import TrialDone
+    from kduel.store.rundir import Lock
+
+RUNS = Path("kduel-runs")
+
+TOLD_AT_MOST = 7
+"""Primary metrics; a matrix may have hundreds."""
+TOO_WIDE_TO_TELL = 1000.0
+"""Per cent: the interval of two blocks may go from nothing to any power of ten."""
+
+
+def carry_out(
+    study: Study,
+    *,
+    out: Path | None,
+    origin: str,
+    seed: int,
+    seed_given: bool,
+    offline: bool,
+    fail_on: str | None,
+    quiet: bool,
+) -> None:
+    """Make ready, run, judge, report; ends the process with the exit status that `--fail-on` asks for."""
+    from kduel.core.cache import Cache
+    from kduel.run.prepare import make_ready
+    from kduel.run.runner import run_study
+    from kduel.store.rundir import RunDir
+
+    terminal = Terminal(quiet)
+    path = out or default_out(study)
+    lock = RunDir.open(path).lock() if (path / "lock.json").is_file() else None
+    if lock is not None:
+        seed = seed_of(lock, path, seed, seed_given)
+        if lock.contenders != study.contenders:
+            lock = None
+    ready = make_ready(study, cache=Cache(), progress=terminal, offline=offline, lock=lock, origin=origin)
+    try:
+        if ready.machine.timing_warning:
+            terminal.warn(ready.machine.timing_warning)
+        terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
+        planned = len(study.names) * (study.blocks.fixed or study.blocks.max)
+        with terminal.task("trials", total=planned) as task:
+            shown = 0
+
+            def watch(progress: TrialDone) -> None:
+                nonlocal shown
+                task.advance(progress.done - shown)
+                shown = progress.done
+                terminal.info(told_trial(progress))
+                if progress.block_done and progress.standings:
+                    terminal.info(f"      {told_standing(progress, len(study.names))}")
+
+            run = run_study(ready, path, origin=origin, seed=seed, progress=terminal, watch=watch)
+    except (KeyboardInterrupt, RuntimeError) as error:
+        if interrupted(error) and (path / "lock.json").is_file():
+            click.echo(f"kduel: interrupted; what is measured is kept. Go on with: kduel resume {path}", err=True)
+        raise
+    finally:
+        ready.machine.close()
+    write_up(run.path, fail_on)
+
+
+def default_out(study: Study) -> Path:
+    """kduel-runs/SUITE-A-vs-B, or with a number where that one is finished or of another study."""
+    name = slug(f"{study.about.name}-{'-vs-'.join(study.names[:3])}")
+    number = 1
+    while True:
+        path = RUNS / (name if number == 1 else f"{name}-{number}")
+        if not path.exists() or unfinished(path, study):
+            return path
+        number += 1
+
+
+def unfinished(path: Path, study: Study) -> bool:
+    """Whether `path` holds a run of this very study that has not come to its end."""
+    from kduel.store.rundir import RunDir
+
+    if not (path / "lock.json").is_file() or (path / "report").is_dir():
+        return False
+    lock = RunDir.open(path).lock()
+    return lock.contenders == study.contenders and lock.steps == study.steps and lock.machine["kind"] == study.machine
+
+
+def seed_of(lock: Lock, path: Path, seed: int, given: bool) -> int:
+    """The seed of the run that is there. Raises InputError where another one was asked for."""
+    if given and seed != lock.seed:
+        raise InputError(f"{path} was planned with --seed {lock.seed}, not {seed}", "Give another --out.")
+    return lock.seed
+
+
+def told_plan(study: Study) -> str:
+    """How many blocks, in words."""
+    if study.blocks.fixed is not None:
+        return f"{study.blocks.fixed} blocks"
+    return f"up to {study.blocks.max} blocks, fewer when it is decided sooner"
+
+
+def told_trial(progress: TrialDone) -> str:
+    """A line about a trial that has just ended."""
+    record = progress.record
+    line = (
+        f"{progress.done:4}  block {record.block:<3} {record.contender:<28} {record.seconds:6.1f} s  {record.status}"
+    )
+    if record.reason:
+        line += f"  {record.reason.splitlines()[0][:160]}"
+    elif record.failed_steps:
+        line += "  without " + ", ".join(f"{label} ({why[:80]})" for label, why in record.failed_steps.items())
+    return line
+
+
+def told_standing(progress: TrialDone, arms: int) -> str:
+    """Each primary metric's present interval, what is decided, and how long the rest may take."""
+    parts = []
+    for one in progress.standings[:TOLD_AT_MOST]:
+        whose = f" of {one.contender}" if arms > 2 else ""
+        unit = " %" if one.scale == "ratio" else ""
+        wide = one.low is None or (one.scale == "ratio" and one.high is not None and one.high > TOO_WIDE_TO_TELL)
+        if one.scale == "exact" and one.low is not None and one.high is not None:
+            interval = f"{one.low:+,.0f}" + (f" to {one.high:+,.0f}" if one.high != one.low else "")
+        else:
+            interval = "no interval yet" if wide else f"{one.low:+.2f} to {one.high:+.2f}{unit}"
+        rest = one.verdict if one.decided else f"~{one.blocks_more} more blocks" if one.blocks_more else "undecided"
+        parts.append(f"{one.benchmark}/{one.metric}{whose} {interval} ({rest})")
+    if others := progress.standings[TOLD_AT_MOST:]:
+        parts.append(f"and {len(others)} more, {sum(one.decided for one in others)} of them decided")
+    undecided = [one for one in progress.standings if not one.decided]
+    blocks_left = (progress.planned - progress.done) // arms
+    if undecided and blocks_left:
+        needed = max((one.blocks_more or blocks_left) for one in undecided)
+        minutes = min(needed, blocks_left) * arms * progress.mean_seconds / 60
+        parts.append(f"about {minutes:.0f} min left" if minutes >= 1 else "less than a minute left")
+    return "; ".join(parts)
+
+
+def write_up(path: Path, fail_on: str | None) -> None:
+    """The report in the terminal and as a page, results.json beside; ends the process where `--fail-on` applies."""
+    from kduel.judge.evaluate import judge_run
+    from kduel.report.counted import is_counted, next_command
+    from kduel.report.text import show
+    from kduel.store.rundir import told_as_disk_trouble, write_whole
+
+    results = judge_run(path)
+    click.echo(show(results), nl=False, color=True)
+    if is_counted(results) and (command := next_command(results, shlex.quote(str(path)))):
+        click.echo(f"\nWhere the largest difference comes from: {command}")
+    with told_as_disk_trouble(path):
+        write_whole(path / "results.json", msgspec.json.encode(results) + b"\n")
+    sys.stdout.flush()
+    # In a process of its own: drawing takes more memory than all else, and never gives it back.
+    page = [sys.executable, "-P", "-m", "kduel", "report", "--format", "html", "--", str(path)]
+    if failed := subprocess.run(page, check=False).returncode:
+        raise click.exceptions.Exit(failed)
+    slower = [m for m in results.metrics if m.role == "primary" and m.verdict == "slower"]
+    if fail_on == "slower" and slower:
+        sys.stdout.flush()
+        raise click.exceptions.Exit(SLOWER)
+    whole = {trial.contender for trial in results.trials if trial.status != "void"}
+    lost = [contender.name for contender in results.contenders if contender.name not in whole]
+    if lost:
+        click.echo(f"kduel: not measured: {', '.join(lost)}; the report says why.", err=True)
+        raise click.exceptions.Exit(NOT_MEASURED)

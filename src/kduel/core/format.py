@@ -1,0 +1,126 @@
+"""Numbers as people read them: no more digits than the spread supports, a sign on effects, a dash for missing."""
+
+from __future__ import annotations
+
+import math
+
+from kduel.core.results import MetricResult
+
+MISSING = "–"
+MINUS = "−"
+WIDEST = 10_000
+"""Per cent: how far off an interval goes beyond this says nothing."""
+
+
+def amount(value: float | None, spread: float | None = None) -> str:
+    """A value with thousands separators; with a spread, to the spread's second digit."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    size = abs(value)
+    if size >= 1e15 or 0 < size < 1e-5:
+        return f"{value:.4g}".replace("-", MINUS)
+    if spread is not None and math.isfinite(spread) and spread > 0:
+        places = min(decimals(spread, 2), decimals(size, 9) if size else 6)
+    elif value == int(value):
+        places = 0
+    else:
+        places = decimals(size, 5)
+        text = f"{value:,.{places}f}".replace("-", MINUS)
+        return text.rstrip("0").rstrip(".") if places else text
+    return f"{value:,.{places}f}".replace("-", MINUS)
+
+
+def decimals(size: float, digits: int) -> int:
+    """Decimal places that show so many significant digits of a positive number, 0 to 9."""
+    if size <= 0 or not math.isfinite(size):
+        return 0
+    return min(9, max(0, digits - 1 - math.floor(math.log10(size))))
+
+
+def mean_and_sd(mean: float | None, sd: float | None) -> str:
+    """`3,230.7 ± 5.5`; the mean alone where there is no SD."""
+    if mean is None or sd is None or not math.isfinite(sd):
+        return amount(mean)
+    return f"{amount(mean, sd)} ± {amount(sd, sd)}"
+
+
+def signed(value: float, places: int) -> str:
+    """With + or − in front, except for what rounds to nothing."""
+    text = f"{value:+,.{places}f}"
+    if float(text.replace(",", "")) == 0:
+        text = text[1:]
+    return text.replace("-", MINUS)
+
+
+def effect_places(value: float, low: float | None, high: float | None) -> int:
+    """Decimal places of an effect: two digits of the interval's half width, never more than three places."""
+    if low is not None and high is not None and high > low:
+        return min(3, decimals((high - low) / 2, 2))
+    return min(3, max(1, decimals(abs(value), 3))) if value else 1
+
+
+def effect_numbers(metric: MetricResult) -> tuple[float | None, float | None, float | None, str]:
+    """(effect, low, high, unit): in per cent where the scale is a ratio, else in the metric's own unit."""
+    if metric.scale == "ratio":
+        return metric.effect_pct, metric.ci_low_pct, metric.ci_high_pct, "%"
+    return metric.effect, metric.ci_low, metric.ci_high, metric.unit
+
+
+def relative_pct(metric: MetricResult) -> float | None:
+    """The effect in per cent of the baseline, where that means something; for exact counts from the two values."""
+    if metric.scale == "ratio":
+        return metric.effect_pct
+    if metric.scale == "exact" and metric.effect is not None and metric.baseline_mean:
+        return 100 * metric.effect / abs(metric.baseline_mean)
+    return None
+
+
+def effect(metric: MetricResult) -> str:
+    """`+4.2 %`, `−0.3 ms`, or for exact counts `+1,234 (+0.52 %)`; a dash where there is none."""
+    value, low, high, unit = effect_numbers(metric)
+    if value is None or not math.isfinite(value):
+        return MISSING
+    if metric.scale == "exact":
+        number = signed(value, 0 if value == int(value) else min(6, decimals(abs(value), 4)))
+        share = relative_pct(metric)
+        return f"{number} ({percent(share)})" if share else number
+    if metric.scale == "ratio":
+        return f"{signed(value, effect_places(value, low, high))} {unit}"
+    places = decimals((high - low) / 2, 2) if low is not None and high is not None and high > low else 3
+    return f"{signed(value, places)} {unit}".rstrip()
+
+
+def percent(value: float) -> str:
+    """A change in per cent to three digits: `+0.523 %`."""
+    return f"{signed(value, min(6, decimals(abs(value), 3)))} %"
+
+
+def interval(metric: MetricResult) -> str:
+    """`+3.1 to +5.3 %`; a dash where there is none; `exact` where there is no chance in it."""
+    if metric.scale == "exact":
+        return "exact"
+    value, low, high, unit = effect_numbers(metric)
+    if value is None or low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
+        return MISSING
+    places = effect_places(value, low, high) if metric.scale == "ratio" else decimals((high - low) / 2, 2)
+    # Two blocks may give an interval from nothing to a number of eighty digits.
+    upper = f"over +{WIDEST:,}" if metric.scale == "ratio" and high > WIDEST else signed(high, places)
+    return f"{signed(low, places)} to {upper} {unit}".rstrip()
+
+
+def detectable(metric: MetricResult) -> str:
+    """The change that a run could have seen: `8.9 %`; a dash where it cannot be told."""
+    if metric.mde_pct is None:
+        return MISSING
+    return f"over {WIDEST:,} %" if metric.mde_pct > WIDEST else f"{amount(metric.mde_pct, metric.mde_pct)} %"
+
+
+def effect_with_interval(metric: MetricResult) -> str:
+    """`+4.2 % (+3.1 to +5.3 %)`."""
+    bounds = interval(metric)
+    return effect(metric) if bounds in (MISSING, "exact") else f"{effect(metric)} ({bounds})"
+
+
+def plain_number(value: float) -> str:
+    """`1`, `0.5`: a setting as it was given."""
+    return f"{value:g}".replace("-", MINUS)

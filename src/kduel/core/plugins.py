@@ -1,0 +1,49 @@
+"""Finding the plug-ins: every module of a built-in package, and what other distributions offer by entry point."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any
+
+from kduel.core.errors import HostError
+
+PACKAGES = {"imported": "kduel.store.imported"}
+"""Where built-in plug-ins lie, if not in the folder of their kind's name."""
+
+
+@cache
+def plugins(kind: str) -> dict[str, Any]:
+    """The plug-ins of a kind ("benchmarks", "kernels", "machines", "report"), by name.
+
+    A built-in one is a module of `kduel.<kind>` that has a `PLUGIN`: an object with a `name`. One from outside is
+    an entry point of the group `kduel.<kind>` that loads to such an object.
+
+    Raises HostError where two plug-ins have the same name, or an entry point does not load.
+    """
+    package = importlib.import_module(PACKAGES.get(kind, f"kduel.{kind}"))
+    found: dict[str, Any] = {}
+    for module_info in pkgutil.iter_modules(package.__path__):
+        if module_info.ispkg:
+            continue
+        module = importlib.import_module(f"{package.__name__}.{module_info.name}")
+        plugin = getattr(module, "PLUGIN", None)
+        if plugin is not None:
+            found[plugin.name] = plugin
+    for entry in entry_points(group=f"kduel.{kind}"):
+        try:
+            plugin = entry.load()
+        except Exception as error:
+            raise HostError(
+                f"the plug-in {entry.name!r} ({entry.value}) does not load: {error}",
+                "Repair or uninstall the package that offers it.",
+            ) from error
+        if found.get(plugin.name, plugin) is not plugin:
+            raise HostError(
+                f"two plug-ins are called {plugin.name!r} ({entry.value} is the second one)",
+                "Uninstall one of the packages, or have it renamed.",
+            )
+        found[plugin.name] = plugin
+    return dict(sorted(found.items()))

@@ -1,0 +1,31 @@
+"""Telling the user what goes on. The silent `Progress` here is for scripts and tests; the terminal's is in kduel.cli."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Task:
+    """A piece of long work: `advance` by units (bytes, steps) out of the total given when it began."""
+
+    def advance(self, amount: float = 1) -> None:
+        """Tell that `amount` more units are done."""
+
+    def describe(self, text: str) -> None:
+        """Replace the text beside the bar."""
+
+
+class Progress:
+    """Where modules say what they do. All methods may be called from any thread."""
+
+    def info(self, text: str) -> None:
+        """A line that a user wants to read."""
+
+    def warn(self, text: str) -> None:
+        """A line that a user must not miss."""
+
+    @contextmanager
+    def task(self, text: str, total: float | None = None) -> Iterator[Task]:
+        """Long work, shown with a bar and an ETA where `total` is known."""
+        yield Task()

@@ -1,0 +1,194 @@
+"""Results: everything a report says, as one typed document. Its JSON is the contract that scripts rely on.
+
+Missing is null, never 0. Effects and intervals are in per cent of the baseline where `scale` is "ratio"; on the other
+scales `effect` and its interval are in the metric's unit, and those in per cent are null, except for a metric counted
+under several conditions, whose interval is the range over them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from kduel.core.experiment import Better, Statistic, TrialStatus
+from kduel.core.samples import Mode
+
+SCHEMA = 1
+
+Verdict = Literal["faster", "slower", "higher", "lower", "equivalent", "equal", "different", "undecided"]
+Scale = Literal["ratio", "difference", "exact"]
+COUNTED = "instructions"
+"""A unit of path length: fewer of them is no time."""
+BYTES = ("B", "kB", "KiB", "MB", "MiB", "GiB")
+HARNESS = "fixed-by-harness"
+"""The code of the lint's warning that a metric says nothing of the kernel."""
+
+
+class Warning_(Struct, kw_only=True):  # noqa: N801 - Warning is a builtin
+    """A finding of the lint: `code` for scripts, `message` with its evidence for people."""
+
+    code: str
+    message: str
+
+
+class ContenderResult(Struct, kw_only=True):
+    """A contender as it was measured."""
+
+    name: str
+    kernel: str
+    release: str | None = None
+    sha256: str | None = None
+    cmdline: str = ""
+    scheduler: str = ""
+    policy: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class TrialResult(Struct, kw_only=True):
+    """One trial: `directory` is relative to the run, and holds its raw files."""
+
+    id: str
+    block: int
+    position: int
+    contender: str
+    status: TrialStatus
+    reason: str = ""
+    started: str | None = None
+    seconds: float | None = None
+    directory: str | None = None
+    failed_steps: dict[str, str] = field(default_factory=dict)
+
+
+class ConditionResult(Struct, frozen=True, kw_only=True):
+    """What both arms counted under one condition that must not matter."""
+
+    name: str
+    block: int
+    baseline: float
+    contender: float
+
+    @property
+    def difference(self) -> float:
+        """How many more the contender takes."""
+        return self.contender - self.baseline
+
+
+class MetricResult(Struct, kw_only=True):
+    """One metric, one contender against the baseline."""
+
+    benchmark: str
+    metric: str
+    unit: str
+    better: Better
+    role: Literal["primary", "exploratory"]
+    about: str = ""
+    group: str = ""
+    statistic: Statistic = "value"
+    baseline: str
+    contender: str
+    n: int
+    """Complete pairs (blocks in which both arms gave a value)."""
+    baseline_mean: float | None
+    baseline_sd: float | None
+    mean: float | None
+    sd: float | None
+    baseline_median: float | None = None
+    median: float | None = None
+    scale: Scale = "ratio"
+    effect_pct: float | None
+    ci_low_pct: float | None
+    ci_high_pct: float | None
+    effect: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    verdict: Verdict
+    told: str = ""
+    """The verdict in plain words, with what can and cannot be concluded."""
+    below_delta: bool = False
+    """Excludes 0 yet lies inside the smallest effect of interest: real, but too small to matter here."""
+    decided_at: int | None = None
+    """The number of blocks at the look that decided; null while undecided."""
+    blocks_more: int | None = None
+    """For undecided: about how many more blocks would decide it at the spread seen; null if unknown."""
+    mde_pct: float | None = None
+    """What this run would have found with 80 % power."""
+    unseen_mode_pct: float | None = None
+    """For equivalent: the largest share of boots in an unseen slow mode that cannot be excluded."""
+    q_value: float | None = None
+    """Exploratory metrics: Benjamini-Hochberg."""
+    beside: dict[str, float | None] = field(default_factory=dict)
+    """Shown, never deciding: p_permutation, p_wilcoxon, hodges_lehmann_pct (with _low, _high), cliffs_delta, a12,
+    p_brown_forsythe, ..."""
+    warnings: list[Warning_] = field(default_factory=list)
+    conditions: list[ConditionResult] = field(default_factory=list)
+    """Counted metrics: each condition under which both arms were counted. The interval is the range over them."""
+    modes: dict[str, list[Mode]] = field(default_factory=dict)
+    """By contender: the values about which single measurements lie, the most frequent first."""
+    values: dict[str, list[float | None]] = field(default_factory=dict)
+    """By contender, in the order of `blocks` of the run."""
+
+    @property
+    def counted(self) -> str:
+        """`more` or `fewer`, for a difference in counted instructions: a path's length is no time. Else empty."""
+        shown = self.verdict not in ("equivalent", "equal", "undecided")
+        if self.scale == "exact" and self.unit == COUNTED and shown and self.effect:
+            return "more" if self.effect > 0 else "fewer"
+        return ""
+
+    @property
+    def depends(self) -> bool:
+        """Whether conditions that must not matter decide which way an exact difference goes."""
+        return self.scale == "exact" and self.verdict == "undecided" and self.ci_low != self.ci_high
+
+    @property
+    def agreeing(self) -> list[ConditionResult]:
+        """The conditions under which the difference has the sign of the effect."""
+        return [one for one in self.conditions if one.difference * (self.effect or 0) > 0]
+
+    @property
+    def word(self) -> str:
+        """The verdict as it is told: sizes and counted instructions are no faster or slower."""
+        if self.depends:
+            return "depends"
+        if self.unit in BYTES and self.verdict in ("faster", "slower"):
+            return "larger" if ((self.effect_pct if self.scale == "ratio" else self.effect) or 0) > 0 else "smaller"
+        return self.counted or self.verdict
+
+    @property
+    def by_harness(self) -> bool:
+        """Whether the lint found that the benchmark's own way fixes this metric."""
+        return any(warning.code == HARNESS for warning in self.warnings)
+
+
+class Difference(Struct, kw_only=True):
+    """Something in the captured environments that differs between the arms."""
+
+    group: str
+    """config, cmdline, clocksource, mitigations, packages, hardware, sysctl, conditions, ..."""
+    key: str
+    values: dict[str, str | None]
+    """By contender."""
+    declared: bool
+    """Whether the study says that this differs."""
+
+
+class Results(Struct, kw_only=True):
+    """A run, judged."""
+
+    schema: int = SCHEMA
+    study: dict[str, Any]
+    """name, title, delta_pct, alpha, looks, max_blocks, seed, suite, imported, source, ..."""
+    machine: dict[str, Any]
+    """kind, accelerator, timing_warning, exact, facts..."""
+    contenders: list[ContenderResult]
+    trials: list[TrialResult]
+    metrics: list[MetricResult]
+    differences: list[Difference] = field(default_factory=list)
+    warnings: list[Warning_] = field(default_factory=list)
+    """Findings about the run as a whole."""
+    blocks: list[int] = field(default_factory=list)
+    environment: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By contender: what its first good trial captured."""
+    explanations: list[dict[str, Any]] = field(default_factory=list)
+    """Where exact differences come from, as far as `kduel explain` was asked: kduel.explain.compare.Explanation."""

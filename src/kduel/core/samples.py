@@ -1,0 +1,61 @@
+"""Samples: the numbers that a run's raw files hold, one table a metric, by contender and block."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from kduel.core.experiment import Metric
+
+LARGEST = 1e150
+"""Squares of larger values overflow."""
+
+
+class Mode(Struct, frozen=True):
+    """A value about which many of the single measurements of a trial lie."""
+
+    value: float
+    share: float
+    """Of all single measurements, from 0 to 1."""
+
+
+class Details(Struct, kw_only=True):
+    """What a trial says of its metrics beyond one number each."""
+
+    conditions: dict[str, dict[str, float]] = field(default_factory=dict)
+    """By metric: its value under each condition that must not matter, by the condition's description."""
+    modes: dict[str, list[Mode]] = field(default_factory=dict)
+    """By metric: the modes of its single measurements, the most frequent first."""
+
+
+class Samples(Struct, kw_only=True):
+    """All values of one metric of one step. Lists run parallel to `blocks`; None is a missing value, never 0.
+
+    `order` is the position in time of the trial that gave the value (0 for the run's first trial), for drift,
+    warm-up and interleaving.
+    """
+
+    benchmark: str
+    """The step's label."""
+    metric: Metric
+    primary: bool = False
+    paired: bool = True
+    """Whether the values of one block belong together. Not so for imported results: there block i only holds each
+    contender's trial number i, and nothing may be compared by it."""
+    blocks: list[int]
+    values: dict[str, list[float | None]]
+    """By contender, the baseline first."""
+    order: dict[str, list[int | None]] = field(default_factory=dict)
+    conditions: dict[str, list[dict[str, float]]] = field(default_factory=dict)
+    """By contender, parallel to `blocks`: the values under each condition, where the benchmark counts under several."""
+    modes: dict[str, list[Mode]] = field(default_factory=dict)
+    """By contender, of the first block that tells them."""
+
+    @property
+    def contenders(self) -> list[str]:
+        """Names, the baseline first."""
+        return list(self.values)
+
+    @property
+    def key(self) -> str:
+        """How a metric is named in full."""
+        return f"{self.benchmark}/{self.metric.name}"

@@ -1,0 +1,263 @@
+"""What else differs between the arms: their captured environments, compared leaf by leaf."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from kduel.core.experiment import Contender
+from kduel.core.results import Difference, Warning_
+from kduel.judge.verdict.wording import plural
+
+Environment = Mapping[str, Any]
+
+GROUPS = {
+    "release": "kernel", "version": "kernel", "uname": "kernel", "preempt": "kernel", "modules": "kernel",
+    "kernel": "kernel", "initramfs": "kernel", "compiler": "kernel", "scheduler": "scheduler",
+    "sched_ext": "scheduler", "policy": "scheduler", "clocksource": "clocksource", "clocksource_end": "clocksource",
+    "clocksources": "clocksource", "cpus": "hardware", "cpu": "hardware", "cpu_model": "hardware",
+    "cpu_flags": "hardware", "memory_kib": "hardware", "architecture": "hardware", "devices": "hardware",
+}  # fmt: skip
+"""Of top-level keys; another one that holds a table is a group of its own, a bare one belongs to the conditions."""
+ORDER = (
+    "kernel",
+    "scheduler",
+    "clocksource",
+    "cmdline",
+    "mitigations",
+    "sysctl",
+    "conditions",
+    "hardware",
+    "packages",
+)
+"""Of the groups; unknown ones follow, the kernel's configuration comes last since it is the longest."""
+VOLATILE = {
+    "boot_id", "uptime", "date", "time", "started", "hostname", "loadavg", "load", "dmesg", "kernel_log", "machine_id",
+    "temperatures", "interrupts", "pid", "seed", "entropy", "kernel.perf_event_max_sample_rate",
+    "vm.user_reserve_kbytes",
+}  # fmt: skip
+"""Keys whose values are another at every boot and say nothing of the arms."""
+TOPICS = (
+    ("scheduler", r"SCHED|PREEMPT|CFS|UCLAMP|NUMA_BALANCING|PSI|CPUSETS|BORE|CACHY|RT_MUTEX|RT_GROUP|RSEQ"),
+    ("timers", r"HZ|TICK|TIMER|HIGH_RES|CLOCK|CPU_ISOLATION|VIRT_CPU_ACCOUNTING|IRQ_TIME|TSC"),
+    ("RCU", r"RCU"),
+    ("mitigations", r"MITIGATION|RETPOLINE|RETHUNK|PAGE_TABLE_ISOLATION|SPECULATION|SRSO|IBPB|IBRS|SLS|STACKPROTECTOR|CFI|HARDEN|INIT_ON"),
+    ("debugging", r"DEBUG|KASAN|KCSAN|UBSAN|KFENCE|LOCKDEP|PROVE|TRAC|KPROBE|STAT|DETECT|SANITIZE|GCOV|KCOV"),
+    ("power", r"CPU_FREQ|CPU_IDLE|CPUFREQ|CPUIDLE|IDLE|SUSPEND|HIBERN|^PM_|THERMAL|ENERGY"),
+    ("memory", r"HUGEPAGE|SLAB|SLUB|ZSWAP|ZRAM|SWAP|COMPACTION|LRU_GEN|MEMCG|KSM|CMA|NUMA|PAGE"),
+    ("compiler", r"^CC_|GCC|CLANG|LTO|OPTIMIZE|^LD_|^AS_|PAHOLE|RUST"),
+)  # fmt: skip
+TOPIC_NAMES = (*(name for name, _ in TOPICS), "other")
+ABSENT = (None, "n", "not set", "is not set", "")
+"""An option that a kernel does not know is as little built in as one that is off."""
+NEAR = 0.02
+"""MemTotal differs a little from kernel to kernel on the same machine."""
+LONGEST = 300
+
+
+class Declared(Struct, frozen=True, kw_only=True):
+    """What the study says differs between its contenders."""
+
+    kernels: bool = False
+    cmdline: frozenset[str] = frozenset()
+    """Words, and their names before the `=`."""
+    sysctl: frozenset[str] = frozenset()
+    scheduler: bool = False
+    keys: frozenset[str] = frozenset()
+    """Further groups (`packages`), keys (`release`) or both (`conditions.cooldown`)."""
+
+
+def declared_by(contenders: Sequence[Contender], keys: Sequence[str] = ()) -> Declared:
+    """What the contenders' tables set differently, and `keys` besides."""
+
+    def differ(what: list[Any]) -> bool:
+        return any(each != what[0] for each in what)
+
+    words = [set(contender.cmdline.split()) for contender in contenders]
+    changed: set[str] = set().union(*words) - (set(words[0]).intersection(*words) if words else set())
+    sysctls = {key for contender in contenders for key in contender.sysctl}
+    return Declared(
+        kernels=differ([(contender.kernel, contender.modules) for contender in contenders]),
+        cmdline=frozenset(changed | {word.partition("=")[0] for word in changed}),
+        sysctl=frozenset(key for key in sysctls if differ([contender.sysctl.get(key) for contender in contenders])),
+        scheduler=differ([(contender.scheduler, contender.policy) for contender in contenders]),
+        keys=frozenset(keys),
+    )
+
+
+def differences(environments: Mapping[str, Sequence[Environment]], declared: Declared) -> list[Difference]:
+    """Every leaf of the environments that differs between the contenders, the weightier groups first.
+
+    `environments` has each contender's trials. Where trials of one contender differ among themselves, its value tells
+    so: `tsc (7 of 10), hpet (3 of 10)`. A contender without any environment is left out: nothing is known of it.
+    """
+    known = {name: list(trials) for name, trials in environments.items() if any(trials)}
+    if len(known) < 2:
+        return []
+    leaves = {name: leaves_of(trials) for name, trials in known.items()}
+    same_model = len({str(trials[0].get("cpu_model")) for trials in known.values()}) == 1
+    found = []
+    for path in dict.fromkeys(path for table in leaves.values() for path in table):
+        group, key = path
+        values = {name: table.get(path) for name, table in leaves.items()}
+        if alike(group, key, list(values.values())):
+            continue
+        shown = only_different(list(values.values())) if isinstance(next(iter(values.values())), frozenset) else None
+        found.append(
+            Difference(
+                group=group,
+                key=key,
+                values={
+                    name: text(value if shown is None else shown[index])
+                    for index, (name, value) in enumerate(values.items())
+                },
+                declared=is_declared(group, key, list(values.values()), declared, same_model),
+            )
+        )
+    return sorted(found, key=weight)
+
+
+def leaves_of(trials: Sequence[Environment]) -> dict[tuple[str, str], Any]:
+    """By group and key, what a contender's trials captured; a Counter of texts where they do not agree."""
+    first = trials[0]
+    merged: dict[tuple[str, str], Any] = {}
+    for top in dict.fromkeys(key for trial in trials for key in trial):
+        if top in VOLATILE:
+            continue
+        # Most keys are the same in every trial, and comparing them whole is quick.
+        if all(top in trial and trial[top] == first.get(top) for trial in trials):
+            merged |= flattened(top, first[top])
+            continue
+        tables = [flattened(top, trial.get(top)) for trial in trials]
+        for path in dict.fromkeys(path for table in tables for path in table):
+            values = [table.get(path) for table in tables]
+            same = all(value == values[0] for value in values)
+            merged[path] = values[0] if same else Counter(text(value) or "missing" for value in values)
+    return merged
+
+
+def flattened(top: str, value: Any) -> dict[tuple[str, str], Any]:
+    """A top-level key as leaves: (group, key) to a scalar, or a set where order says nothing."""
+    if top == "cmdline" and isinstance(value, str):
+        return {("cmdline", word.partition("=")[0]): word for word in value.split()}
+    if not isinstance(value, Mapping):
+        return {(GROUPS.get(top, "conditions"), top): leaf(value)}
+    group = GROUPS.get(top, top)
+    return {(group, key): found for key, found in branches(value, top if top != group else "") if key not in VOLATILE}
+
+
+def branches(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    """A nested table as dotted keys with their leaves."""
+    for key, inner in value.items():
+        name = f"{prefix}.{key}" if prefix else str(key)
+        if isinstance(inner, Mapping):
+            yield from branches(inner, name)
+        else:
+            yield name, leaf(inner)
+
+
+def leaf(value: Any) -> Any:
+    """A list counts as a set: flags and modules come in any order."""
+    return frozenset(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def alike(group: str, key: str, values: list[Any]) -> bool:
+    """Whether this is no difference."""
+    if any(isinstance(value, Counter) for value in values):
+        return False
+    if group == "config":
+        values = [None if value in ABSENT else value for value in values]
+    if key == "memory_kib" and all(isinstance(value, int | float) and value > 0 for value in values):
+        return bool(max(values) <= (1 + NEAR) * min(values))
+    return all(value == values[0] for value in values)
+
+
+def only_different(values: list[Any]) -> list[Any]:
+    """Sets without what all of them have."""
+    sets = [value if isinstance(value, frozenset) else frozenset() for value in values]
+    common = frozenset.intersection(*sets)
+    return [value - common for value in sets]
+
+
+def is_declared(group: str, key: str, values: list[Any], declared: Declared, same_model: bool) -> bool:
+    """Whether the study says that this differs, or it follows from what it says."""
+    if any(isinstance(value, Counter) for value in values):
+        return False
+    if {group, key, f"{group}.{key}"} & declared.keys:
+        return True
+    match group:
+        case "kernel" | "config":
+            return declared.kernels
+        case "scheduler":
+            return declared.scheduler
+        case "cmdline":
+            return key in declared.cmdline or (declared.kernels and key == "BOOT_IMAGE")
+        case "sysctl":
+            # A kernel that lacks the knob lacks it by design; one that has another default differs.
+            return key in declared.sysctl or (declared.kernels and None in values)
+        case "hardware":
+            # Newer kernels name more flags of the same processor.
+            return declared.kernels and same_model and key == "cpu_flags"
+    return False
+
+
+def text(value: Any) -> str | None:
+    """A leaf as a report shows it, bounded."""
+    if value is None:
+        return None
+    if isinstance(value, Counter):
+        total = sum(value.values())
+        words = ", ".join(f"{what} ({count} of {total})" for what, count in value.most_common())
+    elif isinstance(value, frozenset):
+        words = " ".join(sorted(value))
+    elif isinstance(value, bool):
+        words = "yes" if value else "no"
+    else:
+        words = str(value)
+    return words if len(words) <= LONGEST else words[: LONGEST - 1] + "…"
+
+
+def topic(option: str) -> str:
+    """What a kernel configuration option is about: one of TOPIC_NAMES."""
+    name = option.removeprefix("CONFIG_")
+    return next((topic for topic, pattern in TOPICS if re.search(pattern, name)), "other")
+
+
+def weight(difference: Difference) -> tuple[int, int, str]:
+    """Where a difference stands in the table."""
+    if difference.group == "config":
+        return len(ORDER) + 1, TOPIC_NAMES.index(topic(difference.key)), difference.key
+    place = ORDER.index(difference.group) if difference.group in ORDER else len(ORDER)
+    return place, 0, f"{difference.group}.{difference.key}"
+
+
+def confounded(found: Sequence[Difference]) -> Iterator[Warning_]:
+    """One warning that counts what the study did not declare, and one that counts a difference in configuration."""
+    undeclared = [difference for difference in found if not difference.declared]
+    if undeclared:
+        groups = Counter(difference.group for difference in undeclared)
+        listed = "; ".join(f"{group}: {quoted([d.key for d in undeclared if d.group == group])}" for group in groups)
+        yield Warning_(
+            code="confounds",
+            message=f"The arms differ in {plural(len(undeclared), 'thing')} that the study does not declare ({listed}). A difference "
+            "measured here may come from any of them: make them equal, or declare them as what is compared.",
+        )
+    options = [difference.key for difference in found if difference.group == "config" and difference.declared]
+    if options:
+        topics = Counter(map(topic, options))
+        counted = ", ".join(f"{topics[name]} {name}" for name in TOPIC_NAMES if topics[name])
+        yield Warning_(
+            code="config-differs",
+            message=f"The kernels' configurations differ in {plural(len(options), 'option')} ({counted}). The verdicts compare "
+            "these builds, not the versions alone.",
+        )
+
+
+def quoted(keys: Sequence[str], most: int = 4) -> str:
+    """`a, b and 7 more`."""
+    listed = ", ".join(keys[:most])
+    return listed if len(keys) <= most else f"{listed} and {len(keys) - most} more"

@@ -1,0 +1,59 @@
+"""The lint's one entry: every check over every verdict, and over the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from kduel.core.experiment import Contender
+from kduel.core.results import Results, Warning_
+from kduel.core.samples import Samples
+from kduel.judge.lint.case import Case, cases
+from kduel.judge.lint.confounds import Environment, confounded, declared_by, differences
+from kduel.judge.lint.distribution import maximum, ties, two_modes
+from kduel.judge.lint.drift import drift, first_trial
+from kduel.judge.lint.execution import crashes, not_interleaved
+from kduel.judge.lint.harness import fixed_by_harness
+from kduel.judge.lint.influence import one_trial
+from kduel.judge.lint.reporting import page_cache, unreliable
+from kduel.judge.lint.sample_size import single_trial, too_few, unequal
+
+CHECKS: tuple[Callable[[Case], Iterator[Warning_]], ...] = (
+    single_trial,
+    fixed_by_harness,
+    one_trial,
+    maximum,
+    page_cache,
+    unreliable,
+    ties,
+    two_modes,
+    first_trial,
+    drift,
+    unequal,
+    too_few,
+)
+"""In the order in which a verdict lists what they find."""
+NOISE_ALONE = {single_trial, one_trial, unreliable, too_few, drift, first_trial}
+"""They speak of chance, and have nothing to say where numbers are exact."""
+
+
+def examine(
+    results: Results,
+    samples: list[Samples],
+    environments: Mapping[str, Sequence[Environment]],
+    contenders: Sequence[Contender],
+    declared: Sequence[str] = (),
+) -> None:
+    """Fill in `differences` and all warnings of `results`.
+
+    `environments` has each contender's trials; `declared` are further keys that the study says differ.
+    """
+    exact = bool(results.machine.get("exact"))
+    for case in cases(results, samples):
+        for check in CHECKS:
+            counted = exact or (case.metric.exact and case.steady)
+            if not (counted and check in NOISE_ALONE):
+                case.result.warnings.extend(check(case))
+    results.differences = differences(environments, declared_by(contenders, declared))
+    results.warnings.extend(not_interleaved(results, samples))
+    results.warnings.extend(confounded(results.differences))
+    results.warnings.extend(crashes(results))

@@ -1,0 +1,70 @@
+"""How the run as a whole was carried out: interleaving, import, trials that came to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kduel.core.results import Results, Warning_
+from kduel.core.samples import Samples
+from kduel.judge.lint.statistics import fisher
+
+LEVEL = 0.05
+
+
+def not_interleaved(results: Results, samples: list[Samples]) -> Iterator[Warning_]:
+    """Arms measured one after the other: whatever changed meanwhile looks like a difference between them."""
+    if results.study.get("imported"):
+        yield Warning_(
+            code="not-interleaved",
+            message="Imported: the trials were not interleaved or randomised as far as anyone can tell, and the environment "
+            "is known only as far as the import says. What changed between the arms' measurements counts as their "
+            "difference. Measure anew with `kduel run` to be sure.",
+        )
+        return
+    for name, last, following, first in successions(samples):
+        yield Warning_(
+            code="not-interleaved",
+            message=f"All trials of {name} (up to number {last + 1}) came before all of {following} (from number "
+            f"{first + 1}): a drift of the machine would look like a difference. Use randomised blocks.",
+        )
+        return
+
+
+def successions(samples: list[Samples]) -> Iterator[tuple[str, int, str, int]]:
+    """Pairs of contenders of which one was through before the other began: name, last, name, first."""
+    for table in samples[:1]:
+        spans = {
+            name: (min(known), max(known))
+            for name, order in table.order.items()
+            if len(known := [place for place in order if place is not None]) > 1
+        }
+        baseline = table.contenders[0]
+        for name, (first, last) in spans.items():
+            if name == baseline or baseline not in spans:
+                continue
+            if last < spans[baseline][0]:
+                yield name, last, baseline, spans[baseline][0]
+            elif spans[baseline][1] < first:
+                yield baseline, spans[baseline][1], name, first
+
+
+def crashes(results: Results) -> Iterator[Warning_]:
+    """A contender whose trials are void more often than the baseline's."""
+    totals: dict[str, tuple[int, int]] = {}
+    for trial in results.trials:
+        if trial.reason.startswith("left-out:"):
+            continue
+        void, total = totals.get(trial.contender, (0, 0))
+        totals[trial.contender] = void + (trial.status == "void"), total + 1
+    if not results.contenders or results.contenders[0].name not in totals:
+        return
+    baseline = results.contenders[0].name
+    void, total = totals[baseline]
+    for name, (other_void, other_total) in totals.items():
+        chance = fisher(void, total, other_void, other_total)
+        if name != baseline and chance < LEVEL:
+            yield Warning_(
+                code="crashes",
+                message=f"{other_void} of {other_total} trials of {name} are void, and {void} of {total} of {baseline} "
+                f"(Fisher's exact test: p = {chance:.2g}): that is a finding in itself. Read the consoles of the void trials.",
+            )

@@ -1,0 +1,143 @@
+"""One trial that carries the conclusion alone: without it the sign of the effect, or the verdict, is another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from kduel.core.results import Warning_
+from kduel.judge.lint.case import Case, Floats, amount, short
+from kduel.judge.lint.statistics import outlier
+
+LEVEL = 0.05
+"""The chance that clean normal data have a trial that counts as standing out at all, over the ways of looking."""
+FEWEST = 5
+ENOUGH = 10
+"""Trials without which nothing is called equivalent."""
+
+
+class Suspect(NamedTuple):
+    """A trial that stands out: its place in the arms' values, and how to speak of it."""
+
+    drop_baseline: int | None
+    drop_contender: int | None
+    words: str
+
+
+def one_trial(case: Case) -> Iterator[Warning_]:
+    """Leave-one-out, asked only of trials that stand out: near a threshold any trial could tip the balance."""
+    if case.steady or any(arm.values.size < FEWEST for arm in case.arms):
+        return
+    for suspect in paired_suspects(case) if case.paired else suspects(case):
+        told = without(case, suspect)
+        if told:
+            yield Warning_(
+                code="one-trial",
+                message=f"One trial carries the conclusion: without {suspect.words} {told}. Find out what happened in it; "
+                "repeat the run, or use a metric that one trial cannot carry (a median or a percentile).",
+            )
+            return
+
+
+def suspects(case: Case) -> Iterator[Suspect]:
+    """For arms measured apart: each arm's outlier."""
+    for index, arm in enumerate(case.arms):
+        place, chance = outlier(arm.values)
+        if chance < LEVEL / 2:
+            words = f"trial {arm.blocks[place]} of {arm.name} ({amount(arm.values[place], case.metric.unit)})"
+            yield Suspect(place if index == 0 else None, place if index == 1 else None, words)
+
+
+def paired_suspects(case: Case) -> Iterator[Suspect]:
+    """For blocks: the outlier among the differences, and in each arm; its whole block is left out."""
+    before, after, blocks = case.counterpart
+    if before.size < FEWEST:
+        return
+    views = [before, after]
+    if case.result.scale == "ratio" and (before > 0).all() and (after > 0).all():
+        views.append(np.log(after / before))
+    else:
+        views.append(after - before)
+    seen = set()
+    for values in views:
+        place, chance = outlier(values)
+        if chance < LEVEL / len(views) and place not in seen:
+            seen.add(place)
+            words = f"block {blocks[place]} ({short(before[place])} against {amount(after[place], case.metric.unit)})"
+            yield Suspect(place, place, words)
+
+
+def without(case: Case, suspect: Suspect) -> str:
+    """What becomes of the conclusion when the suspect is left out; empty where nothing does."""
+    if case.paired:
+        before, after, _ = case.counterpart
+    else:
+        before, after = case.baseline.values, case.contender.values
+    left = dropped(before, suspect.drop_baseline), dropped(after, suspect.drop_contender)
+    said = []
+    whole, rest = mean_change(before, after), mean_change(*left)
+    if whole is not None and rest is not None and whole * rest < 0 and abs(whole - rest) > 0.1:
+        said.append(f"the means differ by {rest:+.1f} % instead of {whole:+.1f} %")
+    verdict = other_verdict(case, (before, after), left)
+    if verdict:
+        said.append(f"the verdict would be {verdict} instead of {case.result.verdict}")
+    return ", and ".join(said)
+
+
+def dropped(values: Floats, place: int | None) -> Floats:
+    """All but one."""
+    return values if place is None else np.delete(values, place)
+
+
+def mean_change(before: Floats, after: Floats) -> float | None:
+    """By how many per cent the means differ; None where the baseline's is not positive."""
+    return 100 * (float(after.mean() / before.mean()) - 1) if before.mean() > 0 else None
+
+
+def other_verdict(case: Case, whole: tuple[Floats, Floats], left: tuple[Floats, Floats]) -> str:
+    """The verdict without the trial, as far as it is another; judged by the very interval of the result.
+
+    How many standard errors that interval is wide comes from the result, so that alpha, looks and the number of
+    primary metrics are those of the verdict.
+    """
+    result = case.result
+    if result.verdict != "undecided":
+        return ""  # A trial far out widens the interval: it hides a decision, and never makes one.
+    if result.scale == "ratio":
+        if result.ci_low_pct is None or result.ci_high_pct is None or result.ci_low_pct <= -100:
+            return ""
+        low, high = math.log1p(result.ci_low_pct / 100), math.log1p(result.ci_high_pct / 100)
+        if any((values <= 0).any() for values in whole):
+            return ""
+        whole, left = (np.log(whole[0]), np.log(whole[1])), (np.log(left[0]), np.log(left[1]))
+    elif result.scale == "difference":
+        if result.ci_low is None or result.ci_high is None:
+            return ""
+        low, high = result.ci_low, result.ci_high
+    else:
+        return ""
+    centre, error = estimate(*whole, case.paired)
+    if error == 0 or not math.isfinite(error) or abs((low + high) / 2 - centre) > 0.05 * (high - low):
+        return ""
+    errors = (high - low) / 2 / error
+    centre, error = estimate(*left, case.paired)
+    low, high = centre - errors * error, centre + errors * error
+    if result.scale == "ratio" and result.n >= ENOUGH and max(-low, high) <= math.log1p(case.delta_pct / 100):
+        return "equivalent"
+    if low <= 0 <= high:
+        return ""
+    if result.better == "none":
+        return "higher" if low > 0 else "lower"
+    return "faster" if (low > 0) == (result.better == "higher") else "slower"
+
+
+def estimate(before: Floats, after: Floats, paired: bool) -> tuple[float, float]:
+    """The mean difference and its standard error."""
+    if paired:
+        gaps = after - before
+        return float(gaps.mean()), float(gaps.std(ddof=1) / math.sqrt(gaps.size))
+    error = math.sqrt(before.var(ddof=1) / before.size + after.var(ddof=1) / after.size)
+    return float(after.mean() - before.mean()), error

@@ -1,0 +1,52 @@
+"""How many trials there are: none to spare, one, too few for any verdict, not as many in both arms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kduel.core.results import Warning_
+from kduel.judge.lint.case import Case
+from kduel.judge.verdict.rule import FEWEST_PAIRS, Rule
+
+FOR_RANKS = 6
+"""A sign-flip permutation of fewer pairs cannot reach .05."""
+
+
+def single_trial(case: Case) -> Iterator[Warning_]:
+    """n = 1."""
+    if min(arm.values.size for arm in case.arms) == 1:
+        yield Warning_(
+            code="single-trial",
+            message="n = 1: an arm was measured once, so nothing says how much of the difference is chance. Measure each "
+            f"arm at least {FOR_RANKS} times, in random order.",
+        )
+
+
+def too_few(case: Case) -> Iterator[Warning_]:
+    """More than one, but no verdict, or not all verdicts, can come of so many."""
+    count = case.result.n if case.paired else min(arm.values.size for arm in case.arms)
+    what = "blocks" if case.paired else "trials of each arm"
+    enough = Rule().equivalent_from
+    if case.steady or count == 1:
+        return
+    if count < FEWEST_PAIRS:
+        yield Warning_(
+            code="too-few",
+            message=f"{count} {what} are too few for any verdict; it takes {FEWEST_PAIRS}, better {enough}.",
+        )
+    elif count < enough and case.result.verdict == "undecided":
+        yield Warning_(
+            code="too-few",
+            message=f"{count} {what} can show a large difference but never that there is none: equivalence takes {enough}.",
+        )
+
+
+def unequal(case: Case) -> Iterator[Warning_]:
+    """Arms with different numbers of values: what is missing may be missing for a reason."""
+    before, after = (arm.values.size for arm in case.arms)
+    if before != after:
+        yield Warning_(
+            code="unequal-n",
+            message=f"{case.baseline.name} has {before} values and {case.contender.name} {after}. If trials are missing "
+            "because they went badly, what is left looks better than it is: find out why.",
+        )

@@ -1,0 +1,211 @@
+"""One metric of one contender against the baseline: pairs, scale, looks and, for a primary metric, the decision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kduel.core.errors import InputError
+from kduel.core.experiment import Better
+from kduel.core.results import ConditionResult, Scale, Verdict
+from kduel.core.samples import LARGEST, Samples
+from kduel.judge.verdict.looks import ABOVE, NEVER, WITHIN, Looks, decide, plan_looks, prefix_statistics, steady
+from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.spending import Floats
+
+ROUNDING = 1e-12
+"""Two values that differ by less than this share of themselves are the same: no measurement is finer."""
+TIME_UNITS = frozenset(("s", "sec", "seconds", "ms", "msec", "us", "µs", "ns", "min", "h"))
+"""In these nothing stays exactly the same: where no value varies, the clock's step hides that they do, and the arms
+are not called equal."""
+
+
+def check(samples: Sequence[Samples]) -> None:
+    """Raises InputError naming the metric whose table cannot be judged, and why."""
+    for table in samples:
+        if len(table.values) < 2:
+            raise InputError(
+                f"{table.key} has values of {len(table.values)} contender(s)", "A verdict compares two at least."
+            )
+        if len(set(table.blocks)) != len(table.blocks):
+            raise InputError(f"{table.key} has a block twice", "Keep one trial of each contender in a block.")
+        for contender, values in table.values.items():
+            if len(values) != len(table.blocks):
+                raise InputError(f"{table.key}: {contender} has {len(values)} values in {len(table.blocks)} blocks")
+            for block, value in zip(table.blocks, values, strict=True):
+                number = isinstance(value, int | float) and not isinstance(value, bool)
+                if value is not None and not (number and abs(value) <= LARGEST):
+                    raise InputError(
+                        f"{table.key}: {contender} has {value!r:.80} in block {block}, which is no finite number",
+                        "Where nothing was measured leave the value out (null), so that the pair counts as missing.",
+                    )
+
+
+def finished_blocks(samples: Sequence[Samples]) -> int:
+    """How many blocks the run has finished, counted from the first.
+
+    A block at the end in which a trial has not been carried out yet (its `order` is None) does not count, so that
+    an interrupted run is looked at exactly where an uninterrupted one is.
+    """
+    if not samples:
+        return 0
+    blocks = sorted({block for table in samples for block in table.blocks})
+    waiting = {
+        block
+        for table in samples
+        for order in table.order.values()
+        for block, position in zip(table.blocks, order, strict=True)
+        if position is None
+    }
+    while blocks and blocks[-1] in waiting:
+        blocks.pop()
+    return len(blocks)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The values of both arms over the blocks that count, in the order of blocks; NaN is a missing one."""
+
+    table: Samples
+    contender: str
+    rule: Rule
+    before: Floats
+    """The baseline's values."""
+    after: Floats
+    """The contender's."""
+
+    @property
+    def baseline(self) -> str:
+        return self.table.contenders[0]
+
+    @cached_property
+    def complete(self) -> NDArray[np.bool_]:
+        """By block: whether both arms gave a value."""
+        return ~(np.isnan(self.before) | np.isnan(self.after))
+
+    @cached_property
+    def pairs(self) -> tuple[Floats, Floats]:
+        """The complete pairs: the baseline's values and the contender's."""
+        return self.before[self.complete], self.after[self.complete]
+
+    @cached_property
+    def conditions(self) -> list[ConditionResult]:
+        """What was counted under the same condition of the same block in both arms."""
+        if not self.table.conditions:
+            return []
+        arms = self.table.conditions[self.baseline], self.table.conditions[self.contender]
+        return [
+            ConditionResult(name=name, block=block, baseline=value, contender=after[name])
+            for block, before, after in zip(self.table.blocks, *arms, strict=True)
+            for name, value in before.items()
+            if name in after
+        ]
+
+    @property
+    def n(self) -> int:
+        """Complete pairs."""
+        return int(self.complete.sum())
+
+    @cached_property
+    def looks(self) -> Looks:
+        return plan_looks(self.rule, np.cumsum(self.complete).tolist())
+
+    @cached_property
+    def constant(self) -> NDArray[np.bool_]:
+        """By look: whether neither arm has varied so far."""
+        before, after = self.pairs
+        return steady(before, self.looks.pairs) & steady(after, self.looks.pairs)
+
+    @cached_property
+    def scales(self) -> list[Scale]:
+        """By look: exact where nothing varied so far, ratio where all is positive so far, else difference."""
+        before, after = self.pairs
+        positive = np.logical_and.accumulate((before > 0) & (after > 0))[np.array(self.looks.pairs, dtype=int) - 1]
+        return [
+            "exact" if same else "ratio" if above else "difference"
+            for same, above in zip(self.constant, positive, strict=True)
+        ]
+
+    @cached_property
+    def statistics(self) -> tuple[Floats, Floats]:
+        """By look: mean and standard deviation of the paired differences on that look's scale."""
+        before, after = self.pairs
+        means, sds = prefix_statistics(differences(before, after), self.looks.pairs)
+        ratio = np.array([scale == "ratio" for scale in self.scales])
+        if ratio.any():
+            positive = int(np.logical_and.accumulate((before > 0) & (after > 0)).sum())
+            reached = [min(count, positive) for count in self.looks.pairs]
+            logs = prefix_statistics(log_ratios(before[:positive], after[:positive]), reached)
+            means, sds = np.where(ratio, logs[0], means), np.where(ratio, logs[1], sds)
+        return means, sds
+
+    @cached_property
+    def margins(self) -> Floats:
+        """By look: what counts as equivalent on that look's scale; the least there is where only equal is."""
+        hidden = self.table.metric.unit in TIME_UNITS
+        return np.array([0.0 if hidden and scale == "exact" else margin(scale, self.rule) for scale in self.scales])
+
+    def decision(self, alpha: float) -> tuple[int, int] | None:
+        """The index of the look that decided, and to which side; None while undecided."""
+        if not self.looks.pairs:
+            return None
+        means, sds = self.statistics
+        half = self.looks.widths(self.rule, alpha) * sds
+        look, side = decide(means, half, self.looks, self.margins, self.rule.equivalent_from)
+        return None if look == NEVER else (int(look), int(side))
+
+
+def compare(samples: Sequence[Samples], rule: Rule) -> list[Comparison]:
+    """Every metric of every contender, in the order of `samples`, over the blocks that count.
+
+    Raises InputError where a table cannot be judged.
+    """
+    check(samples)
+    count = min(finished_blocks(samples), rule.max_blocks)
+    counted = sorted({block for table in samples for block in table.blocks})[:count]
+    found = []
+    for table in samples:
+        at = {block: index for index, block in enumerate(table.blocks)}
+        columns = {
+            name: np.array([values[at[block]] if block in at else None for block in counted], dtype=float)
+            for name, values in table.values.items()
+        }
+        baseline, *others = columns
+        found += [Comparison(table, other, rule, columns[baseline], columns[other]) for other in others]
+    return found
+
+
+def differences(before: Floats, after: Floats) -> Floats:
+    """Paired differences in the metric's unit; what is rounding only is 0."""
+    gaps = after - before
+    gaps[np.abs(gaps) <= ROUNDING * np.maximum(np.abs(before), np.abs(after))] = 0.0
+    return gaps
+
+
+def log_ratios(before: Floats, after: Floats) -> Floats:
+    """Paired log-ratios of positive values; what is rounding only is 0."""
+    logs = np.log(after) - np.log(before)
+    logs[np.abs(logs) <= ROUNDING] = 0.0
+    return logs
+
+
+def margin(scale: Scale, rule: Rule) -> float:
+    """Half the region of equivalence. The same up and down in logarithms, so that swapping the arms mirrors the
+    verdict: from -delta / (1 + delta) to +delta, a little within +-delta."""
+    if scale == "ratio":
+        return math.log1p(rule.delta_pct / 100)
+    return math.ulp(0.0) if scale == "exact" else 0.0
+
+
+def verdict(scale: Scale, side: int, better: Better) -> Verdict:
+    """What a decision is called."""
+    if side == WITHIN:
+        return "equal" if scale == "exact" else "equivalent"
+    if better == "none":
+        return "different" if scale == "exact" else "higher" if side == ABOVE else "lower"
+    return "faster" if (side == ABOVE) == (better == "higher") else "slower"

@@ -1,0 +1,151 @@
+"""A calibration as a picture: verdicts by effect, blocks needed, false alarms. Vega-Lite, drawn by vl-convert."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kduel.core.errors import HostError, InputError
+from kduel.judge.verdict.calibrate import Outcome
+from kduel.judge.verdict.rule import Rule
+
+COLOURS = {"higher": "#2a7f62", "equivalent": "#7fb3d5", "undecided": "#d9d9d9", "lower": "#c0504d"}
+SUFFIXES = (".svg", ".png")
+
+
+def check_name(path: Path) -> None:
+    """Raises InputError unless the file's name says a kind of picture that can be drawn."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{path.name} is not the name of a picture", f"End it in {' or '.join(SUFFIXES)}.")
+
+
+def draw(path: Path, outcomes: Sequence[Outcome], rule: Rule) -> None:
+    """Write the picture, SVG or PNG by the file's name. Raises HostError where that cannot be."""
+    import vl_convert
+
+    check_name(path)
+    chart = specification(outcomes, rule)
+    try:
+        if path.suffix.lower() == ".png":
+            path.write_bytes(vl_convert.vegalite_to_png(chart, scale=2))
+        else:
+            path.write_text(vl_convert.vegalite_to_svg(chart), "utf-8")
+    except OSError as error:
+        raise HostError(f"cannot write {path}: {error.strerror}", "Name another place.") from error
+
+
+def specification(outcomes: Sequence[Outcome], rule: Rule) -> dict[str, Any]:
+    """One row a noise: shares of the verdicts by true effect, and the blocks that they took; false alarms below."""
+    noises = list(dict.fromkeys(outcome.noise for outcome in outcomes))
+    rows: list[dict[str, Any]] = [
+        {"hconcat": [shares(noise, outcomes), blocks(noise, outcomes, rule)]} for noise in noises
+    ]
+    if any(outcome.effect_pct == 0 for outcome in outcomes):
+        rows.append(false_alarms(outcomes, rule))
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "background": "white",
+        "title": {
+            "text": f"The rule at delta {rule.delta_pct:g} %, alpha {rule.alpha:g}, {rule.max_blocks} blocks at most",
+            "subtitle": f"{outcomes[0].runs:,} simulated runs a point" if outcomes else "",
+        },
+        "config": {"view": {"stroke": None}, "axis": {"grid": False}},
+        "vconcat": rows,
+    }
+
+
+def shares(noise: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Stacked areas: how often which verdict, by true effect."""
+    values = [
+        {"effect": outcome.effect_pct, "verdict": verdict, "share": getattr(outcome, verdict), "place": place}
+        for outcome in outcomes
+        if outcome.noise == noise
+        for place, verdict in enumerate(COLOURS)
+    ]
+    return {
+        "title": {"text": noise, "anchor": "start"},
+        "width": 280,
+        "height": 120,
+        "data": {"values": values},
+        "mark": {"type": "bar", "width": 18} if len({v["effect"] for v in values}) < 2 else {"type": "area"},
+        "encoding": {
+            "x": {"field": "effect", "type": "quantitative", "title": "true effect, %"},
+            "y": {
+                "field": "share",
+                "type": "quantitative",
+                "stack": True,
+                "title": "verdicts",
+                "axis": {"format": "%"},
+                "scale": {"domain": [0, 1]},
+            },
+            "color": {
+                "field": "verdict",
+                "type": "nominal",
+                "title": None,
+                "scale": {"domain": list(COLOURS), "range": list(COLOURS.values())},
+            },
+            "order": {"field": "place", "type": "quantitative"},
+        },
+    }
+
+
+def blocks(noise: str, outcomes: Sequence[Outcome], rule: Rule) -> dict[str, Any]:
+    """The mean number of blocks by true effect, up to where nine runs in ten had ended."""
+    values = [
+        {"effect": outcome.effect_pct, "mean": outcome.blocks_mean, "most": outcome.blocks_most}
+        for outcome in outcomes
+        if outcome.noise == noise
+    ]
+    x = {"field": "effect", "type": "quantitative", "title": "true effect, %"}
+    y = {"type": "quantitative", "title": "blocks", "scale": {"domain": [0, rule.max_blocks]}}
+    return {
+        "width": 200,
+        "height": 120,
+        "data": {"values": values},
+        "layer": [
+            {
+                "mark": {"type": "rule", "color": "#999999", "strokeWidth": 2},
+                "encoding": {"x": x, "y": {"field": "mean", **y}, "y2": {"field": "most"}},
+            },
+            {
+                "mark": {"type": "line", "point": True, "color": "#333333"},
+                "encoding": {"x": x, "y": {"field": "mean", **y}},
+            },
+        ],
+    }
+
+
+def false_alarms(outcomes: Sequence[Outcome], rule: Rule) -> dict[str, Any]:
+    """Without an effect: the share of runs that called a difference, with twice its standard error, beside alpha."""
+    values = [
+        {
+            "noise": outcome.noise,
+            "share": outcome.any_difference,
+            "low": max(0.0, outcome.any_difference - 2 * outcome.any_difference_error),
+            "high": outcome.any_difference + 2 * outcome.any_difference_error,
+        }
+        for outcome in outcomes
+        if outcome.effect_pct == 0
+    ]
+    x = {"type": "quantitative", "title": "false alarms where nothing differs", "axis": {"format": ".1%"}}
+    y = {"field": "noise", "type": "nominal", "title": None, "sort": None, "axis": {"labelLimit": 300}}
+    return {
+        "width": 280,
+        "data": {"values": values},
+        "layer": [
+            {
+                "mark": {"type": "rule", "strokeWidth": 2},
+                "encoding": {"y": y, "x": {"field": "low", **x}, "x2": {"field": "high"}},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 60, "color": "#333333"},
+                "encoding": {"y": y, "x": {"field": "share", **x}},
+            },
+            {
+                "data": {"values": [{"alpha": rule.alpha}]},
+                "mark": {"type": "rule", "color": "#c0504d", "strokeDash": [4, 3]},
+                "encoding": {"x": {"field": "alpha", "type": "quantitative"}},
+            },
+        ],
+    }

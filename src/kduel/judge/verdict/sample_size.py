@@ -1,0 +1,263 @@
+"""What a verdict costs: what so many pairs could find, how many blocks more would decide, boots against iterations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from scipy.special import chdtri, nctdtrinc, stdtrit
+
+from kduel.judge.verdict.comparison import Comparison, log_ratios, margin
+from kduel.judge.verdict.rule import FEWEST_PAIRS, Rule
+from kduel.judge.verdict.spending import student_levels
+
+POWER = 0.8
+SURE = 0.8
+"""How sure the upper bound of a pilot's spread is."""
+MOST_BLOCKS = 1_000_000
+MOST_ITERATIONS = 100
+LEVELS_UP_TO = 200
+
+
+def detectable(sd: float, pairs: int, level: float, power: float = POWER) -> float | None:
+    """The mean difference that a two-sided t test at `level` finds with `power`, in the unit of `sd`."""
+    if pairs < 2:
+        return None
+    freedom = pairs - 1.0
+    shift = float(nctdtrinc(freedom, 1 - power, -stdtrit(freedom, level / 2)))
+    return sd / math.sqrt(pairs) * shift if math.isfinite(shift) else None
+
+
+def reach(sd: float, pairs: int, level: float, power: float = POWER) -> float:
+    """Half an interval and what chance may add to it with `power`: estimates nearer than this to a border of the
+    region of equivalence, or to 0, are likely to stay undecided."""
+    freedom = pairs - 1.0
+    return float(stdtrit(freedom, power) - stdtrit(freedom, level / 2)) * sd / math.sqrt(pairs)
+
+
+def fewest(enough: Callable[[int], bool], start: int) -> int | None:
+    """The least number from `start` on that is enough; None where a million is not."""
+    high = max(start, 2)
+    while not enough(high):
+        if high > MOST_BLOCKS:
+            return None
+        high *= 2
+    low = max(start, 2, high // 2)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+    return low
+
+
+def blocks_more(
+    mean: float, sd: float, pairs: int, blocks: int, margin: float, rule: Rule, alpha: float
+) -> int | None:
+    """About how many more blocks would decide, if mean and spread are as the pairs so far say.
+
+    First the looks that the rule still has, then a longer run's single look. A decision comes when half the interval
+    falls below the distance to 0, or below the distance to the border of the region of equivalence (+-margin),
+    whichever is farther.
+    """
+    if pairs < FEWEST_PAIRS:
+        return None
+    distance = max(abs(mean), margin - abs(mean))
+    if not distance > 0:
+        return None
+    floor = FEWEST_PAIRS if abs(mean) >= margin - abs(mean) else rule.equivalent_from
+    missed = blocks - pairs
+    ahead = [look for look in rule.looks() if look > blocks]
+    before = [look for look in rule.looks() if FEWEST_PAIRS <= look - missed <= pairs]
+    looks = before + ahead
+    levels = student_levels(alpha, looks, [look - missed for look in looks], rule.max_blocks).tolist()
+    for look, level in list(zip(looks, levels, strict=True))[len(before) :]:
+        if look - missed >= floor and reach(sd, look - missed, level) <= distance:
+            return look - blocks
+    last = levels[-1] if levels else alpha
+    start = max(floor, pairs + (ahead[-1] - blocks if ahead else 0) + 1)
+    total = fewest(lambda count: reach(sd, count, last) <= distance, start)
+    return None if total is None else total - pairs
+
+
+class Cost(Struct, kw_only=True):
+    """What a verdict at delta costs for one metric of one contender. Blocks are what to give as --max-blocks."""
+
+    benchmark: str
+    metric: str
+    contender: str
+    pairs: int
+    """Complete pairs of the pilot."""
+    spread_pct: float
+    """Standard deviation of the paired ratio."""
+    spread_high_pct: float
+    """What it may well be (upper bound at 80 %): a pilot of few pairs knows its own spread badly."""
+    no_difference: int | None
+    """Blocks that find "equivalent" with 80 % power if there is no difference; null beyond a million."""
+    no_difference_safe: int | None
+    """The same if the spread is as high as it may well be."""
+    delta_difference: int | None
+    """Blocks that find a difference as large as delta with 80 % power."""
+    delta_reached_pct: float
+    """The smallest delta for which the rule's own maximum of blocks would do."""
+    seconds: float | None = None
+    """For `no_difference` blocks; null where nobody said how long a block takes."""
+
+
+def cost(c: Comparison, alpha: float, seconds_per_block: float | None = None) -> Cost | None:
+    """The cost of a verdict, by the pairs that are there as a pilot; None where they tell no spread of ratios."""
+    before, after = c.pairs
+    if c.n < FEWEST_PAIRS or (before <= 0).any() or (after <= 0).any():
+        return None
+    sd = float(log_ratios(before, after).std(ddof=1))
+    high = sd * math.sqrt((c.n - 1) / float(chdtri(c.n - 1, SURE)))
+    border = margin("ratio", c.rule)
+    # Equivalence can be missed on both sides, so that each may cost half of what power leaves over.
+    either = 1 - (1 - POWER) / 2
+    none = blocks_for(sd, border, c.rule, alpha, either, c.rule.equivalent_from)
+    level = last_level(c.rule, alpha, c.rule.max_blocks)
+    return Cost(
+        benchmark=c.table.benchmark,
+        metric=c.table.metric.name,
+        contender=c.contender,
+        pairs=c.n,
+        spread_pct=100 * sd,
+        spread_high_pct=100 * high,
+        no_difference=none,
+        no_difference_safe=blocks_for(high, border, c.rule, alpha, either, c.rule.equivalent_from),
+        delta_difference=blocks_for(sd, border, c.rule, alpha, POWER, Rule().first_look),
+        delta_reached_pct=100 * math.expm1(min(reach(sd, max(c.rule.max_blocks, 2), level, either), 700)),
+        seconds=None if seconds_per_block is None or none is None else none * seconds_per_block,
+    )
+
+
+def blocks_for(sd: float, border: float, rule: Rule, alpha: float, power: float, least: int) -> int | None:
+    """The least maximum of blocks whose last look reaches `border` with `power`."""
+    total: int | None = least
+    for _ in range(3):
+        level = last_level(rule, alpha, total or LEVELS_UP_TO)
+        total = fewest(partial(reaches, sd, border, level, power), least)
+    return total
+
+
+def last_level(rule: Rule, alpha: float, blocks: int) -> float:
+    """The nominal level of the last look of a run of so many blocks; it hardly changes beyond LEVELS_UP_TO."""
+    if rule.first_look == rule.max_blocks:
+        return alpha
+    looks = msgspec.structs.replace(rule, max_blocks=min(blocks, LEVELS_UP_TO)).looks()
+    return float(student_levels(alpha, looks, looks, looks[-1])[-1])
+
+
+def reaches(sd: float, border: float, level: float, power: float, pairs: int) -> bool:
+    """Whether so many pairs are enough."""
+    return reach(sd, pairs, level, power) <= border
+
+
+class Parts(NamedTuple):
+    """How much a metric varies between boots and from iteration to iteration within one, as shares of its mean."""
+
+    between: float
+    within: float
+    boots: int
+    iterations: float
+    """Per boot, on average."""
+
+
+def variance_parts(boots: Sequence[Sequence[float]]) -> Parts | None:
+    """Split the variation of one arm: each boot's iterations in, standard deviations (relative) out.
+
+    Unbiased analysis of variance on logarithms (Kalibera and Jones, 2013); a negative part between boots is 0. None
+    where fewer than two boots have values, no boot has two, or a value is not positive.
+    """
+    logs = [np.log(values) for values in boots if len(values) and min(values) > 0]
+    counts = np.array([len(values) for values in logs])
+    if len(logs) < 2 or len(logs) < sum(bool(len(values)) for values in boots) or counts.max() < 2:
+        return None
+    total = counts.sum()
+    means = np.array([values.mean() for values in logs])
+    within = sum(float(((values - values.mean()) ** 2).sum()) for values in logs) / (total - len(logs))
+    grand = float((counts * means).sum() / total)
+    between = float((counts * (means - grand) ** 2).sum()) / (len(logs) - 1)
+    typical = (total - float((counts**2).sum()) / total) / (len(logs) - 1)
+    return Parts(
+        between=math.sqrt(max(0.0, (between - within) / typical)),
+        within=math.sqrt(within),
+        boots=len(logs),
+        iterations=float(counts.mean()),
+    )
+
+
+def pooled(arms: Sequence[Parts]) -> Parts:
+    """Several arms as one: the root mean squares of their parts."""
+    return Parts(
+        between=math.sqrt(sum(arm.between**2 for arm in arms) / len(arms)),
+        within=math.sqrt(sum(arm.within**2 for arm in arms) / len(arms)),
+        boots=sum(arm.boots for arm in arms),
+        iterations=sum(arm.iterations for arm in arms) / len(arms),
+    )
+
+
+def best_iterations(parts: Parts, boot_seconds: float, iteration_seconds: float) -> int:
+    """How many iterations in each boot give the narrowest interval for a given time.
+
+    The square root of (cost of a boot / cost of an iteration) * (variance within / variance between). Where boots do
+    not differ at all there is no best number: one boot would do, and MOST_ITERATIONS is told.
+    """
+    if parts.between == 0 or iteration_seconds <= 0:
+        return MOST_ITERATIONS
+    best = math.sqrt(boot_seconds / iteration_seconds) * parts.within / parts.between
+    return max(1, min(MOST_ITERATIONS, math.ceil(best)))
+
+
+def boot_spread(parts: Parts, iterations: int) -> float:
+    """The standard deviation of a boot's mean over so many iterations, as a share of the mean."""
+    return math.sqrt(parts.between**2 + parts.within**2 / iterations)
+
+
+class Division(Struct, kw_only=True):
+    """Boots against iterations within a boot, for one metric over all arms. What needs the time that a boot and an
+    iteration take is null where nobody said it; `blocks` and `seconds` are for a verdict where nothing differs."""
+
+    metric: str
+    boots: int
+    iterations: float
+    between_boots_pct: float
+    within_boots_pct: float
+    best_iterations: int | None = None
+    blocks: int | None = None
+    seconds: float | None = None
+
+
+def divide(
+    metric: str,
+    arms: Sequence[Sequence[Sequence[float]]],
+    rule: Rule,
+    alpha: float,
+    boot_seconds: float | None,
+    iteration_seconds: float | None,
+) -> Division | None:
+    """How to spend the time: `arms` holds each contender's boots, each a list of iterations. None where no boot has
+    two iterations or values are not positive."""
+    known = [parts for parts in map(variance_parts, arms) if parts is not None]
+    if not known:
+        return None
+    parts = pooled(known)
+    found = Division(
+        metric=metric,
+        boots=parts.boots,
+        iterations=parts.iterations,
+        between_boots_pct=100 * parts.between,
+        within_boots_pct=100 * parts.within,
+    )
+    if boot_seconds is not None and iteration_seconds is not None:
+        found.best_iterations = best_iterations(parts, boot_seconds, iteration_seconds)
+        spread = math.sqrt(2) * boot_spread(parts, found.best_iterations)
+        either = 1 - (1 - POWER) / 2
+        found.blocks = blocks_for(spread, margin("ratio", rule), rule, alpha, either, rule.equivalent_from)
+        if found.blocks is not None:
+            each = boot_seconds + found.best_iterations * iteration_seconds
+            found.seconds = found.blocks * len(arms) * each
+    return found

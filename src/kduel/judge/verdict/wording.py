@@ -1,0 +1,217 @@
+"""A verdict in plain words: what can be concluded from it, and what cannot."""
+
+from __future__ import annotations
+
+from kduel.core.results import MetricResult
+from kduel.judge.verdict.comparison import TIME_UNITS
+from kduel.judge.verdict.rule import FEWEST_PAIRS, Rule
+
+HOPELESS = 1000
+"""Blocks that nobody will add."""
+
+
+def tell(result: MetricResult, rule: Rule, blocks: int) -> str:
+    """One short paragraph. `blocks` is how many blocks of the run count."""
+    if result.n == 0:
+        return f"Cannot decide: none of {plural(blocks, 'block')} gave a value in both arms."
+    sentences = verdict_sentences(result, rule)
+    if result.decided_at is not None and result.decided_at < blocks:
+        sentences.append(afterthought(result, blocks))
+    if result.n < blocks:
+        sentences.append(f"{plural(blocks - result.n, 'block')} of {blocks} gave no complete pair.")
+    later = max(map(len, result.values.values()), default=0) - blocks
+    if blocks == rule.max_blocks and later > 0:
+        sentences.append(f"The rule ends at {plural(blocks, 'block')}; {later} later ones do not count.")
+    if result.scale == "difference":
+        sentences.append(
+            "Values are zero or negative, so the arms are compared by difference, not by ratio, "
+            "and nothing counts as equivalent."
+        )
+    if result.role == "exploratory" and result.q_value is not None:
+        sentences.append(f"Exploratory: q = {result.q_value:.2g} over all exploratory metrics.")
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def verdict_sentences(result: MetricResult, rule: Rule) -> list[str]:
+    """What was decided, or why nothing was."""
+    if result.verdict == "undecided":
+        return undecided(result, rule)
+    if result.verdict == "equivalent" and result.scale == "exact":
+        return [
+            f"Equivalent: no difference of {rule.delta_pct:g} % or more in any of {len(result.conditions)} conditions, "
+            f"{amount(result)}."
+        ]
+    if result.verdict == "equivalent":
+        return [f"Equivalent: no difference of {rule.delta_pct:g} % or more, {amount(result)}.", unseen(result)]
+    if result.verdict == "equal":
+        return equal(result)
+    return differs(result, rule)
+
+
+def differs(result: MetricResult, rule: Rule, each: str = "blocks") -> list[str]:
+    """For a difference that was called. `each` is what was repeated."""
+    effect = result.effect_pct if result.scale == "ratio" else result.effect
+    way = "higher" if (effect or 0) > 0 else "lower"
+    aim = f", and {result.better} is better" if result.better != "none" else ""
+    name = result.verdict.capitalize()
+    if result.conditions:
+        number = f"{len(result.conditions)} of {plural(len(result.conditions), 'condition')}"
+        sentences = [
+            f"{result.word.capitalize()} with {result.contender} in {number}: {amount(result)}.",
+            modes(result),
+        ]
+    elif result.word != result.verdict:
+        sentences = [f"{result.word.capitalize()} with {result.contender}: {amount(result)}."]
+    elif name.lower() == way:
+        sentences = [f"{name} with {result.contender}: {amount(result)}."]
+    else:
+        sentences = [f"{name}: with {result.contender} it is {way}, {amount(result)}{aim}."]
+    if result.below_delta:
+        sentences.append(f"The difference is real, but below your {rule.delta_pct:g} %.")
+    if result.scale == "exact" and result.n > 1 and result.sd == result.baseline_sd == 0:
+        sentences.append(f"Neither arm varied in {result.n} {each}.")
+    return sentences
+
+
+def equal(result: MetricResult) -> list[str]:
+    """For values that are the same."""
+    if result.scale != "exact":
+        return [f"Equal when it was decided; by now {amount(result)}.", unseen(result)]
+    if result.sd:
+        return ["Equal: in each block both arms gave the same value."]
+    return [f"Equal: {number(result.mean)} {result.unit} in both arms.", unseen(result)]
+
+
+def unseen(result: MetricResult) -> str:
+    """What so few boots cannot exclude."""
+    if result.unseen_mode_pct is None:
+        return ""
+    return f"A slow mode in fewer than {result.unseen_mode_pct:.0f} % of boots could have gone unseen."
+
+
+def undecided(result: MetricResult, rule: Rule) -> list[str]:
+    """Why there is no decision, what can be excluded, and what would help."""
+    if result.depends and result.conditions:
+        return depends(result)
+    if result.scale == "exact" and result.ci_low != result.ci_high:
+        return [f"Undecided: the difference has no constant sign, {amount(result)}."]
+    if result.n == 1:
+        return ["Cannot decide: there is one complete pair, and it does not tell a difference from chance."]
+    sentences = []
+    if result.n < FEWEST_PAIRS:
+        sentences.append(
+            f"Cannot decide: there are {result.n} complete pairs, and a verdict takes {FEWEST_PAIRS} at least."
+        )
+    elif result.scale == "exact":
+        sentences.append(f"Undecided: neither arm varied in {result.n} blocks, {amount(result)}.")
+        if result.unit in TIME_UNITS and not result.effect:
+            sentences.append("The step of the clock hides how equal they are.")
+    else:
+        sentences.append(f"Undecided: {amount(result)}.")
+    if result.mde_pct is not None and result.n >= FEWEST_PAIRS:
+        sentences.append(
+            f"These {result.n} pairs had a chance of 80 % to show a difference of {percent(result.mde_pct)}."
+        )
+    if result.blocks_more is not None:
+        sentences.append(needed(result.blocks_more, rule))
+    return sentences
+
+
+NAMED_CONDITIONS = 2
+"""Of the conditions that flip a sign, how many are described."""
+
+
+def depends(result: MetricResult) -> list[str]:
+    """For a difference whose sign conditions decide that must not matter: which, and by how much."""
+    agreeing = result.agreeing
+    against = [one for one in result.conditions if one not in agreeing]
+    against.sort(key=lambda one: -abs(one.difference))
+    way, other = ("more", "fewer") if (result.effect or 0) > 0 else ("fewer", "more")
+    described = "; ".join(f"{one.name} ({number(one.difference, True)})" for one in against[:NAMED_CONDITIONS])
+    rest = len(against) - NAMED_CONDITIONS
+    return [
+        f"Depends on conditions: {way} in {len(agreeing)} of {len(result.conditions)}, {amount(result)};",
+        f"{other} or equal with: {described}" + (f"; and {rest} more." if rest > 0 else "."),
+        modes(result),
+    ]
+
+
+def modes(result: MetricResult) -> str:
+    """The modes of single calls, where an arm has several."""
+    if max((len(found) for found in result.modes.values()), default=0) < 2:
+        return ""
+
+    def listed(name: str) -> str:
+        return ", ".join(
+            f"{number(mode.value)} ({100 * mode.share:.0f} %)" for mode in result.modes.get(name, [])[:4]
+        )
+
+    return f"Modes of single calls: {listed(result.baseline)} against {listed(result.contender)}."
+
+
+def needed(blocks: int, rule: Rule) -> str:
+    """How much more it takes, or that it is hopeless."""
+    if blocks > HOPELESS:
+        return f"It varies too much for {rule.delta_pct:g} %: more than {HOPELESS:,} more blocks would be needed."
+    rounded = blocks if blocks < 100 else round(blocks, -1)
+    return f"About {plural(rounded, 'more block')} would decide it at the spread seen."
+
+
+def afterthought(result: MetricResult, blocks: int) -> str:
+    """For a decision that later blocks followed: it stands, and what they say is told."""
+    decided = f"Decided after {plural(result.decided_at or 0, 'block')}"
+    if contradicted(result):
+        return f"{decided}; the interval over all {blocks} no longer shows it, so be careful with it."
+    return f"{decided}; the figures are of all {blocks}."
+
+
+def contradicted(result: MetricResult) -> bool:
+    """Whether the present interval includes 0 though a difference was called earlier."""
+    low, high = interval(result)
+    if low is None or high is None or result.verdict in ("equivalent", "equal", "undecided"):
+        return False
+    return low <= 0 <= high
+
+
+def interval(result: MetricResult) -> tuple[float | None, float | None]:
+    """In per cent for a ratio, else in the unit."""
+    if result.scale == "ratio":
+        return result.ci_low_pct, result.ci_high_pct
+    return result.ci_low, result.ci_high
+
+
+def amount(result: MetricResult) -> str:
+    """Effect and interval, in per cent or in the unit."""
+    low, high = interval(result)
+    if result.scale == "ratio":
+        if result.effect_pct is None or low is None or high is None:
+            return "with an interval that has no bound"
+        return f"{percent(result.effect_pct, True)} (interval {percent(low, True)} to {percent(high, True)})"
+    said = f"{number(result.effect, True)} {result.unit}".rstrip()
+    if result.effect is not None and result.scale == "exact" and result.baseline_mean:
+        said += f" ({percent(100 * result.effect / abs(result.baseline_mean), True)})"
+    if low is not None and high is not None and low != high:
+        kind = "range" if result.scale == "exact" else "interval"
+        said += f" ({kind} {number(low, True)} to {number(high, True)})"
+    return said
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def percent(value: float, sign: bool = False) -> str:
+    """With the digits that matter."""
+    size = abs(value)
+    digits = 3 if 0 < size < 0.1 else 2 if size < 10 else 1 if size < 1000 else 0
+    return f"{value:{'+' if sign else ''}.{digits}f} %"
+
+
+def number(value: float | None, sign: bool = False) -> str:
+    """A value in the metric's unit: whole numbers whole, others to six digits."""
+    if value is None:
+        return "none"
+    plus = "+" if sign else ""
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):{plus},}"
+    return f"{value:{plus}.6g}"

@@ -1,0 +1,1 @@
+"""Debian's archive: mirrors, versions, downloads, and what is unpacked from packages."""

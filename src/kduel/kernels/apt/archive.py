@@ -1,0 +1,392 @@
+"""Debian's archive, asked by apt with a private state: the system's own sources and package state stay untouched.
+
+What the suites offer of the kernel team's packages is kept as one small index in the cache, so that a question that
+was asked before needs no apt. Signatures and hashes are checked by apt.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.errors import HostError, InputError
+from kduel.core.progress import Progress
+from kduel.kernels.apt.mirror import debian_mirror, keyring, security_mirror
+from kduel.kernels.apt.versions import version_key
+
+T = TypeVar("T")
+
+__all__ = ["Archive", "GoneError", "Package", "debian_mirror", "keyring", "security_mirror"]
+
+ARCHIVED = ("bullseye",)
+"""Releases whose suites are no longer re-signed regularly: apt must not ask that their date be recent."""
+RELEASES = ("bullseye", "bookworm", "trixie", "forky")
+ROLLING = ("sid", "experimental")
+DAY = 24 * 3600.0
+APT_HELPER = Path("/usr/lib/apt/apt-helper")
+WANTED = re.compile(
+    rb"(?:\A|\n\n)Package: (linux-(?:image|binary|modules|base|config|source)\b(?!\S*-(?:dbg|signed-template)\n)\S*)\n"
+)
+HOST_SETTINGS_LEFT_OUT = re.compile(
+    r"Acquire::(IndexTargets|Languages|GzipIndexes|CompressionTypes|PDiffs|Changelogs|cdrom|Allow\w+)\b",
+    re.IGNORECASE,
+)
+
+
+class GoneError(HostError):
+    """The archive no longer serves a file that its index named: the index is to be made anew."""
+
+
+class Package(Struct, frozen=True, kw_only=True):
+    """A binary package as Debian's archive offers it."""
+
+    name: str
+    version: str
+    architecture: str
+    suites: tuple[str, ...]
+    size: int
+    """Of the .deb, bytes."""
+    sha256: str
+    file: str
+    """Path below the archive's address."""
+    base: str
+    """The archive's address."""
+    depends: str = ""
+    """Depends and Pre-Depends, as in the package's own words."""
+
+    def exact_dependencies(self) -> dict[str, str]:
+        """Those packages that must be there in exactly one version: name to version."""
+        return dict(re.findall(r"([a-z0-9][a-z0-9.+-]+)(?::\w+)? \(= ([^)\s]+)\)", self.depends))
+
+
+class Index(Struct, frozen=True, kw_only=True):
+    """What the suites offered when apt last looked."""
+
+    schema: int
+    made: float
+    """Seconds since 1970."""
+    asked: str
+    """The mirror as the user named it, empty if the host's."""
+    suites: tuple[str, ...]
+    packages: list[Package]
+
+
+SCHEMA = 1
+
+
+class Archive:
+    """The kernel team's packages (`linux-*`) of all suites for one architecture, newest first.
+
+    Any number of processes may use one cache. Nothing is fetched when `offline`.
+    """
+
+    def __init__(
+        self, cache: Cache, progress: Progress, offline: bool = False, *, architecture: str = "amd64"
+    ) -> None:
+        self.cache = cache
+        self.progress = progress
+        self.offline = offline
+        self.architecture = architecture
+        self.place = cache.root / "archive" / architecture
+        self._index: Index | None = None
+
+    def candidates(self, pattern: str) -> list[Package]:
+        """The packages whose name matches `pattern` (`linux-image-*-cloud-amd64`), the newest version first.
+
+        Only names that begin with `linux-` are known. Raises HostError where the archive cannot be asked.
+        """
+        found = [p for p in self.index().packages if fnmatch.fnmatchcase(p.name, pattern)]
+        return sorted(found, key=lambda package: version_key(package.version), reverse=True)
+
+    def fetch(self, package: str, version: str = "") -> list[Path]:
+        """The .deb of a package (its newest, or that version), kept in the cache. Raises InputError, HostError."""
+        named = self.candidates(package)
+        wanted = next((p for p in named if version in ("", p.version)), None)
+        if wanted is None:
+            versions = ", ".join(p.version for p in named[:8]) or "none"
+            raise InputError(f"Debian's archive has no {package} {version}".rstrip(), f"It has: {versions}.")
+        key = f"{wanted.name}_{wanted.version}_{wanted.architecture}-{wanted.sha256[:12]}"
+        return sorted(self.cache.entry("deb", key, lambda into: self._download_only([wanted], into)).glob("*.deb"))
+
+    def download(self, packages: Sequence[Package], into: Path) -> list[Path]:
+        """Get the .debs, all at once, into an existing directory; each is checked against its SHA-256.
+
+        Raises GoneError for a file that is no longer served, HostError for other trouble.
+        """
+        files = [into / f"{p.name}_{p.architecture}.deb" for p in packages]
+        if self.offline:
+            names = ", ".join(f"{p.name} {p.version}" for p in packages)
+            raise HostError(f"{names}: not in the cache, and --offline forbids fetching", _GO_ONLINE)
+        total = sum(p.size for p in packages)
+        command = [str(APT_HELPER), "-q", "download-file"]
+        for package, file in zip(packages, files, strict=True):
+            command += [f"{package.base}/{package.file}", str(file), f"SHA256:{package.sha256}"]
+        with self.progress.task(f"downloading {packages[0].name} ({total / 1e6:.0f} MB)", total) as task:
+            done = 0
+            with self._apt(command) as process:
+                while process.poll() is None:
+                    try:
+                        process.wait(timeout=0.2)
+                    except subprocess.TimeoutExpired:
+                        now = sum(file.stat().st_size for file in files if file.exists())
+                        task.advance(now - done)
+                        done = now
+                said = process.communicate()[0]
+            if process.returncode:
+                reason = _reason(said)
+                kind = GoneError if re.search(r" 404 |File not found", reason) else HostError
+                raise kind(
+                    f"{packages[0].name} {packages[0].version} could not be downloaded: {reason}", _CHECK_MIRROR
+                )
+            task.advance(total - done)
+        for file in files:
+            if file.is_symlink():  # A mirror in the file system: apt only points there.
+                original = file.resolve()
+                file.unlink()
+                shutil.copyfile(original, file)
+        return files
+
+    def fetched(self, fetch: Callable[[], T]) -> T:
+        """What `fetch` gives. Once more with fresh lists where the archive has moved on since they were read, within
+        the day that they are trusted. Raises what `fetch` raises."""
+        try:
+            return fetch()
+        except GoneError:
+            self.refresh(self.index())
+            return fetch()
+
+    def index(self) -> Index:
+        """What is offered: from the cache where that is younger than a day (or offline), else from apt."""
+        if self._index is None:
+            stored = self._stored()
+            if stored is None and self.offline:
+                raise HostError(
+                    "the cache has no list of Debian's kernels, and --offline forbids fetching", _GO_ONLINE
+                )
+            self._index = stored if stored and (self.offline or _is_fresh(stored)) else self.refresh(stored)
+        return self._index
+
+    def refresh(self, known: Index | None = None) -> Index:
+        """Ask the archive anew, unless another process has just done so. `known` is what serves if it is silent."""
+        with self.cache.lock(f"archive-{self.architecture}"):
+            stored = self._stored()
+            if stored and stored != known and _is_fresh(stored):
+                self._index = stored
+                return stored
+            try:
+                self._index = self._update()
+            except HostError as error:
+                if known is None:
+                    raise
+                age = (time.time() - known.made) / DAY
+                self.progress.warn(f"{error.message}; going on with the list of kernels of {age:.0f} days ago")
+                self._index = known
+            return self._index
+
+    def _download_only(self, packages: Sequence[Package], into: Path) -> None:
+        self.download(packages, into)
+
+    def _stored(self) -> Index | None:
+        with told_as_cache_trouble(self.place):
+            try:
+                text = (self.place / "index.json").read_bytes()
+            except FileNotFoundError:
+                return None
+        try:
+            index = msgspec.json.decode(text, type=Index)
+        except msgspec.DecodeError:
+            return None
+        same_mirror = index.asked == os.environ.get("KDUEL_DEBIAN_MIRROR", "")
+        return index if index.schema == SCHEMA and (same_mirror or self.offline) else None
+
+    def _update(self) -> Index:
+        if not shutil.which("apt-get") or not APT_HELPER.exists():
+            raise HostError(
+                "this host has no apt, which fetches Debian's kernels",
+                "Give kernels as files instead: a vmlinuz with its modules, or .deb packages.",
+            )
+        self._write_sources()
+        answered: set[str] = set()
+        complaints: list[str] = []
+        with self.progress.task("reading Debian's package lists (about 50 MB when they are new)") as task:
+            with self._apt(["apt-get", "-q", "-o", "pkgCacheFile::Generate=false", "update"]) as process:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    if suite := re.match(r"(?:Hit|Get):\d+ \S+ (\S+) InRelease", line):
+                        answered.add(suite[1])
+                        task.describe(f"reading Debian's package lists: {suite[1]}")
+                    elif line.startswith(("E: ", "W: ")) and "does not have a Release file" not in line:
+                        complaints.append(line.strip())
+            if not answered:
+                reason = _reason("\n".join(complaints))
+                raise HostError(f"Debian's archive does not answer: {reason}", _CHECK_MIRROR)
+            for complaint in complaints[:3]:
+                self.progress.warn(f"apt says: {complaint[3:]}")
+            if not any(suite.endswith("-security") for suite in answered):
+                self.progress.warn("no security archive answered; name one in KDUEL_DEBIAN_SECURITY_MIRROR")
+            packages, suites = self._read_lists()
+        index = Index(
+            schema=SCHEMA,
+            made=time.time(),
+            asked=os.environ.get("KDUEL_DEBIAN_MIRROR", ""),
+            suites=tuple(suites),
+            packages=packages,
+        )
+        with told_as_cache_trouble(self.place):
+            fresh = self.place / f".index.{os.getpid()}"
+            fresh.write_bytes(msgspec.json.encode(index))
+            fresh.rename(self.place / "index.json")
+        return index
+
+    def _read_lists(self) -> tuple[list[Package], list[str]]:
+        """From the lists that apt has checked; their names end in dists_SUITE_main_binary-ARCH_Packages."""
+        main, security = debian_mirror(), security_mirror()
+        found: dict[tuple[str, str, str], Package] = {}
+        suites = []
+        for path in sorted((self.place / "state/lists").glob(f"*_main_binary-{self.architecture}_Packages*")):
+            suite = path.name.partition("_dists_")[2].partition("_")[0]
+            suites.append(suite)
+            for package in self._read_list(path, suite, security if suite.endswith("-security") else main):
+                key = (package.name, package.version, package.sha256)
+                if key in found:
+                    package = msgspec.structs.replace(found[key], suites=(*found[key].suites, suite))
+                found[key] = package
+        return list(found.values()), suites
+
+    def _read_list(self, path: Path, suite: str, base: str) -> Iterator[Package]:
+        with subprocess.Popen(
+            [str(APT_HELPER), "cat-file", str(path)], stdout=subprocess.PIPE, env=self._environment()
+        ) as process:
+            assert process.stdout is not None
+            rest = b""
+            while chunk := process.stdout.read(4 << 20):
+                whole, _, rest = (rest + chunk).rpartition(b"\n\n") if b"\n\n" in chunk else (b"", b"", rest + chunk)
+                yield from _kernel_packages(whole, suite, base)
+            yield from _kernel_packages(rest, suite, base)
+
+    @contextmanager
+    def _apt(self, command: list[str]) -> Iterator[subprocess.Popen[str]]:
+        """One of apt's programs under way, which does not outlive us when we are interrupted."""
+        self._write_settings()
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env=self._environment(),
+        ) as process:
+            try:
+                yield process
+            except BaseException:
+                process.terminate()
+                raise
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "APT_CONFIG": str(self.place / "apt.conf"), "LC_ALL": "C.UTF-8"}
+
+    def _write_settings(self) -> None:
+        """apt's configuration: everything below our own directory, and of the host's only how it reaches the net."""
+        dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, errors="replace", check=False)
+        reach = [
+            line
+            for line in dump.stdout.splitlines()
+            if line.startswith("Acquire::") and not HOST_SETTINGS_LEFT_OUT.match(line)
+        ]
+        nowhere = ("parts", "main", "sourceparts", "preferences", "preferencesparts", "trusted", "trustedparts")
+        lines = [
+            'Acquire::Retries "3";',
+            'Acquire::http::Timeout "30";',
+            'Acquire::https::Timeout "30";',
+            *reach,
+            'Acquire::Languages "none";',
+            'Acquire::PDiffs "false";',
+            'Acquire::GzipIndexes "true";',
+            *(f'Dir::Etc::{name} "/dev/null";' for name in nowhere),
+            f'Dir::Etc::sourcelist "{self.place}/debian.sources";',
+            f'Dir::State "{self.place}/state";',
+            f'Dir::State::status "{self.place}/status";',
+            f'Dir::Cache "{self.place}/cache";',
+            'Dir::Cache::pkgcache "";',
+            'Dir::Cache::srcpkgcache "";',
+            f'APT::Architecture "{self.architecture}";',
+            f'APT::Architectures {{ "{self.architecture}"; }};',
+            # The cache is the user's own; apt's helper user need not be able to reach it.
+            'APT::Sandbox::User "root";',
+        ]
+        with told_as_cache_trouble(self.place):
+            for directory in ("state/lists/partial", "cache/archives/partial"):
+                (self.place / directory).mkdir(parents=True, exist_ok=True)
+            (self.place / "status").touch()
+            fresh = self.place / f".apt.conf.{os.getpid()}"
+            fresh.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            fresh.rename(self.place / "apt.conf")
+
+    def _write_sources(self) -> None:
+        main, security, keys = debian_mirror(), security_mirror(), keyring()
+        stanzas = []
+        for releases, extra in ((ARCHIVED, "Check-Valid-Until: no\n"), (set(RELEASES) - set(ARCHIVED), "")):
+            ordered = [release for release in RELEASES if release in releases]
+            suites = [f"{release}{part}" for release in ordered for part in ("", "-updates", "-backports")]
+            suites += [] if extra else list(ROLLING)
+            for address, names in ((main, suites), (security, [f"{release}-security" for release in ordered])):
+                stanzas.append(
+                    f"Types: deb\nURIs: {address}\nSuites: {' '.join(names)}\nComponents: main\n"
+                    f"Architectures: {self.architecture}\nSigned-By: {keys}\n{extra}"
+                )
+        with told_as_cache_trouble(self.place):
+            self.place.mkdir(parents=True, exist_ok=True)
+            (self.place / "debian.sources").write_text("\n".join(stanzas), encoding="utf-8")
+
+
+_SAYS_NOTHING = ("Download Failed", "have been ignored, or old ones used instead.")
+_GO_ONLINE = "Run once without --offline."
+_CHECK_MIRROR = (
+    "Check the network and apt's proxy settings, or name another mirror in KDUEL_DEBIAN_MIRROR; "
+    "--offline uses what is in the cache."
+)
+
+
+def _is_fresh(index: Index) -> bool:
+    return 0 <= time.time() - index.made < DAY
+
+
+def _reason(said: str) -> str:
+    """The most telling line of what apt said."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    telling = [line for line in lines if line.startswith(("E: ", "W: ")) and not line.endswith(_SAYS_NOTHING)]
+    return re.sub(r"^[EW]: ", "", (telling or lines or ["apt gave no reason"])[0])[:500]
+
+
+def _kernel_packages(stanzas: bytes, suite: str, base: str) -> Iterator[Package]:
+    for match in WANTED.finditer(stanzas):
+        end = stanzas.find(b"\n\n", match.end())
+        text = stanzas[match.start(1) : end if end >= 0 else len(stanzas)].decode("utf-8", errors="replace")
+        name, _, rest = text.partition("\n")
+        fields = dict(re.findall(r"^([A-Z][\w-]*): (.*)$", rest, re.MULTILINE))
+        if not {"Version", "Architecture", "Size", "SHA256", "Filename"} <= fields.keys():
+            continue
+        yield Package(
+            name=name,
+            version=fields["Version"],
+            architecture=fields["Architecture"],
+            suites=(suite,),
+            size=int(fields["Size"]),
+            sha256=fields["SHA256"],
+            file=fields["Filename"],
+            base=base,
+            depends=", ".join(fields[key] for key in ("Depends", "Pre-Depends") if key in fields),
+        )

@@ -1,0 +1,126 @@
+"""Where Debian's archive is: from the environment, the host's own apt sources, or what the system ships."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from kduel.core.errors import HostError
+
+KEYRINGS = (
+    Path("/usr/share/keyrings/debian-archive-keyring.gpg"),
+    Path("/usr/share/keyrings/debian-archive-keyring.pgp"),
+)
+OS_RELEASE = Path("/etc/os-release")
+SHIPPED = (
+    Path("/usr/share/debootstrap/scripts/sid"),
+    Path("/usr/bin/mmdebstrap"),
+    Path("/usr/share/python-apt/templates/Debian.info"),
+)
+"""Files of Debian's tools, on other distributions too, that name the archive's usual address."""
+SHIPPED_ADDRESS = re.compile(r"\bhttps?://[\w.-]+(?:/[\w.-]+)*?/debian(?P<security>-security)?(?=/?['\"\s>])")
+
+
+def debian_mirror() -> str:
+    """The address of Debian's main archive, without a slash at its end.
+
+    $KDUEL_DEBIAN_MIRROR; else, on Debian, what the host's apt uses; else what Debian's tools name as their default.
+    Raises HostError where none of them gives one.
+    """
+    found = os.environ.get("KDUEL_DEBIAN_MIRROR") or _host_source(security=False) or _shipped(security=False)
+    if not found:
+        raise HostError(
+            "no Debian mirror is known on this host",
+            "Name one in KDUEL_DEBIAN_MIRROR, or install debootstrap or mmdebstrap, which know the usual one.",
+        )
+    return found.rstrip("/")
+
+
+def security_mirror() -> str:
+    """The address of Debian's security archive: $KDUEL_DEBIAN_SECURITY_MIRROR, else as for `debian_mirror`.
+
+    A mirror named in KDUEL_DEBIAN_MIRROR is taken to have its security archive beside it, as `...-security`.
+    """
+    given = os.environ.get("KDUEL_DEBIAN_SECURITY_MIRROR")
+    if not given and os.environ.get("KDUEL_DEBIAN_MIRROR"):
+        given = f"{debian_mirror()}-security"
+    found = given or _host_source(security=True) or _shipped(security=True) or f"{debian_mirror()}-security"
+    return found.rstrip("/")
+
+
+def keyring() -> Path:
+    """Debian's public keys: $KDUEL_DEBIAN_KEYRING (for a mirror that is signed anew), else those installed.
+
+    Raises HostError where there are none.
+    """
+    given = os.environ.get("KDUEL_DEBIAN_KEYRING")
+    if given and not Path(given).is_file():
+        raise HostError(f"KDUEL_DEBIAN_KEYRING names no file: {given}", "Correct or unset it.")
+    for path in [Path(given)] if given else KEYRINGS:
+        if path.is_file():
+            return path
+    raise HostError(
+        f"Debian's archive keys are not on this host ({KEYRINGS[0]})",
+        "Install the package debian-archive-keyring.",
+    )
+
+
+def _host_source(*, security: bool) -> str:
+    """The archive that a Debian host's apt gets its own release from; empty on other systems."""
+    facts = _os_release()
+    if facts.get("ID") != "debian" or not shutil.which("apt-get"):
+        return ""
+    codename = facts.get("VERSION_CODENAME", "")
+    releases = {codename, "stable", "oldstable", "testing", "unstable", "sid"} - {""}
+    form = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
+    listed = subprocess.run(
+        ["apt-get", "indextargets", "--no-release-info", "--format", form, "Created-By: Packages"],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    ).stdout
+    for line in listed.splitlines():
+        address, release, component = (*line.split("|"), "", "")[:3]
+        ending = "/debian-security" if security else "/debian"
+        suite = release.removesuffix("-security").removesuffix("/updates")
+        address = _first_of_mirror_list(address).rstrip("/")
+        if component == "main" and suite in releases and address.endswith(ending):
+            return address
+    return ""
+
+
+def _first_of_mirror_list(address: str) -> str:
+    """apt's `mirror+file:/LIST` (as in Debian's cloud images) made an ordinary address; others as they are."""
+    scheme, colon, rest = address.partition(":")
+    if not colon or scheme != "mirror+file":
+        return address
+    try:
+        lines = Path("/" + rest.lstrip("/").rstrip("/")).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.split()[0] for line in lines if line.strip() and not line.startswith("#")), "")
+
+
+def _shipped(*, security: bool) -> str:
+    for path in SHIPPED:
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        for match in SHIPPED_ADDRESS.finditer(text):
+            if bool(match["security"]) == security:
+                return match[0]
+    return ""
+
+
+def _os_release() -> dict[str, str]:
+    try:
+        lines = OS_RELEASE.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    pairs = (line.partition("=") for line in lines if "=" in line and not line.startswith("#"))
+    return {key: value.strip().strip("\"'") for key, _, value in pairs}

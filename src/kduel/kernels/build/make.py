@@ -1,0 +1,124 @@
+"""Running make on a kernel tree: always out of tree, always with the same environment, with a log."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from kduel.core.errors import HostError
+from kduel.kernels.build.cause import Cause, cause
+from kduel.kernels.build.toolchain import Target
+
+FIXED = {
+    "KBUILD_BUILD_TIMESTAMP": "2026-01-01",
+    "KBUILD_BUILD_VERSION": "1",
+    "KBUILD_BUILD_USER": "kduel",
+    "KBUILD_BUILD_HOST": "kduel",
+}
+"""So that equal sources give equal kernels."""
+KEPT = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME")
+"""What of the user's environment a build sees: ARCH, KCFLAGS, MAKEFLAGS and the like would change the kernel."""
+LOG_END = 1 << 20
+"""Bytes of a log that are searched for the cause."""
+
+
+class Unbuildable(Exception):
+    """A kernel that does not build. The message says how it failed; `why` has the log's lines and a remedy."""
+
+    def __init__(self, message: str, why: Cause | None = None) -> None:
+        super().__init__(message)
+        self.why = why or Cause((message,))
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment of builds whose result or time is kept."""
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    kept |= {name: value for name, value in os.environ.items() if name.startswith("CCACHE_")}
+    return {**kept, **FIXED, "LC_ALL": "C.UTF-8"}
+
+
+class Make(Struct, frozen=True, kw_only=True):
+    """make, for one tree and one build directory."""
+
+    source: Path
+    build: Path
+    log: Path
+    target: Target | None = None
+    """None: what the tree's make takes by itself."""
+    ccache: bool = False
+    environment: Mapping[str, str]
+
+    def argv(self, words: Sequence[str]) -> list[str]:
+        """The command."""
+        command = ["make", "-C", str(self.source), f"O={self.build}"]
+        cross = ""
+        if self.target is not None:
+            cross = self.target.cross
+            command.append(f"ARCH={self.target.arch}")
+            if cross:
+                command.append(f"CROSS_COMPILE={cross}")
+        if self.ccache:
+            command += [f"CC=ccache {cross}gcc", "HOSTCC=ccache gcc"]
+        return [*command, *words]
+
+    def run(self, *words: str) -> None:
+        """Make these. Raises Unbuildable with the log's decisive lines, HostError where make cannot be run."""
+        run_logged(["-s", *words], self)
+
+    def release(self) -> str:
+        """The release of what is configured there, as `uname -r` will say it."""
+        done = subprocess.run(
+            self.argv(["-s", "kernelrelease"]), capture_output=True, text=True, errors="replace", check=False,
+            env=dict(self.environment), stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        words = done.stdout.split()
+        if done.returncode or not words:
+            raise Unbuildable("the tree does not tell its release", cause(done.stderr, done.returncode))
+        return words[-1]
+
+
+def run_logged(words: Sequence[str], make: Make) -> None:
+    """make's words, with what it says appended to the log."""
+    log_command(make.argv(words), make.log, environment=make.environment)
+
+
+def log_command(
+    command: Sequence[str], log: Path, *, environment: Mapping[str, str], cwd: Path | None = None
+) -> None:
+    """Run a command of a build, its output appended to `log`. Raises Unbuildable, HostError."""
+    with log.open("ab") as stream:
+        stream.write(f"\n$ {shlex.join(command)}\n".encode())
+        stream.flush()
+        begin = stream.tell()
+        try:
+            done = subprocess.run(
+                command, cwd=cwd, env=dict(environment), stdin=subprocess.DEVNULL, stdout=stream, stderr=stream,
+                check=False,
+            )  # fmt: skip
+        except OSError as error:
+            raise HostError(
+                f"{command[0]} cannot be run: {error.strerror}",
+                "Install what a kernel build needs: make, gcc, flex, bison, bc, libelf-dev.",
+            ) from error
+    if done.returncode:
+        why = cause(tail(log, begin), done.returncode)
+        raise Unbuildable(f"{why.told} (see {log})", why)
+
+
+def tail(log: Path, begin: int = 0) -> str:
+    """The last of a log from a position on, bounded."""
+    with log.open("rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(begin, size - LOG_END))
+        return stream.read().decode("utf-8", errors="replace")
+
+
+def wants_modules(config: str) -> bool:
+    """Whether a configuration has anything to build as a module."""
+    return "\nCONFIG_MODULES=y\n" in config and re.search(r"^CONFIG_\w+=m$", config, re.MULTILINE) is not None

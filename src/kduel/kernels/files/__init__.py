@@ -1,0 +1,1 @@
+"""Kernel images and modules as files, and kernels kept in the cache."""

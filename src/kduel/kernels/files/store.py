@@ -1,0 +1,108 @@
+"""Kernels as cache entries: a directory with the image, what belongs to it, and a kernel.json that says what it is."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.errors import HostError
+from kduel.kernels import Kernel
+
+KIND = "kernels"
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """kernel.json: a Kernel whose paths are relative to the entry."""
+
+    release: str
+    architecture: str
+    image: str
+    sha256: str
+    config: str | None
+    modules: str | None
+    provenance: dict[str, Any]
+    vmlinux: str | None = None
+
+
+def write(entry: Path, kernel: Kernel) -> None:
+    """Leave kernel.json in an entry under construction; the kernel's files lie in it."""
+
+    def relative(path: Path | None) -> str | None:
+        return str(path.relative_to(entry)) if path else None
+
+    record = Record(
+        release=kernel.release,
+        architecture=kernel.architecture,
+        image=str(kernel.image.relative_to(entry)),
+        sha256=kernel.sha256,
+        config=relative(kernel.config),
+        modules=relative(kernel.modules),
+        provenance=kernel.provenance,
+        vmlinux=relative(kernel.vmlinux),
+    )
+    (entry / "kernel.json").write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2))
+
+
+def read(entry: Path, spec: str) -> Kernel:
+    """The kernel of an entry. Raises HostError where the entry is damaged: its image is not what it was."""
+    record = _record(entry)
+    image = entry / record.image
+    with told_as_cache_trouble(entry):
+        intact = image.is_file() and sha256(image) == record.sha256
+    if not intact:
+        raise _damaged(entry, "the kernel image is not the one that was stored")
+    return Kernel(
+        spec=spec,
+        release=record.release,
+        architecture=record.architecture,
+        image=image,
+        sha256=record.sha256,
+        config=entry / record.config if record.config else None,
+        modules=entry / record.modules if record.modules else None,
+        vmlinux=entry / record.vmlinux if record.vmlinux else None,
+        provenance=record.provenance,
+    )
+
+
+def entries(cache: Cache, prefix: str) -> Iterator[tuple[Path, Record]]:
+    """What is in the cache under keys that begin with `prefix`."""
+    with told_as_cache_trouble(cache.root):
+        paths = sorted((cache.root / KIND).glob(f"{prefix}*/kernel.json"))
+    for path in paths:
+        yield path.parent, _record(path.parent)
+
+
+def sha256(path: Path) -> str:
+    """Of a file, hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def copy_image(image: Path, entry: Path) -> tuple[Path, str]:
+    """Put a kernel image into an entry; returns its path there and its SHA-256."""
+    with told_as_cache_trouble(entry):
+        copied = Path(shutil.copyfile(image, entry / "vmlinuz"))
+        return copied, sha256(copied)
+
+
+def _record(entry: Path) -> Record:
+    with told_as_cache_trouble(entry):
+        try:
+            text = (entry / "kernel.json").read_bytes()
+        except FileNotFoundError:
+            text = b""
+    try:
+        return msgspec.json.decode(text, type=Record)
+    except msgspec.DecodeError as error:
+        raise _damaged(entry, f"kernel.json: {error}") from error
+
+
+def _damaged(entry: Path, what: str) -> HostError:
+    return HostError(f"the cached kernel in {entry} is damaged: {what}", f"Remove it: rm -r {entry}")

@@ -1,0 +1,1 @@
+"""Where a kernel's bytes are: by section, subsystem, symbol and configuration option."""

@@ -1,0 +1,90 @@
+"""What of a build is kept for its sizes: vmlinux with its symbols, and which object each symbol came from."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from kduel.core.errors import InputError
+from kduel.kernels.build.toolchain import Target
+from kduel.kernels.sizes.elf import read_elf
+from kduel.kernels.sizes.options import Options
+
+NAME = "objects.gz"
+"""Lines of PATH, OPTION, SIZE and SYMBOL, separated by tabs; in the order of the archives that are linked."""
+BESIDE = ("init/version-timestamp.o", ".vmlinux.export.o")
+"""Linked without being in any archive."""
+
+
+def keep(build: Path, into: Path, target: Target, tree: Path) -> None:
+    """Leave `vmlinux` (without debugging information) and `objects.gz` of a build. Raises InputError."""
+    vmlinux = into / "vmlinux"
+    done = subprocess.run(
+        [target.tool("objcopy"), "--strip-debug", str(build / "vmlinux"), str(vmlinux)],
+        capture_output=True, text=True, errors="replace", check=False,
+    )  # fmt: skip
+    if done.returncode:
+        shutil.copyfile(build / "vmlinux", vmlinux)
+    options = Options(tree)
+    with gzip.open(into / NAME, "wt", encoding="utf-8", compresslevel=6) as stream:
+        for path in objects(build):
+            try:
+                symbols = read_elf(build / path).symbols
+            except InputError:
+                continue
+            for symbol in symbols:
+                stream.write(f"{path}\t{options.of(path)}\t{symbol.size}\t{symbol.name}\n")
+
+
+def objects(build: Path) -> list[str]:
+    """The objects that vmlinux was linked from, as far as the archives name them; paths below the build directory."""
+    found: dict[str, None] = dict.fromkeys(
+        str(path.relative_to(build)) for path in sorted(build.glob("arch/*/kernel/head*.o"))
+    )
+    for archive in _archives(build):
+        done = subprocess.run(
+            ["ar", "t", archive], cwd=build, capture_output=True, text=True, errors="replace", check=False
+        )
+        for line in done.stdout.splitlines():
+            # Thin archives name members by their path: from where make ran, or from where the archive is.
+            for path in (line, os.path.normpath(os.path.join(os.path.dirname(archive), line))):  # noqa: PTH118, PTH120
+                if (build / path).is_file():
+                    found[path] = None
+                    break
+    found |= dict.fromkeys(path for path in BESIDE if (build / path).is_file())
+    return list(found)
+
+
+def _archives(build: Path) -> Iterator[str]:
+    """The outermost built-in.a of each directory, then what is linked as libraries."""
+    whole = [name for name in ("vmlinux.a", "built-in.a") if (build / name).is_file()]
+    if whole:
+        yield whole[0]
+    else:
+        tops = (
+            "init",
+            "usr",
+            "arch",
+            "kernel",
+            "certs",
+            "mm",
+            "fs",
+            "ipc",
+            "security",
+            "crypto",
+            "block",
+            "io_uring",
+        )
+        rest = sorted(entry.name for entry in build.iterdir() if entry.is_dir() and entry.name not in tops)
+        for top in (*tops, *rest):
+            if (build / top / "built-in.a").is_file():
+                yield f"{top}/built-in.a"
+            elif top in ("arch",):
+                yield from (str(p.relative_to(build)) for p in sorted(build.glob("arch/**/built-in.a")))
+    for library in ("lib/lib.a", *sorted(str(p.relative_to(build)) for p in build.glob("arch/*/lib/lib.a"))):
+        if (build / library).is_file():
+            yield library

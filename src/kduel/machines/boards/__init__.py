@@ -1,0 +1,184 @@
+"""Boards: a file each says what one is. `NAME.toml` here is a board of that name; a path names any other file.
+
+summary = "..."                one line
+architecture = "aarch64"       as `uname -m` says it
+console = "ttyAMA0"            the serial line that the kernel is to speak on
+memory = "512M"
+cpus = 1
+cmdline = "earlycon"           words that every kernel gets here
+root = "ram"                   where the root lies: "ram", the initial RAM disk; "disk" or "nfs", which the kernel mounts as
+                               the command line says (root=...)
+tree = ""                      for "nfs": the directory that your server offers; each trial replaces what is in it
+clocksource = "arch_sys_counter"   what a trial must have run on; empty: whatever the kernel takes
+modules = ["virtio_console"]   what of a kernel's modules a guest needs to send its results home
+busybox = ""                   a static busybox, where Debian has none for the architecture
+
+[qemu]                         how QEMU makes it
+program = "qemu-system-aarch64"
+package = "qemu-system-arm"    Debian's package of that program
+machine = "virt"
+cpu = "cortex-a72"
+results = "virtio"             the way home: a port of virtio-serial, or the device name of a second serial line
+extra = []                     further arguments; with root = "disk", @ROOT@ stands for the disk's file
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct, structs
+
+from kduel.core.errors import InputError
+from kduel.guest.programs import TARGETS
+
+ROOT_FILE = "@ROOT@"
+MOUNT = {
+    "disk": 'cmdline = "root=/dev/vda rootwait"',
+    "nfs": 'cmdline = "root=/dev/nfs nfsroot=SERVER:DIRECTORY,vers=3,tcp ip=dhcp"',
+}
+"""For roots that a kernel mounts itself, how a description may say which."""
+
+
+class Emulated(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table [qemu]."""
+
+    program: str
+    package: str
+    machine: str
+    cpu: str
+    results: str = "virtio"
+    extra: list[str] = []
+    """Further arguments. @ROOT@ stands for the file of a root on disk."""
+
+
+class Real(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table [labgrid]."""
+
+    environment: str
+    files: str
+    commands: list[str] = []
+    """For the boot loader. @CMDLINE@ stands for the kernel's command line, @INITRD_SIZE@ for bytes in hexadecimal."""
+    fastboot: list[str] | None = None
+    """In place of `commands`, for a boot loader that speaks fastboot: mkbootimg's further arguments."""
+    flash: str = ""
+    """With fastboot, the partition that a root on disk is written to before each boot."""
+    place: str = ""
+    target: str = "main"
+    seconds_per_command: int = 60
+
+
+class Board(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A board's description."""
+
+    summary: str
+    architecture: str
+    console: str
+    memory: str
+    qemu: Emulated | None = None
+    labgrid: Real | None = None
+    cpus: int = 1
+    cmdline: str = ""
+    root: Literal["ram", "disk", "nfs"] = "ram"
+    tree: str = ""
+    clocksource: str = ""
+    modules: list[str] = []
+    busybox: str = ""
+
+
+def known() -> dict[str, Board]:
+    """The boards that come along, by name."""
+    folder = resources.files("kduel.machines.boards")
+    return {
+        item.name.removesuffix(".toml"): read(item.read_text("utf-8"), item.name)
+        for item in sorted(folder.iterdir(), key=lambda item: item.name)
+        if item.name.endswith(".toml")
+    }
+
+
+def board(name: str) -> Board:
+    """The board of that name, or of the file that `name` is the path of. Raises InputError."""
+    if name.endswith(".toml"):
+        try:
+            return beside(read(Path(name).read_text("utf-8"), name), Path(name).resolve().parent)
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise InputError(f"cannot read the board {name}: {reason}") from error
+    found = known()
+    if name not in found:
+        raise InputError(
+            f"there is no board {name!r}" if name else "the machine board needs a board",
+            f"Name one: --machine board:NAME, of {', '.join(found)}; or a file of your own: --machine board:MINE.toml.",
+        )
+    return found[name]
+
+
+def beside(found: Board, folder: Path) -> Board:
+    """With the files that a description names taken from the folder that it lies in."""
+    if found.busybox:
+        found = structs.replace(found, busybox=str(folder / Path(found.busybox).expanduser()))
+    if found.tree:
+        found = structs.replace(found, tree=str(folder / Path(found.tree).expanduser()))
+    if found.labgrid:
+        real = structs.replace(
+            found.labgrid,
+            environment=str(folder / Path(found.labgrid.environment).expanduser()),
+            files=str(folder / Path(found.labgrid.files).expanduser()),
+        )
+        found = structs.replace(found, labgrid=real)
+    return found
+
+
+def read(text: str, origin: str) -> Board:
+    """A description's content; `origin` is named in errors. Raises InputError."""
+    try:
+        found = msgspec.convert(tomllib.loads(text), Board, strict=True)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"the board {origin} is not TOML: {error}") from error
+    except msgspec.ValidationError as error:
+        keys = ", ".join(Board.__struct_fields__)
+        raise InputError(f"the board {origin}: {error}", f"A board's keys: {keys}; see docs/boards.md.") from error
+    if found.architecture not in TARGETS:
+        raise InputError(
+            f"the board {origin}: architecture = {found.architecture!r} is none that programs can be built for",
+            f"There are: {', '.join(sorted(TARGETS))}.",
+        )
+    if (found.qemu is None) == (found.labgrid is None):
+        raise InputError(
+            f"the board {origin} needs a table [qemu] or a table [labgrid], and not both", "See docs/boards.md."
+        )
+    for told, remedy in contradictions(found):
+        raise InputError(f"the board {origin}: {told}", remedy)
+    return found
+
+
+def contradictions(found: Board) -> Iterator[tuple[str, str]]:
+    """What keys say against each other, and what to do."""
+    root = f"root = {found.root!r}"
+    if found.root in MOUNT and not any(word.startswith("root=") for word in found.cmdline.split()):
+        yield f"{root}, but cmdline does not say what to mount", f"Add to it, for example {MOUNT[found.root]}."
+    if (found.root == "nfs") != bool(found.tree):
+        yield (
+            f"{root}, and tree = {found.tree!r}",
+            'root = "nfs" needs tree = "DIRECTORY", the one that your server offers; other roots have none.',
+        )
+    if found.qemu and (found.root == "disk") != any(ROOT_FILE in word for word in found.qemu.extra):
+        yield (
+            f"{root}, and extra = {found.qemu.extra}",
+            f'root = "disk" needs a disk made of {ROOT_FILE}: extra = ["-drive", '
+            f'"if=none,id=root,format=raw,file={ROOT_FILE}", "-device", "virtio-blk-pci,drive=root"]; '
+            "other roots have none.",
+        )
+    if real := found.labgrid:
+        if bool(real.commands) == (real.fastboot is not None):
+            yield (
+                "[labgrid] needs either commands or fastboot",
+                'Write commands = ["tftp ...", ...] for a boot loader with a prompt; fastboot = [] for one that '
+                "speaks fastboot.",
+            )
+        if real.flash and (real.fastboot is None or found.root != "disk"):
+            yield f"{root}, and flash = {real.flash!r}", 'flash goes with fastboot and root = "disk".'

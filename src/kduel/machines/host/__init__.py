@@ -1,0 +1,1 @@
+"""The machine that KDuel runs on: conditions that bias or prevent measurement."""

@@ -1,0 +1,295 @@
+"""What of a host prevents or disturbs measuring. Reads /proc and /sys (below `root`, for tests); changes nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from kduel.core.cache import cache_root
+
+MEMORY_FOR_GUEST = 5 << 30
+DISK_FOR_CACHE = 4 << 30
+STOLEN = 0.01
+"""Of the CPU time wanted: more is no accident."""
+PROGRAMS = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "mmdebstrap": "mmdebstrap",
+    "mksquashfs": "squashfs-tools",
+    "mkfs.ext4": "e2fsprogs",
+}
+BUSY_SERVICES = ("apt-daily", "unattended-upgrades", "packagekit", "tracker-miner-fs", "laptop-mode", "tlp", "tuned")
+
+TUNERS = (
+    "laptop-mode",
+    "tlp",
+    "tuned",
+    "power-profiles-daemon",
+    "thermald",
+    "cpupower",
+    "cpufrequtils",
+    "auto-cpufreq",
+)
+"""Services that set what a comparison should hold still; two of them at once fight."""
+
+
+class Finding(Struct, kw_only=True):
+    """`what` is there, what it does to a measurement, and what to do about it."""
+
+    weight: Literal["good", "disturbs", "prevents"]
+    what: str
+    effect: str = ""
+    remedy: str = ""
+
+
+def examine_host(root: Path = Path("/")) -> list[Finding]:
+    """Everything worth telling, what prevents first."""
+    looks = (programs, kvm, memory, disk, load, steal, governor, turbo, throttling, smt, battery, services)
+    found = [finding for look in looks for finding in look(root)]
+    order = {"prevents": 0, "disturbs": 1, "good": 2}
+    return sorted(found, key=lambda finding: order[finding.weight])
+
+
+def examine_tree(root: Path) -> list[Finding]:
+    """Of another machine, whose files lie below `root`: what disturbs measuring on it. What prevents it, a run tells."""
+    looks = (load, steal, governor, turbo, throttling, smt, battery, services, units, threads)
+    found = [finding for look in looks for finding in look(root)]
+    return sorted(found, key=lambda finding: finding.weight == "good")
+
+
+def read(path: Path) -> str | None:
+    """A small file's text, or None where it cannot be read."""
+    try:
+        return path.read_text("utf-8", errors="replace").strip()
+    except OSError:
+        return None
+
+
+def programs(_: Path) -> Iterator[Finding]:
+    """The programs that the machine qemu needs."""
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    for program, package in PROGRAMS.items():
+        if shutil.which(program, path=path):
+            continue
+        yield Finding(weight="prevents", what=f"{program} is missing", remedy=f"apt-get install {package}")
+
+
+def kvm(root: Path) -> Iterator[Finding]:
+    """Hardware virtualisation, as far as it shows without booting a guest."""
+    device = root / "dev/kvm"
+    if not device.exists():
+        yield Finding(
+            weight="disturbs",
+            what="there is no /dev/kvm: guests run in an emulator (TCG), whose timings are its own",
+            remedy="Enable virtualisation in the firmware, or trust counts and the machine icount, not timings.",
+        )
+    elif not os.access(device, os.R_OK | os.W_OK):
+        yield Finding(
+            weight="disturbs", what="/dev/kvm may not be opened by this user", remedy="Add the user to the group kvm."
+        )
+    else:
+        yield Finding(
+            weight="good", what="/dev/kvm can be opened; `kduel run` proves it with a guest before it trusts it"
+        )
+
+
+def memory(root: Path) -> Iterator[Finding]:
+    """Enough for a guest of 4 GiB."""
+    text = read(root / "proc/meminfo") or ""
+    for line in text.splitlines():
+        if line.startswith("MemAvailable:"):
+            free = int(line.split()[1]) << 10
+            if free < MEMORY_FOR_GUEST:
+                yield Finding(
+                    weight="disturbs",
+                    what=f"{free / 2**30:.1f} GiB of memory are available; a guest of 4 GiB may push the host to swap",
+                    remedy="End other programs, or give the guest less: --machine qemu:memory=2G.",
+                )
+
+
+def disk(_: Path) -> Iterator[Finding]:
+    """Room for kernels and root images."""
+    place = cache_root()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if free < DISK_FOR_CACHE:
+        yield Finding(
+            weight="disturbs",
+            what=f"{free / 2**30:.1f} GiB are free for the cache ({cache_root()})",
+            remedy="Free some space, or name another place in KDUEL_CACHE.",
+        )
+
+
+def load(root: Path) -> Iterator[Finding]:
+    """Other work on the host."""
+    text = read(root / "proc/loadavg")
+    if text and float(text.split()[0]) > 0.5:
+        yield Finding(
+            weight="disturbs",
+            what=f"the host is busy (load {text.split()[0]})",
+            effect="Other work takes CPUs, caches and memory from trials, another share each time: wider intervals.",
+            remedy="End other work; randomised blocks keep it fair, but it costs blocks. icount does not mind.",
+        )
+
+
+def steal(root: Path) -> Iterator[Finding]:
+    """Of a virtual machine: CPU time that its host gave to others."""
+    words = ((read(root / "proc/stat") or "").splitlines() or [""])[0].split()
+    if len(words) < 9 or words[0] != "cpu" or not all(word.isdigit() for word in words[1:9]):
+        return
+    times = [int(word) for word in words[1:9]]
+    wanted = sum(times) - times[3] - times[4]
+    if wanted and times[7] / wanted > STOLEN:
+        yield Finding(
+            weight="disturbs",
+            what=f"noisy neighbours: {100 * times[7] / wanted:.1f} % of the CPU time it wanted went to other guests of its host",
+            effect="Trials slow down with what strangers do: wider intervals, and drift.",
+            remedy="Measure on a machine, or a virtual one with CPUs, of your own; or count instructions (machine icount).",
+        )
+
+
+def throttling(root: Path) -> Iterator[Finding]:
+    """Clocks lowered for heat, since the boot."""
+    counts = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
+    most = max((int(text) for path in counts if (text := read(path)) and text.isdigit()), default=0)
+    if most:
+        yield Finding(
+            weight="disturbs",
+            what=f"a core has throttled {most} times for heat since the boot",
+            effect="Later trials are slower than earlier ones, and long benchmarks than short ones.",
+            remedy="Switch turbo off, or wait before trials: temperature_below in [machine.conditions].",
+        )
+
+
+def threads(root: Path) -> Iterator[Finding]:
+    """The numbers of threads at which scaling shows: one, the performance cores, all cores, all hardware threads."""
+    cpu = root / "sys/devices/system/cpu"
+    siblings = [read(path) for path in cpu.glob("cpu[0-9]*/topology/thread_siblings_list")]
+    cores = {text for text in siblings if text}
+    if not cores:
+        return
+    fast = cpus_in(read(root / "sys/devices/cpu_core/cpus") or "")
+    performance = {text for text in cores if cpus_in(text) & fast}
+    counts = sorted({1, *([len(performance)] if performance else []), len(cores), len([t for t in siblings if t])})
+    yield Finding(
+        weight="good",
+        what=f"{plural(len(cores), 'core')}"
+        + (f", {len(performance)} of them performance cores" if performance and len(performance) < len(cores) else "")
+        + f", {plural(len([t for t in siblings if t]), 'hardware thread')}: threads = {counts} shows how sysbench-cpu scales",
+    )
+
+
+def cpus_in(text: str) -> set[int]:
+    """`0-3,8` as a set; what is no such list is empty."""
+    if not re.fullmatch(r"\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*", text):
+        return set()
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+def plural(count: int, word: str) -> str:
+    """`1 timer`, `2 timers`."""
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def governor(root: Path) -> Iterator[Finding]:
+    """The CPU frequency governor."""
+    paths = sorted((root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor"))
+    found = {text for text in map(read, paths) if text}
+    if found - {"performance"}:
+        yield Finding(
+            weight="disturbs",
+            what=f"the frequency governor is {', '.join(sorted(found))}",
+            effect="The clock follows the load with a delay: short benchmarks run at a speed that chance decides.",
+            remedy="cpupower frequency-set -g performance",
+        )
+
+
+def turbo(root: Path) -> Iterator[Finding]:
+    """Frequencies that depend on temperature and on what other CPUs do."""
+    cpu = root / "sys/devices/system/cpu"
+    if read(cpu / "intel_pstate/no_turbo") == "0" or read(cpu / "cpufreq/boost") == "1":
+        yield Finding(
+            weight="disturbs",
+            what="turbo is on",
+            effect="Speed depends on temperature and on what other CPUs do: the first trials are quicker than the later ones.",
+            remedy="echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 0 > .../cpufreq/boost",
+        )
+
+
+def smt(root: Path) -> Iterator[Finding]:
+    """Two guest CPUs on one core."""
+    if read(root / "sys/devices/system/cpu/smt/active") == "1":
+        yield Finding(
+            weight="disturbs",
+            what="SMT is on",
+            effect="Two threads share a core: where the scheduler happens to put them decides the speed of both.",
+            remedy="echo off > /sys/devices/system/cpu/smt/control",
+        )
+
+
+def battery(root: Path) -> Iterator[Finding]:
+    """Running on battery."""
+    for supply in sorted((root / "sys/class/power_supply").glob("*")):
+        if read(supply / "type") == "Battery" and read(supply / "status") == "Discharging":
+            yield Finding(
+                weight="disturbs",
+                what="it runs on battery",
+                effect="Firmware and services lower the power limits, the more the emptier it is: a drift over the run.",
+                remedy="Connect the power supply.",
+            )
+
+
+def services(root: Path) -> Iterator[Finding]:
+    """Services that work when they like."""
+    running = set()
+    for entry in (root / "proc").glob("[0-9]*/comm"):
+        running.add(read(entry) or "")
+    for name in BUSY_SERVICES:
+        if any(comm.startswith(name[:15]) for comm in running if comm):
+            yield Finding(
+                weight="disturbs",
+                what=f"{name} is running",
+                effect="It works, or changes settings, when it likes: in some trials and not in others.",
+                remedy=f"systemctl stop {name}",
+            )
+
+
+def units(root: Path) -> Iterator[Finding]:
+    """Of another machine: services that change its settings, and timers that start work (a file `units` at the top)."""
+    told = read(root / "units")
+    if told is None:
+        yield Finding(
+            weight="disturbs",
+            what="its services and timers cannot be listed",
+            effect="What they would do to trials is not known.",
+            remedy="Look as root: root@HOST.",
+        )
+    known = (told or "").split()
+    for unit in known:
+        name, _, kind = unit.rpartition(".")
+        tuner = next((tuner for tuner in TUNERS if name.startswith(tuner)), None)
+        if kind == "service" and tuner:
+            yield Finding(
+                weight="disturbs",
+                what=f"{unit} is enabled",
+                effect="It sets governor, limits and power saving as it likes, at another time of each boot; two such fight.",
+                remedy=f"systemctl disable --now {unit}; enable it again after measuring",
+            )
+    timers = [unit for unit in known if unit.endswith(".timer")]
+    if timers:
+        yield Finding(
+            weight="disturbs",
+            what=f"{plural(len(timers), 'timer')} may start work in mid-trial: {', '.join(timers[:6])}",
+            effect="A trial that one of them falls into is slower than the others.",
+            remedy=f"systemctl stop {' '.join(timers)} (they are back after the next boot)",
+        )

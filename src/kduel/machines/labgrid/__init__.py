@@ -1,0 +1,1 @@
+"""Boards in a lab, driven by labgrid."""

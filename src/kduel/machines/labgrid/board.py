@@ -1,0 +1,258 @@
+"""Real boards, driven by labgrid: power, console and boot loader are its drivers, set up in its own environment file.
+
+A trial puts the kernel and its root where the boot loader finds them, switches the board on, has the kernel started
+(kduel.machines.labgrid.loaders), and reads the console: the kernel's messages, and at the end the results as letters.
+labgrid is imported only here and there; it is no requirement of KDuel's.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import gzip
+import importlib.util
+import re
+import shutil
+import subprocess
+import time
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, NotMeasuredError
+from kduel.guest import envelope
+from kduel.guest.busybox import Busybox
+from kduel.guest.console import ConsoleLog
+from kduel.guest.launch import Run
+from kduel.machines import Outcome, Trial
+from kduel.machines.board import BoardMachine
+from kduel.machines.boards import Board, Real
+from kduel.machines.labgrid.loaders import INITRD, KERNEL, ROOT, Fastboot, Shell
+from kduel.machines.qemu import QemuSettings
+
+INSTALL = "Install it into KDuel's environment: pip install labgrid."
+OURS = "already acquired place"
+"""What labgrid-client says of a place that its user has: such a one is used, and not given back."""
+LETTERS = re.compile(rb"[A-Za-z0-9+/=]{1,200}")
+READ_SECONDS = 0.5
+LONGEST_LINE = 1 << 16
+
+
+def check_installed() -> None:
+    """Raises HostError where labgrid is not there."""
+    if importlib.util.find_spec("labgrid") is None:
+        raise HostError("the board is driven by labgrid, which is not installed", INSTALL)
+
+
+class ConsoleResults:
+    """Parts what comes over a console: messages into the log, marks and results into the stream of the envelope."""
+
+    def __init__(self, log: ConsoleLog) -> None:
+        self.log = log
+        self.stream = bytearray()
+        self.home = False
+        self._rest = b""
+        self._letters: list[bytes] | None = None
+        self._size = 0
+
+    def feed(self, data: bytes) -> None:
+        """Some bytes that have just come."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._line(line.rstrip(b"\r"))
+        if len(self._rest) > LONGEST_LINE:
+            self._line(self._rest)
+            self._rest = b""
+
+    def finish(self) -> None:
+        """What is left of a last line."""
+        if self._rest:
+            self.log.feed(self._rest)
+            self._rest = b""
+
+    def _line(self, line: bytes) -> None:
+        if self._letters is None:
+            self.log.feed(line + b"\n")
+            if mark := re.search(rb"KDUEL (?:READY|DONE|BEGIN) .*", line):
+                self.stream += mark[0] + b"\n"
+                if mark[0].startswith(b"KDUEL BEGIN"):
+                    self._letters = []
+        elif line.strip() == b"KDUEL END":
+            # Damage is left to the envelope's own checksum.
+            try:
+                archive = gzip.decompress(base64.b64decode(b"".join(self._letters), validate=False))
+            except (ValueError, OSError, EOFError, zlib.error):
+                archive = b""
+            self.stream += archive + b"\nKDUEL END\n"
+            self._letters, self.home = None, True
+        elif LETTERS.fullmatch(line.strip()) and self._size < envelope.LIMIT:
+            self._letters.append(line.strip())
+            self._size += len(line)
+
+
+class LabgridMachine(BoardMachine):
+    """A board in a lab. One trial at a time; the place stays acquired until `close`."""
+
+    def __init__(
+        self,
+        place: str,
+        described: Board,
+        settings: QemuSettings,
+        box: Busybox,
+        bases: Mapping[str, Path],
+        images: Mapping[str, Path],
+        cache: Cache,
+    ) -> None:
+        super().__init__(place, described, settings, box, bases, images, cache)
+        assert described.labgrid is not None
+        self.real: Real = described.labgrid
+        self.timing_warning = ""
+        self.accelerator = ""
+        if not Path(self.real.environment).is_file():
+            raise HostError(
+                f"the board {place} names no file: environment = {self.real.environment}",
+                "Write labgrid's environment file there; docs/boards.md has an example.",
+            )
+        Path(self.real.files).mkdir(parents=True, exist_ok=True)
+        self.facts["labgrid"] = {
+            "place": self.real.place,
+            "commands": self.real.commands,
+            "fastboot": self.real.fastboot,
+        }
+        self._acquired = False
+        if self.real.place:
+            self._acquired = self._client("acquire", OURS)
+        try:
+            self.target, self.power, self.console, self.loader = self._drivers()
+        except BaseException:
+            self.close()
+            raise
+
+    def _client(self, verb: str, harmless: str = "\0") -> bool:
+        """labgrid's own program for places. Gives False where it refuses for a harmless reason; raises HostError, with
+        its words, for any other."""
+        program = shutil.which("labgrid-client")
+        if program is None:
+            raise HostError("labgrid-client is not in the path", INSTALL)
+        command = [program, "-c", self.real.environment, "-p", self.real.place, verb]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if harmless in done.stderr + done.stdout:
+            return False
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines()[-1:]
+            raise HostError(
+                f"the place {self.real.place} cannot be had: {said[0] if said else 'labgrid-client gives no reason'}",
+                f"See who has it: labgrid-client -p {self.real.place} show.",
+            )
+        return True
+
+    def _drivers(self) -> tuple[Any, Any, Any, Shell | Fastboot]:
+        """The target with its power, console and boot loader. Raises HostError naming what its environment lacks."""
+        from labgrid import Environment
+        from labgrid.protocol import ConsoleProtocol, PowerProtocol
+
+        kind = Shell if self.real.fastboot is None else Fastboot
+        try:
+            target = Environment(self.real.environment).get_target(self.real.target)
+            if target is None:
+                raise HostError(
+                    f"{self.real.environment} has no target {self.real.target!r}", "Name one: target = ..."
+                )
+            power = target.get_driver(PowerProtocol, activate=False)
+            console = target.get_driver(ConsoleProtocol, activate=False)
+            loader = kind(target, console, self.real)
+        except HostError:
+            raise
+        except Exception as error:
+            raise HostError(
+                f"labgrid cannot set up {self.real.environment}: {error}",
+                f"The target needs a driver of power, one of the console, and one of {kind.wanted}.",
+            ) from error
+        return target, power, console, loader
+
+    def boot(self, trial: Trial) -> Outcome:
+        """One boot of the board."""
+        started = time.monotonic()
+        files = Path(self.real.files)
+        for name in (KERNEL, INITRD, ROOT):
+            (files / name).unlink(missing_ok=True)
+        shutil.copyfile(self.images[trial.arm.kernel.sha256], files / KERNEL)
+        if carried := self.carried(trial):
+            (files / (INITRD if self.board.root == "ram" else ROOT)).write_bytes(carried)
+        log = ConsoleLog(trial.into / "console.log", started)
+        results = ConsoleResults(log)
+        timings: dict[str, float] = {}
+        try:
+            ended, trouble = self._carry_out(trial, results, timings, started)
+        finally:
+            results.finish()
+            log.close()
+            self._off()
+        if log.first is not None:
+            timings["kernel"] = log.first
+        timings["off"] = time.monotonic() - started
+        done = Run(stream=bytes(results.stream), ended=ended, exit_status=0, stderr=trouble, timings=timings)
+        return self.judge(trial, done)
+
+    def _carry_out(
+        self, trial: Trial, results: ConsoleResults, timings: dict[str, float], started: float
+    ) -> tuple[str, str]:
+        """Start the board and read it to the end; how it ended, and what labgrid said where it did not begin."""
+        try:
+            self.target.activate(self.power)
+            self.power.cycle()
+            self.target.activate(self.console)
+            self.target.activate(self.loader.driver)
+            timings["launched"] = time.monotonic() - started
+            if trouble := self.loader.start(self.cmdline(trial.arm), lambda line: results.feed(f"{line}\n".encode())):
+                return "off", trouble
+        except HostError:
+            raise
+        except Exception as error:  # noqa: BLE001 - labgrid's own, of many kinds
+            return "off", f"labgrid: {type(error).__name__}: {error}"
+        while not results.home:
+            now = time.monotonic() - started
+            limit = trial.deadline if "ready" in timings else min(trial.deadline, self.settings.boot_deadline)
+            if now > limit:
+                return "deadline" if "ready" in timings else "boot-deadline", ""
+            try:
+                results.feed(self._read())
+            except OSError as error:
+                return "off", f"the console is gone: {error}"
+            for mark, name in ((b"KDUEL READY", "ready"), (b"KDUEL DONE", "done")):
+                if name not in timings and mark in results.stream[:4096]:
+                    timings[name] = time.monotonic() - started
+        timings["home"] = time.monotonic() - started
+        return "off", ""
+
+    def _read(self) -> bytes:
+        """What the console says now. A driver of serial lines waits for as many bytes as it is asked for, and lines are
+        to have the time that they come: so one, and then what is there."""
+        from pexpect import TIMEOUT
+
+        data = b""
+        with contextlib.suppress(TIMEOUT):
+            data = self.console.read(size=1, timeout=READ_SECONDS)
+            data += self.console.read(size=4096, timeout=0)
+        return data
+
+    def _off(self) -> None:
+        """Switch the board off, for the next trial to begin from nothing. Raises NotMeasuredError where it stays on."""
+        try:
+            self.target.deactivate(self.loader.driver)
+            self.power.off()
+            self.target.deactivate(self.console)
+            self.target.deactivate(self.power)
+        except Exception as error:
+            raise NotMeasuredError(
+                f"the board does not switch off: labgrid: {error}", "Check its power driver; then resume the run."
+            ) from error
+
+    def close(self) -> None:
+        """Give back the place, and what other machines hold."""
+        super().close()
+        if self._acquired:
+            self._acquired = False
+            self._client("release")

@@ -1,0 +1,20 @@
+"""The very machine that KDuel runs on, spoken to as if it were another one: the same scripts, by a shell of our own."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from kduel.machines.remote.connection import Broken, Connection, Done, last_line
+
+
+class Here(Connection):
+    """No ssh, no sudo: KDuel itself must be root."""
+
+    def __init__(self) -> None:
+        super().__init__("this machine")
+        # As sshd does: what it is given is one line for a shell.
+        self.argv = ["sh", "-c"]
+
+    def complain(self, done: Done) -> NoReturn:
+        """Raises Broken: 255 is the script's own status."""
+        raise Broken(f"the script ended with 255: {last_line(done.stderr)}")

@@ -1,0 +1,134 @@
+"""What real machines have in common: they are looked at, lent what a run needs, and given back as they were."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import tarfile
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol
+
+import msgspec
+
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError
+from kduel.machines import Arm, Machine, Needs, Outcome, Trial
+from kduel.machines.remote.connection import REMEDIES, Broken, Connection, Refused
+from kduel.machines.remote.grub import Entry
+from kduel.machines.remote.provision import Loan
+from kduel.machines.remote.retry import asked
+from kduel.machines.remote.ssh_trial import Journey, RealSettings
+
+
+class RealMachine(Machine):
+    """A machine that was there before the run, and will be there after it."""
+
+    way: ClassVar[type[Journey]] = Journey
+    """Of a trial."""
+    broken: ClassVar[str] = "unreachable"
+    """The name of a void trial in which the machine could no longer be spoken with."""
+
+    def __init__(
+        self,
+        settings: RealSettings,
+        connection: Connection,
+        entries: dict[str, Entry],
+        facts: dict[str, Any],
+        bundle: bytes,
+        loan: Loan,
+    ) -> None:
+        self.settings, self.connection, self.entries, self.bundle = settings, connection, entries, bundle
+        self.facts, self.loan = facts, loan
+
+    def boot(self, trial: Trial) -> Outcome:
+        """The arm's kernel, the script, its files."""
+        journey = self.way(
+            self.settings,
+            self.connection,
+            trial,
+            boot=self.facts["boot"],
+            entries=self.entries,
+            cmdline=self.facts.get("cmdline", ""),
+            bundle=self.bundle,
+        )
+        try:
+            outcome = journey.go()
+        except Refused as error:
+            outcome = Outcome(void=error.void, message=f"{error}. {REMEDIES.get(error.void, '')}".strip())
+        except Broken as error:
+            outcome = Outcome(void=self.broken, message=f"{error}. {REMEDIES.get(self.broken, '')}".strip())
+        (trial.into / "console.log").write_text("".join(journey.log), "utf-8", errors="replace")
+        return msgspec.structs.replace(outcome, timings=journey.timings, facts=journey.facts)
+
+    def close(self) -> None:
+        """Take away the kernels and boot entries that were put there."""
+        self.loan.give_back()
+
+
+class Surveyed(Protocol):
+    """Of a machine's settings, what looking at it needs."""
+
+    @property
+    def place(self) -> str: ...
+    @property
+    def directory(self) -> str: ...
+    @property
+    def free_mib(self) -> int: ...
+
+
+def survey(connection: Connection, settings: Surveyed, arms: Sequence[Arm], *, boot: str) -> dict[str, Any]:
+    """What is true of the machine for the whole run. Raises HostError for what it lacks."""
+    tools = ["setsid", "tar", "sha256sum", "awk"]
+    tools += ["ps"] if boot == "no" else ["systemctl", boot]
+    missing = asked(
+        connection,
+        f"for t in {' '.join(tools)}; do command -v $t >/dev/null || echo $t; done",
+        "it cannot be examined",
+    ).split()
+    if missing:
+        raise HostError(f"{settings.place} lacks {', '.join(missing)}", "Install them there.")
+    free = asked(
+        connection, f"df -Pk {shlex.quote(settings.directory)}", f"there is no {settings.directory}"
+    ).split()[-3]
+    if int(free) < settings.free_mib * 1024:
+        raise HostError(
+            f"{settings.place}: {settings.directory} has {int(free) // 1024} MiB free, {settings.free_mib} are wanted",
+            "Free some space there, or give another directory.",
+        )
+    images = {}
+    for arm in arms:
+        if boot == "no" or not arm.kernel.spec.startswith("installed:"):
+            continue
+        path = f"/boot/vmlinuz-{arm.kernel.release}"
+        found = asked(connection, f"ls /boot; sha256sum {path} 2>/dev/null || true", "its /boot cannot be read")
+        words = found.splitlines()[-1].split()
+        if len(words) != 2 or words[1] != path:
+            if boot == "bootctl":
+                # It may lie on the EFI system partition alone; its entry is looked for later.
+                continue
+            there = [w.removeprefix("vmlinuz-") for w in found.split() if w.startswith("vmlinuz-")]
+            raise HostError(
+                f"{settings.place} has no kernel {arm.kernel.release}; it has {', '.join(there)}", "Install it there."
+            )
+        images[arm.kernel.release] = words[0]
+    cpu = asked(connection, "grep -m1 '^model name' /proc/cpuinfo || true", "its CPU cannot be read")
+    product = asked(connection, "cat /sys/class/dmi/id/product_name 2>/dev/null || true", "it cannot be examined")
+    return {
+        "place": settings.place,
+        "boot": boot,
+        "cpu": cpu.partition(":")[2].strip(),
+        "product": product.strip(),
+        "images": images,
+    }
+
+
+def packed(needs: Needs, architecture: str, cache: Cache) -> bytes:
+    """A tar of the programs that trials bring along below programs/; empty where there are none."""
+    files = needs.brought(architecture, cache=cache)
+    if not files:
+        return b""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name, path in files:
+            tar.add(path, f"programs/{name}", recursive=False)
+    return packed.getvalue()

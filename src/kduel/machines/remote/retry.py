@@ -1,0 +1,32 @@
+"""A question to another machine that must be answered for the run to begin."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from kduel.core.errors import HostError
+from kduel.machines.remote.connection import REMEDIES, Broken, Connection, Done, Refused, last_line
+
+TRIES, PAUSE = 3, 3.0
+
+
+def patiently(what: Callable[[], Done]) -> Done:
+    """The answer, asked for some times: a busy machine may let a connection wait too long. Raises Broken, Refused."""
+    for _ in range(TRIES - 1):
+        try:
+            return what()
+        except Broken:
+            time.sleep(PAUSE)
+    return what()
+
+
+def asked(connection: Connection, script: str, failure: str) -> str:
+    """The output of shell lines that must succeed. Raises HostError."""
+    try:
+        done = patiently(lambda: connection.run(script))
+    except (Broken, Refused) as error:
+        raise HostError(f"{failure}: {error}", REMEDIES["unreachable"]) from error
+    if done.status:
+        raise HostError(f"{failure}: {last_line(done.stderr)}", f"Try by hand: ssh {connection.place} {script!r}")
+    return done.text

@@ -1,0 +1,369 @@
+"""One trial on a real machine, step by step: reboot, verify, run the script apart from the connection, bring its files home."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+import shutil
+import tarfile
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeVar
+
+from msgspec import Struct
+
+from kduel.guest import envelope
+from kduel.guest.conditions import OUT_OF_BAND, Bands
+from kduel.guest.conditions import script as conditions_script
+from kduel.guest.environment import read_environment
+from kduel.guest.gates import gate
+from kduel.machines import MachineKind, Outcome, Trial
+from kduel.machines.remote.connection import Broken, Connection, Refused, last_line
+from kduel.machines.remote.grub import Entry
+
+T = TypeVar("T")
+
+LOOK = "cat /proc/sys/kernel/random/boot_id; uname -r; uname -m; cut -d' ' -f1 /proc/uptime; date +%s.%N; cat /proc/cmdline"
+RETRY = 3.0
+LEAST_FREE = 256
+"""KiB: with less the disk counts as full."""
+OWN_WORDS = "   "
+"""Stands before a contender's own words on the command line: a kernel does not mind, and a run that goes on from such a boot
+must not take them for the machine's."""
+RESTORE = "/var/lib/kduel-restore.sh"
+"""What a crash leaves behind there, for the next trial, or a person, to run."""
+
+
+UNDO = "[ ! -e /tmp/kduel-sched/gates.sh ] || (. /tmp/kduel-sched/gates.sh; sched_stop)"
+"""Takes back a contender's scheduler and sysctls: shell, for the script that puts everything back."""
+
+
+class RealSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What the [machine] tables of all real machines have."""
+
+    boot_deadline: float = 600.0
+    """Seconds from the reboot until the machine answers again."""
+    directory: str = "/var/tmp"
+    """Where trials work there; on a disk, and its file system is what file benchmarks measure."""
+    free_mib: int = 512
+    """What must be free there before a trial."""
+    clocksource: str = ""
+    """What a trial must have; empty: whatever the kernel chooses, told in the report."""
+    conditions: Bands = Bands()
+
+
+class SshSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The [machine] table of a study with kind = "ssh"."""
+
+    place: str
+    """As ssh knows it: HOST or USER@HOST."""
+    port: int = 0
+    """0: as ~/.ssh/config says."""
+    identity: str = ""
+    known_hosts: str = ""
+    boot: Literal["grub-reboot", "bootctl", "kexec"] = "grub-reboot"
+    """How a kernel is chosen for one boot: GRUB, systemd-boot's oneshot, or straight from the running one. A machine that does not come back boots its default when power-cycled."""
+
+
+class Look(Struct, frozen=True):
+    """The machine at one moment."""
+
+    boot_id: str
+    release: str
+    architecture: str
+    uptime: float
+    date: float
+    cmdline: str
+    at: float
+    """This host's monotonic clock."""
+
+
+class Journey:
+    """One trial on the machine, step by step; what happened goes to its log."""
+
+    def __init__(
+        self,
+        settings: RealSettings,
+        connection: Connection,
+        trial: Trial,
+        *,
+        boot: str,
+        entries: Mapping[str, Entry],
+        cmdline: str,
+        bundle: bytes,
+    ) -> None:
+        self.settings, self.connection, self.trial, self.boot = settings, connection, trial, boot
+        self.entries, self.default, self.bundle = entries, cmdline, bundle
+        self.start = time.monotonic()
+        self.log: list[str] = []
+        self.timings: dict[str, float] = {}
+        self.facts: dict[str, Any] = {}
+        self.directory = f"{self.settings.directory.rstrip('/')}/kduel-{trial.id}"
+
+    def tell(self, text: str) -> None:
+        """A line with this host's time."""
+        self.log.append(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} kduel: {text}\n")
+
+    def mark(self, name: str) -> None:
+        """Seconds since the start."""
+        self.timings[name] = round(time.monotonic() - self.start, 3)
+
+    def go(self) -> Outcome:
+        """The whole way. Raises Broken and Refused where the machine can no longer be spoken with."""
+        before = self.patiently(lambda: look(self.connection), 120.0)
+        self.reboot(before)
+        self.mark("launched")
+        try:
+            now = self.come_back(before)
+        except Broken as error:
+            self.tell(f"it did not come back: {error}")
+            return Outcome(
+                void="no-return",
+                message=f"After the reboot into {self.trial.arm.kernel.release} the machine did not answer within "
+                f"{self.settings.boot_deadline:.0f} s ({error}). Power-cycle it: it will boot its default kernel.",
+            )
+        self.mark("kernel")
+        return self.measure(now)
+
+    def measure(self, now: Look) -> Outcome:
+        """In the boot that is there: verify it, run the script, bring its files home. Raises Broken and Refused."""
+        self.facts["boot_id"] = now.boot_id
+        wanted = self.trial.arm.kernel.release
+        if now.release != wanted:
+            self.tell(self.last_words())
+            return Outcome(
+                void="fell-back",
+                message=f"Asked for was {wanted}, and the machine came back with {now.release}: {wanted} did not boot, and "
+                "the boot loader fell back to its default.",
+            )
+        if missing := [word for word in self.trial.arm.contender.cmdline.split() if word not in now.cmdline.split()]:
+            return Outcome(void="wrong-machine", message=f"The command line lacks {' '.join(missing)}: {now.cmdline}")
+        self.begin()
+        self.mark("ready")
+        after = self.attend(now)
+        self.mark("done")
+        self.compare_clocks(now, after)
+        if after.boot_id != now.boot_id:
+            return self.died()
+        return self.bring_home(after)
+
+    def died(self) -> Outcome:
+        """The machine went down in mid-trial: what it said, and nothing of the trial left there. Raises Broken, Refused."""
+        self.tell(self.last_words())
+        place = shlex.quote(self.directory)
+        clear = f"cd {place} || exit 0; sh conditions.sh restore >&2; s=$?; rm -rf {place}; exit $s"
+        done = self.patiently(lambda: self.connection.run(clear), 60.0)
+        if done.status:
+            self.tell(f"what the trial had changed is not put back yet: {last_line(done.stderr)}")
+        return Outcome(
+            void="rebooted",
+            message="The machine rebooted in mid-trial (a panic, a power failure): its log is in console.log.",
+        )
+
+    def patiently(self, what: Callable[[], T], seconds: float) -> T:
+        """The result of `what`, tried again until the time is up. Raises the last Broken, or Refused at once."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                return what()
+            except Broken as error:
+                if time.monotonic() + RETRY > end:
+                    raise
+                self.tell(f"trying again: {error}")
+                time.sleep(RETRY)
+
+    def reboot(self, before: Look) -> None:
+        """Choose the kernel for one boot, and go. Raises Refused where it cannot be chosen."""
+        release = self.trial.arm.kernel.release
+        if self.boot != "kexec":
+            command = {"grub-reboot": "grub-reboot", "bootctl": "bootctl set-oneshot --"}[self.boot]
+            choose = f"{command} {shlex.quote(self.entries[self.trial.arm.contender.name].path)}"
+            leave = "systemctl reboot"
+        else:
+            own = OWN_WORDS.join(filter(None, (self.default, self.trial.arm.contender.cmdline)))
+            initrd = f"i=/boot/initrd.img-{release}; [ -e $i ] && set -- --initrd=$i"
+            choose = f'set --; {initrd}; kexec -l /boot/vmlinuz-{release} --command-line={shlex.quote(own)} "$@"'
+            leave = "systemctl kexec"
+        self.tell(f"rebooting from {before.release} into {release} ({self.boot})")
+        done = self.connection.run(f"set -e; {choose} >&2; {going(leave)}")
+        if done.status:
+            raise Refused("boot-refused", f"{release} cannot be chosen for the next boot: {last_line(done.stderr)}")
+
+    def come_back(self, before: Look) -> Look:
+        """The machine in its new boot. Raises Broken when the deadline passes."""
+
+        def new_boot() -> Look:
+            found = look(self.connection)
+            if found.boot_id == before.boot_id:
+                raise Broken("it has not gone down yet")
+            return found
+
+        found = self.patiently(new_boot, self.settings.boot_deadline)
+        self.tell(f"back with {found.release}, up {found.uptime:.1f} s")
+        return found
+
+    def begin(self) -> None:
+        """Bring the script, and start it apart from this connection."""
+        place = shlex.quote(self.directory)
+        room = f"free=$(df -Pk {shlex.quote(self.settings.directory)} | awk 'END {{print $4}}')"
+        enough = (
+            f'[ "$free" -ge {self.settings.free_mib * 1024} ] || {{ echo "only $free KiB are free" >&2; exit 28; }}'
+        )
+        fill = f"rm -rf {place}; umask 077; mkdir {place} && cd {place} && tar -xf - && mkdir -p scratch programs && printf 999 >status.room"
+        done = self.connection.run(f"{room}; {enough}; {fill}", stdin=self.luggage(), timeout=300)
+        if done.status == 28 or "No space left" in done.stderr:
+            raise Refused("disk-full", f"{self.settings.directory} has too little room: {last_line(done.stderr)}")
+        if done.status:
+            raise Refused(
+                "setup-failed", f"the script cannot be brought to {self.directory}: {last_line(done.stderr)}"
+            )
+        # Not `&&`: whatever was set is put back, however the script ended.
+        run = (
+            "echo $$ >session; mkdir -p out/environment; sh conditions.sh begin out/environment/conditions >conditions.log 2>&1; s=$?; "
+            "if [ $s = 0 ]; then KDUEL_SCRATCH=$PWD/scratch KDUEL_PROGRAMS=$PWD/programs sh guest.sh out >script.log 2>&1; s=$?; "
+            f"sh conditions.sh end >>conditions.log 2>&1 || s={OUT_OF_BAND}; "
+            "else sh conditions.sh restore; fi; "
+            # In the room that was taken before: the disk may be full by now.
+            "printf %03d $s | dd of=status.room conv=notrunc 2>/dev/null; mv status.room status"
+        )
+        start = f"setsid nohup sh -c {shlex.quote(run)} >/dev/null 2>&1 </dev/null &"
+        script = f"cd {place} && if [ ! -e conditions.log ]; then {start} fi"
+        self.patiently(lambda: self.connection.run(script), 60.0)
+        self.tell("the script runs")
+
+    def luggage(self) -> bytes:
+        """A tar with guest.sh, conditions.sh and programs/."""
+        packed = io.BytesIO()
+        packed.write(self.bundle)
+        with tarfile.open(fileobj=packed, mode="w" if not self.bundle else "a") as tar:
+            for name, text in (
+                ("guest.sh", self.trial.script),
+                ("conditions.sh", conditions_script(self.settings.conditions, RESTORE, UNDO)),
+            ):
+                data = text.encode()
+                member = tarfile.TarInfo(name)
+                member.size, member.mode = len(data), 0o644
+                tar.addfile(member, io.BytesIO(data))
+        return packed.getvalue()
+
+    def attend(self, began: Look) -> Look:
+        """Wait for the script's end, over as many connections as it takes. Raises Broken after the deadline.
+
+        The machine waits by itself: a connection every few seconds would disturb what it measures.
+        """
+        end = self.start + self.settings.boot_deadline + self.settings.conditions.wait + self.trial.deadline
+        cuts = 0
+        while True:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise Refused("deadline", "the script did not end in time")
+            turns = max(1, int(min(left, 600) / 2))
+            place = shlex.quote(self.directory)
+            same = f'read b </proc/sys/kernel/random/boot_id; [ "$b" = {shlex.quote(began.boot_id)} ]'
+            turn = f"[ ! -e {place}/status ] && [ $i -lt {turns} ]"
+            wait = f"i=0; {same} && while {turn}; do sleep 2; i=$((i+1)); done; "
+            try:
+                done = self.connection.run(
+                    f"{wait}{LOOK}; [ -e {place}/status ] && echo ended", timeout=min(left, 600) + 60
+                )
+            except Broken as error:
+                cuts += 1
+                self.facts["connection_cuts"] = cuts
+                self.tell(f"connection cut in mid-trial: {error}")
+                time.sleep(RETRY)
+                continue
+            found = read_look(done.text)
+            if done.text.splitlines()[-1] == "ended" or found.boot_id != began.boot_id:
+                return found
+
+    def compare_clocks(self, began: Look, ended: Look) -> None:
+        """A clock that was set meanwhile is a fact worth keeping; durations are taken from uptime and do not mind."""
+        jump = (ended.date - began.date) - (ended.at - began.at)
+        if abs(jump) > 2 + 0.01 * (ended.at - began.at) and ended.boot_id == began.boot_id:
+            self.facts["clock_jump_seconds"] = round(jump, 1)
+            self.tell(f"its clock jumped by {jump:.1f} s during the trial")
+
+    def bring_home(self, now: Look) -> Outcome:
+        """The script's files into the trial's directory, and the verdict on the boot."""
+        place = shlex.quote(self.directory)
+        # Read twice in place of once written: the disk there may be full.
+        pack = (
+            f"cd {place} && mv script.log conditions.log out/ 2>/dev/null; df -Pk . | awk 'END {{print \"free\", $4}}' >&2; "
+            'printf \'KDUEL DONE 0.0 %s\\nKDUEL BEGIN %s %s\\n\' "$(cat status)" "$(tar -C out -cf - . | wc -c)" '
+            "\"$(tar -C out -cf - . | sha256sum | cut -d' ' -f1)\" && tar -C out -cf - . && printf '\\nKDUEL END\\n'"
+        )
+        done = self.patiently(lambda: self.connection.run(pack, timeout=600), 120.0)
+        try:
+            envelope.unpack(envelope.open_envelope(done.stdout), self.trial.into)
+        except envelope.BrokenEnvelope as error:
+            return Outcome(void="broken-envelope", message=f"The results did not come home whole: {error}.")
+        self.patiently(lambda: self.connection.run(f"rm -rf {place}; dmesg | tail -n 200"), 60.0)
+        self.mark("off")
+        status = envelope.marks(done.stdout).get("DONE", (0.0, None))[1]
+        free = re.search(r"^free (\d+)$", done.stderr, re.MULTILINE)
+        if free and int(free[1]) < LEAST_FREE:
+            return Outcome(
+                void="disk-full",
+                message=f"{self.settings.directory} there was full when the script ended ({free[1]} KiB free): what it wrote "
+                "last may be cut.",
+            )
+        if status == OUT_OF_BAND:
+            log = self.trial.into / "conditions.log"
+            said = (
+                log.read_bytes()[-1000:].decode(errors="replace").strip() if log.is_file() else "it did not say why"
+            )
+            return Outcome(
+                void="conditions", message=f"The machine was not within the bands that the study asks: {said}."
+            )
+        if status != 0:
+            return Outcome(void="setup-failed", message=f"The setup lines failed; the script ended with {status}.")
+        expected = {"release": self.trial.arm.kernel.release, "architecture": now.architecture}
+        if self.settings.clocksource:
+            expected |= dict.fromkeys(("clocksource", "clocksource_end"), self.settings.clocksource)
+        captured = [path.parent for path in sorted(self.trial.into.glob("**/environment/uname"))]
+        told = self.trial.into / "environment" / "conditions"
+        for path in captured:
+            # Of several contenders in one boot each has an environment of its own; the conditions are the boot's.
+            if told.is_file() and path != told.parent:
+                shutil.copyfile(told, path / "conditions")
+        reasons = [gate(read_environment(path), expected) for path in captured] or ["it captured nothing of itself"]
+        if wrong := next((reason for reason in reasons if reason), ""):
+            return Outcome(void="wrong-machine", message=f"The machine is not what was planned: {wrong}.")
+        return Outcome()
+
+    def last_words(self) -> str:
+        """What the boot before said last, where the machine keeps it."""
+        script = (
+            "journalctl -q -k -b -1 -n 60 --no-pager 2>/dev/null; cat /sys/fs/pstore/* 2>/dev/null | tail -c 20000"
+        )
+        try:
+            done = self.connection.run(script)
+        except (Broken, Refused):
+            return "what the boot before said cannot be read"
+        return f"the boot before said last:\n{done.text[-20000:] or '(the machine keeps no log of it)'}"
+
+
+def default_cmdline(now: Look) -> str:
+    """What the machine boots with by itself: without what its boot loader, or KDuel for a contender, added."""
+    return " ".join(w for w in now.cmdline.split(OWN_WORDS)[0].split() if not w.startswith("BOOT_IMAGE="))
+
+
+def going(leave: str) -> str:
+    """Shell that lets the machine go a second later: it must answer before its connection is cut."""
+    return f"sync; setsid sh -c 'sleep 1; {leave}' >/dev/null 2>&1 </dev/null &"
+
+
+def look(connection: Connection) -> Look:
+    """The machine now. Raises Broken and Refused."""
+    return read_look(connection.run(LOOK).text)
+
+
+def read_look(text: str) -> Look:
+    """What LOOK printed. Raises Broken where it is cut."""
+    lines = text.splitlines()
+    try:
+        return Look(lines[0], lines[1], lines[2], float(lines[3]), float(lines[4]), lines[5], time.monotonic())
+    except (IndexError, ValueError) as error:
+        raise Broken(f"it answered {text[:100]!r}") from error

@@ -1,0 +1,1 @@
+"""Reports of campaigns: comparisons of runs made at different times."""

@@ -1,0 +1,140 @@
+"""A page of headings, sentences and tables, and its writers: plain text, Markdown, HTML."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from html import escape
+
+from msgspec import Struct, field
+
+from kduel.core.text import visible
+from kduel.report.markdown import escaped
+
+WIDTH = 110
+WIDEST_CELL, NARROWEST_CELL = 60, 13
+
+
+class Table(Struct, kw_only=True):
+    """Cells as text; the columns from `numbers_from` on are set to the right."""
+
+    head: list[str]
+    rows: list[list[str]]
+    numbers_from: int = 1
+
+
+class Section(Struct, kw_only=True):
+    """A heading with sentences, a table, and sentences below it."""
+
+    heading: str
+    sentences: list[str] = field(default_factory=list)
+    table: Table | None = None
+    bullets: list[str] = field(default_factory=list)
+
+
+class Page(Struct, kw_only=True):
+    """What a report says, before it is written in any format. No string in it is trusted."""
+
+    title: str
+    sections: list[Section]
+
+
+def text(page: Page) -> str:
+    """Plain text. Tables are as wide as they must be."""
+    lines = [visible(page.title), ""]
+    for section in page.sections:
+        lines += [visible(section.heading), "-" * len(visible(section.heading))]
+        for sentence in section.sentences:
+            lines += textwrap.wrap(visible(sentence), WIDTH)
+        if section.table is not None:
+            lines += plain_table(section.table)
+        for bullet in section.bullets:
+            lines += textwrap.wrap(visible(bullet), WIDTH, initial_indent="- ", subsequent_indent="  ")
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def plain_table(table: Table) -> list[str]:
+    """In columns, as wide as fits; a long cell goes on in the lines below."""
+    gaps = 2 * (len(table.head) - 1)
+    for widest in range(WIDEST_CELL, NARROWEST_CELL - 1, -1):
+        rows = [[wrapped(cell, widest) for cell in row] for row in [table.head, *table.rows]]
+        widths = [max(len(line) for row in rows for line in row[number]) for number in range(len(table.head))]
+        if sum(widths) + gaps <= WIDTH:
+            break
+    lines = []
+    for number, row in enumerate(rows):
+        for height in range(max(len(cell) for cell in row)):
+            parts = [cell[height] if height < len(cell) else "" for cell in row]
+            padded = [
+                part.rjust(width) if place >= table.numbers_from else part.ljust(width)
+                for place, (part, width) in enumerate(zip(parts, widths, strict=True))
+            ]
+            lines.append("  ".join(padded).rstrip())
+        if number == 0:
+            lines.append("  ".join("-" * width for width in widths))
+    return lines
+
+
+def wrapped(cell: str, width: int) -> list[str]:
+    """A cell's lines, at least one."""
+    return textwrap.wrap(visible(cell), width) or [""]
+
+
+def markdown(page: Page) -> str:
+    """As GitHub and GitLab read it."""
+    parts = [f"# {escaped(visible(page.title))}"]
+    for section in page.sections:
+        parts.append(f"## {escaped(visible(section.heading))}")
+        parts += [escaped(visible(sentence)) for sentence in section.sentences]
+        if section.table is not None:
+            table = section.table
+            rules = ["---" if place < table.numbers_from else "--:" for place in range(len(table.head))]
+            rows = [table.head, rules, *table.rows]
+            parts.append(
+                "\n".join(
+                    f"| {' | '.join(cell if row is rules else escaped(visible(cell)) for cell in row)} |"
+                    for row in rows
+                )
+            )
+        if section.bullets:
+            parts.append("\n".join(f"- {escaped(visible(bullet))}" for bullet in section.bullets))
+    return "\n\n".join(parts) + "\n"
+
+
+STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color-scheme:light dark}"
+    "div{overflow-x:auto}table{border-collapse:collapse}"
+    "th,td{padding:.25em .7em;border-bottom:1px solid #8886;vertical-align:top;text-align:left}"
+    ".n{text-align:right;font-variant-numeric:tabular-nums}"
+)
+
+
+def html(page: Page, picture: str = "") -> str:
+    """One file that needs no other. `picture` is our own SVG, put below the title."""
+
+    def safe(words: str) -> str:
+        return escape(visible(words))
+
+    parts = [f"<h1>{safe(page.title)}</h1>", picture]
+    for section in page.sections:
+        parts.append(f"<h2>{safe(section.heading)}</h2>")
+        parts += [f"<p>{safe(sentence)}</p>" for sentence in section.sentences]
+        if section.table is not None:
+            parts.append(f"<div><table>{html_rows(section.table, safe)}</table></div>")
+        if section.bullets:
+            parts.append(f"<ul>{''.join(f'<li>{safe(bullet)}</li>' for bullet in section.bullets)}</ul>")
+    head = f'<meta charset="utf-8"><title>{safe(page.title)}</title><style>{STYLE}</style>'
+    body = "\n".join(part for part in parts if part)
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
+
+
+def html_rows(table: Table, safe: Callable[[str], str]) -> str:
+    """The rows of a table's element."""
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        marked = (f'<{tag} class="n">' if place >= table.numbers_from else f"<{tag}>" for place in range(len(cells)))
+        return "".join(f"{mark}{safe(cell)}</{tag}>" for mark, cell in zip(marked, cells, strict=True))
+
+    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in table.rows)
+    return f"<thead><tr>{line(table.head, 'th')}</tr></thead><tbody>{body}</tbody>"

@@ -1,0 +1,161 @@
+"""The comparison of campaigns as a page: confounds first, then results by column, then changes, then claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kduel.analysis.campaigns.attribution import few
+from kduel.analysis.campaigns.claims import Judged
+from kduel.analysis.campaigns.compare import Between, Campaigns, Cell, Row
+from kduel.core.format import MISSING, effect, interval, mean_and_sd, percent
+from kduel.core.results import Difference
+from kduel.judge.verdict.wording import plural
+from kduel.report.campaigns.page import Page, Section, Table
+from kduel.report.content.digest import sided
+
+MOST_CONFOUNDS = 60
+
+
+def page_of(found: Campaigns, claims: Sequence[Judged] = ()) -> Page:
+    """Everything, in the order in which it should be read."""
+    sections = [columns_section(found), confounds_section(found), results_section(found), attribution_section(found)]
+    sections += [change_section(pair, found) for pair in found.between]
+    if found.left_out:
+        bullets = [f"{key}: {reason}" for key, reason in found.left_out.items()]
+        sections.append(Section(heading="Not compared", bullets=bullets))
+    if claims:
+        sections.append(claims_section(claims))
+    names = " against ".join(column.name for column in found.columns[:3])
+    more = f" and {len(found.columns) - 3} more" if len(found.columns) > 3 else ""
+    return Page(title=f"Campaigns: {names}{more}", sections=sections)
+
+
+def letters(found: Campaigns) -> dict[str, str]:
+    """By column name, the letter that stands for it in tables."""
+    return {column.name: column.letter for column in found.columns}
+
+
+def columns_section(found: Campaigns) -> Section:
+    """Which letter is what."""
+    rows = []
+    for column in found.columns:
+        trials = MISSING if column.trials is None else str(column.trials)
+        void = f" ({column.void} void)" if column.void else ""
+        kind = "imported" if column.imported else "measured by KDuel"
+        rows.append([column.letter, column.name, column.when or MISSING, kind, f"{trials}{void}"])
+    return Section(
+        heading="Columns",
+        table=Table(head=["", "column", "day", "kind", "trials"], rows=rows, numbers_from=4),
+    )
+
+
+def confounds_section(found: Campaigns) -> Section:
+    """What else changed: before any result, since it says what the results can mean."""
+    heads = [column.letter for column in found.columns]
+    rows = [
+        [f"{difference.group}: {difference.key}", *(said(difference, column.name) for column in found.columns)]
+        for difference in found.confounds[:MOST_CONFOUNDS]
+    ]
+    sentences = []
+    if not rows:
+        sentences.append("Nothing that is known differs between the columns.")
+    blind = [column.name for column in found.columns if all(column.name not in d.values for d in found.confounds)]
+    if rows and blind:
+        sentences.append(f"Nothing is known of {', '.join(blind)}.")
+    bullets = []
+    if len(found.confounds) > MOST_CONFOUNDS:
+        bullets.append(f"and {len(found.confounds) - MOST_CONFOUNDS} more differences: --format json has all")
+    table = Table(head=["", *heads], rows=rows, numbers_from=len(heads) + 1) if rows else None
+    return Section(heading="What differs between the columns", sentences=sentences, table=table, bullets=bullets)
+
+
+def said(difference: Difference, name: str) -> str:
+    """A column's value, or a dash."""
+    value = difference.values.get(name)
+    return MISSING if value in (None, "") else str(value)
+
+
+def results_section(found: Campaigns) -> Section:
+    """One line a metric, one column a campaign."""
+    rows = [
+        [f"{row.key} ({row.unit}, {side(row)})", *(shown(cell) for cell in row.cells), str(largest_n(row))]
+        for row in found.rows
+    ]
+    head = ["metric", *(column.letter for column in found.columns), "n"]
+    bullets = [f"{row.key}: {row.reliability}." for row in found.rows]
+    return Section(heading="Results", table=Table(head=head, rows=rows), bullets=bullets)
+
+
+def side(row: Row) -> str:
+    """Which side is better, in words."""
+    return "no better side" if row.better == "none" else f"{row.better} is better"
+
+
+def shown(cell: Cell | None) -> str:
+    """Mean and SD; a value alone where it was measured once."""
+    return MISSING if cell is None else mean_and_sd(cell.mean, cell.sd)
+
+
+def largest_n(row: Row) -> str:
+    """How often the columns measured it."""
+    counts = sorted({cell.n for cell in row.cells if cell is not None})
+    return f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+
+def attribution_section(found: Campaigns) -> Section:
+    """What a change may be put down to, pair by pair."""
+    names = letters(found)
+    bullets = [f"{names[pair.before]} to {names[pair.after]}: {pair.attribution.told}" for pair in found.between]
+    return Section(heading="What a change may be put down to", bullets=bullets)
+
+
+def change_section(pair: Between, found: Campaigns) -> Section:
+    """How each metric changed between two columns."""
+    names = letters(found)
+    shown_changes = [change for change in pair.changes if change.n]
+    rows = [
+        [
+            f"{change.benchmark}/{change.metric}",
+            effect(change),
+            interval(change),
+            str(change.n),
+            f"{change.verdict}, {sided(change)}",
+            ", ".join(warning.code for warning in change.warnings),
+        ]
+        for change in shown_changes
+    ]
+    table = Table(head=["metric", "change", "interval", "n", "verdict", "marks"], rows=rows) if rows else None
+    missing = [f"{change.benchmark}/{change.metric}" for change in pair.changes if not change.n]
+    sentences = []
+    if shown_changes and all(change.n == 1 for change in shown_changes):
+        sentences.append("n = 1: each was measured once. No interval, no verdict, whatever the size of the change.")
+    if pair.attribution.cause is None and rows:
+        sentences.append("Not attributable to one cause; see above.")
+    bullets = [f"Without a value on one side: {few(missing, 12)}."] if missing else []
+    marks = {warning.code: warning.message for change in shown_changes for warning in change.warnings}
+    bullets += [f"{code}: {message}" for code, message in marks.items() if code != "single-trial"]
+    heading = f"{names[pair.before]} to {names[pair.after]}: {pair.before} to {pair.after}"
+    return Section(heading=heading, sentences=sentences, table=table, bullets=bullets)
+
+
+def claims_section(claims: Sequence[Judged]) -> Section:
+    """Each claim with its standing and the reasons."""
+    counts = {standing: sum(1 for one in claims if one.standing == standing) for standing in STANDINGS}
+    summary = ", ".join(f"{count} {standing}" for standing, count in counts.items() if count)
+    rows = [
+        [
+            one.claim.says,
+            one.standing,
+            MISSING if one.change_pct is None else percent(one.change_pct),
+            " ".join(one.reasons),
+        ]
+        for one in claims
+    ]
+    return Section(
+        heading="Claims, and what the data support",
+        sentences=[f"{plural(len(claims), 'claim')}: {summary}."],
+        table=Table(head=["claim", "standing", "change", "why"], rows=rows, numbers_from=4),
+    )
+
+
+STANDINGS = ("supported", "not supported", "contradicted")

@@ -1,0 +1,1 @@
+"""What a report says, the same in every format."""

@@ -1,0 +1,387 @@
+"""What a reader should grasp first, said once for every format: headline, what holds, what does not, notes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Literal
+
+from msgspec import Struct
+
+from kduel.core.format import effect, effect_with_interval, plain_number, relative_pct
+from kduel.core.results import COUNTED, MetricResult, Results, TrialResult, Verdict
+from kduel.core.text import visible
+from kduel.explain.compare import UNSEEN
+from kduel.report.content.notes import Notes, numbered
+
+SIGNS: dict[str, str] = {
+    "faster": "▲",
+    "slower": "▼",
+    "higher": "↑",
+    "lower": "↓",
+    "different": "≠",
+    "equivalent": "≈",
+    "equal": "=",
+    "undecided": "?",
+}
+SAME = ("equivalent", "equal")
+"""The lint's code for a metric whose value the benchmark's own settings make."""
+NAMED = 6
+"""How many metrics a sentence names before it says how many more there are."""
+
+Side = Literal["better", "worse", "neutral"]
+
+
+class Point(Struct, kw_only=True):
+    """A line below the headline."""
+
+    verdict: Verdict
+    word: str
+    """The verdict as it is shown."""
+    side: Side = "neutral"
+    text: str
+
+
+class Comparison(Struct, kw_only=True):
+    """One contender against the baseline."""
+
+    baseline: str
+    contender: str
+    primary: list[MetricResult]
+    exploratory: list[MetricResult]
+    headline: str
+    points: list[Point]
+    can: list[str]
+    cannot: list[str]
+
+    @property
+    def gating(self) -> list[MetricResult]:
+        """The metrics that the headline speaks of: the primary ones, or all where the study declared none."""
+        return self.primary or self.exploratory
+
+
+class Digest(Struct, kw_only=True):
+    """A run as its reports tell it."""
+
+    title: str
+    facts: list[str]
+    """Short words about the run: suite, blocks, machine."""
+    sure: str
+    """How sure one can be of the verdicts."""
+    caveats: list[str]
+    """What touches every verdict: the emulator, imported data, void trials."""
+    comparisons: list[Comparison]
+    notes: Notes
+
+
+def sided(metric: MetricResult) -> str:
+    """Which way is good, in words."""
+    return {"higher": "higher is better", "lower": "lower is better", "none": "neither way is better"}[metric.better]
+
+
+def side(metric: MetricResult) -> Side:
+    """Whether a decided difference is for the better."""
+    if metric.verdict in ("faster", "slower"):
+        return "better" if metric.verdict == "faster" else "worse"
+    if metric.verdict == "different" and metric.better != "none" and metric.effect:
+        return "better" if (metric.effect > 0) == (metric.better == "higher") else "worse"
+    return "neutral"
+
+
+def decided(metric: MetricResult) -> bool:
+    """Whether a difference was shown."""
+    return metric.verdict not in (*SAME, "undecided")
+
+
+def digest(results: Results) -> Digest:
+    """The digest of a run."""
+    notes = numbered(results)
+    names = [contender.name for contender in results.contenders]
+    pairs = dict.fromkeys(
+        [*((names[0], other) for other in names[1:]), *((m.baseline, m.contender) for m in results.metrics)]
+    )
+    return Digest(
+        title=visible(results.study.get("title") or results.study.get("name") or "A run of KDuel", 200),
+        facts=run_facts(results),
+        sure=sureness(results),
+        caveats=caveats(results),
+        comparisons=[compare(results, notes, *pair) for pair in pairs],
+        notes=notes,
+    )
+
+
+def delta_of(results: Results) -> float | None:
+    """The smallest effect of interest, in per cent."""
+    found = results.study.get("delta_pct", results.study.get("delta"))
+    return float(found) if isinstance(found, int | float) else None
+
+
+def run_facts(results: Results) -> list[str]:
+    """Few words on what was run: how many blocks, on what."""
+    blocks, trials = len(results.blocks), len(results.trials)
+    facts = [count(blocks, "block")] if blocks else []
+    if trials:
+        facts.append(count(trials, "trial"))
+    inner = results.machine.get("facts")
+    known = {**inner, **results.machine} if isinstance(inner, dict) else results.machine
+    machine = " ".join(visible(known[word], 60) for word in ("kind", "accelerator") if known.get(word))
+    if results.study.get("imported"):
+        facts.append("imported")
+    elif machine:
+        facts.append(machine)
+    return facts
+
+
+def sureness(results: Results) -> str:
+    """How much trust the intervals deserve, in one sentence."""
+    if results.machine.get("exact"):
+        return "Counted on a deterministic machine: a repetition gives the same numbers, so no statistics are needed."
+    alpha = results.study.get("alpha")
+    if not isinstance(alpha, int | float) or not any(m.n > 1 for m in results.metrics):
+        if any(m.scale == "exact" and m.verdict != "undecided" for m in results.metrics):
+            return (
+                "One trial each is enough for sizes, which every build gives again; it is too few for an interval, so that "
+                "no time can be told from chance."
+            )
+        return "Too few trials for any interval: nothing here can be told from chance."
+    confidence = f"{plain_number(round(100 * (1 - alpha), 3))} % confidence"
+    count_primary = len({(m.benchmark, m.metric) for m in results.metrics if m.role == "primary"})
+    contenders = len({m.contender for m in results.metrics})
+    if count_primary * contenders > 1:
+        confidence += f" over the {count(count_primary, 'primary metric')} together"
+    if results.study.get("imported"):
+        return f"{confidence}, if the trials did not influence each other; for imported data KDuel cannot check that."
+    unit = "load of its contender, not a fresh boot" if results.study.get("unit") == "load" else trial_word(results)
+    return f"{confidence}, every look at the data counted; each trial is a fresh {unit}, in random order within its block."
+
+
+def trial_word(results: Results) -> str:
+    """What a trial is on that machine."""
+    return "clean build" if results.machine.get("kind") == "build" else "boot"
+
+
+def caveats(results: Results) -> list[str]:
+    """What the reader must know before any verdict."""
+    said = []
+    if results.machine.get("timing_warning"):
+        said.append(visible(results.machine["timing_warning"]))
+    broken: Counter[tuple[str, str]] = Counter(
+        (trial.contender, trial.status) for trial in results.trials if trial.status != "ok"
+    )
+    total = Counter(trial.contender for trial in results.trials)
+    for (contender, status), number in broken.items():
+        if status == "void" and number == total[contender]:
+            why = next(trial.reason for trial in results.trials if trial.contender == contender)
+            said.append(f"{visible(contender, 200)} could not be measured. {visible(why, 1000)}")
+            continue
+        what = "void: nothing of them is used" if status == "void" else "partial"
+        said.append(f"{visible(contender, 200)}: {number} of {count(total[contender], 'trial')} {what}.")
+        if status == "partial":
+            said[-1] += without_numbers([trial for trial in results.trials if trial.contender == contender])
+    return said
+
+
+def without_numbers(trials: list[TrialResult]) -> str:
+    """Which benchmarks of these trials gave no number, and the first reason of each."""
+    reasons: dict[str, str] = {}
+    for trial in trials:
+        for label, why in trial.failed_steps.items():
+            reasons.setdefault(label, why)
+    return "".join(f" No number from {visible(label, 100)}: {visible(why, 300)}." for label, why in reasons.items())
+
+
+def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Comparison:
+    """One contender's metrics, sorted into what can and what cannot be concluded."""
+    mine = [m for m in results.metrics if (m.baseline, m.contender) == (baseline, contender)]
+    primary = [m for m in mine if m.role == "primary"]
+    exploratory = [m for m in mine if m.role != "primary"]
+    names = visible(baseline, 200), visible(contender, 200)
+    gating = primary or exploratory
+    kind = "primary metric" if primary else "metric"
+    delta = delta_of(results)
+    return Comparison(
+        baseline=names[0],
+        contender=names[1],
+        primary=primary,
+        exploratory=exploratory,
+        headline=headline(gating, *names, kind, delta),
+        points=points(gating, notes, delta),
+        can=conclusions(gating, notes, delta),
+        cannot=open_questions(results, notes, gating, exploratory if primary else []),
+    )
+
+
+def headline(metrics: list[MetricResult], baseline: str, contender: str, kind: str, delta: float | None) -> str:
+    """Which is faster, in one sentence without a number too many."""
+    if not metrics:
+        return f"Nothing was measured on both {contender} and {baseline}"
+    large = [m for m in metrics if decided(m) and not m.below_delta]
+    better = [m for m in large if side(m) == "better"]
+    worse = [m for m in large if side(m) == "worse"]
+    if all(m.counted for m in large):
+        good, bad, less = f"takes fewer {COUNTED}", f"takes more {COUNTED}", "more"
+    else:
+        timed = any(m.word in ("faster", "slower") for m in large)
+        good, bad, less = ("is faster", "is slower", "slower") if timed else ("is better", "is worse", "worse")
+    total = count(len(metrics), kind)
+
+    def where(chosen: list[MetricResult]) -> str:
+        return "" if len(metrics) == 1 else f" in {len(chosen)} of {total}"
+
+    if better and worse:
+        return f"{contender} {good} than {baseline}{where(better)}, and {less} in {len(worse)}"
+    if better or worse:
+        return f"{contender} {good if better else bad} than {baseline}{where(better or worse)}"
+    if large:
+        return f"{contender} differs from {baseline}{where(large)}"
+    within = f" within ±{plain_number(delta)} %" if delta is not None else ""
+    if all(m.verdict == "equal" for m in metrics):
+        return f"{contender} and {baseline} are exactly equal" + ("" if len(metrics) == 1 else f" in all {total}")
+    small = [m for m in metrics if decided(m)]
+    if small:
+        return f"{contender} differs from {baseline}{where(small)}, but by too little to matter"
+    same = [m for m in metrics if m.verdict in SAME]
+    if len(same) == len(metrics):
+        return f"{contender} and {baseline} are equivalent{within}" + (
+            "" if len(metrics) == 1 else f" in all {total}"
+        )
+    if same:
+        return (
+            f"No difference shown between {contender} and {baseline}: "
+            f"the same{within} in {len(same)} of {total}, undecided in {len(metrics) - len(same)}"
+        )
+    return f"Undecided: this run cannot tell {contender} from {baseline}"
+
+
+def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> list[Point]:
+    """The decided metrics with their effects, largest first; the others by group."""
+    different = [m for m in metrics if decided(m)]
+    found = [
+        Point(
+            verdict=m.verdict,
+            word=m.word,
+            side=side(m),
+            text=f"{notes.marked(m)}: {effect_with_interval(m)}, {sided(m)}"
+            + (", below what matters here" if m.below_delta else ""),
+        )
+        for m in foremost(different)
+    ]
+    if len(different) > NAMED:
+        found.append(
+            Point(verdict="different", word="different", text=f"{len(different) - NAMED} more differ: see the table")
+        )
+    for verdict, words in (
+        ("equivalent", f"{bounds(delta).strip()}: "),
+        ("equal", "exactly: "),
+        ("undecided", ""),
+    ):
+        chosen = [m for m in metrics if m.verdict == verdict]
+        if chosen:
+            found.append(Point(verdict=chosen[0].verdict, word=verdict, text=f"{words}{named(chosen, notes)}"))
+    return found
+
+
+def bounds(delta: float | None) -> str:
+    """`within ±1 %` with a space before it."""
+    return f" within ±{plain_number(delta)} %" if delta is not None else ""
+
+
+def largest_first(metric: MetricResult) -> tuple[int, float]:
+    """Sort key: those that matter before those too small to, then by size."""
+    return int(metric.below_delta), -abs(relative_pct(metric) or 0.0)
+
+
+def foremost(different: list[MetricResult]) -> list[MetricResult]:
+    """The few to name: of both the better and the worse the largest, then what has no side."""
+    sides: dict[Side, list[MetricResult]] = {"better": [], "worse": [], "neutral": []}
+    for metric in sorted(different, key=largest_first):
+        sides[side(metric)].append(metric)
+    better, worse, neutral = sides.values()
+    half = NAMED // 2
+    taken = max(half, NAMED - len(worse))
+    named_better = better[:taken]
+    named_worse = worse[: NAMED - len(named_better)]
+    return [*named_better, *named_worse, *neutral[: NAMED - len(named_better) - len(named_worse)]]
+
+
+def conclusions(metrics: list[MetricResult], notes: Notes, delta: float | None) -> list[str]:
+    """What can be concluded: every decided metric in its own words, the equivalent ones in one sentence."""
+    metrics = [m for m in metrics if not m.by_harness]
+    different = [m for m in metrics if decided(m)]
+    said = [f"{notes.marked(m)}: {told(m)}" for m in foremost(different)]
+    if len(different) > NAMED:
+        said.append(f"{len(different) - NAMED} more metrics differ; the table has them.")
+    for verdict, words in (("equivalent", f"Equivalent{bounds(delta)}"), ("equal", "Exactly equal")):
+        chosen = [m for m in metrics if m.verdict == verdict]
+        if not chosen:
+            continue
+        unseen = [m.unseen_mode_pct for m in chosen if m.unseen_mode_pct is not None]
+        rider = (
+            f" (a slow mode that strikes fewer than {max(unseen):.0f} % of boots could have gone unseen)"
+            if unseen
+            else ""
+        )
+        said.append(f"{words}: {named(chosen, notes)}{rider}.")
+    return said
+
+
+def told(metric: MetricResult) -> str:
+    """The verdict in plain words: the judge's own, or put together here."""
+    return visible(metric.told) or f"{metric.verdict}, {effect_with_interval(metric)}; {sided(metric)}."
+
+
+def open_questions(
+    results: Results, notes: Notes, metrics: list[MetricResult], exploratory: list[MetricResult]
+) -> list[str]:
+    """What cannot be concluded."""
+    said = []
+    undecided = [m for m in metrics if m.verdict == "undecided" and not m.by_harness]
+    if undecided:
+        said.append(f"Undecided, which is not the same as equal: {named(undecided, notes, with_need=True)}.")
+    harness = [m for m in metrics if m.by_harness]
+    if harness:
+        said.append(
+            f"Anything about the kernel from {named(harness, notes)}: the benchmark's settings make these values."
+        )
+    if results.machine.get("exact"):
+        said.append(
+            f"How long it takes on a real processor: instructions are counted, not time; {UNSEEN} do not count."
+        )
+    # What is larger in every build is no hint.
+    differing = (
+        []
+        if results.machine.get("exact")
+        else [m for m in exploratory if decided(m) and (m.verdict != "different" or m.better == "none")]
+    )
+    if differing:
+        said.append(
+            f"Exploratory, so a hint and no proof: {named(sorted(differing, key=largest_first), notes, with_effect=True)}."
+        )
+    confounds = [d for d in results.differences if not d.declared]
+    if confounds and all(warning.code != "confounds" for warning in results.warnings):
+        groups = Counter(visible(d.group, 40) for d in confounds)
+        listed = ", ".join(f"{group} ({number})" for group, number in groups.most_common())
+        said.append(
+            f"Which part of the change is the cause: the arms differ in more than the study declares: {listed}."
+        )
+    return said
+
+
+def named(metrics: Iterable[MetricResult], notes: Notes, with_need: bool = False, with_effect: bool = False) -> str:
+    """`a/b, c/d and 5 more`, each with the blocks it still needs or with its effect where asked for."""
+
+    def words(metric: MetricResult) -> str:
+        if with_effect:
+            return f"{notes.marked(metric)} {effect(metric)}"
+        if with_need and metric.blocks_more:
+            return f"{notes.marked(metric)} (about {count(metric.blocks_more, 'more block', 'more blocks')})"
+        return notes.marked(metric)
+
+    chosen = list(metrics)
+    listed = ", ".join(words(m) for m in chosen[:NAMED])
+    return listed if len(chosen) <= NAMED else f"{listed} and {len(chosen) - NAMED} more"
+
+
+def count(number: int, word: str, words: str = "") -> str:
+    """`1 block`, `1,200 blocks`."""
+    return f"{number:,} {word if number == 1 else words or word + 's'}"

@@ -1,0 +1,72 @@
+"""What the trials ran in, and in what it differed between the contenders, as rows of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from kduel.core.results import Difference, Results
+from kduel.core.text import visible
+
+ROWS = 400
+"""So many rows of a group are shown; the raw files have the rest."""
+LONGEST = 300
+LARGEST = 40
+"""A table of more entries (a kernel's configuration, the packages of a root image) is only counted."""
+FIRST = ("clocksource", "cmdline", "mitigations", "scheduler", "hardware", "machine", "conditions", "sysctl")
+"""Groups that explain a difference in speed more often than others."""
+
+
+class DifferenceGroup(Struct, kw_only=True):
+    """Differences of one group, either all declared by the study or none."""
+
+    name: str
+    declared: bool
+    rows: list[Difference]
+    hidden: int
+
+
+def difference_groups(results: Results) -> list[DifferenceGroup]:
+    """The undeclared ones first, and of these the usual suspects first."""
+    found: dict[tuple[bool, str], list[Difference]] = {}
+    for difference in results.differences:
+        found.setdefault((difference.declared, difference.group), []).append(difference)
+
+    def rank(place: tuple[bool, str]) -> tuple[bool, int, str]:
+        declared, group = place
+        return declared, FIRST.index(group) if group in FIRST else len(FIRST), group
+
+    return [
+        DifferenceGroup(
+            name=place[1], declared=place[0], rows=found[place][:ROWS], hidden=max(0, len(found[place]) - ROWS)
+        )
+        for place in sorted(found, key=rank)
+    ]
+
+
+def environment_rows(results: Results) -> list[tuple[str, list[str]]]:
+    """(key, value by contender) of all that was captured and of the machine; the same keys in one row."""
+    names = [contender.name for contender in results.contenders]
+    columns = [dict(flat(results.environment.get(name, {}))) for name in names]
+    keys = list(dict.fromkeys(key for column in columns for key in column))
+    rows = [(f"machine: {key}", [value] * len(names)) for key, value in flat(results.machine)]
+    rows += [(key, [column.get(key, "") for column in columns]) for key in keys]
+    return rows[:ROWS]
+
+
+def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """A nested table as dotted keys, its leaves as short strings."""
+    if isinstance(value, dict) and prefix and len(value) > LARGEST:
+        yield visible(prefix, 120), f"{len(value):,} entries: see the raw files, and the differences above"
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from flat(inner, f"{prefix}.{name}" if prefix else str(name))
+    elif isinstance(value, list) and all(not isinstance(inner, dict | list) for inner in value):
+        yield visible(prefix, 120), visible(" ".join(map(str, value)), LONGEST)
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from flat(inner, f"{prefix}.{number}")
+    elif value not in (None, ""):
+        yield visible(prefix, 120), visible(value, LONGEST)

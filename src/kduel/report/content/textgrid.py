@@ -1,0 +1,138 @@
+"""The table of verdicts in plain characters: one line says which metric and what came of it, the next has the numbers.
+
+A name may be long and a terminal narrow, so names get a line of their own, and only numbers stand in columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from kduel.core.format import MISSING, amount, effect, interval, mean_and_sd
+from kduel.core.results import MetricResult
+from kduel.core.text import visible
+from kduel.report.content.digest import SIGNS, Comparison, decided, side, sided
+from kduel.report.content.notes import Notes, key
+
+INDENT = 3
+GAP = 2
+WIDEST_HEADING = 18
+VERDICT_WIDTH = 14
+
+Cell = tuple[str, ...]
+"""The lines of a cell."""
+Line = list[tuple[str, str]]
+"""Pieces of text, each with its style (rich's names)."""
+
+
+def verdict_lines(
+    comparison: Comparison, notes: Notes, width: int, spell: Callable[[str], str] = str
+) -> Iterator[Line]:
+    """All metrics of a comparison, the primary ones first, in `width` columns where numbers allow it.
+
+    `spell` turns text into the characters that the medium has.
+    """
+    metrics = [*comparison.primary, *comparison.exploratory]
+    headings: tuple[str, ...] = ("change", "interval", comparison.baseline, comparison.contender, "n", "notes")
+    rows = [one_line(metric, notes, spell) for metric in metrics]
+    widths = column_widths(headings, rows)
+    if INDENT + sum(widths) + GAP * (len(widths) - 1) > width:
+        headings = ("change", comparison.baseline, comparison.contender, "n", "notes")
+        rows = [stacked(metric, notes, spell) for metric in metrics]
+        widths = column_widths(headings, rows)
+    folded = tuple(fold(spell(heading), column) for heading, column in zip(headings, widths, strict=True))
+    yield from ([(line, "dim")] for line in column_lines(folded, widths))
+    rule = min(width, INDENT + sum(widths) + GAP * (len(widths) - 1))
+    yield [(spell("─") * rule, "dim")]
+    both = bool(comparison.primary and comparison.exploratory)
+    for number, (metric, row) in enumerate(zip(metrics, rows, strict=True)):
+        if both and number == 0:
+            yield [("primary", "italic")]
+        if both and number == len(comparison.primary):
+            yield []
+            yield [("exploratory: hints, no proof", "italic")]
+        yield name_line(metric, spell)
+        yield from ([(line, "")] for line in column_lines(row, widths))
+
+
+def name_line(metric: MetricResult, spell: Callable[[str], str]) -> Line:
+    """What came of it, and what it is."""
+    verdict = spell(f"{SIGNS[metric.verdict]} {metric.word}".strip())
+    small = "too small to matter, " if metric.below_delta and decided(metric) else ""
+    return [
+        (verdict.ljust(VERDICT_WIDTH), style(metric)),
+        (spell(key(metric)), "bold"),
+        (spell(f"  {small}{visible(metric.unit, 40)}, {sided(metric)}"), "dim"),
+    ]
+
+
+def one_line(metric: MetricResult, notes: Notes, spell: Callable[[str], str]) -> tuple[Cell, ...]:
+    """Numbers beside each other."""
+    bounds = interval(metric)
+    texts = (
+        effect(metric),
+        "" if bounds == MISSING else bounds,
+        mean_and_sd(metric.baseline_mean, metric.baseline_sd),
+        mean_and_sd(metric.mean, metric.sd),
+        str(metric.n),
+        marks(metric, notes),
+    )
+    return tuple((spell(text),) for text in texts)
+
+
+def stacked(metric: MetricResult, notes: Notes, spell: Callable[[str], str]) -> tuple[Cell, ...]:
+    """For narrow places: the interval below the change, the SD below the mean."""
+    bounds = interval(metric)
+    return (
+        (spell(effect(metric)), *(() if bounds == MISSING else (spell(bounds),))),
+        mean_over_sd(metric.baseline_mean, metric.baseline_sd, spell),
+        mean_over_sd(metric.mean, metric.sd, spell),
+        (str(metric.n),),
+        (marks(metric, notes),),
+    )
+
+
+def mean_over_sd(mean: float | None, sd: float | None, spell: Callable[[str], str]) -> Cell:
+    """The mean, and below it the SD."""
+    first = spell(amount(mean, sd))
+    return (first,) if mean is None or sd is None else (first, spell(f"± {amount(sd, sd)}"))
+
+
+def marks(metric: MetricResult, notes: Notes) -> str:
+    """The numbers of its notes, five at most."""
+    numbers = notes.marks_of(metric)
+    return ",".join(str(number) for number in numbers[:5]) + (",.." if len(numbers) > 5 else "")
+
+
+def column_widths(headings: Iterable[str], rows: list[tuple[Cell, ...]]) -> list[int]:
+    """By column: its widest cell, or its heading up to WIDEST_HEADING."""
+    return [
+        max(min(len(heading), WIDEST_HEADING), *(len(line) for cell in column for line in cell))
+        for heading, column in zip(headings, zip(*rows, strict=True), strict=True)
+    ]
+
+
+def fold(heading: str, width: int) -> Cell:
+    """A heading in lines of that width, four at most."""
+    from rich.cells import chop_cells
+
+    chopped = chop_cells(heading, width)
+    return tuple(chopped[:4]) if len(chopped) <= 4 else (*chopped[:3], "...")
+
+
+def column_lines(cells: tuple[Cell, ...], widths: list[int]) -> list[str]:
+    """The cells set to the right in their columns, line below line; the last column stands to the left."""
+    from rich.cells import cell_len
+
+    found = []
+    for number in range(max(len(cell) for cell in cells)):
+        parts = [cell[number] if number < len(cell) else "" for cell in cells]
+        padded = [" " * (width - cell_len(part)) + part for part, width in zip(parts[:-1], widths, strict=False)]
+        found.append((" " * INDENT + (" " * GAP).join([*padded, parts[-1]])).rstrip())
+    return found
+
+
+def style(metric: MetricResult) -> str:
+    """Colour never says what the word beside it does not."""
+    if decided(metric):
+        return {"better": "bold green", "worse": "bold red", "neutral": "bold magenta"}[side(metric)]
+    return "yellow" if metric.verdict == "undecided" else "cyan"

@@ -1,0 +1,117 @@
+"""What the page's script draws from: every value once, and each plot's specification once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from kduel.core.format import amount
+from kduel.core.results import MetricResult, Results
+from kduel.core.text import visible
+from kduel.report.content.digest import Digest, delta_of
+from kduel.report.content.notes import key
+from kduel.report.plots import effects as plots
+from kduel.report.plots import values as valueplots
+
+
+class MetricGroup(Struct, kw_only=True):
+    """One metric with its result for each contender. `values` runs parallel to the run's contenders and blocks."""
+
+    number: int
+    name: str
+    first: MetricResult
+    results: list[MetricResult]
+    values: list[list[float | None]]
+
+    @property
+    def primary(self) -> bool:
+        """Whether it decides."""
+        return any(metric.role == "primary" for metric in self.results)
+
+
+def metric_groups(results: Results) -> list[MetricGroup]:
+    """The metrics in the study's order, the primary ones first."""
+    names = [contender.name for contender in results.contenders]
+    found: dict[tuple[str, str], list[MetricResult]] = {}
+    for metric in results.metrics:
+        found.setdefault((metric.benchmark, metric.metric), []).append(metric)
+    ordered = sorted(found.values(), key=lambda group: all(metric.role != "primary" for metric in group))
+    groups = []
+    for number, group in enumerate(ordered):
+        values: dict[str, list[float | None]] = {}
+        for metric in group:
+            values.update(metric.values)
+        groups.append(
+            MetricGroup(
+                number=number,
+                name=key(group[0]),
+                first=group[0],
+                results=group,
+                values=[values.get(name, []) for name in names],
+            )
+        )
+    return groups
+
+
+def page_data(results: Results, groups: list[MetricGroup], said: Digest) -> dict[str, Any]:
+    """The page's data; strings in it are made visible here since the script shows them as they are."""
+    names = distinct([visible(contender.name, 200) for contender in results.contenders])
+    arms = {contender.name: number for number, contender in enumerate(results.contenders)}
+    delta = delta_of(results) or 0.0
+    timed = not results.study.get("imported")
+    placeholder = [valueplots.NAMES]
+    return {
+        "names": names,
+        "blocks": results.blocks,
+        "trials": [
+            [
+                visible(trial.id, 200),
+                trial.block,
+                trial.position,
+                arms.get(trial.contender, -1),
+                trial.status,
+                trial.seconds,
+                visible(trial.started or "", 40),
+            ]
+            for trial in results.trials
+        ],
+        "metrics": [{"unit": visible(group.first.unit, 40), "values": group.values} for group in groups],
+        "forests": [
+            plots.vega(plots.forest(comparison.gating, delta, plots.PAGE)) if has_forest(comparison.gating) else None
+            for comparison in said.comparisons
+        ],
+        "strip": plots.vega(valueplots.strip(placeholder, plots.PAGE)),
+        "points": plots.vega(valueplots.strip(placeholder, plots.PAGE, box=False)),
+        "box_from": valueplots.BOX_FROM,
+        "order": plots.vega(valueplots.order(placeholder, plots.PAGE, timed=timed)),
+        "course": plots.vega(valueplots.course(placeholder, plots.PAGE)) if results.trials else None,
+    }
+
+
+def has_forest(metrics: list[MetricResult]) -> bool:
+    """Whether there is an interval in per cent to draw."""
+    return bool(plots.forest_metrics(metrics))
+
+
+def distinct(names: list[str]) -> list[str]:
+    """Names that a scale can tell apart, should two look the same once made visible."""
+    return [name if names.index(name) == number else f"{name} ({number + 1})" for number, name in enumerate(names)]
+
+
+def described(group: MetricGroup, names: list[str]) -> str:
+    """The plot in words, for those who cannot see it."""
+    parts = []
+    for name, values in zip(names, group.values, strict=True):
+        there = sorted(value for value in values if value is not None)
+        if not there:
+            parts.append(f"{visible(name, 200)}: no value")
+            continue
+        middle = (
+            there[len(there) // 2] if len(there) % 2 else (there[len(there) // 2 - 1] + there[len(there) // 2]) / 2
+        )
+        parts.append(
+            f"{visible(name, 200)}: {len(there)} values from {amount(there[0])} to {amount(there[-1])}, "
+            f"median {amount(middle)}"
+        )
+    return f"Values in {visible(group.first.unit, 40)}. " + "; ".join(parts) + "."

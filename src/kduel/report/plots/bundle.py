@@ -1,0 +1,40 @@
+"""The drawing library as one script, put together once for each version of vl-convert and kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError
+
+SNIPPET = "window.vegaEmbed = vegaEmbed;"
+FILE = "vega.js"
+ENDING = re.compile("<(/script|!--)", re.IGNORECASE)
+"""What a script in a page may not contain; a backslash within leaves its strings and patterns as they were."""
+
+
+def vega_script() -> str:
+    """The script, safe to stand inside a script element."""
+    key = hashlib.sha256(f"{version('vl-convert-python')} {SNIPPET} {ENDING.pattern} 2".encode()).hexdigest()[:24]
+    try:
+        return (Cache().entry("vega", key, build) / FILE).read_text("utf-8")
+    except (HostError, OSError):
+        # A report needs no cache: it only takes some seconds longer.
+        return bundle()
+
+
+def build(directory: Path) -> None:
+    """Fill the cache's entry."""
+    (directory / FILE).write_text(bundle(), "utf-8")
+
+
+def bundle() -> str:
+    """Put the script together; takes about six seconds."""
+    import vl_convert
+
+    script: str = vl_convert.javascript_bundle(snippet=SNIPPET)
+    # In a function of its own: hundreds of its names would else be the page's.
+    return "(() => {" + ENDING.sub(r"<\\\1", script) + "})();"

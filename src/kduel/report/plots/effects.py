@@ -1,0 +1,236 @@
+"""What all plots share, and the plot of effects. They are Vega-Lite: drawn by the browser in the HTML report, and to
+SVG or PNG by vl-convert for papers.
+
+Strings of users only ever stand in data, never in a field's name or an expression.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from kduel.core.format import effect, effect_with_interval
+from kduel.core.results import MetricResult
+from kduel.report.content.digest import SIGNS, decided, side
+from kduel.report.content.notes import key
+
+Spec = dict[str, Any]
+Row = dict[str, Any]
+
+SIGNED = "datum.value === 0 ? '0' : format(datum.value, '+,.3~r')"
+FOREST_ROWS = 40
+"""More rows than this are no picture any more."""
+
+
+class Theme(Struct, frozen=True):
+    """Colours: as names of the page's CSS variables, or fixed ones for a picture."""
+
+    ink: str
+    dim: str
+    line: str
+    band: str
+    paper: str | None
+    arms: tuple[str, ...]
+    tones: tuple[str, ...]
+    """better, worse, neutral, same, undecided."""
+
+
+PAGE = Theme(
+    ink="var(--ink)",
+    dim="var(--dim)",
+    line="var(--line)",
+    band="var(--band)",
+    paper=None,
+    arms=tuple(f"var(--arm{number})" for number in range(6)),
+    tones=tuple(f"var(--{tone})" for tone in ("better", "worse", "neutral", "same", "undecided")),
+)
+PICTURE = Theme(
+    ink="#1b1f24",
+    dim="#5b6470",
+    line="#d5d9df",
+    band="#e8edf3",
+    paper="#ffffff",
+    arms=("#3b6fb6", "#d9731a", "#2c8c6b", "#a04a8f", "#8a6d1d", "#5f6b7a"),
+    tones=("#12784a", "#b3261e", "#7a3ea8", "#2b6cb0", "#8a6100"),
+)
+TONES = ("better", "worse", "neutral", "same", "undecided")
+FARTHEST = 150.0
+"""Per cent: beyond it a change is drawn as an arrow, lest it squeeze all others to the zero line."""
+FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif'
+
+
+def tone(metric: MetricResult) -> str:
+    """The colour's name of a verdict."""
+    if decided(metric):
+        return side(metric)
+    return "undecided" if metric.verdict == "undecided" else "same"
+
+
+def base(theme: Theme, width: int | str, height: int | Spec, data: list[Row] | None) -> Spec:
+    """What all plots share. Without data the plot is a template, whose data set is called "rows"."""
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": width,
+        "height": height,
+        "background": theme.paper,
+        "padding": {"left": 2, "right": 6, "top": 4, "bottom": 4},
+        "autosize": {"type": "fit-x" if width == "container" else "pad", "contains": "padding"},
+        "data": {"name": "rows"} if data is None else {"name": "rows", "values": data},
+        "config": {
+            "font": FONT,
+            "aria": False,
+            "view": {"stroke": None},
+            "axis": {
+                "labelColor": theme.dim,
+                "titleColor": theme.dim,
+                "gridColor": theme.line,
+                "domainColor": theme.line,
+                "tickColor": theme.line,
+                "labelFontSize": 12,
+                "titleFontSize": 12,
+                "titleFontWeight": "normal",
+                "labelLimit": 140,
+            },
+            "text": {"color": theme.ink, "fontSize": 13},
+            "legend": {"labelColor": theme.ink, "titleColor": theme.dim, "labelFontSize": 12, "labelLimit": 260},
+        },
+    }
+
+
+def forest_metrics(metrics: list[MetricResult]) -> list[MetricResult]:
+    """Those of the metrics that have an effect in per cent with an interval, the decided ones first if too many."""
+    drawn = [m for m in metrics if None not in (m.effect_pct, m.ci_low_pct, m.ci_high_pct)]
+    if len(drawn) <= FOREST_ROWS:
+        return drawn
+    kept = set(map(id, sorted(drawn, key=lambda m: m.verdict == "undecided")[:FOREST_ROWS]))
+    return [m for m in drawn if id(m) in kept]
+
+
+def forest_rows(metrics: list[MetricResult], limit: float) -> list[Row]:
+    """Effects with intervals in per cent, cut at +-limit."""
+    rows = []
+    for number, metric in enumerate(metrics):
+        assert metric.effect_pct is not None and metric.ci_low_pct is not None and metric.ci_high_pct is not None
+        rows.append(
+            {
+                "row": number,
+                "label": key(metric),
+                "said": f"{SIGNS[metric.verdict]} {metric.word}  {effect(metric)}",
+                "told": effect_with_interval(metric),
+                "tone": tone(metric),
+                "effect": metric.effect_pct if abs(metric.effect_pct) <= limit else None,
+                "low": max(-limit, min(limit, metric.ci_low_pct)),
+                "high": min(limit, max(-limit, metric.ci_high_pct)),
+                "under": -limit if metric.ci_low_pct < -limit else None,
+                "over": limit if metric.ci_high_pct > limit else None,
+            }
+        )
+    return rows
+
+
+def forest_limit(metrics: list[MetricResult], delta: float) -> float:
+    """How far the axis goes: to all decided intervals, and not so far that a very wide one squeezes the others."""
+    reach = [max(abs(m.ci_low_pct or 0), abs(m.ci_high_pct or 0)) for m in metrics]
+    sure = [r for m, r in zip(metrics, reach, strict=True) if m.verdict != "undecided"]
+    typical = sorted(reach)[len(reach) // 2] if reach else 0.0
+    wanted = min(FARTHEST, max([*sure, 1.5 * typical, 0.0]))
+    return 1.05 * max(2.5 * delta, min(wanted, max(reach, default=0.0)))
+
+
+def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int | str = "container") -> Spec:
+    """Every effect with its interval against the band in which a difference does not matter."""
+    shown = forest_metrics(metrics)
+    limit = forest_limit(shown, delta)
+    rows = forest_rows(shown, limit)
+    row: Spec = {"field": "row", "type": "ordinal", "axis": None, "scale": {"paddingInner": 0, "paddingOuter": 0}}
+    x: Spec = {"type": "quantitative", "scale": {"domain": [-limit, limit], "nice": False}}
+    axis: Spec = {"title": "change against the baseline, %", "labelExpr": SIGNED, "tickCount": 7}
+    colour = {
+        "field": "tone",
+        "type": "nominal",
+        "scale": {"domain": list(TONES), "range": list(theme.tones)},
+        "legend": None,
+    }
+    tip = [
+        {"field": "label", "type": "nominal", "title": "metric"},
+        {"field": "told", "type": "nominal", "title": "change"},
+    ]
+    words: Spec = {"align": "left", "baseline": "middle", "dy": -11, "tooltip": None}
+    spec = base(theme, width, {"step": 46}, rows)
+    edge: Spec = {"filled": True, "size": 70, "opacity": 1}
+    lower: Spec = {"value": 32}
+    layers: list[Spec] = [
+        {
+            "data": {"values": [{"low": -delta, "high": delta}]},
+            "mark": {"type": "rect", "color": theme.band},
+            "encoding": {"x": {"field": "low", **x, "axis": axis}, "x2": {"field": "high"}},
+        },
+        {
+            "data": {"values": [{"zero": 0}]},
+            "mark": {"type": "rule", "color": theme.dim},
+            "encoding": {"x": {"field": "zero", **x}},
+        },
+        {
+            "mark": {**words, "type": "text", "limit": {"expr": "max(80, width - 185)"}},
+            "encoding": {"y": row, "x": {"value": 2}, "text": {"field": "label"}},
+        },
+        {
+            "mark": {**words, "type": "text", "align": "right", "fontWeight": "bold"},
+            "encoding": {
+                "y": row,
+                "x": {"value": {"expr": "width - 2"}},
+                "text": {"field": "said"},
+                "color": colour,
+            },
+        },
+        {
+            "mark": {"type": "rule", "strokeWidth": 3, "strokeCap": "round", "dy": 9, "opacity": 0.85},
+            "encoding": {
+                "y": row,
+                "yOffset": lower,
+                "x": {"field": "low", **x},
+                "x2": {"field": "high"},
+                "color": colour,
+                "tooltip": tip,
+            },
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1},
+            "encoding": {"y": row, "yOffset": lower, "x": {"field": "effect", **x}, "color": colour, "tooltip": tip},
+        },
+    ]
+    for field, shape in (("under", "triangle-left"), ("over", "triangle-right")):
+        layers.append(
+            {
+                "transform": [{"filter": f"isValid(datum.{field})"}],
+                "mark": {**edge, "type": "point", "shape": shape},
+                "encoding": {"y": row, "yOffset": lower, "x": {"field": field, **x}, "color": colour, "tooltip": tip},
+            }
+        )
+    spec["layer"] = layers
+    return spec
+
+
+def vega(spec: Spec) -> Spec:
+    """The specification compiled to Vega, which is all that the page then needs to bring along."""
+    import vl_convert
+
+    compiled: Spec = vl_convert.vegalite_to_vega(spec)
+    return compiled
+
+
+def svg(spec: Spec) -> str:
+    """The plot as an SVG picture."""
+    import vl_convert
+
+    drawn: str = vl_convert.vegalite_to_svg(spec)
+    return drawn
+
+
+def png(spec: Spec, scale: float = 2) -> bytes:
+    """The plot as a PNG picture."""
+    import vl_convert
+
+    drawn: bytes = vl_convert.vegalite_to_png(spec, scale=scale)
+    return drawn

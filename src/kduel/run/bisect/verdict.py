@@ -1,0 +1,157 @@
+"""Trying commits: build, boot, count; and what the search comes to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.progress import Progress
+from kduel.explain.compare import Explanation
+from kduel.run.bisect.build import Builder, Unbuildable
+from kduel.run.bisect.search import Found, Step, check_out, git, search
+from kduel.run.exact.measure import Counted, count_arm, exact_machine, explanation, step_index
+from kduel.run.exact.subject import pair
+from kduel.run.prepare import Ready, make_ready
+
+METRICS = {"instructions": "median", "instructions-mean": "mean"}
+
+
+class Tried(Struct, frozen=True, kw_only=True):
+    """A commit that was counted."""
+
+    value: float
+    """Instructions per operation."""
+    ready: Ready
+    counted: Counted
+
+
+class Trier:
+    """Counts commits of one worktree."""
+
+    def __init__(self, builder: Builder, benchmark: str, metric: str, *, cache: Cache, progress: Progress) -> None:
+        self.builder, self.benchmark, self.metric = builder, benchmark, metric
+        self.cache, self.progress = cache, progress
+        self.tried: dict[str, Tried] = {}
+
+    def _ready(self, spec: str) -> Ready:
+        try:
+            return make_ready(pair([spec, spec], self.benchmark), cache=self.cache, progress=self.progress)
+        except InputError as error:
+            raise NotMeasuredError(f"what was built cannot be used: {error.message}", error.remedy) from error
+
+    def count(self, commit: str) -> Tried:
+        """Build and count what is checked out. Raises Unbuildable, NotMeasuredError, and what builders raise."""
+        if commit not in self.tried:
+            with self.progress.task(f"building {commit[:12]}"):
+                spec = self.builder.make()
+            ready = self._ready(spec)
+            arm = ready.arms[0]
+            with self.progress.task(f"counting {commit[:12]}"):
+                script = ready.dress.script(arm.contender, range(len(ready.study.steps)))
+                counted = count_arm(exact_machine(ready), arm, script, cache=self.cache)
+            index = step_index(ready, self.benchmark)
+            line = counted.step(index, ready.study.steps[index].label)
+            value = float(getattr(line, METRICS[self.metric]))
+            named = replace(counted, name=commit[:12])
+            self.tried[commit] = Tried(value=value, ready=ready, counted=named)
+        return self.tried[commit]
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """What a bisection found."""
+
+    found: Found
+    old_value: float
+    new_value: float
+    before: float | None = None
+    """Of the commit before the first new one, where it was counted."""
+    after: float | None = None
+    explanation: Explanation | None = None
+
+
+def is_new(value: float, old: float, new: float) -> bool:
+    """Whether a value is on the new side: nearer to the new end's than to the old one's."""
+    return abs(value - new) < abs(value - old)
+
+
+def bisect(place: Path, old: str, new: str, trier: Trier, *, progress: Progress) -> Result:
+    """Find the first commit after `old`, up to `new`, that has the cost of `new`.
+
+    Raises NotMeasuredError where an end cannot be built and counted, or both cost the same.
+    """
+    ends = []
+    for commit in (old, new):
+        check_out(place, commit)
+        try:
+            ends.append(trier.count(commit).value)
+        except (Unbuildable, NotMeasuredError) as error:
+            raise NotMeasuredError(
+                f"{commit[:12]} {_subject(place, commit)!r}, an end of the search, cannot be counted: {error}",
+                "Both ends must build and boot on the machine icount.",
+            ) from error
+        progress.info(f"{commit[:12]}  {ends[-1]:>12,.10g}  {_subject(place, commit)}")
+    old_value, new_value = ends
+    if old_value == new_value:
+        raise NotMeasuredError(
+            f"{trier.benchmark} costs {old_value:,.10g} instructions at both ends: there is nothing to find",
+            "Try another --benchmark, or --metric instructions-mean.",
+        )
+
+    def judge(commit: str) -> Step:
+        subject = _subject(place, commit)
+        try:
+            value = trier.count(commit).value
+        except Unbuildable as error:
+            return Step(commit=commit, subject=subject, judgement="skip", why=f"does not build: {error}")
+        except NotMeasuredError as error:
+            return Step(commit=commit, subject=subject, judgement="skip", why=f"cannot be counted: {error.message}")
+        side = "new" if is_new(value, old_value, new_value) else "old"
+        return Step(commit=commit, subject=subject, judgement="new" if side == "new" else "old", value=value)
+
+    def told(step: Step, left: int) -> None:
+        what = f"{step.value:>12,.10g}" if step.value is not None else f"{'skipped':>12}"
+        why = f"  ({step.why.splitlines()[0][:120]})" if step.why else ""
+        progress.info(f"{step.commit[:12]}  {what}  {step.subject}{why}  [{left} left]")
+
+    found = search(place, old, new, judge, told)
+    if len(found.commits) != 1:
+        return Result(found=found, old_value=old_value, new_value=new_value)
+    first = found.commits[0]
+    parent = git(place, "rev-parse", f"{first}^", check=False).split("\n")[0]
+    before, after = trier.tried.get(parent), trier.tried.get(first)
+    return Result(
+        found=found,
+        old_value=old_value,
+        new_value=new_value,
+        before=before.value if before else None,
+        after=after.value if after else None,
+        explanation=_explained(trier, before, after),
+    )
+
+
+def _explained(trier: Trier, before: Tried | None, after: Tried | None) -> Explanation | None:
+    if before is None or after is None:
+        return None
+    return explanation(after.ready, [before.counted, after.counted], step_index(after.ready, trier.benchmark))
+
+
+def one_step(trier: Trier, place: Path, old: float, new: float) -> tuple[int, str]:
+    """For `git bisect run`: 0 where the checked-out commit costs like the old end, 1 like the new one, 125 where it
+    cannot be told; with a line that says why. Raises what would be no other with the next commit."""
+    commit = git(place, "rev-parse", "HEAD")
+    try:
+        value = trier.count(commit).value
+    except Unbuildable as error:
+        return 125, f"{commit[:12]} does not build: {error}"
+    except NotMeasuredError as error:
+        return 125, f"{commit[:12]} cannot be counted: {error.message}"
+    status = 1 if is_new(value, old, new) else 0
+    return status, f"{commit[:12]} {trier.benchmark}: {value:,.10g} instructions, {'new' if status else 'old'}"
+
+
+def _subject(place: Path, commit: str) -> str:
+    return git(place, "show", "--no-patch", "--format=%s", commit)

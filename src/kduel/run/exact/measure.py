@@ -1,0 +1,170 @@
+"""Counting an arm: a trial on the exact machine with the plug-in, its counts and the guest's symbols kept in the cache.
+
+A trial there is determined by its kernel, command line, script and QEMU, so that what was counted once is counted.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from kduel.benchmarks import ParseError, Raw
+from kduel.benchmarks.kbench import Line, read_line
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.progress import Progress
+from kduel.explain.compare import Clock, Explanation, explain
+from kduel.explain.profile import Dump, Instruction, annotate, profile, read_dump
+from kduel.explain.symbols import Symbols
+from kduel.machines import Arm, Trial
+from kduel.machines.icount import IcountMachine, digest
+from kduel.run.exact.symbols import of_build
+from kduel.run.prepare import Ready
+from kduel.run.script import Script
+from kduel.store.collect import step_directory
+
+
+class Counted(Struct, frozen=True, kw_only=True):
+    """A trial that was counted."""
+
+    name: str
+    """The contender's."""
+    release: str = ""
+    """The kernel's."""
+    directory: Path
+    dump: Dump
+    symbols: Symbols
+
+    def step(self, index: int, label: str) -> Line:
+        """What kbench itself said. Raises NotMeasuredError."""
+        place = step_directory(self.directory / "trial", index, label)
+        try:
+            raw = Raw.read(place)
+            if raw.exit_status:
+                raise ParseError(f"it ended with status {raw.exit_status}: {raw.stderr.strip()[:300]}")
+            return read_line(raw.stdout)
+        except ParseError as error:
+            raise NotMeasuredError(f"{self.name} could not run {label}: {error}") from error
+
+
+def exact_machine(ready: Ready) -> IcountMachine:
+    """The study's machine, if it is one that can count. Raises InputError."""
+    if not isinstance(ready.machine, IcountMachine):
+        raise InputError(
+            f"the machine {ready.study.machine} cannot count instructions",
+            "Run the kernels with --suite exact, or name them: kduel explain A B --benchmark NAME.",
+        )
+    return ready.machine
+
+
+def count_arm(
+    machine: IcountMachine, arm: Arm, script: Script, *, cache: Cache, block: int = 1, disassemble: bool = False
+) -> Counted:
+    """Boot an arm with the plug-in, unless that was done before. Raises NotMeasuredError where the trial is void."""
+    plugin = machine.plugin
+
+    def trial_in(into: Path) -> Trial:
+        deadline = 600 + 3 * script.deadline
+        return Trial(id="explain", arm=arm, script=script.text, deadline=deadline, into=into / "trial", block=block)
+
+    def build(into: Path) -> None:
+        trial = trial_in(into)
+        trial.into.mkdir()
+        out = str(into / "counts").replace(",", ",,")
+        more = ",disassemble=on" if disassemble else ""
+        outcome = machine.boot_once(trial, ["-plugin", f"{plugin},out={out}{more}"], symbols=True)
+        if outcome.void:
+            raise NotMeasuredError(
+                f"{arm.contender.name} could not be counted: {outcome.void}: {outcome.message}",
+                "Does it boot in `kduel run --suite exact`?",
+            )
+        read_dump(into / "counts")
+        name_functions(machine, arm, trial.into / "kallsyms")
+
+    directory = cache.entry("counted", digest(machine.key(trial_in(Path())), disassemble), build)
+    return Counted(
+        name=arm.contender.name,
+        release=arm.kernel.release,
+        directory=directory,
+        dump=read_dump(directory / "counts"),
+        symbols=Symbols.read(directory / "trial" / "kallsyms"),
+    )
+
+
+def name_functions(machine: IcountMachine, arm: Arm, kallsyms: Path) -> None:
+    """See that there are names, where the guest's kernel has none from those of its build.
+
+    Raises NotMeasuredError where the addresses are random, InputError where the build is not there.
+    """
+    try:
+        Symbols.read(kallsyms)
+    except InputError as error:
+        if machine.icount.layouts:
+            raise NotMeasuredError(
+                f"{arm.contender.name} does not tell its functions' names, and its addresses are random",
+                "Build it with CONFIG_KALLSYMS=y, or leave --layouts away.",
+            ) from error
+        kallsyms.write_text(of_build(arm.kernel))
+        Symbols.read(kallsyms)
+
+
+def count_arms(
+    ready: Ready, names: tuple[str, str], *, cache: Cache, progress: Progress, disassemble: bool = False
+) -> list[Counted]:
+    """Both arms of a comparison, at the same time where the machine allows."""
+    machine = exact_machine(ready)
+    arms = {arm.contender.name: arm for arm in ready.arms}
+    order = range(len(ready.study.steps))
+
+    def count(name: str) -> Counted:
+        script = ready.dress.script(arms[name].contender, order)
+        return count_arm(machine, arms[name], script, cache=cache, disassemble=disassemble)
+
+    with progress.task(f"counting {names[0]} and {names[1]}"), ThreadPoolExecutor(min(2, machine.parallel)) as pool:
+        return list(pool.map(count, names))
+
+
+def step_index(ready: Ready, benchmark: str) -> int:
+    """The study's step that is meant: by its label, or by kbench's operation. Raises InputError."""
+    steps = ready.study.steps
+    for index, step in enumerate(steps):
+        if step.benchmark == "kbench" and benchmark in (step.label, step.parameters.get("operation")):
+            return index
+    known = ", ".join(step.label for step in steps if step.benchmark == "kbench")
+    raise InputError(f"no step of the study is called {benchmark!r} and can be counted", f"There are: {known}.")
+
+
+def explanation(ready: Ready, counted: list[Counted], index: int) -> Explanation:
+    """What the difference between two counted arms in one step is made of. Raises NotMeasuredError."""
+    label = ready.study.steps[index].label
+    lines = [arm.step(index, label) for arm in counted]
+    one, other = (profile(arm.dump, arm.symbols, line.region) for arm, line in zip(counted, lines, strict=True))
+    found = explain(label, (counted[0].name, counted[1].name), (one, other))
+    found.operations *= lines[0].hops
+    found.releases = (counted[0].release, counted[1].release)
+    found.qemu = ready.machine.facts["qemu"].split()[0]
+    found.clock = Clock(baseline=sum(lines[0].samples), contender=sum(lines[1].samples))
+    return found
+
+
+def annotation(arm: Counted, index: int, label: str, function: str) -> tuple[int, list[Instruction]]:
+    """A function's instructions in one arm, with the number of operations. Needs a count with texts."""
+    line = arm.step(index, label)
+    return line.count * line.hops, annotate(arm.dump, arm.symbols, line.region, function)
+
+
+def same_as_run(counted: Counted, run_trial: Path, index: int, label: str) -> bool:
+    """Whether the counted trial gave the very values of the run's own."""
+    mine, theirs = (
+        (step_directory(top, index, label) / "stdout").read_bytes()
+        for top in (counted.directory / "trial", run_trial)
+    )
+    return mine == theirs
+
+
+def as_json(found: Explanation) -> bytes:
+    """The whole explanation."""
+    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"

@@ -1,0 +1,127 @@
+"""What is to be explained: two arms of a run on the exact machine, or two kernels without a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from kduel.benchmarks.kbench import OPERATIONS
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError, InputError, NotMeasuredError
+from kduel.core.progress import Progress
+from kduel.explain.compare import Explanation
+from kduel.explain.flame import as_svg
+from kduel.run.exact.measure import Counted, as_json, same_as_run
+from kduel.run.prepare import Ready, lock_of, make_ready, same_run
+from kduel.store.rundir import RunDir, study_of, write_whole
+from kduel.study.load import Study, assemble, contender_tables, parse_study
+
+STUDY = """[study]
+name = "explain"
+[machine]
+kind = "icount"
+[settle]
+mode = "fixed"
+seconds = 3
+[blocks]
+fixed = 1
+[[benchmark]]
+use = "kbench"
+mode = "exact"
+operation = {operation}
+primary = ["instructions"]
+"""
+
+
+class Subject(Struct, frozen=True, kw_only=True):
+    """Two arms, made ready."""
+
+    ready: Ready
+    names: tuple[str, str]
+    run: RunDir | None = None
+
+    def check(self, counted: list[Counted], index: int) -> None:
+        """That what was counted is what the run measured. Raises NotMeasuredError where it is not, bit for bit."""
+        if self.run is None:
+            return
+        label = self.ready.study.steps[index].label
+        for arm in counted:
+            trials = [
+                record
+                for record in self.run.records()
+                if record.contender == arm.name and record.block == 1 and label not in record.failed_steps
+            ]
+            if any(
+                not same_as_run(arm, self.run.directory(one.id), index, label) for one in trials if not one.reason
+            ):
+                raise NotMeasuredError(
+                    f"repeating {arm.name} gave other values in {label} than the run in {self.run.path} has",
+                    "It was measured with another QEMU or another KDuel; run the study again.",
+                )
+
+    def keep(self, found: Explanation, *, svg: Path | None, json: Path | None) -> list[Path]:
+        """Write the picture and the counts where they are asked for, and into the run. Gives what was written."""
+        wanted = [(path, text) for path, text in ((svg, as_svg(found).encode()), (json, as_json(found))) if path]
+        if self.run is not None:
+            folder = self.run.path / "explain"
+            name = f"{found.benchmark}.{found.contender}".replace("/", "-").replace(" ", "_")
+            wanted += [(folder / f"{name}.svg", as_svg(found).encode()), (folder / f"{name}.json", as_json(found))]
+        for path, text in wanted:
+            try:
+                path.parent.mkdir(exist_ok=True)
+                write_whole(path, text)
+            except OSError as error:
+                raise HostError(f"cannot write {path}: {error.strerror or error}") from error
+        return [path for path, _ in wanted]
+
+
+def find(
+    targets: list[str], benchmark: str, contender: str, *, cache: Cache, progress: Progress, offline: bool = False
+) -> Subject:
+    """The arms that a command line means. Raises InputError."""
+    if len(targets) == 1 and Path(targets[0]).is_dir():
+        return of_run(Path(targets[0]), contender, cache=cache, progress=progress, offline=offline)
+    if len(targets) != 2:
+        raise InputError(
+            "explain takes a run's directory, or two kernels",
+            "For example: kduel explain debian:6.1 debian:6.12 --benchmark pipe.",
+        )
+    ready = make_ready(pair(targets, benchmark), cache=cache, progress=progress, offline=offline)
+    names = [arm.contender.name for arm in ready.arms]
+    return Subject(ready=ready, names=(names[0], names[1]))
+
+
+def check_operation(name: str) -> None:
+    """Raises InputError, with those that there are, for an operation that kbench does not know."""
+    if name not in OPERATIONS:
+        raise InputError(f"there is no operation {name!r} to count", f"There are: {', '.join(OPERATIONS[1:])}.")
+
+
+def pair(kernels: list[str], operation: str, machine: str = "") -> Study:
+    """A study of one kbench operation in some kernels, on the exact machine. Raises InputError."""
+    check_operation(operation)
+    same = len(set(kernels)) < len(kernels)
+    text = STUDY.format(operation=f'"{operation}"') + contender_tables(kernels, same)
+    return assemble(parse_study(text, "explain"), text, "explain", machine=machine)
+
+
+def of_run(path: Path, contender: str, *, cache: Cache, progress: Progress, offline: bool = False) -> Subject:
+    """Two arms of a run, the kernels checked against its lock."""
+    run = RunDir.open(path)
+    if run.imported:
+        raise InputError(f"{path} was imported: its kernels are not here to be counted")
+    lock = run.lock()
+    study = study_of(lock, (path / "study.toml").read_text("utf-8"))
+    names = study.names
+    if contender and contender not in names[1:]:
+        raise InputError(f"{path} has no contender {contender!r}", f"It has: {', '.join(names[1:])}.")
+    if lock.machine["kind"] != "icount":
+        raise InputError(
+            f"{path} ran on the machine {lock.machine['kind']}, which cannot count instructions",
+            f"Compare the kernels instead: kduel explain {study.contenders[0].kernel} "
+            f"{study.contenders[1].kernel} --benchmark NAME.",
+        )
+    ready = make_ready(study, cache=cache, progress=progress, offline=offline)
+    same_run(lock, lock_of(ready, lock.seed, lock.origin), path)
+    return Subject(ready=ready, names=(names[0], contender or names[1]), run=run)

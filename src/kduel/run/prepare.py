@@ -1,0 +1,187 @@
+"""A study made concrete: kernels fetched or built, a machine prepared, and lock.json of what will be measured."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from kduel import __version__
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.progress import Progress
+from kduel.machines import Arm, Machine, Needs, machine_kind
+from kduel.run.script import Dress
+from kduel.store.collect import Prepared
+from kduel.store.rundir import Lock
+from kduel.study.load import Study
+
+NOT_BUILT = "not_built"
+"""In a kernel's provenance: why there is none."""
+
+
+class Ready(Struct, kw_only=True):
+    """A study made concrete: everything slow that is not a trial is done."""
+
+    study: Study
+    arms: list[Arm]
+    machine: Machine
+    prepared: Prepared
+    dress: Dress
+    unbuilt: dict[str, str] = {}
+    """Contenders that have no kernel to boot, and why: it does not build. They have no arm."""
+
+
+def make_ready(
+    study: Study,
+    *,
+    cache: Cache,
+    progress: Progress,
+    offline: bool = False,
+    lock: Lock | None = None,
+    origin: str = "",
+) -> Ready:
+    """Get the kernels and prepare the machine. Raises what sources and machines raise. `origin`, the study's file or
+    suite, is named where the machine's settings are wrong.
+
+    A kernel that does not build is left out where at least one is left to compare with the baseline. With the `lock` of
+    a run that goes on, the kernels are those of the run, though newer ones may be out.
+    """
+    kind = machine_kind(study.machine)
+    try:
+        settings = kind.read_settings(study.machine_settings)
+    except InputError as error:
+        raise InputError(f"{origin}: {error.message}" if origin else error.message, error.remedy) from error
+    prepared = Prepared(study.steps)
+    arms = []
+    unbuilt: dict[str, str] = {}
+    for index, contender in enumerate(study.contenders):
+        known = lock.kernels[index].get("provenance", {}) if lock is not None else {}
+        if NOT_BUILT in known:
+            unbuilt[contender.name] = known[NOT_BUILT]
+            continue
+        spec = known.get("exact", contender.kernel)
+        try:
+            kernel = kind.kernel(spec, cache=cache, progress=progress, offline=offline, modules=contender.modules)
+        except NotMeasuredError as error:
+            if index == 0 or len(study.contenders) - len(unbuilt) <= 2:
+                raise
+            unbuilt[contender.name] = str(error)
+            progress.warn(f"{contender.name} is left out: {error}")
+        else:
+            arms.append(Arm(contender, kernel))
+    dress = Dress(study, arms, prepared, cache=cache)
+    steps = zip(prepared.benchmarks, prepared.parameters, strict=True)
+    needs = Needs(
+        packages=tuple(sorted({package for chosen, given in steps for package in chosen.packages_for(given)})),
+        programs=tuple(sorted({program for chosen in prepared.benchmarks for program in chosen.programs})),
+        scratch=any(chosen.needs_scratch for chosen in prepared.benchmarks),
+    )
+    machine = kind.prepare(settings, arms, dress.needs(needs), cache=cache, progress=progress, offline=offline)
+    if not machine.reboots and study.blocks.unit != "load":
+        raise InputError(
+            f"the machine {study.machine} does not reboot, and the study's unit is the boot",
+            'Say what the unit is: write unit = "load" in [blocks].',
+        )
+    return Ready(study=study, arms=arms, machine=machine, prepared=prepared, dress=dress, unbuilt=unbuilt)
+
+
+def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
+    """lock.json for a study made ready."""
+    study = ready.study
+    kernels = {arm.contender.name: kernel_facts(arm) for arm in ready.arms}
+    for name, why in ready.unbuilt.items():
+        kernels[name] = {"release": "", "architecture": "", "sha256": "", "provenance": {NOT_BUILT: why}}
+    return Lock(
+        kduel=__version__,
+        seed=seed,
+        origin=origin,
+        study={
+            "name": study.about.name,
+            "title": study.about.title,
+            "about": study.about.about,
+            "delta": study.about.delta,
+            "alpha": study.about.alpha,
+            "max": study.blocks.max,
+            "fixed": study.blocks.fixed,
+            "unit": study.blocks.unit,
+            "order": study.blocks.order,
+            "settle": msgspec.to_builtins(study.settle),
+        },
+        machine={
+            "kind": study.machine,
+            "settings": study.machine_settings,
+            "exact": ready.machine.exact,
+            "timing_warning": ready.machine.timing_warning,
+            "facts": ready.machine.facts,
+        },
+        contenders=study.contenders,
+        kernels=[{"spec": one.kernel} | kernels[one.name] | ready.dress.facts(one) for one in study.contenders],
+        steps=study.steps,
+        host=host_facts(),
+    )
+
+
+def kernel_facts(arm: Arm) -> dict[str, Any]:
+    """What lock.json keeps of a kernel: no path, since the run may travel."""
+    kernel = arm.kernel
+    return {
+        "spec": kernel.spec,
+        "release": kernel.release,
+        "architecture": kernel.architecture,
+        "sha256": kernel.sha256,
+        "provenance": kernel.provenance,
+    }
+
+
+def host_facts() -> dict[str, Any]:
+    """The host, as far as it may matter to a reader of the run."""
+    return {
+        "system": platform.platform(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "cpus": os.cpu_count(),
+        "cpu": cpu_model(),
+        "load": os.getloadavg()[0],
+    }
+
+
+def cpu_model() -> str:
+    """The host's CPU by its name, or empty where the kernel does not tell."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text("utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return ""
+
+
+def same_run(lock: Lock, new: Lock, path: Path) -> None:
+    """Raises InputError, naming what differs, where going on would mix two different experiments."""
+    differing = [
+        what
+        for what, old_value, new_value in (
+            ("the contenders", lock.contenders, new.contenders),
+            ("the kernels' images", hashes(lock.kernels), hashes(new.kernels)),
+            ("the benchmarks", lock.steps, new.steps),
+            ("the study's numbers", lock.study, new.study),
+            ("the machine", lock.machine, msgspec.json.decode(msgspec.json.encode(new.machine))),
+        )
+        if old_value != new_value
+    ]
+    if differing:
+        raise InputError(
+            f"{path} holds a run that differs from this one in {' and '.join(differing)}",
+            "Going on would mix two experiments: give another --out.",
+        )
+
+
+def hashes(kernels: Iterable[dict[str, Any]]) -> list[Any]:
+    """The images' SHA-256, by which kernels are the same or not."""
+    return [kernel.get("sha256") for kernel in kernels]

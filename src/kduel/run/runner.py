@@ -1,0 +1,324 @@
+"""The runner: plans, boots trial after trial, stops when it is decided. The only module that acts in time."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from datetime import UTC, datetime
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from kduel.benchmarks import ParseError
+from kduel.core.errors import NotMeasuredError
+from kduel.core.progress import Progress
+from kduel.judge.verdict.interim import Standing, finished, standing
+from kduel.machines import Outcome, Trial
+from kduel.run.prepare import Ready, lock_of, same_run
+from kduel.run.script import boot_script, bring_home, keep_environment
+from kduel.store.collect import Collector
+from kduel.store.rundir import RunDir, TrialRecord
+from kduel.study.plan import PlannedTrial, make_plan
+
+HOPELESS = 2
+"""So many void trials at the start of a contender, and none that is good: it cannot be measured."""
+
+
+class TrialDone(Struct, kw_only=True):
+    """What is known after a trial, for whoever shows it."""
+
+    done: int
+    planned: int
+    record: TrialRecord
+    block_done: bool
+    """Whether this trial made a block complete."""
+    mean_seconds: float
+    """Of a trial so far, for an estimate of the time left."""
+    standings: list[Standing]
+    """Of the primary metrics, after the complete blocks."""
+
+
+Watcher = Callable[[TrialDone], None]
+
+
+def run_study(ready: Ready, path: Path, *, origin: str, seed: int, progress: Progress, watch: Watcher) -> RunDir:
+    """Carry the study out in `path`, or go on there; returns when every primary metric is decided or the plan ends.
+
+    Raises NotMeasuredError where a contender's first trials are all void, InputError where `path` holds another run.
+    """
+    new = lock_of(ready, seed, origin)
+    if (path / "lock.json").is_file():
+        run = RunDir.open(path)
+        same_run(run.lock(), new, path)
+    else:
+        run = RunDir.create(path, ready.study.text, new, make_plan(ready.study, seed))
+    with run.held():
+        run.sweep()
+        Runner(ready, run, progress, watch).go()
+    return run
+
+
+class Runner:
+    """One runner's work on one run."""
+
+    def __init__(self, ready: Ready, run: RunDir, progress: Progress, watch: Watcher) -> None:
+        self.ready = ready
+        self.run = run
+        self.progress = progress
+        self.watch = watch
+        self.lock = run.lock()
+        self.plan = run.plan()
+        self.collector = Collector(run, self.lock)
+        self.records: dict[str, TrialRecord] = {}
+        self.arms = {arm.contender.name: arm for arm in ready.arms}
+        for record in run.records():
+            self.take(record)
+
+    def take(self, record: TrialRecord) -> None:
+        """Know of a trial that is there."""
+        self.records[record.id] = record
+        self.collector.add(record)
+
+    def go(self) -> None:
+        """Boot what the plan still has, until it is decided."""
+        boots = self.boots_left()
+        if self.ready.machine.parallel > 1:
+            self.go_parallel(boots)
+        else:
+            for boot in boots:
+                if self.finished():
+                    break
+                self.keep(self.carry_out(self.still_open(boot)))
+
+    def go_parallel(self, boots: list[list[PlannedTrial]]) -> None:
+        """The same with several boots at once; only for machines whose trials do not touch one another."""
+        waiting = list(reversed(boots))
+        running: set[Future[list[tuple[Path, TrialRecord]]]] = set()
+        pool = ThreadPoolExecutor(self.ready.machine.parallel)
+        try:
+            while not self.finished():
+                while waiting and len(running) < self.ready.machine.parallel:
+                    # A block that counts only what those before left open waits for them.
+                    if running and self.by_need and waiting[-1][0].block - 1 not in (0, *self.complete_blocks()):
+                        break
+                    running.add(pool.submit(self.carry_out, self.still_open(waiting.pop())))
+                if not running:
+                    break
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    self.keep(future.result())
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    @property
+    def by_need(self) -> bool:
+        """Whether a block counts only those steps whose verdict those before it left open: on an exact machine, where
+        a repetition gives the same, and more conditions are all that a block can add."""
+        return self.ready.machine.exact and self.ready.study.blocks.fixed is None
+
+    def still_open(self, boot: list[PlannedTrial]) -> list[PlannedTrial]:
+        """The planned trials with the steps that are to run: all, or by need those that are still open."""
+        block = boot[0].block
+        if not self.by_need or block == 1:
+            return boot
+        known = [record.steps for record in self.records.values() if record.block == block and record.steps]
+        if known:
+            return [structs.replace(planned, steps=known[0]) for planned in boot]
+        before = [complete for complete in self.complete_blocks() if complete < block]
+        labels = {one.benchmark for one in self.standings_of(before) if not one.decided}
+        chosen = [index for index, step in enumerate(self.ready.study.steps) if step.label in labels]
+        return [
+            structs.replace(planned, steps=[step for step in planned.steps if step in chosen]) for planned in boot
+        ]
+
+    def boots_left(self) -> list[list[PlannedTrial]]:
+        """The trials that are not there yet, those of one boot together, in the order of the plan."""
+        groups: dict[int, list[PlannedTrial]] = {}
+        for planned in self.plan:
+            if planned.id not in self.records:
+                groups.setdefault(planned.boot, []).append(planned)
+        return list(groups.values())
+
+    def finished(self) -> bool:
+        """Whether all primary metrics are decided by the complete blocks that are there."""
+        complete = self.complete_blocks()
+        if not complete or self.ready.study.blocks.fixed is not None:
+            return False
+        if not any(step.primary for step in self.ready.study.steps):
+            return False
+        from kduel.judge.evaluate import rule_of
+
+        samples = self.collector.samples(complete)
+        return finished(samples, rule_of(self.lock), exact=self.ready.machine.exact, without=self.left_out())
+
+    def complete_blocks(self) -> list[int]:
+        """The leading blocks of which every trial is there: looks never depend on the order inside a block."""
+        count = len(self.ready.study.contenders)
+        complete: list[int] = []
+        for block in sorted({planned.block for planned in self.plan}):
+            if sum(record.block == block for record in self.records.values()) < count:
+                break
+            complete.append(block)
+        return complete
+
+    def carry_out(self, boot: list[PlannedTrial]) -> list[tuple[Path, TrialRecord]]:
+        """One boot: its trials' directories, staged, and what is known of them."""
+        if boot[0].contender in self.ready.unbuilt:
+            return [(self.run.stage(), self.not_built(planned)) for planned in boot]
+        arm = self.arms[boot[0].contender]
+        if all(planned.contender in self.left_out() for planned in boot):
+            return [(self.run.stage(), self.not_run(planned)) for planned in boot]
+        staged = self.run.stage()
+        script = boot_script(self.ready.study, self.ready.dress, boot)
+        started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        clock = time.monotonic()
+        try:
+            (staged / "guest.sh").write_text(script.text, "utf-8")
+            outcome = self.ready.machine.boot(
+                Trial(
+                    id=boot[0].id,
+                    arm=arm,
+                    script=script.text,
+                    deadline=script.deadline,
+                    into=staged,
+                    block=boot[0].block,
+                )
+            )
+            parts = bring_home(staged, boot, self.run.stage)
+            return [
+                (part, self.record(planned, part, outcome, started, time.monotonic() - clock))
+                for planned, part in zip(boot, parts, strict=True)
+            ]
+        except BaseException:
+            shutil.rmtree(staged, ignore_errors=True)
+            raise
+
+    def record(
+        self, planned: PlannedTrial, staged: Path, outcome: Outcome, started: str, seconds: float
+    ) -> TrialRecord:
+        """trial.json of a trial: void for the machine's or a gate's reason, else by which steps gave numbers."""
+        failed: dict[str, str] = {}
+        void, message = outcome.void, outcome.message
+        keep_environment(staged)
+        if not void:
+            void, message = self.ready.dress.gate(staged, planned.contender)
+        if not void:
+            for index in planned.steps:
+                try:
+                    self.ready.prepared.parse(staged, index)
+                except ParseError as error:
+                    failed[self.ready.study.steps[index].label] = str(error)
+            if len(failed) == len(planned.steps):
+                void, message = "no-results", next(iter(failed.values()))
+        return TrialRecord(
+            id=planned.id,
+            block=planned.block,
+            position=planned.position,
+            contender=planned.contender,
+            status="void" if void else "partial" if failed else "ok",
+            reason=f"{void}: {message}" if void else "",
+            failed_steps=failed,
+            started=started,
+            seconds=round(seconds, 3),
+            timings=outcome.timings,
+            facts=outcome.facts,
+            boot=planned.boot,
+            steps=planned.steps,
+        )
+
+    def left_out(self) -> set[str]:
+        """The contenders, other than the baseline, that cannot be measured: their first trials are all void.
+
+        The run goes on with the others, if there are any. The values play no part in it.
+        """
+        names = [contender.name for contender in self.lock.contenders]
+        out = {name for name in names[1:] if self.hopeless(name)}
+        return out if len(names) - len(out) > 1 else set()
+
+    def hopeless(self, contender: str) -> bool:
+        """Whether a contender's trials are all void, and enough of them."""
+        own = self.of(contender)
+        return len(own) >= self.enough and all(record.status == "void" for record in own)
+
+    @property
+    def enough(self) -> int:
+        """How many void trials, and no good one, show that a contender cannot be measured."""
+        return min(HOPELESS, self.lock.study["fixed"] or HOPELESS)
+
+    def of(self, contender: str) -> list[TrialRecord]:
+        """The trials of a contender so far."""
+        return [record for record in list(self.records.values()) if record.contender == contender]
+
+    def not_run(self, planned: PlannedTrial) -> TrialRecord:
+        """trial.json of a trial of a contender that is left out."""
+        first = min(self.of(planned.contender), key=lambda record: record.position)
+        return unbooted(planned, f"left-out: not run, for its first trials were void. The first said: {first.reason}")
+
+    def not_built(self, planned: PlannedTrial) -> TrialRecord:
+        """trial.json of a trial of a contender that has no kernel."""
+        return unbooted(planned, f"does-not-build: not measurable: {self.ready.unbuilt[planned.contender]}")
+
+    def keep(self, trials: list[tuple[Path, TrialRecord]]) -> None:
+        """Make a boot's trials visible, tell of them, and give up on a contender that cannot be measured."""
+        for staged, record in trials:
+            before = len(self.complete_blocks())
+            self.run.keep(staged, record)
+            self.take(record)
+            self.watch(
+                TrialDone(
+                    done=len(self.records),
+                    planned=len(self.plan),
+                    record=record,
+                    block_done=len(self.complete_blocks()) > before,
+                    mean_seconds=sum(one.seconds for one in self.records.values())
+                    / len(self.records)
+                    / self.ready.machine.parallel,
+                    standings=self.standings(),
+                )
+            )
+        # Only when all of the boot's trials are kept: the others may be good.
+        for _, record in trials:
+            self.refuse_hopeless(record)
+
+    def standings(self) -> list[Standing]:
+        """How the primary metrics stand after the complete blocks."""
+        return self.standings_of(self.complete_blocks())
+
+    def standings_of(self, complete: list[int]) -> list[Standing]:
+        """The same after these blocks."""
+        if not complete:
+            return []
+        from kduel.judge.evaluate import rule_of
+
+        return list(standing(self.collector.samples(complete), rule_of(self.lock), exact=self.ready.machine.exact))
+
+    def refuse_hopeless(self, record: TrialRecord) -> None:
+        """Raises NotMeasuredError when a contender's first trials are all void, and without it nothing is left to
+        compare; otherwise the others go on."""
+        own = self.of(record.contender)
+        if len(own) != self.enough or not self.hopeless(record.contender):
+            return
+        what = f"its first {len(own)} trials are void" if len(own) > 1 else "its trial is void"
+        message = f"{record.contender} could not be measured: {what}. {record.reason}"
+        where = f"Look at {self.run.directory(record.id) / 'console.log'}"
+        if record.contender in self.left_out():
+            self.progress.warn(f"{message}\n{where}. The others go on without it.")
+            return
+        raise NotMeasuredError(message, f"{where}; the trials so far are kept in {self.run.path}.")
+
+
+def unbooted(planned: PlannedTrial, reason: str) -> TrialRecord:
+    """trial.json of a trial that was not booted."""
+    return TrialRecord(
+        id=planned.id,
+        block=planned.block,
+        position=planned.position,
+        contender=planned.contender,
+        status="void",
+        reason=reason,
+        started=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        boot=planned.boot,
+        steps=planned.steps,
+    )

@@ -1,0 +1,144 @@
+"""What a trial's script is made of, and what must be true of a trial before its numbers count.
+
+A boot of one trial runs that trial's script. A boot that several contenders share (the unit "load") runs one script
+after the other, each into a directory of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from kduel import schedulers
+from kduel.core.cache import Cache
+from kduel.core.experiment import Contender
+from kduel.guest.environment import read_environment
+from kduel.guest.script import Part, compose
+from kduel.machines import Arm, Needs
+from kduel.store.collect import Prepared
+from kduel.study.load import Study
+from kduel.study.plan import PlannedTrial
+
+BOOT_ALLOWANCE = 240.0
+"""Seconds that a boot and the way home may take, on a slow and busy host."""
+
+
+class Script(Struct, frozen=True):
+    """A boot's script, and by when it must have ended, in seconds."""
+
+    text: str
+    deadline: float
+
+
+class Dress:
+    """How each contender's trials are dressed: sysctls, scheduler, policy, and the gates that prove them."""
+
+    def __init__(self, study: Study, arms: Sequence[Arm], prepared: Prepared, *, cache: Cache) -> None:
+        self.study = study
+        self.prepared = prepared
+        steps = list(zip(prepared.benchmarks, prepared.parameters, strict=True))
+        for arm in arms:
+            schedulers.validate(arm.contender, arm.kernel, steps, cpus=study.machine_settings.get("cpus"))
+        self.setups = {
+            contender.name: schedulers.setup(contender, study.contenders, cache=cache)
+            for contender in study.contenders
+        }
+
+    def needs(self, needs: Needs) -> Needs:
+        """What the benchmarks need, and the schedulers besides."""
+        files = dict(needs.files)
+        packages, programs = set(needs.packages), set(needs.programs)
+        for setup in self.setups.values():
+            files |= dict(setup.files)
+            packages |= set(setup.packages)
+            programs |= set(setup.programs)
+        return msgspec.structs.replace(
+            needs,
+            files=tuple(sorted(files.items())),
+            packages=tuple(sorted(packages)),
+            programs=tuple(sorted(programs)),
+        )
+
+    def facts(self, contender: Contender) -> dict[str, Any]:
+        """What lock.json keeps of a contender besides its kernel: its sysctls, its scheduler's version and SHA-256."""
+        found: dict[str, Any] = {"sysctl": contender.sysctl} if contender.sysctl else {}
+        scheduler = self.setups[contender.name].facts
+        return found | ({"scheduler": scheduler} if scheduler else {})
+
+    def script(self, contender: Contender, order: Sequence[int], seed: int = 0) -> Script:
+        """The script of one contender's trial; `order` is the steps' order, `seed` its block's."""
+        setup = self.setups[contender.name]
+        parts = []
+        for index in order:
+            chosen, parameters = self.prepared.benchmarks[index], self.prepared.parameters[index]
+            parts.append(
+                Part(
+                    label=self.prepared.steps[index].label,
+                    script=setup.wrap(chosen.script(parameters), native=chosen.takes_policy),
+                    timeout=chosen.timeout(parameters),
+                    before=setup.before_each,
+                    after=setup.after_each,
+                    number=index + 1,
+                )
+            )
+        draws = any(self.prepared.benchmarks[index].draws for index in order)
+        text = compose(parts, settle=self.study.settle, setup=setup.before_all, seed=seed if draws else None)
+        return Script(text, self.study.settle.seconds + setup.seconds + sum(part.timeout for part in parts))
+
+    def gate(self, trial: Path, contender: str) -> tuple[str, str]:
+        """Why the trial is void for its scheduler, as name and paragraph, or two empty strings."""
+        name, _, message = self.setups[contender].check(trial).partition(": ")
+        return name, message
+
+
+def keep_environment(trial: Path) -> None:
+    """environment.json beside the raw files that it is read from."""
+    if (trial / "environment").is_dir():
+        found = read_environment(trial / "environment")
+        # It was captured as the guest came up, before the contender's own settings.
+        if seen := schedulers.sysctls_seen(trial):
+            found["sysctl"] = found.get("sysctl", {}) | seen
+        text = msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+        (trial / "environment.json").write_bytes(text)
+
+
+def boot_script(study: Study, dress: Dress, boot: Sequence[PlannedTrial]) -> Script:
+    """The script of one boot."""
+    contenders = {contender.name: contender for contender in study.contenders}
+    scripts = [dress.script(contenders[planned.contender], planned.steps, planned.seed) for planned in boot]
+    deadline = BOOT_ALLOWANCE + sum(script.deadline for script in scripts)
+    if len(scripts) == 1:
+        return Script(scripts[0].text, deadline)
+    lines = ["#!/bin/sh", "# Several contenders in one boot, one after the other: sh guest.sh OUT", 'mkdir -p "$1"']
+    for number, (planned, script) in enumerate(zip(boot, scripts, strict=True), 1):
+        mark = f"KDUEL_LOAD_{hashlib.sha256(script.text.encode()).hexdigest()[:12]}"
+        lines.append(f"cat >\"$1/load-{number}.sh\" <<'{mark}'\n{script.text}\n{mark}")
+        lines.append(f'sh "$1/load-{number}.sh" "$1/load-{number}"')
+        # What the contender set is put back by the contender's own lines, in a shell that may fail.
+        lines.append(f"(\n{dress.setups[planned.contender].after_all or ':'}\n)")
+    return Script("\n".join([*lines, "exit 0", ""]), deadline)
+
+
+def bring_home(staged: Path, boot: Sequence[PlannedTrial], stage: Callable[[], Path]) -> list[Path]:
+    """The directories of a boot's trials: `staged` itself, or what a shared boot left, split up."""
+    if len(boot) == 1:
+        return [staged]
+    parts = []
+    for number in range(1, len(boot) + 1):
+        part = stage()
+        load = staged / f"load-{number}"
+        if load.is_dir():
+            for entry in load.iterdir():
+                entry.rename(part / entry.name)
+        for source, name in ((staged / "console.log", "console.log"), (staged / f"load-{number}.sh", "guest.sh")):
+            if source.is_file():
+                shutil.copyfile(source, part / name)
+        parts.append(part)
+    shutil.rmtree(staged)
+    return parts

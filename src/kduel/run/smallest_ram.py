@@ -1,0 +1,99 @@
+"""The smallest RAM that a kernel boots in, by bisection: each look is a boot."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from kduel.core.errors import HostError, InputError, NotMeasuredError
+from kduel.core.experiment import Settle
+from kduel.guest.script import compose
+from kduel.machines import Arm, Outcome, Trial
+from kduel.machines.qemu import QemuMachine, mebibytes
+
+PATIENCE = 4.0
+"""How many times as long as the first boot, with plenty of RAM, a boot may take before it counts as failed."""
+LEAST_SECONDS = 20.0
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """What a search came to."""
+
+    boots_in: int
+    """MiB."""
+    not_in: int
+    """MiB: the largest that was tried without success; 0 where the smallest that can be asked for did."""
+    why_not: str
+    """What became of that boot."""
+    boots: int
+    """How many boots it took."""
+
+
+Told = Callable[[int, Outcome, int], None]
+"""Called after each boot with the RAM in MiB, what became of it, and the MiB between the bounds now."""
+
+
+def smallest(machine: QemuMachine, arm: Arm, *, step: int, told: Told) -> Found:
+    """Search between 0 and the machine's own RAM, to `step` MiB. The machine's settings are as before afterwards.
+
+    Raises NotMeasuredError where the kernel does not boot in all of the machine's RAM.
+    """
+    settings = machine.settings
+    high = mebibytes(settings.memory, "memory")
+    if step >= high:
+        raise InputError(
+            f"a step of {step} MiB is no smaller than the machine's {high} MiB", "Give a smaller --step."
+        )
+    try:
+        first = boot(machine, arm, settings.boot_deadline)
+        if first.void:
+            raise NotMeasuredError(
+                f"{arm.contender.name} does not boot in {high} MiB: {first.void}: {first.message}",
+                "Give the machine more: --machine KIND:memory=1G.",
+            )
+        told(high, first, high)
+        deadline = min(settings.boot_deadline, max(LEAST_SECONDS, PATIENCE * first.timings.get("ready", 0)))
+        low, why, boots = 0, "", 1
+        while high - low > step:
+            middle = (low + high) // 2 // step * step
+            middle = middle if low < middle < high else low + step
+            machine.settings = structs.replace(settings, memory=f"{middle}M")
+            try:
+                outcome = boot(machine, arm, deadline)
+            except HostError as error:
+                # With more RAM it started: some boards have nowhere to put the initial RAM disk then.
+                outcome = Outcome(void="no-start", message=error.message.splitlines()[0])
+            boots += 1
+            if outcome.void:
+                low, why = middle, f"{outcome.void}: {outcome.message}"
+            else:
+                high = middle
+            told(middle, outcome, high - low)
+    finally:
+        machine.settings = settings
+    return Found(boots_in=high, not_in=low, why_not=why, boots=boots)
+
+
+def boot(machine: QemuMachine, arm: Arm, deadline: float) -> Outcome:
+    """One boot with a script that does nothing. The message of one that fails is the one line that tells why."""
+    script = compose([], settle=Settle(mode="fixed", seconds=0))
+    with tempfile.TemporaryDirectory(prefix="kduel-ram-") as name:
+        into = Path(name)
+        (into / "guest.sh").write_text(script, "utf-8")
+        kept = machine.settings
+        machine.settings = structs.replace(kept, boot_deadline=deadline)
+        try:
+            outcome = machine.boot(Trial(id="ram", arm=arm, script=script, deadline=deadline + 60, into=into))
+        finally:
+            machine.settings = kept
+    if not outcome.void or "done" in outcome.timings:
+        # It came to the script's end; whatever else a trial must be does not matter here.
+        return structs.replace(outcome, void="")
+    # The first line of what a sign of trouble was found in, else the last that came.
+    lines = outcome.message.splitlines() or [""]
+    said = [line for line in lines if line.startswith("QEMU said: ")]
+    telling = said or (lines[-1:] if "last lines" in lines[0] else lines[1:2]) or lines
+    return structs.replace(outcome, message=telling[0].strip()[:160])

@@ -1,0 +1,1 @@
+"""A run's directory, and what is read out of it."""

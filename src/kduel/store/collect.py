@@ -1,0 +1,145 @@
+"""From raw files to samples: every number of a run, read anew from what its trials left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kduel.benchmarks import Benchmark, ParseError, Raw, benchmark
+from kduel.core.experiment import Metric, Step
+from kduel.core.samples import Details, Samples
+from kduel.store.rundir import Lock, RunDir, TrialRecord
+
+
+def step_directory(trial: Path, index: int, label: str) -> Path:
+    """Where a step's raw files are: `index` counts from 0 in the order of the study, whatever order it ran in."""
+    return trial / f"{index + 1:02d}-{label}"
+
+
+def parse_step(directory: Path, chosen: Benchmark, parameters: object) -> dict[str, float]:
+    """The step's numbers from its raw files, all of the benchmark's metrics. Raises ParseError that says why not."""
+    raw = Raw.read(directory, trial_files=chosen.trial_files)
+    if raw.exit_status != 0:
+        last = (raw.stderr.strip() or raw.stdout.strip()).splitlines()[-1:]
+        raise ParseError(f"it ended with status {raw.exit_status}" + (f": {last[0][:300]}" if last else ""))
+    values = chosen.parse(raw, parameters)
+    metrics = chosen.metrics(parameters)
+    missing = [metric.name for metric in metrics if metric.name not in values and not metric.optional]
+    if missing:
+        raise ParseError(f"its output has no {', '.join(missing)}")
+    return values
+
+
+class Prepared:
+    """A study's steps with their benchmarks and typed parameters, looked up once."""
+
+    def __init__(self, steps: list[Step]) -> None:
+        self.steps = steps
+        self.benchmarks = [benchmark(step.benchmark) for step in steps]
+        self.parameters = [
+            chosen.read_parameters(step.parameters) for chosen, step in zip(self.benchmarks, steps, strict=True)
+        ]
+
+    def parse(self, trial: Path, index: int) -> dict[str, float]:
+        """One step's numbers. Raises ParseError."""
+        directory = step_directory(trial, index, self.steps[index].label)
+        return parse_step(directory, self.benchmarks[index], self.parameters[index])
+
+    def details(self, trial: Path, index: int) -> Details:
+        """What one step says beyond its numbers. Raises ParseError."""
+        chosen = self.benchmarks[index]
+        if type(chosen).details is Benchmark.details:
+            return Details()
+        directory = step_directory(trial, index, self.steps[index].label)
+        return chosen.details(Raw.read(directory, trial_files=chosen.trial_files), self.parameters[index])
+
+    def metrics(self, index: int) -> tuple[Metric, ...]:
+        """What one step yields."""
+        return self.benchmarks[index].metrics(self.parameters[index])
+
+
+class Collector:
+    """Samples growing trial by trial, so that a runner need not read the whole run again after each block."""
+
+    def __init__(self, run: RunDir, lock: Lock) -> None:
+        self.run = run
+        self.names = [contender.name for contender in lock.contenders]
+        self.prepared = Prepared(lock.steps)
+        self.blocks: list[int] = []
+        self.found: dict[tuple[int, str], TrialRecord] = {}
+        self.values: dict[tuple[int, str], dict[int, dict[str, float]]] = {}
+        self.details: dict[tuple[int, str], dict[int, Details]] = {}
+
+    def add(self, record: TrialRecord) -> None:
+        """Take in one trial's raw files."""
+        key = record.block, record.contender
+        self.found[key] = record
+        if record.block not in self.blocks:
+            self.blocks.append(record.block)
+        if record.status == "void":
+            return
+        values, details = {}, {}
+        for index in range(len(self.prepared.steps)):
+            try:
+                values[index] = self.prepared.parse(self.run.directory(record.id), index)
+                details[index] = self.prepared.details(self.run.directory(record.id), index)
+            except ParseError:
+                continue
+        self.values[key], self.details[key] = values, details
+
+    def samples(self, blocks: list[int] | None = None) -> list[Samples]:
+        """One table a metric over the given blocks (all by default), in the study's order."""
+        chosen = sorted(self.blocks if blocks is None else blocks)
+        order = {
+            name: [self.found[block, name].position if (block, name) in self.found else None for block in chosen]
+            for name in self.names
+        }
+        tables = []
+        for index, step in enumerate(self.prepared.steps):
+            for metric in self.prepared.metrics(index):
+                tables.append(
+                    Samples(
+                        benchmark=step.label,
+                        metric=metric,
+                        primary=metric.name in step.primary,
+                        blocks=chosen,
+                        values={
+                            name: [
+                                self.values.get((block, name), {}).get(index, {}).get(metric.name) for block in chosen
+                            ]
+                            for name in self.names
+                        },
+                        order=order,
+                        **self.detailed(index, metric.name, chosen),
+                    )
+                )
+        return tables
+
+    def detailed(self, index: int, metric: str, blocks: list[int]) -> dict[str, Any]:
+        """The fields `conditions` and `modes` of a metric's table; none where the benchmark gives no details."""
+
+        def of(name: str) -> list[Details]:
+            return [self.details.get((block, name), {}).get(index, Details()) for block in blocks]
+
+        conditions = {name: [details.conditions.get(metric, {}) for details in of(name)] for name in self.names}
+        modes = {
+            name: next((found for details in of(name) if (found := details.modes.get(metric))), [])
+            for name in self.names
+        }
+        return {
+            "conditions": conditions if any(map(any, conditions.values())) else {},
+            "modes": modes if any(modes.values()) else {},
+        }
+
+
+def collect(path: Path) -> list[Samples]:
+    """Every number of a run, read anew from its raw files. Raises InputError where it is no run."""
+    run = RunDir.open(path)
+    if run.imported:
+        from kduel.store.imported import read
+
+        return list(read(path))
+    collector = Collector(run, run.lock())
+    for record in run.records():
+        collector.add(record)
+    return collector.samples()

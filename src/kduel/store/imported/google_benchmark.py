@@ -1,0 +1,99 @@
+"""Google Benchmark's JSON: a trial is one repetition; aggregates are left out, since they can be computed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from kduel.core.errors import InputError
+from kduel.core.experiment import Better
+from kduel.store.imported.support.foreign import ForeignFormat, Row, at, read_json
+
+BOOKKEEPING = {
+    "family_index",
+    "per_family_instance_index",
+    "repetitions",
+    "repetition_index",
+    "threads",
+    "iterations",
+}
+RATES: dict[str, str] = {"bytes_per_second": "B/s", "items_per_second": "items/s"}
+
+
+class Document(Struct):
+    """The file. Entries are open: a program adds counters under names of its own."""
+
+    benchmarks: list[dict[str, Any]]
+    context: dict[str, Any] = {}
+
+
+class GoogleBenchmark(ForeignFormat):
+    """Real and CPU time of C++ functions, with rates and counters."""
+
+    name = "google-benchmark"
+    summary = "Google Benchmark --benchmark_format=json, a trial being one repetition"
+
+    def recognises(self, head: str) -> bool:
+        return bool(re.match(r'\s*\{\s*"(context|benchmarks)"', head)) and (
+            '"real_time"' in head or '"context"' in head
+        )
+
+    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
+        return given or path.stem
+
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:
+        arm = str(contender)
+        seen: dict[str, int] = {}
+        aggregates = 0
+        for index, entry in enumerate(read_json(path, Document, "Google Benchmark").benchmarks, 1):
+            name = str(entry.get("run_name") or entry.get("name") or "")
+            place = f"benchmark {index} ({name[:80]})"
+            if not name:
+                raise InputError(f"{at(path, f'benchmark {index}')} has no name", "Export it anew.")
+            if entry.get("run_type", "iteration") != "iteration":
+                aggregates += 1
+                continue
+            if entry.get("error_occurred"):
+                skipped.append(
+                    f"{path.name}: {place} failed: {str(entry.get('error_message', 'no reason given'))[:200]}"
+                )
+                continue
+            if entry.get("skipped"):
+                skipped.append(f"{path.name}: {place} was skipped: {str(entry.get('skip_message', ''))[:200]}")
+                continue
+            seen[name] = seen.get(name, 0) + 1
+            for metric, unit, better in measured(path, place, entry):
+                value = entry[metric]
+                if isinstance(value, bool) or not isinstance(value, int | float):
+                    raise InputError(f"{at(path, place)}: {metric} is {value!r}, not a number", "Export it anew.")
+                yield Row(arm, seen[name], name, metric, unit, better, float(value), place)
+        if aggregates and not seen:
+            raise InputError(
+                f"{path.name} has aggregates only", "Measure again without --benchmark_report_aggregates_only."
+            )
+
+    def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:
+        context = read_json(path, Document, "Google Benchmark").context
+        kept = {key: value for key, value in context.items() if key not in ("date", "load_avg")}
+        return {str(contender): {"google-benchmark": kept}}
+
+
+def measured(path: Path, place: str, entry: dict[str, Any]) -> Iterator[tuple[str, str, Better]]:
+    """The metrics of an entry, with unit and side. Raises InputError where the times are not there."""
+    unit = entry.get("time_unit")
+    if "real_time" not in entry or "cpu_time" not in entry or not isinstance(unit, str):
+        raise InputError(f"{at(path, place)} has no real_time, cpu_time and time_unit", "Export it anew, unabridged.")
+    yield "real_time", unit, "lower"
+    yield "cpu_time", unit, "lower"
+    for key, value in entry.items():
+        if key in RATES:
+            yield key, RATES[key], "higher"
+        elif key not in BOOKKEEPING | {"real_time", "cpu_time"} and type(value) in (int, float):
+            yield key, "", "none"
+
+
+PLUGIN = GoogleBenchmark()

@@ -1,0 +1,63 @@
+"""hyperfine's --export-json: one wall time a run. Without a name, its commands are the contenders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from kduel.core.errors import InputError
+from kduel.store.imported.support.foreign import ForeignFormat, Row, at, read_json
+
+
+class Result(Struct):
+    """A command with its runs; exit codes and memory came with later versions."""
+
+    command: str
+    times: list[float] | None = None
+    exit_codes: list[int | None] = []
+    memory_usage_byte: list[int] | None = None
+
+
+class Document(Struct):
+    """The file."""
+
+    results: list[Result]
+
+
+class Hyperfine(ForeignFormat):
+    """Times of whole commands."""
+
+    name = "hyperfine"
+    summary = "hyperfine --export-json"
+
+    def recognises(self, head: str) -> bool:
+        return bool(re.match(r'\s*\{\s*"results"\s*:\s*\[', head)) and '"command"' in head
+
+    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
+        return given or (None if alone else path.stem)
+
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:
+        for result in read_json(path, Document, "hyperfine --export-json").results:
+            place = f"command {result.command[:80]!r}"
+            if not result.times:
+                raise InputError(
+                    f"{at(path, place)} has no times of its runs", "Export with --export-json, not as a summary."
+                )
+            for run, status in enumerate(result.exit_codes, 1):
+                if status != 0:
+                    ended = "was killed by a signal" if status is None else f"ended with status {status}"
+                    raise InputError(
+                        f"{at(path, place)}: run {run} {ended}, so its time measures nothing",
+                        "Mend the command and measure again, without --ignore-failure.",
+                    )
+            arm, benchmark = (result.command, "hyperfine") if contender is None else (contender, result.command)
+            for run, time in enumerate(result.times, 1):
+                yield Row(arm, run, benchmark, "wall_time", "s", "lower", time, place)
+            for run, size in enumerate(result.memory_usage_byte or [], 1):
+                yield Row(arm, run, benchmark, "peak_memory", "B", "lower", float(size), place, "max")
+
+
+PLUGIN = Hyperfine()

@@ -1,0 +1,151 @@
+"""Phoronix Test Suite's composite.xml, after its published schema (pts-core/definitions/result-file.xsd)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
+
+from kduel.core.errors import InputError
+from kduel.core.experiment import Better
+from kduel.store.imported.support.foreign import ForeignFormat, Row, at, read_bounded
+from kduel.store.imported.values_csv import NUMBER
+
+SIDES: dict[str, Better] = {"HIB": "higher", "LIB": "lower"}
+"""The schema's Proportion: higher is better, lower is better."""
+DEEPEST = 50
+
+
+class Phoronix(ForeignFormat):
+    """The values of every run (RawString) of every system in the file; the systems are the contenders."""
+
+    name = "phoronix"
+    summary = "Phoronix Test Suite composite.xml, its systems being the contenders"
+
+    def recognises(self, head: str) -> bool:
+        return "<PhoronixTestSuite" in head
+
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:
+        root = read_xml(path)
+        names = renamed(path, root, contender)
+        for index, result in enumerate(root.findall("Result"), 1):
+            benchmark = text(result, "Identifier").rpartition("/")[2] or text(result, "Title")
+            metric = text(result, "Description") or text(result, "Scale")
+            place = f"result {index} ({benchmark[:60]}, {metric[:60]})"
+            if not benchmark or not metric:
+                raise InputError(f"{at(path, place)} has no identifier or description", "Export it anew.")
+            if text(result, "DisplayFormat") not in ("", "BAR_GRAPH"):
+                skipped.append(f"{path.name}: {place} is a {text(result, 'DisplayFormat')}, not one number a run.")
+                continue
+            better = SIDES.get(text(result, "Proportion"), "none")
+            for entry in result.findall("Data/Entry"):
+                arm = text(entry, "Identifier")
+                raw = text(entry, "RawString") or text(entry, "Value")
+                if not raw:
+                    skipped.append(f"{path.name}: {place} has no value for {arm[:80]}.")
+                    continue
+                for trial, value in enumerate(raw.split(":"), 1):
+                    if not NUMBER.fullmatch(value.strip()):
+                        raise InputError(
+                            f"{at(path, place)}: {arm[:80]} has the value {value[:60]!r}, not a number",
+                            "Remove this result in the Phoronix Test Suite (remove-result-from-result-file).",
+                        )
+                    yield Row(
+                        names.get(arm, arm),
+                        trial,
+                        benchmark,
+                        metric,
+                        text(result, "Scale"),
+                        better,
+                        float(value),
+                        place,
+                    )
+
+    def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:
+        root = read_xml(path)
+        names = renamed(path, root, contender)
+        return {
+            names.get(name, name): {
+                "hardware": listed(text(system, "Hardware")),
+                "software": listed(text(system, "Software")),
+            }
+            for system in root.findall("System")
+            if (name := text(system, "Identifier"))
+        }
+
+
+def renamed(path: Path, root: Element, contender: str | None) -> dict[str, str]:
+    """How the user calls the file's system. Raises InputError where it holds several and one name was given."""
+    systems = dict.fromkeys(text(entry, "Identifier") for entry in root.findall("Result/Data/Entry"))
+    if contender is None:
+        return {}
+    if len(systems) > 1:
+        raise InputError(
+            f"{path.name} holds {len(systems)} systems ({', '.join(systems)[:200]}), so it cannot be {contender!r} alone",
+            "Give it without a name: its systems become the contenders.",
+        )
+    return dict.fromkeys(systems, contender)
+
+
+def text(element: Element, name: str) -> str:
+    """The text of a child, empty where there is none."""
+    return (element.findtext(name) or "").strip()
+
+
+def listed(words: str) -> dict[str, str]:
+    """`Processor: A @ 3GHz (4 Cores), Memory: 8GB` as a table."""
+    parts = re.split(r",\s+(?=[A-Z][\w /-]*: )", words)
+    return {key.strip(): value.strip() for key, _, value in (part.partition(": ") for part in parts) if value}
+
+
+def read_xml(path: Path) -> Element:
+    """The document, parsed without any document type: entities cannot multiply, nothing is fetched.
+
+    Raises InputError naming the line where the file has one, is damaged, or nests absurdly.
+    """
+    data = read_bounded(path)
+    if not data.strip():
+        raise InputError(f"{path.name} is empty", "Give the composite.xml of a saved result.")
+    builder = TreeBuilder()
+    parser = expat.ParserCreate()
+    depth = 0
+
+    def refuse(*_: object) -> None:
+        raise InputError(
+            f"{at(path, parser.CurrentLineNumber)} declares a document type, which results do not need",
+            "Nothing of it was read: it could multiply without end. Remove the DOCTYPE if you trust the file.",
+        )
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > DEEPEST:
+            raise InputError(f"{at(path, parser.CurrentLineNumber)} nests too deep", "Export it anew.")
+        builder.start(tag, attributes)
+
+    def end(tag: str) -> None:
+        nonlocal depth
+        depth -= 1
+        builder.end(tag)
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = builder.data
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        raise InputError(f"{at(path, error.lineno)}: {error}", "It is damaged or cut off; export it anew.") from error
+    root: Element = builder.close()
+    if root.tag != "PhoronixTestSuite":
+        raise InputError(
+            f"{path.name} is a {root.tag[:60]} document", "Give a composite.xml of the Phoronix Test Suite."
+        )
+    return root
+
+
+PLUGIN = Phoronix()

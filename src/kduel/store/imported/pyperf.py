@@ -1,0 +1,72 @@
+"""pyperf's JSON. Its independent unit is the worker process, so each process gives one number: its values' mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from kduel.core.errors import InputError
+from kduel.store.imported.support.foreign import ForeignFormat, Row, at, read_json
+
+UNITS = {"second": "s", "byte": "B", "integer": "count"}
+VOLATILE = {"date", "duration", "uptime", "load_avg_1min", "runnable_threads", "boot_time", "mem_max_rss", "name"}
+
+
+class Run(Struct):
+    """A worker process; the one that calibrates has no values."""
+
+    values: list[float] | None = None
+
+
+class Benchmark(Struct):
+    """Its metadata extends the file's."""
+
+    runs: list[Run]
+    metadata: dict[str, Any] = {}
+
+
+class Document(Struct):
+    """The file."""
+
+    benchmarks: list[Benchmark]
+    metadata: dict[str, Any] = {}
+
+
+class Pyperf(ForeignFormat):
+    """Times or memory of Python code and commands, by worker process."""
+
+    name = "pyperf"
+    summary = "pyperf's JSON, a trial being one worker process"
+
+    def recognises(self, head: str) -> bool:
+        return bool(re.match(r'\s*\{\s*"(benchmarks|version|metadata)"', head)) and '"runs"' in head
+
+    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
+        return given or path.stem
+
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:
+        document = read_json(path, Document, "pyperf")
+        for index, benchmark in enumerate(document.benchmarks, 1):
+            metadata = document.metadata | benchmark.metadata
+            name = str(metadata.get("name") or path.stem)
+            given = str(metadata.get("unit", "second"))
+            metric = {"second": "time", "byte": "memory"}.get(given, "value")
+            place = f"benchmark {index} ({name[:80]})"
+            trials = [run.values for run in benchmark.runs if run.values]
+            if not trials:
+                raise InputError(f"{at(path, place)} has no values", "Only calibration was stored; measure again.")
+            for trial, values in enumerate(trials, 1):
+                mean = sum(values) / len(values)
+                yield Row(str(contender), trial, name, metric, UNITS.get(given, given), "lower", mean, place, "mean")
+
+    def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:
+        document = read_json(path, Document, "pyperf")
+        kept = {key: value for key, value in document.metadata.items() if key not in VOLATILE | {"unit"}}
+        return {str(contender): {"pyperf": kept}}
+
+
+PLUGIN = Pyperf()

@@ -1,0 +1,104 @@
+"""What every foreign format shares: the row that it yields, the interface, and files read within bounds."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import msgspec
+
+from kduel.core.errors import InputError
+from kduel.core.experiment import Better, Statistic
+
+MOST_BYTES = 64 << 20
+"""Of a file that must be in memory as a whole."""
+
+Typed = TypeVar("Typed")
+
+
+class Row(NamedTuple):
+    """One value, as a file states it. `where` is the line, or the place in words."""
+
+    contender: str
+    trial: int
+    benchmark: str
+    metric: str
+    unit: str
+    better: Better
+    value: float
+    where: int | str
+    statistic: Statistic = "value"
+
+
+class ForeignFormat(ABC):
+    """A program's way to write its results down."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+
+    @abstractmethod
+    def recognises(self, head: str) -> bool:
+        """Whether a file that begins like this (64 KiB at most) is in this format."""
+
+    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
+        """How to call what the file measured: as the user does, or None where the file itself names its contenders.
+
+        `alone`: no other file is brought in beside it.
+        """
+        return given
+
+    @abstractmethod
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:
+        """All values. `contender` is what `contender_of` said.
+
+        What a file holds besides values that can be compared is told in `skipped`, one sentence each.
+        Raises InputError naming file, place and remedy.
+        """
+
+    def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:
+        """What the file says of the machines, by contender, in the shape of a trial's environment.json."""
+        return {}
+
+
+def at(path: Path, where: int | str) -> str:
+    """The place that a message is about: `results.csv, line 12`."""
+    return f"{path.name}, {f'line {where}' if isinstance(where, int) else where}"
+
+
+def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
+    """The whole file. Raises InputError where it is larger than `most` bytes or cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(most + 1)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}", "Name a readable file.") from error
+    if len(data) > most:
+        raise InputError(
+            f"{path.name} is larger than {most >> 20} MiB",
+            "Split it by benchmark, or bring its values in as CSV, which is read line by line.",
+        )
+    return data
+
+
+def read_json(path: Path, kind: type[Typed], program: str) -> Typed:
+    """A typed JSON file; unknown keys are ignored. Raises InputError naming the line or the key that is wrong."""
+    data = read_bounded(path)
+    if not data.strip():
+        raise InputError(f"{path.name} is empty", f"Give the file that {program} wrote.")
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        place = re.search(r"\(byte (\d+)\)", str(error))
+        where = f", line {newlines(data, int(place[1])) + 1}" if place else ""
+        raise InputError(
+            f"{path.name}{where}: {error}",
+            f"It is not the JSON that {program} writes, or it was cut off; export it anew.",
+        ) from error
+
+
+def newlines(data: bytes, end: int) -> int:
+    """How many lines end before the byte at `end`."""
+    return data.count(b"\n", 0, end)

@@ -1,0 +1,149 @@
+"""From the rows of foreign files to samples: the one place where they are checked against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from kduel.core.errors import InputError
+from kduel.core.experiment import Metric
+from kduel.core.samples import LARGEST, Samples
+from kduel.store.imported.support.foreign import Row, at
+
+MOST_VALUES = 2_000_000
+MOST_CELLS = 8_000_000
+LONGEST_NAME = 300
+
+
+class Found(Struct):
+    """A metric as its first row defines it, with all its values by contender and trial."""
+
+    metric: Metric
+    first: str
+    """Where it was first met."""
+    values: dict[str, dict[int, float]] = field(default_factory=dict)
+
+
+class Gathering:
+    """Takes rows in, file by file; contenders, benchmarks and metrics keep the order in which they first appear."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[str, str], Found] = {}
+        self.contenders: dict[str, str] = {}
+        """With the place where each was first met."""
+        self.trials: set[int] = set()
+        self.count = 0
+
+    def add(self, path: Path, rows: Iterable[Row]) -> None:
+        """One file's rows. Raises InputError for a row that contradicts another one, or is no finite number."""
+        before = self.count
+        for row in rows:
+            self.count += 1
+            if self.count > MOST_VALUES:
+                raise InputError(
+                    f"{path.name} brings the values above {MOST_VALUES:,}", "Split it by benchmark into several runs."
+                )
+            self.add_row(path, row)
+        if self.count == before:
+            raise InputError(f"{path.name} holds no values", "Give a file with at least one value of each contender.")
+
+    def add_row(self, path: Path, row: Row) -> None:
+        """One value."""
+        if not abs(row.value) <= LARGEST:
+            raise InputError(f"{at(path, row.where)}: the value is {row.value}", "Leave it out, or measure it again.")
+        key = row.benchmark, row.metric
+        found = self.found.get(key)
+        if found is None or row.contender not in self.contenders:
+            self.check_names(path, row)
+        if found is None:
+            found = self.found[key] = Found(
+                Metric(name=row.metric, unit=row.unit, better=row.better, statistic=row.statistic),
+                at(path, row.where),
+            )
+        for what, old, new in (("unit", found.metric.unit, row.unit), ("better", found.metric.better, row.better)):
+            if old != new:
+                raise InputError(
+                    f"{at(path, row.where)}: {row.benchmark}/{row.metric} has the {what} {new!r}, but {old!r} "
+                    f"at {found.first}",
+                    "A metric has one unit and one better side: convert the values, or give it another name.",
+                )
+        self.contenders.setdefault(row.contender, at(path, row.where))
+        values = found.values.setdefault(row.contender, {})
+        if row.trial in values:
+            raise InputError(
+                f"{at(path, row.where)}: a second value of {row.benchmark}/{row.metric} for {row.contender!r}, "
+                f"trial {row.trial}",
+                "Give every trial a number of its own, or remove one of the two.",
+            )
+        values[row.trial] = row.value
+        self.trials.add(row.trial)
+
+    def check_names(self, path: Path, row: Row) -> None:
+        """Names are shown in terminals and pages. Raises InputError for control characters and absurd lengths."""
+        for name in (row.contender, row.benchmark, row.metric, row.unit):
+            if len(name) > LONGEST_NAME or not name.isprintable():
+                raise InputError(
+                    f"{at(path, row.where)}: the name {name[:40]!r} is too long or holds control characters",
+                    f"Use at most {LONGEST_NAME} printable characters.",
+                )
+
+    def samples(self, baseline: str | None, primary: list[str]) -> list[Samples]:
+        """One table a metric. `primary` names metrics, benchmarks, or both (benchmark/metric); none: all are primary.
+
+        Block i holds each contender's trial number i; it pairs nothing.
+        Raises InputError where there is nothing to compare.
+        """
+        names = self.ordered(baseline)
+        unknown = [name for name in primary if not any(name in names_of(*key) for key in self.found)]
+        if unknown:
+            known = ", ".join(f"{b}/{m}" for b, m in self.found)
+            raise InputError(f"there is no metric {unknown[0]!r} to be primary", f"There are: {known[:1000]}.")
+        blocks = sorted(self.trials)
+        if len(blocks) * len(names) * len(self.found) > MOST_CELLS:
+            raise InputError(
+                f"{len(self.found):,} metrics x {len(blocks):,} trial numbers x {len(names):,} contenders are too many",
+                "Number the trials 1, 2, 3 for every metric, or split the file by benchmark.",
+            )
+        for (benchmark, metric), found in self.found.items():
+            self.check_arms(f"{benchmark}/{metric}", found)
+        return [
+            Samples(
+                benchmark=benchmark,
+                metric=found.metric,
+                primary=not primary or any(name in names_of(benchmark, metric) for name in primary),
+                paired=False,
+                blocks=blocks,
+                values={name: [found.values.get(name, {}).get(block) for block in blocks] for name in names},
+            )
+            for (benchmark, metric), found in self.found.items()
+        ]
+
+    def ordered(self, baseline: str | None) -> list[str]:
+        """The contenders, the baseline first. Raises InputError where there are fewer than two."""
+        names = list(self.contenders)
+        if len(names) < 2:
+            raise InputError(
+                f"there is only one contender, {names[0]!r}: nothing to compare it with",
+                "Give the other's results too: in the same CSV, or as a second file, NAME=FILE.",
+            )
+        if baseline is None:
+            return names
+        if baseline not in names:
+            raise InputError(f"there is no contender {baseline!r}", f"There are: {', '.join(names)}.")
+        return [baseline, *(name for name in names if name != baseline)]
+
+    def check_arms(self, key: str, found: Found) -> None:
+        """Raises InputError where only one contender has the metric; where some of many lack it, they are undecided."""
+        if len(found.values) < 2:
+            missing = ", ".join(repr(name) for name in self.contenders if name not in found.values)
+            raise InputError(
+                f"{key} has values of {next(iter(found.values))!r} only (first at {found.first}): {missing[:300]} is missing",
+                "Add the values of the other contenders, or remove this metric.",
+            )
+
+
+def names_of(benchmark: str, metric: str) -> tuple[str, str, str]:
+    """What a user may call a metric."""
+    return benchmark, metric, f"{benchmark}/{metric}"

@@ -1,0 +1,290 @@
+"""An imported run's directory: import.json and the original files, word for word, under imported/."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import tempfile
+import tomllib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from kduel import __version__
+from kduel.core.errors import InputError
+from kduel.core.plugins import plugins
+from kduel.core.samples import Samples
+from kduel.store.imported.support.foreign import ForeignFormat, read_bounded
+from kduel.store.imported.support.gather import Gathering
+from kduel.store.rundir import CHOOSE, read_json, sync_tree, told_as_disk_trouble
+
+HEAD = 64 << 10
+MOST_BYTES = 256 << 20
+MOST_CONDITIONS = 1 << 20
+CAVEAT = "imported: not interleaved, not randomised, environment unknown"
+
+
+class Source(Struct, frozen=True):
+    """A file to bring in, and how the user calls what it measured."""
+
+    path: Path
+    contender: str | None = None
+
+
+class StoredFile(Struct, kw_only=True):
+    """An original file: `stored` is relative to the run."""
+
+    name: str
+    stored: str
+    sha256: str
+    bytes: int
+    format: str
+    contender: str | None = None
+
+
+class Import(Struct, kw_only=True):
+    """import.json."""
+
+    schema: int = 1
+    kduel: str
+    imported: str
+    """UTC, ISO 8601."""
+    title: str
+    caveat: str = CAVEAT
+    delta: float = 1.0
+    baseline: str | None = None
+    primary: list[str] = field(default_factory=list)
+    files: list[StoredFile]
+    conditions: StoredFile | None = None
+    contenders: list[str] = field(default_factory=list)
+    metrics: list[dict[str, str]] = field(default_factory=list)
+    """The columns found: benchmark, metric, unit, better."""
+    values: int = 0
+    skipped: list[str] = field(default_factory=list)
+    """What the files hold besides, and why it is not here."""
+
+
+class Spread(Struct, forbid_unknown_fields=True):
+    """What a source says of repeats of one metric that it gives no values of: the lowest and the highest, and where."""
+
+    low: float
+    high: float
+    where: str
+
+
+class Conditions(Struct, forbid_unknown_fields=True):
+    """A --conditions file: what is known of each contender's environment, and what was meant to differ."""
+
+    contenders: dict[str, dict[str, Any]]
+    declared: list[str] = []
+    spreads: dict[str, Spread] = {}
+    """By `benchmark/metric`."""
+
+
+def bring_in(
+    sources: Sequence[Source],
+    out: Path,
+    *,
+    format_name: str | None = None,
+    conditions: Path | None = None,
+    baseline: str | None = None,
+    primary: Sequence[str] = (),
+    delta: float = 1.0,
+) -> Import:
+    """Make the run directory `out`, whole or not at all. Raises InputError for what is wrong with any input."""
+    if out.exists() or out.is_symlink():
+        raise InputError(f"{out} is there already", "Give another --out.")
+    if not 0 < delta <= 100:
+        raise InputError(f"--delta is {delta:g}", "Give the per cent that matter, such as 1.")
+    record = Import(
+        kduel=__version__,
+        imported=datetime.now(UTC).isoformat(timespec="seconds"),
+        title=", ".join(source.path.stem for source in sources)[:200],
+        delta=delta,
+        baseline=baseline,
+        primary=list(primary),
+        files=[],
+    )
+    with told_as_disk_trouble(out, CHOOSE):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{out.name[:40]}-", dir=out.parent))
+        try:
+            gathering = Gathering()
+            for number, source in enumerate(sources, 1):
+                chosen = the_format(source.path, format_name)
+                stored = keep(source.path, fresh, f"{number:02d}", chosen.name)
+                stored.contender = chosen.contender_of(source.path, source.contender, len(sources) == 1)
+                record.files.append(stored)
+                # The copy is read: what is judged is what is kept, even where the original changes meanwhile.
+                copy = fresh / stored.stored
+                gathering.add(copy, chosen.rows(copy, stored.contender, record.skipped))
+            samples = gathering.samples(baseline, record.primary)
+            if conditions is not None:
+                read_conditions(conditions, samples[0].contenders)
+                record.conditions = keep(conditions, fresh, "conditions", "conditions")
+            record.contenders = samples[0].contenders
+            record.values = gathering.count
+            record.metrics = [
+                {
+                    "benchmark": table.benchmark,
+                    "metric": table.metric.name,
+                    "unit": table.metric.unit,
+                    "better": table.metric.better,
+                }
+                for table in samples
+            ]
+            (fresh / "import.json").write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+            fresh.chmod(0o755)
+            sync_tree(fresh)
+            fresh.rename(out)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+    return record
+
+
+def the_format(path: Path, name: str | None) -> ForeignFormat:
+    """The format asked for, or the one that the file's beginning shows. Raises InputError that lists what there is."""
+    formats = plugins("imported")
+    known = ", ".join(formats)
+    try:
+        if not path.is_file():
+            raise InputError(f"{path} is not a file", "Name the file with the results.")
+        if path.stat().st_size > MOST_BYTES:
+            raise InputError(f"{path.name} is larger than {MOST_BYTES >> 20} MiB", "Split it by benchmark.")
+        with path.open("rb") as stream:
+            data = stream.read(HEAD)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}", "Name a readable file.") from error
+    if name is not None:
+        if name not in formats:
+            raise InputError(f"there is no format {name!r}", f"There are: {known}.")
+        chosen: ForeignFormat = formats[name]
+        return chosen
+    if not data.strip():
+        raise InputError(f"{path.name} is empty", "Name a file with results.")
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(f"{path.name}, line 1: the encoding is UTF-16", "Save the file in the encoding UTF-8.")
+    head = data.decode("utf-8-sig", errors="replace")
+    for candidate in formats.values():
+        if candidate.recognises(head):
+            found: ForeignFormat = candidate
+            return found
+    first = head.splitlines()[0][:60] if head.splitlines() else ""
+    raise InputError(
+        f"{path.name} is in no format that KDuel knows; it begins {first!r}", f"Name one with --format: {known}."
+    )
+
+
+def keep(path: Path, run: Path, place: str, format_name: str) -> StoredFile:
+    """Copy an original into the new run under its own name, and say what it was."""
+    stored = f"imported/{place}/{re.sub(r'[^A-Za-z0-9._-]', '_', path.name)[-100:]}"
+    (run / stored).parent.mkdir(parents=True)
+    digest = hashlib.sha256()
+    size = 0
+    try:
+        stream = path.open("rb")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}", "Name a readable file.") from error
+    with stream, (run / stored).open("wb") as copy:
+        while piece := stream.read(1 << 20):
+            digest.update(piece)
+            size += len(piece)
+            copy.write(piece)
+    name = path.name.encode("utf-8", errors="replace").decode()
+    return StoredFile(name=name, stored=stored, sha256=digest.hexdigest(), bytes=size, format=format_name)
+
+
+def read_conditions(path: Path, contenders: Sequence[str]) -> Conditions:
+    """What is known of the environments. Raises InputError naming file and key."""
+    try:
+        found = msgspec.convert(tomllib.loads(read_bounded(path, MOST_CONDITIONS).decode()), Conditions, strict=True)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        raise InputError(
+            f"{path.name}: {error}", 'Write TOML: declared = ["release"], then a table [contenders.NAME] for each.'
+        ) from error
+    strangers = [name for name in found.contenders if name not in contenders]
+    if strangers:
+        raise InputError(
+            f"{path.name}: there is no contender {strangers[0]!r}", f"There are: {', '.join(contenders)[:500]}."
+        )
+    return found
+
+
+def record_of(run: Path) -> Import:
+    """import.json. Raises InputError where it is missing or damaged."""
+    record: Import = read_json(run / "import.json", Import)
+    return record
+
+
+def original(run: Path, stored: StoredFile) -> Path:
+    """A file as it was brought in. Raises InputError where it is gone or changed."""
+    path = run / stored.stored
+    digest = hashlib.sha256()
+    try:
+        if not path.resolve().is_relative_to(run.resolve()):
+            raise InputError(
+                f"{run / 'import.json'} names a file outside the run: {stored.stored}", "Import it anew."
+            )
+        with path.open("rb") as stream:
+            while piece := stream.read(1 << 20):
+                digest.update(piece)
+    except OSError as error:
+        raise InputError(
+            f"cannot read {path}: {error.strerror or error}", "Restore it, or import it anew."
+        ) from error
+    if digest.hexdigest() != stored.sha256:
+        raise InputError(f"{path} was changed after it had been imported", "Restore it, or import it anew.")
+    return path
+
+
+def read(run: Path) -> list[Samples]:
+    """Every value of an imported run, read anew from the original files, unpaired. Raises InputError."""
+    record = record_of(run)
+    gathering = Gathering()
+    formats = plugins("imported")
+    for stored in record.files:
+        if stored.format not in formats:
+            raise InputError(
+                f"{run}: nothing installed reads the format {stored.format!r}", "Install what it was imported with."
+            )
+        path = original(run, stored)
+        gathering.add(path, formats[stored.format].rows(path, stored.contender, []))
+    return gathering.samples(record.baseline, record.primary)
+
+
+def contenders(run: Path) -> list[str]:
+    """The names, the baseline first."""
+    return record_of(run).contenders
+
+
+def conditions_of(run: Path, record: Import) -> Conditions:
+    """The conditions that came with the import; none is an empty table."""
+    if record.conditions is None:
+        return Conditions(contenders={})
+    return read_conditions(original(run, record.conditions), record.contenders)
+
+
+def environments(run: Path) -> dict[str, dict[str, Any]]:
+    """By contender, what its file and the conditions say of where it was measured; empty where nothing is known."""
+    record = record_of(run)
+    found: dict[str, dict[str, Any]] = {name: {} for name in record.contenders}
+    formats = plugins("imported")
+    for stored in record.files:
+        if stored.format in formats:
+            path = original(run, stored)
+            for name, facts in formats[stored.format].environments(path, stored.contender).items():
+                if name in found:
+                    found[name] |= facts
+    for name, facts in conditions_of(run, record).contenders.items():
+        found[name] |= facts
+    return found
+
+
+def declared(run: Path) -> tuple[str, ...]:
+    """What the conditions say was meant to differ: keys such as `release` or `conditions.cooldown`."""
+    return tuple(conditions_of(run, record_of(run)).declared)

@@ -1,0 +1,424 @@
+"""Studies: what is compared, where, with what, how often. Read from TOML, checked by types, expanded to steps."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+import typing
+from collections import Counter
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct, field
+
+from kduel.benchmarks import Benchmark, benchmark
+from kduel.core.errors import InputError
+from kduel.core.experiment import Contender, Settle, Step
+
+
+class About(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table [study]."""
+
+    name: str
+    title: str = ""
+    about: str = ""
+    delta: float = 1.0
+    """The smallest effect of interest, in per cent."""
+    alpha: float = 0.05
+    """The chance, over all primary metrics together, of calling a difference where there is none."""
+
+
+class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table [blocks]: how many, and what one trial is."""
+
+    max: int = 20
+    """The most blocks; the run ends sooner when every primary metric is decided."""
+    fixed: int | None = None
+    """Exactly so many blocks, one look at the end."""
+    unit: Literal["boot", "load"] = "boot"
+    """"load": contenders that differ in nothing but scheduler, policy or sysctls share a boot, in random order,
+    and the unit of the statistics is the load of the scheduler, not the boot."""
+    order: Literal["fixed", "shuffled"] = "fixed"
+    """The order of the benchmarks inside a trial: the same always, or drawn anew for each block."""
+
+
+class Study(Struct, frozen=True, kw_only=True):
+    """A study ready to be planned. `text` is the TOML that says the same, kept with the run."""
+
+    about: About
+    contenders: list[Contender]
+    machine: str
+    machine_settings: dict[str, Any]
+    settle: Settle
+    blocks: Blocks
+    steps: list[Step]
+    text: str
+
+    @property
+    def names(self) -> list[str]:
+        """The contenders' names, the baseline first."""
+        return [contender.name for contender in self.contenders]
+
+
+class BenchmarkTable(Struct, kw_only=True):
+    """One [[benchmark]]: `use` names it, `primary` lists the metrics that decide; all else is its parameters.
+
+    A list given for a parameter that takes one value is a matrix: a step for every combination.
+    """
+
+    use: str
+    primary: list[str] | Literal["*"] = field(default_factory=list)
+    label: str = ""
+
+
+class StudyFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The file as written."""
+
+    study: About
+    contender: list[dict[str, Any]] = field(default_factory=list)
+    machine: dict[str, Any] = field(default_factory=dict)
+    settle: Settle = Settle()
+    blocks: Blocks = Blocks()
+    benchmark: list[dict[str, Any]] = field(default_factory=list)
+
+
+SUITE_REMEDY = "`kduel list suites` shows what there is; `kduel init` writes a study file to start from."
+
+
+def suites() -> dict[str, str]:
+    """The built-in suites' texts by name."""
+    folder = resources.files("kduel.study.suites")
+    return {
+        item.name.removesuffix(".toml"): item.read_text("utf-8")
+        for item in sorted(folder.iterdir(), key=lambda item: item.name)
+        if item.name.endswith(".toml")
+    }
+
+
+def suite_text(name: str) -> str:
+    """The TOML of a built-in suite. Raises InputError that lists what there is."""
+    found = suites()
+    if name not in found:
+        raise InputError(f"there is no suite {name!r}; there are {', '.join(found)}", SUITE_REMEDY)
+    return found[name]
+
+
+def read_study(path: Path) -> tuple[str, StudyFile]:
+    """A study file's text and content. Raises InputError naming file and line or key."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InputError(
+            f"cannot read the study {path}: {reason}", "Name a study file; `kduel init study.toml` writes one."
+        ) from error
+    return text, parse_study(text, str(path))
+
+
+def parse_study(text: str, origin: str) -> StudyFile:
+    """The content of a study's TOML; `origin` is named in errors."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(
+            f"{origin} is not TOML: {error}", "`kduel init` writes a commented study file to compare with."
+        ) from error
+    try:
+        return msgspec.convert(table, StudyFile, strict=True)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{origin}: {told(error)}", hint_for(table, error)) from error
+
+
+def told(error: msgspec.ValidationError) -> str:
+    """msgspec's message with its `$.a[0].b` said as `a[1].b`, counted from one, as people do."""
+    message, _, where = str(error).partition(" - at `")
+    if not where:
+        return message
+    path = where.rstrip("`").removeprefix("$").removeprefix(".").replace("[...]", "")
+    for index in range(999, -1, -1):
+        path = path.replace(f"[{index}]", f"[#{index + 1}]")
+    return f"{path}: {message}" if path else message
+
+
+def hint_for(table: dict[str, Any], error: msgspec.ValidationError) -> str:
+    """What to do about it: the keys that the table knows."""
+    if "unknown field" not in str(error):
+        return "`kduel init` writes a study file with every key explained."
+    known = {"study": About, "settle": Settle, "blocks": Blocks}
+    for name, kind in known.items():
+        if name in table and f"$.{name}" in str(error):
+            return f"[{name}] knows: {', '.join(kind.__struct_fields__)}."
+    return f"A study knows the tables: {', '.join(StudyFile.__struct_fields__)}."
+
+
+def assemble(
+    file: StudyFile,
+    text: str,
+    origin: str,
+    *,
+    machine: str = "",
+    fixed_blocks: int | None = None,
+    max_blocks: int | None = None,
+    delta: float | None = None,
+    single: bool = False,
+) -> Study:
+    """The study that a file and the command line's own words make together. Raises InputError.
+
+    `machine` is `KIND[:key=value,...]` and replaces the file's kind, or some of its settings; the block numbers and
+    `delta` replace the file's. `single` counts once what is otherwise counted under several conditions.
+    """
+    contenders = read_contenders(file.contender, origin)
+    if len(contenders) < 2:
+        raise InputError(
+            f"{origin} compares {len(contenders)} contender(s); a duel needs two at least",
+            'Add [[contender]] tables with kernel = "debian:6.12", or name the kernels on the command line.',
+        )
+    check_policies(contenders, origin)
+    kind, settings = read_machine(file.machine, machine)
+    blocks = file.blocks
+    if fixed_blocks is not None:
+        blocks = msgspec.structs.replace(blocks, fixed=fixed_blocks)
+    elif max_blocks is not None:
+        blocks = msgspec.structs.replace(blocks, fixed=None, max=max_blocks)
+    about = file.study if delta is None else msgspec.structs.replace(file.study, delta=delta)
+    check_numbers(about, file.settle, blocks, origin)
+    steps = read_steps(file.benchmark, origin)
+    if single:
+        steps, blocks = [counted_once(step) for step in steps], msgspec.structs.replace(blocks, fixed=1)
+    return Study(
+        about=about,
+        contenders=contenders,
+        machine=kind,
+        machine_settings=settings,
+        settle=file.settle,
+        blocks=blocks,
+        steps=steps,
+        text=text,
+    )
+
+
+def counted_once(step: Step) -> Step:
+    """The step without conditions, where it takes any."""
+    if "conditions" not in benchmark(step.benchmark).Parameters.__struct_fields__:
+        return step
+    return msgspec.structs.replace(step, parameters={**step.parameters, "conditions": 0})
+
+
+def check_numbers(about: About, settle: Settle, blocks: Blocks, origin: str) -> None:
+    """Raises InputError for numbers that cannot be meant."""
+    if not 0 < about.delta <= 100:
+        raise InputError(f"{origin}: study.delta is {about.delta}", "Give the per cent that matter, such as 1.0.")
+    if not 0 < about.alpha < 0.5:
+        raise InputError(f"{origin}: study.alpha is {about.alpha}", "Give a probability such as 0.05.")
+    for key, value in (("max", blocks.max), ("fixed", blocks.fixed)):
+        if value is not None and not 1 <= value <= 100_000:
+            raise InputError(f"{origin}: blocks.{key} is {value}", "Give a number of blocks from 1 up, such as 20.")
+    if not 0 <= settle.seconds <= 86_400:
+        raise InputError(f"{origin}: settle.seconds is {settle.seconds}", "Give seconds, such as 10.")
+
+
+def contender_tables(kernels: list[str], numbered: bool) -> str:
+    """The [[contender]] tables of a suite's kernels, as TOML, so that the run's study.toml says all.
+
+    `numbered` gives each a name of its own, for one kernel against itself.
+    """
+    tables = ["\n# From the command line:\n"]
+    for number, spec in enumerate(kernels, 1):
+        # A JSON string is a TOML string too.
+        tables.append(f"[[contender]]\nkernel = {msgspec.json.encode(spec).decode()}\n")
+        if numbered:
+            name = f"{short_name(Contender(kernel=spec))} #{number}"
+            tables.append(f"name = {msgspec.json.encode(name).decode()}\n")
+    return "".join(tables)
+
+
+CROSSED = ("kernel", "scheduler", "policy", "cmdline")
+"""The keys of a contender for which a list makes a contender of every combination."""
+
+
+def read_contenders(tables: list[dict[str, Any]], origin: str) -> list[Contender]:
+    """The [[contender]] tables; a list for a key of CROSSED is a matrix."""
+    contenders = []
+    for number, table in enumerate(tables, 1):
+        where = f"{origin}: contender[#{number}]"
+        empty = [key for key in CROSSED if table.get(key) == []]
+        if empty:
+            raise InputError(f"{where}: {empty[0]} is an empty list", "Give a value, or a list with one at least.")
+        for choice in combinations(table, CROSSED):
+            try:
+                contender = msgspec.convert(choice, Contender, strict=True)
+            except msgspec.ValidationError as error:
+                known = ", ".join(Contender.__struct_fields__)
+                raise InputError(f"{where}: {told(error)}", f"A contender knows: {known}.") from error
+            if len(table.get("name", "")) and choice is not table and choice != table:
+                contender = msgspec.structs.replace(contender, name=f"{contender.name} {short_name(contender)}")
+            contenders.append(contender)
+    return name_all(contenders, origin)
+
+
+def combinations(table: dict[str, Any], keys: typing.Iterable[str]) -> list[dict[str, Any]]:
+    """The table once for every combination of what its `keys` list."""
+    spread = [key for key in keys if isinstance(table.get(key), list)]
+    if not spread:
+        return [table]
+    return [
+        {**table, **dict(zip(spread, chosen, strict=True))}
+        for chosen in itertools.product(*(table[key] for key in spread))
+    ]
+
+
+def check_policies(contenders: list[Contender], origin: str) -> None:
+    """Raises InputError naming file and contender for a policy that no kernel knows."""
+    from kduel.schedulers.policy import parse_policy
+
+    for contender in contenders:
+        if contender.policy:
+            try:
+                parse_policy(contender.policy)
+            except InputError as error:
+                raise InputError(f"{origin}: {contender.name}: {error.message}", error.remedy) from error
+
+
+def short_name(contender: Contender, parts: int = 1, *, recipe: bool = True) -> str:
+    """What a contender is called where the study gives no name; of a path, that many last parts. `recipe` says whether
+    how it is built belongs to it."""
+    kernel, *rest = contender.kernel.split(",")
+    options = [word.partition("=")[2] for word in rest if re.match(r"[a-z]+=", word)]
+    if not options and "/" not in contender.kernel:
+        kernel = contender.kernel
+    if "/" in kernel:
+        kernel = "/".join(kernel.rstrip("/").split("/")[-parts:])
+    words = [
+        kernel.replace(":", "-"),
+        *(options if recipe else []),
+        *contender.scheduler.split(),
+        contender.policy,
+        contender.cmdline,
+    ]
+    words += [f"{key}={value}" for key, value in contender.sysctl.items()]
+    return " ".join(word for word in words if word)
+
+
+def name_all(contenders: list[Contender], origin: str) -> list[Contender]:
+    """Every contender with a name of its own. Raises InputError where two would have the same."""
+    # What all share tells none apart.
+    recipe = len({c.kernel.partition(",")[2] for c in contenders}) > 1
+    named = [c if c.name else msgspec.structs.replace(c, name=short_name(c, recipe=recipe)) for c in contenders]
+    # old/bzImage and new/bzImage are told apart by as much of their paths as it takes.
+    for parts in range(2, max((c.kernel.count("/") for c in contenders), default=0) + 2):
+        held = Counter(c.name for c in named)
+        named = [
+            c
+            if given.name or held[c.name] == 1
+            else msgspec.structs.replace(c, name=short_name(given, parts, recipe=recipe))
+            for given, c in zip(contenders, named, strict=True)
+        ]
+    seen: set[str] = set()
+    for contender in named:
+        if contender.name in seen:
+            raise InputError(
+                f"{origin}: two contenders are called {contender.name!r}",
+                "Give each a name of its own. To run one kernel against itself: kduel run --aa 2 KERNEL.",
+            )
+        seen.add(contender.name)
+    return named
+
+
+def read_machine(table: dict[str, Any], given: str) -> tuple[str, dict[str, Any]]:
+    """Kind and settings from [machine] and the command line's `KIND[:key=value,...]`."""
+    settings = dict(table)
+    kind = settings.pop("kind", "qemu")
+    if not isinstance(kind, str):
+        raise InputError(f"machine.kind is {kind!r}", 'Give a name: kind = "qemu".')
+    if not given:
+        return kind, settings
+    new_kind, _, words = given.partition(":")
+    if new_kind != kind:
+        kind, settings = new_kind, {}
+    for word in filter(None, words.split(",")):
+        key, equals, value = word.partition("=")
+        if not equals:
+            settings["place"] = word
+            continue
+        try:
+            settings[key] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            settings[key] = value
+    return kind, settings
+
+
+def read_steps(tables: list[dict[str, Any]], origin: str) -> list[Step]:
+    """The [[benchmark]] tables as steps, matrices expanded, labels unique. Raises InputError naming the table."""
+    steps: list[Step] = []
+    for number, table in enumerate(tables, 1):
+        where = f"{origin}: benchmark[#{number}]"
+        try:
+            steps += expand(table)
+        except InputError as error:
+            raise InputError(f"{where}: {error.message}", error.remedy) from error
+    if not steps:
+        raise InputError(f"{origin} names no benchmark", 'Add [[benchmark]] tables: use = "sysbench-cpu".')
+    seen: set[str] = set()
+    for step in steps:
+        if step.label in seen:
+            raise InputError(
+                f"{origin}: two benchmarks have the label {step.label!r}",
+                'Give one of them a label of its own: label = "...".',
+            )
+        seen.add(step.label)
+    return steps
+
+
+def expand(table: dict[str, Any]) -> list[Step]:
+    """One [[benchmark]] table as steps. Raises InputError naming the key."""
+    head = {key: table[key] for key in BenchmarkTable.__struct_fields__ if key in table}
+    try:
+        use = msgspec.convert(head, BenchmarkTable, strict=True)
+    except msgspec.ValidationError as error:
+        raise InputError(told(error), 'A benchmark table has use = "NAME", and primary = ["METRIC", ...].') from error
+    chosen = benchmark(use.use)
+    rest = {key: value for key, value in table.items() if key not in head}
+    empty = [name for name in single_valued(chosen) if rest.get(name) == []]
+    if empty:
+        raise InputError(f"{empty[0]} is an empty list", "Give a value, or a list with one at least.")
+    steps = []
+    for parameters in combinations(rest, single_valued(chosen)):
+        typed = chosen.read_parameters(parameters)
+        metrics = [metric.name for metric in chosen.metrics(typed)]
+        primary = metrics if use.primary == "*" else list(use.primary)
+        for name in primary:
+            if name not in metrics:
+                raise InputError(
+                    f"{use.use} has no metric {name!r} to be primary", f"Its metrics: {', '.join(metrics)}."
+                )
+        label = chosen.label(typed)
+        if use.label:
+            label = use.label if parameters == rest else f"{use.label}-{label}"
+        steps.append(Step(label=label, benchmark=use.use, parameters=parameters, primary=primary))
+    return steps
+
+
+def single_valued(chosen: Benchmark) -> list[str]:
+    """The parameters that take one value, so that a list for them is a matrix."""
+    hints = typing.get_type_hints(chosen.Parameters)
+    return [
+        name
+        for name in chosen.Parameters.__struct_fields__
+        if typing.get_origin(hints[name]) not in (list, tuple, dict)
+    ]
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of study files, for editors."""
+    made = msgspec.json.schema(StudyFile)
+    definitions = made["$defs"]
+    contender = msgspec.json.schema(Contender)["$defs"]["Contender"]
+    for key in CROSSED:
+        one = contender["properties"][key]
+        contender["properties"][key] = {"anyOf": [one, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+    definitions["StudyFile"]["properties"]["contender"]["items"] = contender
+    made["title"] = "KDuel study"
+    return made
