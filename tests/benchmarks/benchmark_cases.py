@@ -1,14 +1,16 @@
-"""The captured outputs, as cases for tests: see `capture`."""
+"""The captured outputs, as cases for tests: see `capture` and `capture_own`."""
 
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from fuzzing import Texts, Values, numbers_in
 
-from kduel.benchmarks import Benchmark, ParseError, Raw, benchmark
+from kduel.benchmarks import Benchmark, ParseError, ParserFault, Raw, benchmark
 
 CAPTURED = Path(__file__).parent / "captured"
 NAMES = (
@@ -25,7 +27,7 @@ NAMES = (
     "sysbench-memory",
     "vmstat",
 )
-"""The benchmarks that are tested here: all that run programs of others."""
+"""The benchmarks that run programs of others, from Debian's packages."""
 
 
 class Case:
@@ -37,20 +39,21 @@ class Case:
         self.name = str(self.directory.relative_to(CAPTURED))
         self.benchmark: Benchmark = benchmark(content["benchmark"])
         self.parameters = self.benchmark.read_parameters(content["parameters"])
+        self.metrics = {metric.name: metric for metric in self.benchmark.metrics(self.parameters)}
         self.expected: dict[str, float] | None = content.get("expected")
         self.error: str = content.get("error", "")
         self.raw = Raw.read(self.directory)
         self.texts = {"stdout": self.raw.stdout, "stderr": self.raw.stderr, **self.raw.files}
         """Everything that a parser may look at, by name."""
         self.written = [name for name, text in self.texts.items() if text]
-        self.whole = self.outcome()
+        self.whole = self.outcome({})
         """What the untouched output gives."""
 
     def __repr__(self) -> str:
         return self.name
 
-    def outcome(self, **replaced: str) -> dict[str, float] | None:
-        """The values with some texts replaced; None for a ParseError."""
+    def outcome(self, replaced: Texts) -> Values | None:
+        """The values with some texts replaced; None where they are refused. A fault of the parser is raised."""
         texts = self.texts | replaced
         raw = msgspec.structs.replace(
             self.raw,
@@ -60,8 +63,27 @@ class Case:
         )
         try:
             return self.benchmark.parse(raw, self.parameters)
+        except ParserFault:
+            raise
         except ParseError:
             return None
+
+    def impossible(self, values: Values, texts: Texts) -> str:
+        """As fuzzing.Target says."""
+        if values.keys() != self.metrics.keys():
+            return f"gave {', '.join(values)} for {', '.join(self.metrics)}"
+        present: set[str] | None = None
+        for name, value in values.items():
+            metric = self.metrics[name]
+            least = -math.inf if metric.least is None else metric.least
+            most = math.inf if metric.most is None else metric.most
+            if not math.isfinite(value) or not least <= value <= most * (1 + 1e-9):
+                return f"{name} is {value}, not from {least:g} to {most:g}"
+            if not metric.derived:
+                present = numbers_in(texts) if present is None else present
+                if f"{value:.10g}" not in present:
+                    return f"{name} is {value}, which stands nowhere in the text"
+        return ""
 
 
 CASES = [Case(path) for path in sorted(CAPTURED.glob("*/*.json"))]

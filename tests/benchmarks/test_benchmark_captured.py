@@ -47,13 +47,13 @@ def test_truncated_at_any_line(case: Case) -> None:
     for name, text in case.texts.items():
         lines = text.splitlines(keepends=True)
         for count in range(len(lines)):
-            found = case.outcome(**{name: "".join(lines[:count])})
+            found = case.outcome({name: "".join(lines[:count])})
             assert found is None or found == case.whole, f"{name} cut after line {count}: {found}"
 
 
 def test_truncated_everywhere_gives_nothing() -> None:
     for case in GOOD:
-        assert case.outcome(**dict.fromkeys(case.texts, "")) is None, case
+        assert case.outcome(dict.fromkeys(case.texts, "")) is None, case
 
 
 @settings(max_examples=500, deadline=None)
@@ -62,7 +62,7 @@ def test_truncated_at_any_byte(data: st.DataObject) -> None:
     case = data.draw(st.sampled_from(GOOD))
     name = data.draw(st.sampled_from(case.written))
     text = case.texts[name]
-    found = case.outcome(**{name: text[: data.draw(st.integers(0, len(text) - 1))]})
+    found = case.outcome({name: text[: data.draw(st.integers(0, len(text) - 1))]})
     assert found is None or found == case.whole
 
 
@@ -74,7 +74,7 @@ def test_garbled_at_any_byte(data: st.DataObject) -> None:
     text = case.texts[name]
     at = data.draw(st.integers(0, len(text) - 1))
     garbled = text[:at] + data.draw(st.sampled_from(NOISE)) + text[at + 1 :]
-    found = case.outcome(**{name: garbled})
+    found = case.outcome({name: garbled})
     assert found is None or found == case.whole
 
 
@@ -84,7 +84,7 @@ def test_cut_inside_the_last_line(case: Case) -> None:
     for name in case.written:
         text = case.texts[name]
         for length in range(len(text.rstrip("\n").rpartition("\n")[0]) + 1, len(text)):
-            found = case.outcome(**{name: text[:length]})
+            found = case.outcome({name: text[:length]})
             assert found is None or found == case.whole, f"{name} cut after {length} of {len(text)}: {found}"
 
 
@@ -94,7 +94,7 @@ def test_a_line_lost_or_doubled(case: Case) -> None:
         lines = case.texts[name].splitlines(keepends=True)
         for at in range(len(lines)):
             for times in (0, 2):
-                found = case.outcome(**{name: "".join(lines[:at] + times * [lines[at]] + lines[at + 1 :])})
+                found = case.outcome({name: "".join(lines[:at] + times * [lines[at]] + lines[at + 1 :])})
                 assert found is None or found == case.whole, f"line {at + 1} of {name} {times} times: {found}"
 
 
@@ -110,7 +110,7 @@ def test_nonsense_in_place_of_any_number_that_counts(nonsense: str) -> None:
                 if text.count(f" {value}\n") != 1:
                     continue
                 tried += 1
-                found = case.outcome(**{name: text.replace(f" {value}\n", f" {nonsense}\n")})
+                found = case.outcome({name: text.replace(f" {value}\n", f" {nonsense}\n")})
                 assert found is None or found == case.whole, (case, value)
     assert tried > 50
 
@@ -174,13 +174,13 @@ def one(name: str, **parameters: object) -> Case:
 def test_figures_that_contradict_each_other_are_refused(case: Case, file: str, pattern: str, wrong: str) -> None:
     changed, times = re.subn(pattern, wrong, case.texts[file], count=1)
     assert times == 1 and changed != case.texts[file]
-    assert case.outcome(**{file: changed}) is None
+    assert case.outcome({file: changed}) is None
 
 
 @pytest.mark.parametrize("name", ["sysbench-cpu", "sysbench-memory", "sysbench-fileio"])
 def test_a_report_without_its_last_line_is_refused(name: str) -> None:
     case = one(name)
-    assert case.outcome(stdout=case.texts["stdout"].partition("    execution time")[0]) is None
+    assert case.outcome({"stdout": case.texts["stdout"].partition("    execution time")[0]}) is None
 
 
 def test_one_line_is_wanted_and_only_whole() -> None:
@@ -201,6 +201,6 @@ def test_of_schbench_reports_the_last_one_counts() -> None:
     """It reports every ten seconds, over all until then; other versions indent by a tab."""
     case = one("schbench", time=90)
     early = one("schbench", time=10).texts["stdout"].replace("average rps", "current rps")
-    assert case.outcome(stdout=early + case.texts["stdout"]) == case.whole
-    assert case.outcome(stdout=case.texts["stdout"].replace("        ", "\t")) == case.whole
-    assert case.outcome(stdout=early) is None
+    assert case.outcome({"stdout": early + case.texts["stdout"]}) == case.whole
+    assert case.outcome({"stdout": case.texts["stdout"].replace("        ", "\t")}) == case.whole
+    assert case.outcome({"stdout": early}) is None

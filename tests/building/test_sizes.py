@@ -116,7 +116,7 @@ def test_the_command_adds_up(
     kduel: Callable[..., subprocess.CompletedProcess[str]], trees: dict[str, Path], kernels: dict[str, Kernel]
 ) -> None:
     specs = [f"source:{trees['old']},config=tinyconfig", f"source:{trees['new']},config=defconfig"]
-    done = kduel("sizes", *specs, "--json", "--offline")
+    done = kduel("sizes", *specs, "--format", "json", "--offline")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     totals = {row["name"]: row for row in found["totals"]}

@@ -112,9 +112,12 @@ def test_history_finds_the_run_where_the_level_changed(tmp_path: Path) -> None:
     assert line.points[7].when == "2026-01-08"
     assert "Only one thing differs as far as is known: kernel" in line.told[0]
     assert len(picture(found)["vconcat"]) == 1
-    for form, mark in (("text", "Changed by −"), ("svg", "<svg"), ("html", "<svg"), ("json", '"steps"')):
+    for form, mark in (("text", "Changed by −"), ("html", "<svg"), ("json", '"steps"')):
         done = CliRunner().invoke(history_command, [str(tmp_path), "--contender", "one", "-f", form])
         assert done.exit_code == 0 and mark in done.output
+    plot = tmp_path / "history.svg"
+    done = CliRunner().invoke(history_command, [str(tmp_path), "--contender", "one", "--plot", str(plot)])
+    assert done.exit_code == 0 and plot.read_text().startswith("<svg")
 
 
 def test_runs_measured_here_are_compared_in_blocks(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_table(stocked: Mirror) -> None:
     ],
 )
 def test_words_choose(words: list[str], found: list[str], stocked: Mirror) -> None:
-    done = CliRunner().invoke(command, ["--json", *words])
+    done = CliRunner().invoke(command, ["--format", "json", *words])
     told = json.loads(done.stdout)
     assert told["schema"] == 1
     kernels = [entry for entry in told["kernels"] if entry["spec"] != "host"]

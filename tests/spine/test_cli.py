@@ -76,7 +76,7 @@ def test_a_name_that_is_not_utf_8_is_told(kduel):
     [
         (["fight"], 2, "No such command"),
         (["run"], 2, "Missing argument"),
-        (["run", "debian:6.1"], 2, "alone is no duel"),
+        (["run", "debian:6.1"], 2, "a comparison needs two"),
         (["run", "a", "b", "--blocks", "3", "--max-blocks", "4"], 2, "exclude each other"),
         (["run", "a", "b", "--suite", "slow"], 2, "there is no suite 'slow'"),
         (["run", "nonsense:1", "nonsense:2"], 2, "'nonsense:1' is not a kernel"),
@@ -101,7 +101,7 @@ def test_init_writes_a_study_once(kduel, tmp_path):
     assert kduel("init", "mine.toml").returncode == 0
     again = kduel("init", "mine.toml")
     assert again.returncode == 2
-    assert "there already" in again.stderr
+    assert "exists already" in again.stderr
     schema = json.loads(kduel("init", "--schema").stdout)
     jsonschema.Draft202012Validator.check_schema(schema)
 
@@ -112,7 +112,7 @@ def test_completion_scripts_are_the_shells_own(kduel, shell):
 
 
 def test_doctor_tells_and_ends_with_zero_where_nothing_prevents(kduel):
-    done = kduel("doctor", "--json")
+    done = kduel("doctor", "--format", "json")
     findings = json.loads(done.stdout)
     assert done.returncode == (3 if any(f["weight"] == "prevents" for f in findings) else 0)
 

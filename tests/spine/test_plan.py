@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 from hypothesis import given
@@ -43,24 +44,50 @@ def test_every_block_holds_every_contender_once(count: int, blocks: int, seed: i
 
 def test_the_sequence_of_a_seed_never_changes():
     # Runs planned by an older version must be understood by a newer one.
-    plan = make_plan(study(named("a", "b", "c"), max=4), 1)
+    plan = make_plan(study(named("a", "b", "c"), max=4), 1, edition=1)
     assert [t.contender for t in plan] == list("acbbcacabbac")
+    assert [t.contender for t in make_plan(study(named("a", "b"), max=6), 1)] == list("abbabaabbaba")
+    assert [t.contender for t in make_plan(study(named("a", "b", "c"), max=4), 1)] == list("acbbaccbacab")
 
 
-def test_the_order_is_drawn_and_then_turned():
-    plan = make_plan(study(named("a", "b"), max=1000), 7)
-    first = [t.contender for t in plan if t.position % 2 == 0]
-    assert Counter(first) == {"a": 500, "b": 500}
-    assert 210 < Counter(first[::2])["a"] < 290, "the first block of a pair is random"
+def test_two_contenders_have_orders_drawn_freely():
+    """Neither balanced nor turned round: what the orders of neighbouring blocks have in common breaks alpha."""
+    plan = make_plan(study(named("a", "b"), max=4000), 7)
+    first = [t.contender == "a" for t in plan if t.position % 2 == 0]
+    assert 1850 < sum(first) < 2150 and sum(first) != 2000
+    same = sum(one == other for one, other in itertools.pairwise(first))
+    assert 1850 < same < 2150
+    assert sum(first[::2][i] == first[1::2][i] for i in range(2000)) > 900, "turned round, this would be 0"
 
 
-@given(st.integers(2, 5), st.integers(1, 10), st.integers(0, 2**32))
-def test_two_blocks_give_each_contender_the_same_places(count: int, pairs: int, seed: int):
+def test_both_orders_occur_in_the_first_four_blocks():
+    for seed in range(200):
+        plan = make_plan(study(named("a", "b"), max=5), seed)
+        assert len({t.contender for t in plan if t.position % 2 == 0 and t.block <= 4}) == 2
+
+
+@given(st.integers(3, 6), st.integers(1, 4), st.integers(0, 2**32))
+def test_three_contenders_and_more_have_each_place_equally_often(count: int, squares: int, seed: int):
     names = [f"k{i}" for i in range(count)]
-    plan = make_plan(study(named(*names), max=2 * pairs), seed)
-    for pair in range(pairs):
-        both = plan[2 * pair * count : 2 * (pair + 1) * count]
-        assert [t.contender for t in both] == [t.contender for t in reversed(both)]
+    plan = make_plan(study(named(*names), max=squares * count), seed)
+    at = Counter((t.contender, t.position % count) for t in plan)
+    assert set(at.values()) == {squares} and len(at) == count**2
+    # Over a whole square (two for odd numbers) each follows each other one equally often.
+    if squares % (1 + count % 2) == 0:
+        follows = Counter(
+            (one.contender, other.contender) for one, other in itertools.pairwise(plan) if one.block == other.block
+        )
+        assert len(follows) == count * (count - 1) and len(set(follows.values())) == 1
+
+
+def test_squares_are_drawn_anew():
+    plan = make_plan(study(named("a", "b", "c"), max=600), 5)
+    orders = Counter("".join(t.contender for t in plan[start : start + 3]) for start in range(0, 1800, 3))
+    assert len(orders) == 6 and set(orders.values()) == {100}
+    first = Counter(
+        "".join(t.contender for t in make_plan(study(named("a", "b", "c"), max=1), s)) for s in range(600)
+    )
+    assert len(first) == 6 and min(first.values()) > 65
 
 
 def test_steps_keep_their_order_unless_the_study_says_otherwise():

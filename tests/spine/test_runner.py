@@ -100,7 +100,7 @@ def test_another_study_in_the_same_directory_is_refused(kduel, write_study, tmp_
     assert kduel("run", write_study(), "--out", run).returncode == 0
     other = kduel("run", write_study(blocks="fixed = 4"), "--out", run)
     assert other.returncode == 2
-    assert "the study's numbers" in other.stderr
+    assert "study.fixed: 3 in the run, 4 now" in other.stderr
     assert len(trials(run)) == 6
     seeded = kduel("run", write_study(), "--out", run, "--seed", "1")
     assert seeded.returncode == 2

@@ -56,7 +56,7 @@ def test_levels_for_t_are_stricter_and_begin_at_what_is_spent() -> None:
 def test_a_single_look_has_all_of_alpha_and_the_plain_t_quantile() -> None:
     levels = student_levels(0.05, (10,), (10,), 10)
     assert levels == pytest.approx([0.05])
-    assert critical_t(levels, (10,)) == pytest.approx([2.262157], rel=1e-6)
+    assert critical_t(levels, (9,)) == pytest.approx([2.262157], rel=1e-6)
 
 
 def test_z_bounds_spend_what_they_should() -> None:
@@ -69,18 +69,21 @@ def test_z_bounds_spend_what_they_should() -> None:
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.05 / 7, 0.05 / 20])
-@pytest.mark.parametrize("rule", [Rule(), Rule(look_every=1), Rule(max_blocks=40), Rule(first_look=10)])
+@pytest.mark.parametrize(
+    "rule", [Rule(), Rule(fewest_pairs=6), Rule.of_edition(1), Rule(max_blocks=40), Rule(first_look=10)]
+)
 def test_t_bounds_keep_alpha(rule: Rule, alpha: float) -> None:
     """Plain levels with t quantiles would give 8 to 18 % more than alpha here."""
-    from kduel.judge.verdict.looks import plan_looks, prefix_statistics
+    from kduel.judge.verdict.adjust import plain
+    from kduel.judge.verdict.looks import interval, plan_looks
 
     looks = plan_looks(rule, range(1, rule.max_blocks + 1))
     generator = np.random.default_rng(11)
-    widths = looks.widths(rule, alpha)
+    levels = looks.levels(rule, alpha)
     alarms, runs = 0, 0
     for _ in range(12):
-        mean, sd = prefix_statistics(generator.standard_normal((25_000, rule.max_blocks)), looks.pairs)
-        alarms += int((np.abs(mean) > widths * sd).any(axis=1).sum())
+        low, high = interval(plain(generator.standard_normal((25_000, rule.max_blocks)), looks.pairs), levels)
+        alarms += int(((low > 0) | (high < 0)).any(axis=1).sum())
         runs += 25_000
     assert alarms / runs == pytest.approx(alpha, abs=max(0.05 * alpha, 3.5 * np.sqrt(alpha / runs)))
 
@@ -114,8 +117,10 @@ def test_finer_grids_change_nothing() -> None:
 
 
 def test_looks_of_a_rule() -> None:
-    assert Rule().looks() == USUAL
-    assert Rule(max_blocks=9).looks() == (6, 8, 9)
+    assert Rule.of_edition(1).looks() == USUAL
+    assert Rule.of_edition(1, max_blocks=9).looks() == (6, 8, 9)
+    assert Rule().looks() == tuple(range(4, 21))
+    assert Rule().for_comparisons(7).looks() == tuple(range(5, 21))
     assert Rule(max_blocks=4).looks() == (4,)
     assert Rule.fixed(12).looks() == (12,)
 

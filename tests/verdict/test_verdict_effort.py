@@ -35,9 +35,8 @@ def test_fewest_finds_the_first_that_is_enough() -> None:
     assert fewest(lambda _: False, 2) is None
 
 
-def test_detectable_needs_two_pairs_and_falls_with_more() -> None:
-    assert detectable(1.0, 1, 0.05) is None
-    found = [detectable(1.0, pairs, 0.05) or 0 for pairs in (5, 10, 20, 80)]
+def test_detectable_falls_with_more_pairs() -> None:
+    found = [detectable(1 / math.sqrt(pairs), pairs - 1, 0.05) or 0 for pairs in (5, 10, 20, 80)]
     assert found == sorted(found, reverse=True)
     assert found[-1] == pytest.approx((1.96 + 0.84) / math.sqrt(80), rel=0.03)
     assert detectable(0.0, 5, 0.05) == 0

@@ -27,12 +27,12 @@ def only(samples: Samples | list[Samples], rule: Rule | None = None, **more: boo
 
 def test_a_large_effect_is_found_at_the_first_look() -> None:
     result = only(noisy(1, 0.10, 0.01, 20))
-    assert (result.verdict, result.decided_at, result.role, result.scale) == ("faster", 6, "primary", "ratio")
+    assert (result.verdict, result.decided_at, result.role, result.scale) == ("faster", 4, "primary", "ratio")
     assert result.effect_pct == pytest.approx(10, abs=1)
     assert result.ci_low_pct is not None and result.ci_high_pct is not None
     assert result.ci_low_pct < 10 < result.ci_high_pct
     assert result.blocks_more is None and result.q_value is None and not result.below_delta
-    assert "higher is better" in result.told and "Decided after 6 blocks" in result.told
+    assert "higher is better" in result.told and "Decided after 4 blocks" in result.told
 
 
 @pytest.mark.parametrize(
@@ -93,44 +93,45 @@ def test_a_single_look_is_the_plain_paired_t_interval() -> None:
     assert result.beside["p_t"] == pytest.approx(stats.ttest_1samp(logs, 0).pvalue)
 
 
-def test_a_decision_stands_though_later_blocks_do_not_show_it() -> None:
+def test_a_decision_that_the_last_interval_does_not_show_is_taken_back() -> None:
     generator = np.random.default_rng(1)
     after = [103, 103.1, 102.9, 103, 103.1, 102.9, *(100 + generator.normal(0, 6, 14))]
     result = only(table([100.0] * 20, after))
-    assert (result.verdict, result.decided_at, result.n) == ("faster", 6, 20)
+    assert (result.verdict, result.decided_at, result.n) == ("undecided", None, 20)
+    assert (result.former_verdict, result.former_at) == ("faster", 4)
     assert result.ci_low_pct is not None and result.ci_low_pct < 0
-    assert "no longer shows it" in result.told
+    assert "It was faster after 4 blocks; the interval over all blocks no longer shows that." in result.told
 
 
 @pytest.mark.parametrize("effect", [0, 0.004, 0.02])
 def test_verdicts_only_ever_depend_on_the_looks(effect: float) -> None:
-    """A run seen after each block, and one seen only at its end, agree on what was decided, and when."""
+    """A run seen after each block, and one seen only at its end, agree on what was decided first, and when."""
     for seed in range(10):
         whole = noisy(seed, effect, 0.01, 20)
         final = only(whole)
+        first = (final.decided_at, final.verdict) if final.decided_at else (final.former_at, final.former_verdict)
         for blocks in range(1, 21):
             part = msgspec.structs.replace(
                 whole, blocks=whole.blocks[:blocks], values={k: v[:blocks] for k, v in whole.values.items()}
             )
             seen = only(part)
-            decided = final.decided_at is not None and blocks >= final.decided_at
-            assert (seen.verdict, seen.decided_at) == (
-                (final.verdict, final.decided_at) if decided else ("undecided", None)
-            )
+            then = (seen.decided_at, seen.verdict) if seen.decided_at else (seen.former_at, seen.former_verdict)
+            assert then == (first if first[0] is not None and blocks >= first[0] else (None, None))
+            assert seen.decided_at is None or seen.verdict != "undecided"
 
 
 def test_a_block_that_is_not_finished_is_not_looked_at() -> None:
     samples = noisy(8, 0.05, 0.01, 6)
     whole = only(samples)
-    assert whole.decided_at == 6
+    assert whole.decided_at == 4
     waiting = {"A": list(range(0, 12, 2)), "B": [1, 3, 5, 7, 9, None]}
     values = {"A": samples.values["A"], "B": [*samples.values["B"][:5], None]}
     result = only(msgspec.structs.replace(samples, values=values, order=waiting))
-    assert (result.verdict, result.n) == ("undecided", 5)
+    assert (result.n, result.decided_at) == (5, 4)
     # A void trial has its place in time: its block counts, its pair is missing.
     void = {"A": list(range(0, 12, 2)), "B": [1, 3, 5, 7, 9, 11]}
     result = only(msgspec.structs.replace(samples, values=values, order=void))
-    assert (result.verdict, result.decided_at, result.n) == ("faster", 6, 5)
+    assert (result.verdict, result.decided_at, result.n) == ("faster", 4, 5)
     assert "1 block of 6 gave no complete pair" in result.told
 
 
@@ -141,11 +142,11 @@ def test_blocks_beyond_the_rules_maximum_do_not_count_and_that_is_said() -> None
 
 
 def test_blocks_out_of_order_are_put_in_order() -> None:
-    """The first six blocks decide, and no other six would; far-apart numbers, as in a run of which blocks are gone."""
-    after = [103, 103.1, 102.9, 103, 103.1, 102.9, 90, 110, 95, 104, 80, 101]
+    """The first four blocks decide, and no other four would; far-apart numbers, as in a run of which blocks are gone."""
+    after = [103, 103.1, 102.9, 103, 90, 110, 95, 104, 80, 101, 99, 102]
     numbers = [block**9 * 10_007 for block in range(1, 13)]
     turned = msgspec.structs.replace(table([100.0] * 12, after[::-1]), blocks=numbers[::-1])
-    assert only(turned).decided_at == only(table([100.0] * 12, after)).decided_at == 6
+    assert only(turned).former_at == only(table([100.0] * 12, after)).former_at == 4
 
 
 # Too little, or nothing
@@ -167,12 +168,22 @@ def test_all_missing_says_nothing() -> None:
     assert only(table([], [])).verdict == "undecided"
 
 
-@pytest.mark.parametrize("blocks", [2, 3, 4])
-def test_fewer_than_five_pairs_never_decide(blocks: int) -> None:
+@pytest.mark.parametrize("blocks", [2, 3])
+def test_fewer_than_four_pairs_never_decide(blocks: int) -> None:
     result = only(noisy(1, 0.5, 0.0001, blocks), Rule.fixed(blocks))
-    assert result.verdict == "undecided" and "takes 5 at least" in result.told
+    assert result.verdict == "undecided" and "takes 4 at least" in result.told
     assert result.ci_low_pct is not None
-    assert only(noisy(1, 0.5, 0.0001, 5), Rule.fixed(5)).verdict == "faster"
+    assert only(noisy(1, 0.5, 0.0001, 4), Rule.fixed(4)).verdict == "faster"
+
+
+@pytest.mark.parametrize(("metrics", "fewest"), [(1, 4), (2, 5), (7, 5), (8, 6), (60, 6), (61, 7), (300, 8)])
+def test_the_fewest_pairs_follow_the_number_of_primary_comparisons(metrics: int, fewest: int) -> None:
+    for blocks in (fewest - 1, fewest):
+        one = noisy(1, 0.5, 0.0001, blocks)
+        samples = [msgspec.structs.replace(one, benchmark=f"b{place}") for place in range(metrics)]
+        found = judge(samples, Rule.fixed(blocks))
+        assert {result.verdict for result in found} == {"undecided" if blocks < fewest else "faster"}
+        assert blocks == fewest or f"takes {fewest} at least" in found[0].told
 
 
 @pytest.mark.parametrize(
@@ -207,11 +218,12 @@ def test_zeros_and_negative_values_are_compared_by_difference() -> None:
     assert same.verdict == "undecided", "a share of a value that may be zero has no meaning"
 
 
-def test_a_zero_that_comes_late_does_not_undo_a_decision() -> None:
+def test_a_zero_that_comes_late_changes_the_scale_and_with_it_the_verdict() -> None:
     samples = noisy(1, 0.10, 0.01, 20)
     samples.values["B"][15] = 0.0
     result = only(samples)
-    assert (result.verdict, result.decided_at, result.scale) == ("faster", 6, "difference")
+    assert (result.verdict, result.former_verdict, result.former_at) == ("undecided", "faster", 4)
+    assert result.scale == "difference" and result.ci_low is not None and result.ci_low < 0
 
 
 def test_values_that_do_not_vary_are_counted_not_tested() -> None:

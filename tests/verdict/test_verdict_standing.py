@@ -69,7 +69,7 @@ def test_standing_says_what_judge_says() -> None:
         )
 
 
-@pytest.mark.parametrize("blocks", [0, 1, 2, 4])
+@pytest.mark.parametrize("blocks", [0, 1, 2, 3])
 def test_nothing_is_told_too_early(blocks: int) -> None:
     one = standing([first(noisy(7, 0.3, 0.01, 20), blocks)], Rule())[0]
     assert not one.decided and one.blocks_more is None

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from kduel.core.experiment import Better, Metric
@@ -58,3 +59,13 @@ def generations() -> list[Samples]:
         )
         for (benchmark, name, unit, better), arms in values.items()
     ]
+
+
+def first_blocks(samples: Samples, blocks: int) -> Samples:
+    """What was known after so many blocks."""
+    return msgspec.structs.replace(
+        samples,
+        blocks=samples.blocks[:blocks],
+        values={name: values[:blocks] for name, values in samples.values.items()},
+        order={name: order[:blocks] for name, order in samples.order.items()},
+    )

@@ -8,7 +8,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from kduel.benchmarks.support.bootlog import MARKS, STAGES, Timeline, console_lines, initcalls, timeline
+from kduel.benchmarks.support.bootlog import MARKS, STAGES, Init, Line, Timeline, console_lines, initcalls, timeline
 from kduel.core.errors import InputError
 from kduel.store.rundir import RunDir
 
@@ -56,20 +56,30 @@ def read_boots(path: Path) -> list[Boots]:
     if run.imported:
         raise InputError(f"{path} was measured elsewhere: its boots left no console log here")
     found = {c.name: Boots(name=c.name, timelines=[], initcalls=[]) for c in run.lock().contenders}
+    consoles: list[tuple[str, list[Line]]] = []
     for record in run.records():
         trial = run.directory(record.id)
-        told = timeline(console_lines(_text(trial / "console.log")))
-        if record.contender in found and told.moments:
-            found[record.contender].timelines.append(told)
+        lines = console_lines(_text(trial / "console.log"))
+        if record.contender in found and timeline(lines).moments:
+            consoles.append((record.contender, lines))
             if calls := initcalls(_text(trial / "environment" / "dmesg").splitlines()):
                 found[record.contender].initcalls.append(calls)
-    if not any(boots.timelines for boots in found.values()):
+    init = same_init([lines for _, lines in consoles])
+    for name, lines in consoles:
+        found[name].timelines.append(timeline(lines, init))
+    if not consoles:
         marks = ", ".join(words for _, _, words in MARKS)
         raise InputError(
             f"no trial of {path} has a console that tells of its boot",
             f"Looked for in trials/*/console.log: {marks}. Machines reached by SSH keep no console log.",
         )
     return list(found.values())
+
+
+def same_init(consoles: Sequence[Sequence[Line]]) -> Init:
+    """Whose words tell of init's beginning in all boots: the kernel's, unless one that came to its end lacks them."""
+    whole = [lines for lines in consoles if "ready" in timeline(lines).moments]
+    return "kernel" if all("init" in timeline(lines, "kernel").moments for lines in whole) else "greeting"
 
 
 def _text(path: Path) -> str:

@@ -5,8 +5,10 @@ A module here, or one behind an entry point of the group `kduel.benchmarks`, off
 
 from __future__ import annotations
 
+import functools
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,11 +18,17 @@ from msgspec import Struct
 from kduel.core.errors import InputError
 from kduel.core.experiment import Metric
 from kduel.core.plugins import plugins
-from kduel.core.samples import Details
+from kduel.core.samples import LARGEST, Details
+
+Parse = Callable[..., dict[str, float]]
 
 
 class ParseError(Exception):
     """The output is not what the program prints: the step gives no number. The message names what is missing."""
+
+
+class ParserFault(ParseError):
+    """The parser failed on output that it should have refused: a fault of the benchmark. The step gives no number."""
 
 
 class Raw(Struct, frozen=True):
@@ -103,12 +111,18 @@ class Benchmark(ABC):
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
         """Metric name to value, in the metric's unit, for all of `metrics`.
 
-        Raises ParseError where anything is missing or garbled: a parser never invents a value.
+        Raises ParseError where anything is missing or garbled: a parser never invents a value. What any benchmark's
+        `parse` returns is held against its metrics (`checked`); a parser need not do that itself.
         """
 
     def details(self, raw: Raw, parameters: Any) -> Details:
         """What the output says beyond one number a metric; nothing, for most. Raises ParseError as `parse` does."""
         return Details()
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "parse" in vars(cls):
+            cls.parse = _guarded(cls.parse)  # type: ignore[method-assign]
 
     def seconds(self, parameters: Any) -> float:
         """About how long the script takes, for the ETA."""
@@ -133,6 +147,47 @@ class Benchmark(ABC):
         except msgspec.ValidationError as error:
             known = ", ".join(self.Parameters.__struct_fields__) or "none"
             raise InputError(f"benchmark {self.name}: {error}", f"Its parameters: {known}.") from error
+
+
+def checked(values: dict[str, float], metrics: Iterable[Metric]) -> dict[str, float]:
+    """The values, where all metrics that are not optional have one and each lies within its metric's own range.
+
+    Raises ParseError for a metric without a value, for one that is infinite, no number or above LARGEST, and for one
+    below `least` or above `most` (a share of 1e-9 is left to rounding).
+    """
+    stated = {metric.name: metric for metric in metrics}
+    needed = {name for name, metric in stated.items() if not metric.optional}
+    if not needed <= values.keys() <= stated.keys():
+        missing, extra = sorted(needed - values.keys()), sorted(values.keys() - stated.keys())
+        raise ParseError(
+            f"the output has no {', '.join(missing)}" if missing else f"not declared: {', '.join(extra)}"
+        )
+    for name, value in values.items():
+        least, most = stated[name].least, stated[name].most
+        if not (math.isfinite(value) and abs(value) <= LARGEST):
+            raise ParseError(f"{name} is {value:g}, not a finite number within reason")
+        if least is not None and value < least:
+            raise ParseError(f"{name} is {value:g}, but it cannot be below {least:g}")
+        if most is not None and value > most * (1 + 1e-9):
+            raise ParseError(f"{name} is {value:g}, but it cannot be above {most:g}")
+    return {name: float(value) for name, value in values.items()}
+
+
+def _guarded(parse: Parse) -> Parse:
+    """`parse` with its values checked, and with a fault of its own as a ParseError: output is not to be trusted, and
+    must not end a run whose other steps are sound."""
+
+    @functools.wraps(parse)
+    def guarded(self: Benchmark, raw: Raw, parameters: Any) -> dict[str, float]:
+        if type(self).parse is not guarded:  # called by the parser of a subclass, whose metrics are others
+            return parse(self, raw, parameters)
+        try:
+            return checked(parse(self, raw, parameters), self.metrics(parameters))
+        except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
+            reason = f"{type(error).__name__}: {error}"[:200]
+            raise ParserFault(f"the parser of {self.name} failed on the output ({reason})") from error
+
+    return guarded
 
 
 def benchmark(name: str) -> Benchmark:

@@ -6,7 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks import Benchmark, Raw
+from kduel.benchmarks.support.reading import only_whole, positive, whole_lines
 from kduel.core.experiment import Metric
 
 GUEST_FILE = "/kduel/boot-instructions"
@@ -41,10 +42,9 @@ class BootInstructions(Benchmark):
         return 0.1
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        word = raw.stdout.strip()
-        if not (word.isascii() and word.isdigit() and int(word)):
-            raise ParseError("the guest does not know how its boot was counted: that takes the machine icount")
-        return {"boot-instructions": float(word)}
+        what = "the number of instructions, which takes the machine icount"
+        whole_lines(raw.stdout, what)
+        return {"boot-instructions": positive(only_whole(r"([^\n]+)", raw.stdout, what), what)}
 
 
 PLUGIN = BootInstructions()

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.support.bootlog import MARKS, STAGES, console_lines, timeline
+from kduel.benchmarks.support.bootlog import INIT, MARKS, STAGES, Init, console_lines, timeline
 from kduel.benchmarks.support.parameters import label_of
 from kduel.core.experiment import Metric
 
@@ -15,7 +15,7 @@ Stage = Literal["load", "kernel", "start", "userspace"]
 ABOUT = {
     "load": "From the machine's start, or the boot loader's line about loading, to the line 'Linux version'.",
     "kernel": "From 'Linux version' to 'Freeing unused kernel memory'.",
-    "start": "From there to the start of the first process.",
+    "start": "From there to the start of the first process: {}.",
     "userspace": "From there to `login:`, or to the beginning of the trial's script.",
 }
 SHOWN = 6
@@ -30,17 +30,28 @@ class BootTimeline(Benchmark):
     trial_files = ("console.log",)
 
     class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """`stages`: leave out `start` for a kernel and a system whose console does not tell when init starts; what lies
-        between two stages that are asked for belongs to the first."""
+        """`stages`: leave out `start` and `userspace` where the console does not tell when init starts; what lies between
+        two stages that are asked for belongs to the first. `init` is the line that tells it, the same for all
+        contenders: "kernel" is `Run ... as init process`, which kernels before 4.18 do not print; "greeting" is what
+        init itself says first."""
 
         stages: tuple[Stage, ...] = ("load", "kernel", "start", "userspace")
+        init: Init = "kernel"
 
     def label(self, parameters: Any) -> str:
         return label_of("boot", parameters)
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        whole = Metric("total", "s", "lower", "From the first to the last of these moments.")
-        return (whole, *(Metric(stage, "s", "lower", ABOUT[stage]) for stage in STAGES if stage in parameters.stages))
+        between = "difference of two of the console's times"
+        whole = Metric("total", "s", "lower", "From the first to the last of these moments.", derived=between)
+        return (
+            whole,
+            *(
+                Metric(stage, "s", "lower", ABOUT[stage].format(INIT[parameters.init][1]), derived=between)
+                for stage in STAGES
+                if stage in parameters.stages
+            ),
+        )
 
     def script(self, parameters: Any) -> str:
         # The host has seen it all by now.
@@ -53,16 +64,21 @@ class BootTimeline(Benchmark):
         if "console.log" not in raw.files:
             raise ParseError("this machine keeps no console log, so nobody saw when the stages began")
         lines = console_lines(raw.files["console.log"])
-        moments = timeline(lines).moments
+        moments = timeline(lines, parameters.init).moments
         wanted = [STAGES[stage] for stage in STAGES if stage in parameters.stages]
         if not wanted:
             raise ParseError("no stage is asked for")
         edges = [start for start, _ in wanted] + [wanted[-1][1]]
-        told = {name: words for name, _, words in MARKS} | {"begin": MARKS[0][2]}
+        told = {name: words for name, _, words in MARKS} | {"begin": MARKS[0][2], "init": INIT[parameters.init][1]}
         missing = [edge for edge in edges if edge not in moments]
         if missing:
             shown = "; ".join(line.text[:100] for line in lines[-SHOWN:] if line.text) or "nothing"
-            raise ParseError(f"the console has no line {told[missing[0]]!r} in its place; it ends with: {shown}")
+            # A kernel that does not print the line is not one that did not get there.
+            other = 'it has one of init itself: for all contenders, say init = "greeting"; '
+            hint = other if missing == ["init"] and "init" in timeline(lines, "greeting").moments else ""
+            raise ParseError(
+                f"the console has no line {told[missing[0]]!r} in its place; {hint}it ends with: {shown}"
+            )
         names = [stage for stage in STAGES if stage in parameters.stages]
         values = {name: moments[edges[n + 1]] - moments[edges[n]] for n, name in enumerate(names)}
         return {"total": moments[edges[-1]] - moments[edges[0]], **values}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import operator
 import re
 import statistics
@@ -16,6 +15,7 @@ from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support.parameters import slug
 from kduel.benchmarks.support.reading import SHOWN
 from kduel.core.experiment import Better, Metric, Statistic
+from kduel.core.samples import LARGEST
 
 REDUCERS: dict[str, Callable[[list[float]], float]] = {
     "last": operator.itemgetter(-1),
@@ -27,6 +27,13 @@ REDUCERS: dict[str, Callable[[list[float]], float]] = {
 }
 Reduce = Literal["only", "last", "first", "mean", "median", "min", "max"]
 STATISTICS: dict[str, Statistic] = {"mean": "mean", "median": "median", "min": "min", "max": "max"}
+
+
+NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+LONGEST_NUMBER = 100
+BEFORE = re.compile(r"[0-9][.,]?$|(?:^|[\s=:(\[])[+-]$|\.$", re.ASCII)
+AFTER = re.compile(r"[.,]?[0-9]|[eE][+-]?[0-9]", re.ASCII)
+"""What stands before or after the group of a regular expression where that takes a part of a number."""
 
 
 class Reading(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -83,7 +90,16 @@ class Command(Benchmark):
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         return tuple(
-            Metric(m.name, m.unit, m.better, m.about, STATISTICS.get(m.reduce, "value")) for m in parameters.metrics
+            Metric(
+                m.name,
+                m.unit,
+                m.better,
+                m.about,
+                STATISTICS.get(m.reduce, "value"),
+                least=None,
+                derived=f"{m.reduce} of all matches" if m.reduce in ("mean", "median") else "",
+            )
+            for m in parameters.metrics
         )
 
     def packages_for(self, parameters: Any) -> tuple[str, ...]:
@@ -99,10 +115,10 @@ class Command(Benchmark):
 def read(metric: Reading, raw: Raw) -> float:
     """The metric's value. Raises ParseError where its regular expression finds nothing, or no finite number."""
     text = raw.stdout if metric.of == "stdout" else raw.stderr
-    found = re.findall(metric.regex, text, re.MULTILINE)
+    found = list(re.finditer(metric.regex, text, re.MULTILINE))
     if not found:
         raise ParseError(f"{metric.name}: nothing in {metric.of} is like {metric.regex!r}")
-    values = [finite(text, metric.name) for text in found]
+    values = [finite(match, metric) for match in found]
     if metric.reduce != "only":
         return float(REDUCERS[metric.reduce](values))
     if len(values) > 1:
@@ -112,12 +128,22 @@ def read(metric: Reading, raw: Raw) -> float:
     return values[0]
 
 
-def finite(text: str, what: str) -> float:
-    """A number as a program may print it, with sign and exponent. Raises ParseError for all else, NaN among it."""
-    plain = re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", text, re.ASCII)
-    value = float(text) if plain else math.nan
-    if not math.isfinite(value):
-        raise ParseError(f"{what}: {text[:SHOWN]!r} is not a finite number")
+def finite(match: re.Match[str], metric: Reading) -> float:
+    """A number as a program may print it, with sign and exponent, and the whole of it.
+
+    Raises ParseError for all else, NaN among it; where the expression takes only a part of a number, and where the
+    number is the very end of the output, which may have been cut there.
+    """
+    text = match[1] or ""
+    if not (len(text) <= LONGEST_NUMBER and NUMBER.fullmatch(text) and abs(value := float(text)) <= LARGEST):
+        raise ParseError(f"{metric.name}: {text[:SHOWN]!r} is not a finite number")
+    before, after = match.string[max(0, match.start(1) - 2) : match.start(1)], match.string[match.end(1) :][:3]
+    if not after:
+        raise ParseError(
+            f"{metric.name}: {metric.of} ends in the number {text}, which may be cut there: print a line end after it"
+        )
+    if BEFORE.search(before) or AFTER.match(after):
+        raise ParseError(f"{metric.name}: {metric.regex!r} takes only a part of the number {before}{text}{after!r}")
     return value
 
 

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support import load
 from kduel.benchmarks.support.parameters import Count, Threads, label_of
-from kduel.benchmarks.support.reading import json_file
+from kduel.benchmarks.support.reading import Amount, Natural, json_file
 from kduel.core.experiment import Metric
 
 REPORT = "cyclictest.json"
@@ -19,19 +19,19 @@ REPORT = "cyclictest.json"
 class Thread(Struct):
     """One thread of cyclictest's JSON; microseconds."""
 
-    histogram: dict[int, int]
-    cycles: int
-    min: int
-    max: int
-    avg: float
+    histogram: dict[Natural, Natural]
+    cycles: Natural
+    min: Natural
+    max: Natural
+    avg: Amount
 
 
 class Report(Struct):
     """What is read of cyclictest's JSON (rt-tests 2.0 and later)."""
 
-    num_threads: int
+    num_threads: Natural
     return_code: int
-    thread: dict[int, Thread]
+    thread: dict[Natural, Thread]
 
 
 class Cyclictest(Benchmark):
@@ -78,7 +78,14 @@ class Cyclictest(Benchmark):
         return (
             Metric("latency-p99", "us", "lower", f"99 of 100 wake-ups were no later, {what}.", "p99"),
             Metric("latency-p99.9", "us", "lower", f"999 of 1000 wake-ups were no later, {what}.", "p999"),
-            Metric("latency-avg", "us", "lower", "Mean of all wake-ups; hides the tail.", "mean"),
+            Metric(
+                "latency-avg",
+                "us",
+                "lower",
+                "Mean of all wake-ups; hides the tail.",
+                "mean",
+                derived="mean of the threads' averages, by their wake-ups",
+            ),
             Metric("latency-min", "us", "lower", "The path itself, without anything in its way.", "min"),
             Metric(
                 "latency-max", "us", "lower", "The latest wake-up: one event, more likely the longer it runs.", "max"

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support.parameters import Count, Number, Seconds, Size, Threads, label_of
-from kduel.benchmarks.support.reading import agree, ascending, json_file, positive
+from kduel.benchmarks.support.reading import Amount, Natural, agree, ascending, carried, json_file, positive
 from kduel.core.experiment import Metric
 
 REPORT = "fio.json"
@@ -24,19 +24,19 @@ WAITING = ("psync", "sync")
 class Latency(Struct):
     """Nanoseconds."""
 
-    max: int
-    percentile: dict[str, int] = field(default_factory=dict)
+    max: Natural
+    percentile: dict[str, Natural] = field(default_factory=dict)
 
 
 class Direction(Struct):
     """One direction of one job."""
 
-    total_ios: int
-    bw_bytes: int
-    iops: float
-    runtime: int
+    total_ios: Natural
+    bw_bytes: Natural
+    iops: Amount
+    runtime: Natural
     """Milliseconds."""
-    io_bytes: int
+    io_bytes: Natural
     clat_ns: Latency
 
 
@@ -141,6 +141,7 @@ def read_direction(found: Direction, way: str) -> dict[str, float]:
     except KeyError as error:
         raise ParseError(f"{REPORT} has no {way} latency percentile {error.args[0]}") from error
     positive(p50, f"the {way} latency p50")
+    carried(found.total_ios, 990, f"the {way} latency p99")
     # The percentiles are edges of a histogram's steps, which may lie a little above the maximum.
     ascending({"p50": p50, "p99": p99, "1.1 x max": 1.1 * found.clat_ns.max + 100})
     return {

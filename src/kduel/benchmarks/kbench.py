@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support.parameters import label_of
+from kduel.benchmarks.support.reading import LARGEST_FIGURE, Amount, Natural, json
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details, Mode
 
@@ -41,6 +42,9 @@ GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
 Operation = Literal[OPERATIONS]  # type: ignore[valid-type]
 
 
+Figure = Annotated[float, Meta(ge=-LARGEST_FIGURE, le=LARGEST_FIGURE)]
+"""Less an empty call's cost, which may be larger than that of the cheapest operation: what is negative is no value of
+a metric."""
 WAKING = frozenset((
     "pipe", "unix", "tcp", "udp", "switch-2-0k", "switch-2-16k", "switch-8-0k", "switch-8-16k", "switch-16-64k", "futex",
     "fork-exit", "fork-exec", "shell", "clone",
@@ -96,34 +100,37 @@ class Line(Struct, frozen=True):
     operation: str
     mode: str
     unit: str
-    count: int
-    empty: float
-    median: float
-    mean: float
-    min: float
-    max: float
-    samples: list[float]
-    region: int = 0
+    count: Natural
+    empty: Amount
+    median: Figure
+    mean: Figure
+    min: Figure
+    max: Figure
+    samples: list[Amount]
+    region: Natural = 0
     """By which the counting plug-in knows it."""
-    hops: int = 1
-    resolution: float = 0.0
-    clock_error_pct: float = 0.0
+    hops: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
+    """Operations in a call: median, mean, min and max are (sample - empty) / hops."""
+    resolution: Amount = 0.0
+    clock_error_pct: Amount = 0.0
     condition: Condition | None = None
     situation: str = ""
-    rounds: int = 0
+    rounds: Natural = 0
     """How many rounds of calls it took to warm up."""
     steady: bool = True
     """Whether the last two of them had the same median and mean."""
 
 
+PRINTED = 1e-9
+"""More than what is lost where numbers are printed with twelve digits, as a share of the largest."""
+
+
 def read_lines(text: str) -> list[Line]:
-    """What the program printed: a line for each condition, then one for each situation. Raises ParseError."""
-    try:
-        lines = [msgspec.json.decode(line, type=Line) for line in text.splitlines()]
-    except msgspec.DecodeError as error:
-        raise ParseError(f"kbench's line is not there or damaged: {error}") from error
-    if not lines:
-        raise ParseError("kbench's line is not there or damaged: it printed nothing")
+    """What the program printed: a line for each condition, then one for each situation.
+
+    Raises ParseError where one is damaged.
+    """
+    lines = [json(line, Line, "kbench's line") for line in text.splitlines() or [""]]
     for line in lines:
         if line.count < 1 or len(line.samples) != line.count:
             raise ParseError(f"kbench announces {line.count} samples and gives {len(line.samples)}")
@@ -157,6 +164,21 @@ def modes_of(lines: list[Line]) -> list[Mode]:
             groups.append([value])
     found = [Mode(median(group), len(group) / len(values)) for group in groups]
     return sorted((mode for mode in found if mode.share >= MODE_LEAST), key=lambda mode: -mode.share)
+
+
+def check(line: Line) -> None:
+    """Raises ParseError where the figures are not those of the samples."""
+    least, most = min(line.samples), max(line.samples)
+    figures = (
+        ("min", line.min, least),
+        ("mean", line.mean, math.fsum(line.samples) / line.count),
+        ("max", line.max, most),
+    )
+    for name, seen, sample in figures:
+        if abs(seen - (sample - line.empty) / line.hops) > PRINTED * (most + line.empty):
+            raise ParseError(f"kbench's {name} is {seen:g}, which is not that of its samples")
+    if not line.min <= line.median <= line.max:
+        raise ParseError(f"kbench's median is {line.median:g}, outside its minimum and maximum")
 
 
 class Kbench(Benchmark):
@@ -241,8 +263,8 @@ class Kbench(Benchmark):
         lines = read_lines(raw.stdout)
         if line.operation != parameters.operation or line.mode != parameters.mode:
             raise ParseError(f"the output is of {line.operation} ({line.mode}), not what was asked for")
-        if not all(math.isfinite(value) for value in (line.median, line.mean, line.min)):
-            raise ParseError("kbench's values are not numbers")
+        for one in lines:
+            check(one)
         if parameters.mode == "exact":
             if line.resolution != 1:
                 raise ParseError(

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support.parameters import Number, Seconds, label_of
-from kduel.benchmarks.support.reading import json_file, positive
+from kduel.benchmarks.support.reading import Amount, Natural, json_file, positive
 from kduel.core.experiment import Metric
 
 NEEDS_BUILD = '[ -x "${KDUEL_MAKE-}" ] || { echo "this benchmark takes the machine build" >&2; exit 1; }'
@@ -19,10 +19,10 @@ NEEDS_BUILD = '[ -x "${KDUEL_MAKE-}" ] || { echo "this benchmark takes the machi
 class Times(Struct):
     """times.json."""
 
-    real: float
-    user: float
-    sys: float
-    maxrss_kib: int
+    real: Amount
+    user: Amount
+    sys: Amount
+    maxrss_kib: Natural
     status: int
 
 

@@ -10,10 +10,12 @@ from msgspec import Struct
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.kernel_build import NEEDS_BUILD
 from kduel.benchmarks.support.parameters import Seconds, label_of
-from kduel.benchmarks.support.reading import file, number, positive
+from kduel.benchmarks.support.reading import file, only_whole, positive, single, whole, whole_lines
 from kduel.core.experiment import Better, Metric, Statistic
 
-SIZE = re.compile(r"\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+([0-9a-f]+)\s+\S+\n", re.ASCII)
+SIZE = re.compile(
+    r"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})[ \t]+([0-9a-f]{1,16})[ \t]+\S+", re.ASCII
+)
 """The line of `size`: text, data, bss, their sum, the same hexadecimal, the file."""
 SCRIPT = """\
 cd "$KDUEL_OBJECTS"
@@ -29,6 +31,7 @@ else
     gzip -9 -n -c vmlinux.bin | wc -c
 fi >"$KDUEL_STEP/compressed"
 find . -name '*.ko' -type f -exec wc -c {} \\; | sort -k2 >"$KDUEL_STEP/modules"
+wc -l <"$KDUEL_STEP/modules" >"$KDUEL_STEP/modules-count"
 """
 INITRAMFS = """\
 for file in usr/initramfs_data.cpio usr/initramfs_inc_data; do
@@ -39,9 +42,11 @@ exit 1
 """
 
 
-def size(name: str, unit: str, better: Better, about: str, statistic: Statistic = "value") -> Metric:
+def size(
+    name: str, unit: str, better: Better, about: str, statistic: Statistic = "value", derived: str = ""
+) -> Metric:
     """A metric that chance has no part in: builds are reproducible."""
-    return Metric(name, unit, better, about, statistic, exact=True)
+    return Metric(name, unit, better, about, statistic, exact=True, derived=derived)
 
 
 class KernelSize(Benchmark):
@@ -67,8 +72,8 @@ class KernelSize(Benchmark):
             size("data", "B", "lower", "Initialised data of vmlinux, as size(1) says.", "total"),
             size("bss", "B", "lower", "Zeroed data of vmlinux, as size(1) says.", "total"),
             size("vmlinux", "B", "lower", "text + data + bss: the kernel in RAM before it takes any more.", "total"),
-            size("modules", "count", "none", "Modules that were built.", "count"),
-            size("modules-size", "B", "lower", "All of them together, as ls says.", "total"),
+            size("modules", "count", "none", "Modules that were built.", "count", derived="lines of the list"),
+            size("modules-size", "B", "lower", "All of them together, as ls says.", "total", derived="sum of sizes"),
         ]
         if parameters.initramfs:
             metrics.append(size("initramfs", "B", "lower", "Built into the image, before compression."))
@@ -84,14 +89,14 @@ class KernelSize(Benchmark):
         return float(parameters.patience)
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        lines = file(raw, "size").splitlines(keepends=True)
+        lines = whole_lines(file(raw, "size"), "the output of size")
         match = SIZE.fullmatch(lines[1]) if len(lines) == 2 else None
         if match is None:
             raise ParseError("size printed no line of text, data, bss and their sum")
         text, data, bss, total = (int(match[place]) for place in range(1, 5))
         if text + data + bss != total or int(match[5], 16) != total:
             raise ParseError(f"size contradicts itself: {text} + {data} + {bss} is not {total}")
-        modules = [self._module(line) for line in file(raw, "modules").splitlines()]
+        modules = self._modules(raw)
         values: dict[str, float] = {
             "compressed": self._count(raw, "compressed"),
             "image": self._count(raw, "image"),
@@ -108,14 +113,23 @@ class KernelSize(Benchmark):
 
     @staticmethod
     def _count(raw: Raw, name: str) -> float:
-        return positive(number(file(raw, name).strip(), f"the size of the {name}"), f"the size of the {name}")
+        what = f"the size of the {name}"
+        return positive(only_whole(r"[ \t]*(\S+)", file(raw, name), what), what)
 
     @staticmethod
-    def _module(line: str) -> int:
-        size, _, path = line.strip().partition(" ")
-        if not (size.isascii() and size.isdigit() and path.endswith(".ko")):
-            raise ParseError(f"{line[:80]!r} tells no module's size")
-        return int(size)
+    def _modules(raw: Raw) -> list[int]:
+        """The size of each module. Raises ParseError where the list is not whole."""
+        listed = [line.strip().partition(" ") for line in whole_lines(file(raw, "modules"), "the list of modules")]
+        for _, _, path in listed:
+            if not path.endswith(".ko"):
+                raise ParseError(f"{path[:80]!r} is no module")
+        single((path for _, _, path in listed), "the module")
+        # Runs made before the list was counted have no such file.
+        if "modules-count" in raw.files:
+            count = only_whole(r"[ \t]*(\S+)", raw.files["modules-count"], "the number of modules")
+            if count != len(listed):
+                raise ParseError(f"the list has {len(listed)} modules, of {count} that were built")
+        return [whole(size, f"the size of {path}") for size, _, path in listed]
 
 
 PLUGIN = KernelSize()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct, structs
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support.parameters import Count, Number, Seconds, label_of
+from kduel.benchmarks.support.reading import Amount, Natural, json
 from kduel.core.experiment import Metric
 
 COLUMNS = ["start_us", "end_us", "user_us", "system_us", "voluntary", "involuntary"]
@@ -20,16 +20,16 @@ class Each(Struct):
     """A row per process, in the columns named; times from the moment when all were let go."""
 
     columns: list[str]
-    rows: list[list[int]]
+    rows: list[list[Natural]]
 
 
 class Account(Struct):
     """CPU seconds and switches."""
 
-    user_s: float
-    system_s: float
-    voluntary: int
-    involuntary: int
+    user_s: Amount
+    system_s: Amount
+    voluntary: Natural
+    involuntary: Natural
 
 
 class Output(Struct):
@@ -43,14 +43,14 @@ class Output(Struct):
     io: str
     finished: int
     in_time: bool
-    wall_s: float
-    user_s: float
-    system_s: float
-    voluntary: int
-    involuntary: int
+    wall_s: Amount
+    user_s: Amount
+    system_s: Amount
+    voluntary: Natural
+    involuntary: Natural
     life: Account
     each: Each
-    pi: float | None = None
+    pi: Amount | None = None
 
 
 class Kload(Benchmark):
@@ -91,7 +91,14 @@ class Kload(Benchmark):
             Metric("wall", "s", "lower", "From the start of all to the end of the last one's work.", "max"),
             Metric("user", "s", "lower", "User time of the work, all processes.", "total"),
             Metric("system", "s", "lower", "System time of the work, all processes.", "total"),
-            Metric("cpu", "%", "none", "User and system time over wall time; 200 is two CPUs busy.", "value"),
+            Metric(
+                "cpu",
+                "%",
+                "none",
+                "User and system time over wall time; 200 is two CPUs busy.",
+                "value",
+                derived="100 (user + system) / wall",
+            ),
             Metric("involuntary_switches", "count", "none", "Preemptions in the work, all processes.", "count"),
             Metric("voluntary_switches", "count", "none", "Waits in the work, all processes.", "count"),
             Metric(
@@ -100,9 +107,25 @@ class Kload(Benchmark):
                 "higher",
                 "Jain's index of the processes' speeds (1 / time to the end): 1 if all end together, less if some wait.",
                 "value",
+                most=1.0,
+                derived="(sum of speeds)^2 / (processes x sum of their squares)",
             ),
-            Metric("start_spread", "s", "none", "From the first process's start to the last one's.", "max"),
-            Metric("turnaround_median", "s", "lower", "Time to the end for half of the processes.", "median"),
+            Metric(
+                "start_spread",
+                "s",
+                "none",
+                "From the first process's start to the last one's.",
+                "max",
+                derived="last start - first start",
+            ),
+            Metric(
+                "turnaround_median",
+                "s",
+                "lower",
+                "Time to the end for half of the processes.",
+                "median",
+                derived="median of the processes' ends",
+            ),
         )
 
     def script(self, parameters: Any) -> str:
@@ -133,7 +156,7 @@ class Kload(Benchmark):
         return int(parameters.processes)
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        out = read(raw.stdout, Output, "kload")
+        out = json(raw.stdout, Output, "kload's output")
         check(out, parameters)
         ends = sorted(row[1] for row in out.each.rows)
         starts = [row[0] for row in out.each.rows]
@@ -148,14 +171,6 @@ class Kload(Benchmark):
             "start_spread": (max(starts) - min(starts)) / 1e6,
             "turnaround_median": (ends[(len(ends) - 1) // 2] + ends[len(ends) // 2]) / 2e6,
         }
-
-
-def read(text: str, shape: type[Any], program: str) -> Any:
-    """A program's JSON. Raises ParseError where it is cut or lacks something."""
-    try:
-        return msgspec.json.decode(text.encode(), type=shape)
-    except msgspec.DecodeError as error:
-        raise ParseError(f"the output of {program} is not whole: {error}") from error
 
 
 def check(out: Output, parameters: Any) -> None:
@@ -173,11 +188,13 @@ def check(out: Output, parameters: Any) -> None:
     sums = [sum(column) for column in zip(*out.each.rows, strict=True)]
     if (sums[4], sums[5]) != (out.voluntary, out.involuntary):
         raise ParseError("the processes' switches do not add up to the total")
-    if abs(sums[2] / 1e6 - out.user_s) > 1e-3 or abs(sums[3] / 1e6 - out.system_s) > 1e-3:
+    # A row is rounded to microseconds.
+    rounding = 1e-6 * (p.processes + 1)
+    if abs(sums[2] / 1e6 - out.user_s) > rounding or abs(sums[3] / 1e6 - out.system_s) > rounding:
         raise ParseError("the processes' CPU times do not add up to the total")
-    if out.wall_s <= 0 or abs(max(row[1] for row in out.each.rows) / 1e6 - out.wall_s) > 1e-3:
+    if out.wall_s <= 0 or abs(max(row[1] for row in out.each.rows) / 1e6 - out.wall_s) > 2e-6:
         raise ParseError("the wall time is not the last process's end")
-    if min(row[0] for row in out.each.rows) < 0 or any(row[1] < max(row[0], 1) for row in out.each.rows):
+    if any(row[1] < max(row[0], 1) for row in out.each.rows):
         raise ParseError("a process ended before it began")
     if p.kind != "io" and p.iterations >= PI_POINTS and (out.pi is None or abs(out.pi - 3.14159265) > 0.02):
         raise ParseError(f"the processes' arithmetic came to {out.pi} in place of pi: the work was not done")

@@ -6,23 +6,22 @@ figures; runs of one are never to be compared with runs of the other.
 
 from __future__ import annotations
 
-import math
 import re
 from statistics import mean
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support.parameters import label_of
-from kduel.benchmarks.support.reading import positive
-from kduel.core.experiment import Metric
+from kduel.benchmarks.support.reading import Amount, json, number, positive, single, whole_lines
+from kduel.core.experiment import Better, Metric
 
 Category = Literal["processes", "switches", "latency", "files", "bandwidth"]
 FOLDER = "/usr/lib/lmbench/bin/*/"
 CLOCK_ERROR_PCT = 5.0
 """More than kbench by itself may err: one test that came out short on a busy host is not to cost the category."""
+_UNITS: dict[bool, tuple[str, Better]] = {False: ("us", "lower"), True: ("MB/s", "higher")}
 SERVED = ("lat_udp", "lat_tcp", "lat_connect", "bw_tcp")
 """Those that need a server of themselves."""
 
@@ -41,6 +40,11 @@ class Test(Struct, frozen=True, kw_only=True):
     """What one of these prints, with a group for the figure."""
     rate: bool = False
     """Whether lmbench tells operations a second, to be made microseconds."""
+
+    def derived(self, program: str) -> str:
+        """The arithmetic that makes the figure of what the program prints, empty for a change of unit."""
+        several = len(getattr(self, program)) > 1
+        return "mean of several tests" if several else "1 / rate" if self.rate and program == "lmbench" else ""
 
 
 def _latency(words: str) -> str:
@@ -128,8 +132,8 @@ class Line(Struct, frozen=True):
 
     operation: str
     unit: str
-    median: float
-    clock_error_pct: float = 0.0
+    median: Amount
+    clock_error_pct: Amount = 0.0
 
 
 class Lmbench(Benchmark):
@@ -157,9 +161,11 @@ class Lmbench(Benchmark):
         return [t for t in TESTS if t.category == parameters.category and getattr(t, parameters.program)]
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        if parameters.category == "bandwidth":
-            return tuple(Metric(t.name, "MB/s", "higher", t.about, "median") for t in self.tests(parameters))
-        return tuple(Metric(t.name, "us", "lower", t.about, "median") for t in self.tests(parameters))
+        unit, better = _UNITS[parameters.category == "bandwidth"]
+        return tuple(
+            Metric(t.name, unit, better, t.about, "median", derived=t.derived(parameters.program))
+            for t in self.tests(parameters)
+        )
 
     def packages_for(self, parameters: Any) -> tuple[str, ...]:
         return ("lmbench",) if parameters.program == "lmbench" else ()
@@ -201,16 +207,16 @@ class Lmbench(Benchmark):
             lines = own_lines(raw.stdout)
             scale, unit = (1.0, "MB/s") if parameters.category == "bandwidth" else (0.001, "ns")
             return {test.name: scale * mean(own_figure(lines, one, unit) for one in test.kduel) for test in tests}
-        parts = dict(re.findall(r"^# (.+)\n((?:(?!# ).*\n)*)", raw.stdout, re.MULTILINE))
+        sections = re.findall(r"^# (.+)\n((?:(?!# ).*\n)*)", raw.stdout, re.MULTILINE)
+        single((command for command, _ in sections), "lmbench's command")
+        parts = dict(sections)
         return {test.name: mean(lmbench_figure(parts, one, test) for one in test.lmbench) for test in tests}
 
 
 def own_lines(text: str) -> dict[str, Line]:
     """What our programs printed, by operation. Raises ParseError."""
-    try:
-        lines = [msgspec.json.decode(line, type=Line) for line in text.splitlines()]
-    except msgspec.DecodeError as error:
-        raise ParseError(f"a line is damaged: {error}") from error
+    lines = [json(line, Line, "a line") for line in whole_lines(text, "the output")]
+    single((line.operation for line in lines), "the operation")
     return {line.operation: line for line in lines}
 
 
@@ -219,7 +225,7 @@ def own_figure(lines: dict[str, Line], operation: str, unit: str) -> float:
     line = lines.get(operation)
     if line is None:
         raise ParseError(f"the output has no line of {operation}")
-    if line.unit != unit or not math.isfinite(line.median):
+    if line.unit != unit:
         raise ParseError(f"{operation} is told as {line.median} {line.unit[:20]}, not in {unit}")
     if line.clock_error_pct > CLOCK_ERROR_PCT:
         raise ParseError(f"the clock errs by {line.clock_error_pct:.1f} % over the longest batch of {operation}")
@@ -229,10 +235,10 @@ def own_figure(lines: dict[str, Line], operation: str, unit: str) -> float:
 def lmbench_figure(parts: dict[str, str], command: str, test: Test) -> float:
     """What a command of lmbench's printed, in microseconds or MB/s. Raises ParseError."""
     found = re.findall(rf"^{test.pattern}$", parts.get(command, ""), re.MULTILINE)
-    if len(found) != 1 or not re.fullmatch(r"\d+(\.\d+)?", found[0], re.ASCII):
+    if len(found) != 1:
         said = " / ".join(parts.get(command, "nothing").split("\n"))[:120]
         raise ParseError(f"{test.name}: lmbench's {command} gave no figure, but: {said}")
-    value = positive(float(found[0]), test.name)
+    value = positive(number(found[0], f"{test.name} by lmbench's {command}"), test.name)
     return 1e6 / value if test.rate else value
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support.memorylog import boot_message, killed_with, meminfo
 from kduel.benchmarks.support.parameters import label_of
-from kduel.benchmarks.support.reading import file, positive
+from kduel.benchmarks.support.reading import Natural, file, json, positive
 from kduel.core.experiment import Metric
 
 Figure = Literal["allocatable", "total", "free", "available", "slab", "code", "data", "init", "reserved"]
@@ -23,7 +22,13 @@ METRICS = {
     "available": Metric("available", "KiB", "higher", "MemAvailable when this step began (kernels from 3.14 on)."),
     "slab": Metric("slab", "KiB", "lower", "Slab when this step began (kernels from 2.6 on)."),
     "code": Metric("code", "KiB", "lower", "Kernel code, from the boot message 'Memory: ...'."),
-    "data": Metric("data", "KiB", "lower", "Kernel data, written and read-only, from the boot message."),
+    "data": Metric(
+        "data",
+        "KiB",
+        "lower",
+        "Kernel data, written and read-only, from the boot message.",
+        derived="rwdata + rodata",
+    ),
     "init": Metric("init", "KiB", "lower", "Code and data given back after boot, from the boot message."),
     "reserved": Metric("reserved", "KiB", "lower", "Not given to the page allocator, from the boot message."),
 }
@@ -35,13 +40,13 @@ AGREE = 0.02
 class Taken(Struct, frozen=True):
     """kmem's line."""
 
-    page: int
-    pages: int
-    kib: int
+    page: Natural
+    pages: Natural
+    kib: Natural
     end: str
-    signal: int
-    errno: int
-    pid: int
+    signal: Natural
+    errno: Natural
+    pid: Natural
 
 
 class Memory(Benchmark):
@@ -101,10 +106,7 @@ class Memory(Benchmark):
 def allocatable(raw: Raw, most: int) -> int:
     """KiB that kmem surely had. Raises ParseError where it ended otherwise than it should, or where the kernel's own
     account of it differs."""
-    try:
-        taken = msgspec.json.decode(raw.stdout, type=Taken)
-    except msgspec.DecodeError as error:
-        raise ParseError(f"kmem's line is not there or damaged: {error}") from error
+    taken = json(raw.stdout, Taken, "kmem's line")
     if taken.kib != taken.pages * (taken.page // 1024):
         raise ParseError(f"kmem contradicts itself: {taken.pages} pages are not {taken.kib} KiB")
     ends = ("most",) if most else ("killed", "refused")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -10,12 +9,20 @@ from msgspec import Meta, Struct
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support import sysbench
 from kduel.benchmarks.support.parameters import Count, label_of
-from kduel.benchmarks.support.reading import number, only, only_number, positive
+from kduel.benchmarks.support.reading import number, only, only_whole, positive, whole, whole_lines
 from kduel.core.experiment import Metric
 
 MOST_WATTS = 1000.0
-"""A counter that less than this could have carried around a whole time may have been: its figure would be a guess."""
-LINE = re.compile(r"(\S+) (\S+) (\S+) (\S+)")
+"""No package takes more. A counter that half of this could carry around a whole time may have gone around unseen, and
+one that says more has not gone around but back: its figure would be a guess."""
+
+
+POWER = "difference of two readings of the energy counters / seconds between them"
+
+
+def metric(name: str, unit: str, about: str, derived: str) -> Metric:
+    """A metric of this benchmark: rates are better high, energy and power low."""
+    return Metric(name, unit, "higher" if unit.startswith("events/") else "lower", about, "mean", derived=derived)
 
 
 class Snapshot(Struct, frozen=True):
@@ -47,18 +54,23 @@ class Power(Benchmark):
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         metrics = [
-            Metric(
-                "events-per-joule", "events/J", "higher", "Performance per watt, the idle power included.", "mean"
+            metric(
+                "events-per-joule", "events/J", "Performance per watt, the idle power included.", "events / energy"
             ),
-            Metric("energy-per-event", "mJ", "lower", "Energy of a unit of work, the idle power included.", "mean"),
-            Metric("net-energy-per-event", "mJ", "lower", "The same, less what idling would have taken.", "mean"),
-            Metric("load-power", "W", "lower", "Of all packages under load.", "mean"),
-            Metric("idle-power", "W", "lower", "Of all packages without it.", "mean"),
-            Metric("events-per-second", "events/s", "higher", "The throughput that the power bought.", "mean"),
+            metric("energy-per-event", "mJ", "Energy of a unit of work, the idle power included.", "energy / events"),
+            metric(
+                "net-energy-per-event",
+                "mJ",
+                "The same, less what idling would have taken.",
+                "(energy - idle power x seconds) / events",
+            ),
+            metric("load-power", "W", "Of all packages under load.", POWER),
+            metric("idle-power", "W", "Of all packages without it.", POWER),
+            metric("events-per-second", "events/s", "The throughput that the power bought.", "events / total time"),
         ]
         for domain in parameters.domains:
-            metrics.append(Metric(f"load-power-{domain}", "W", "lower", f"Of {domain} under load.", "mean"))
-            metrics.append(Metric(f"idle-power-{domain}", "W", "lower", f"Of {domain} without it.", "mean"))
+            metrics.append(metric(f"load-power-{domain}", "W", f"Of {domain} under load.", POWER))
+            metrics.append(metric(f"idle-power-{domain}", "W", f"Of {domain} without it.", POWER))
         return tuple(metrics)
 
     def script(self, parameters: Any) -> str:
@@ -92,11 +104,11 @@ snapshot end >>"$KDUEL_STEP/energy"
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
         idle, load, end = read_snapshots(raw.files.get("energy", ""))
-        threads = only_number(r"Number of threads: (\S+)", raw.stdout, "the number of threads")
+        threads = only_whole(r"Number of threads: (\S+)", raw.stdout, "the number of threads")
         if parameters.threads not in (0, threads):
-            raise ParseError(f"it ran with {threads:g} threads; asked for was {parameters.threads}")
+            raise ParseError(f"it ran with {threads} threads; asked for was {parameters.threads}")
         only(rf"Prime numbers limit: ({parameters.cpu_max_prime})", raw.stdout, "the limit of primes asked for")
-        report = sysbench.read_report(raw.stdout, int(threads))
+        report = sysbench.read_report(raw.stdout, threads)
         events = positive(report["total-events"], "the number of events")
         idle_power, load_power = power(idle, load, "package"), power(load, end, "package")
         energy = load_power * (end.uptime - load.uptime)
@@ -120,54 +132,65 @@ snapshot end >>"$KDUEL_STEP/energy"
 
 
 def read_snapshots(text: str) -> list[Snapshot]:
-    """The three snapshots. Raises ParseError where one is missing, or the counters cannot be read."""
+    """The three snapshots. Raises ParseError where one is missing, or the counters cannot be read.
+
+    All must show the same zones: one that is missing in a snapshot would be energy that nobody counted.
+    """
     found: dict[str, Snapshot] = {}
     zones: dict[str, tuple[str, int, int]] = {}
-    for line in text.splitlines():
-        words = line.split()
-        if len(words) == 3 and words[0] == "snapshot":
+    for line in whole_lines(text, "the energy counters"):
+        words = line.split(" ")
+        if len(words) == 3 and words[0] == "snapshot" and words[1] not in found:
             zones = {}
             found[words[1]] = Snapshot(number(words[2], "the time of a snapshot"), zones)
             continue
-        match = LINE.fullmatch(line)
-        if match is None or not found:
+        if len(words) != 4 or not found or words[0] in zones:
             raise ParseError(f"a line of the energy counters is {line[:60]!r}")
-        zone, name, energy, most = match.groups()
+        zone, name, energy, most = words
         if energy == "denied":
             raise ParseError(f"permission denied to read the energy of {name} ({zone}): only root may")
-        if not (energy.isdigit() and most.isdigit()):
-            raise ParseError(f"the energy counter of {name} ({zone}) says {energy[:20]!r} of {most[:20]!r}")
-        zones[zone] = (name, int(energy), int(most))
+        what = f"the energy counter of {name[:30]} ({zone[:30]})"
+        zones[zone] = (name, whole(energy, what), whole(most, f"the range of {what}"))
     if list(found) != ["idle", "load", "end"]:
         raise ParseError("the step did not take its three snapshots of the energy counters")
     if not found["idle"].energy:
         raise ParseError("the machine shows no energy counters (no intel-rapl zone under /sys/class/powercap)")
+    shown = [{zone: (name, most) for zone, (name, _, most) in snapshot.energy.items()} for snapshot in found.values()]
+    if not shown[0] == shown[1] == shown[2]:
+        other = min(
+            zone for zones in shown for zone, facts in zones.items() if any(facts != at.get(zone) for at in shown)
+        )
+        raise ParseError(f"the zone {other[:30]} is not the same in all three snapshots of the energy counters")
     return list(found.values())
 
 
 def power(before: Snapshot, after: Snapshot, domain: str) -> float:
     """Watts of a domain between two snapshots, all packages together. `package` means package-0, package-1, ...
 
-    Raises ParseError where the machine has no such domain, or a counter could have gone around unseen.
+    Raises ParseError where the machine has no such domain, a counter could have gone around unseen, or went back.
     """
     seconds = after.uptime - before.uptime
     if seconds <= 0:
         raise ParseError("no time passed between two snapshots of the energy counters")
-    total, names = 0, set()
+    total = 0
+    names = {name for name, _, _ in before.energy.values()}
+    wanted = {name for name in names if name == domain or (domain == "package" and name.startswith("package-"))}
+    if not wanted:
+        raise ParseError(f"the machine has no energy counter of {domain}; it has {', '.join(sorted(names))[:200]}")
     for zone, (name, start, most) in before.energy.items():
-        names.add(name)
-        if name != domain and not (domain == "package" and re.fullmatch(r"package-\d+", name)):
+        if name not in wanted:
             continue
-        if zone not in after.energy:
-            raise ParseError(f"the energy counter of {name} ({zone}) went away")
         if most <= 0 or most / 1e6 / seconds < MOST_WATTS / 2:
             raise ParseError(
                 f"the counter of {name} ({zone}) goes around every {most / 1e6:.0f} J: too often for {seconds:.0f} s"
             )
         end = after.energy[zone][1]
-        total += end - start if end >= start else end + most - start
-    if not any(name == domain or (domain == "package" and name.startswith("package-")) for name in names):
-        raise ParseError(f"the machine has no energy counter of {domain}; it has {', '.join(sorted(names))}")
+        taken = end - start if end >= start else end + most - start
+        if max(start, end) > most or taken / 1e6 / seconds > MOST_WATTS:
+            raise ParseError(
+                f"the counter of {name} ({zone}) went from {start} to {end} in {seconds:.1f} s: it was set back, or is wrong"
+            )
+        total += taken
     return positive(total / 1e6 / seconds, f"the power of {domain}")
 
 

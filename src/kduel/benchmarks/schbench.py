@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support.parameters import Number, Seconds, Threads, label_of
-from kduel.benchmarks.support.reading import ascending, only_number, positive
+from kduel.benchmarks.support.reading import ascending, carried, only_number, only_whole, positive
 from kduel.core.experiment import Metric
 
 PERCENTILES = ("50.0th", "90.0th", "99.0th", "99.9th")
@@ -75,8 +75,8 @@ class Schbench(Benchmark):
         text = raw.stdout
         # One line that only the last report has; the reports before it end in "current rps".
         rate = positive(only_number(r"average rps: (\S+)", text, "the average requests per second"), "the rate")
-        wakeup = read_section(text, "Wakeup")
-        request = read_section(text, "Request")
+        wakeup = read_section(text, "Wakeup", 999)
+        request = read_section(text, "Request", 990)
         return {
             "wakeup-p50": wakeup["50.0th"],
             "wakeup-p99": wakeup["99.0th"],
@@ -87,13 +87,17 @@ class Schbench(Benchmark):
         }
 
 
-def read_section(text: str, kind: str) -> dict[str, float]:
-    """The percentiles of the last section of that kind, the whole run's. Raises ParseError where one is missing."""
+def read_section(text: str, kind: str, per_mille: int) -> dict[str, float]:
+    """The percentiles of the last section of that kind, the whole run's, of which the one at `per_mille` thousandths is
+    the highest that counts. Raises ParseError where one is missing, or has too few samples."""
     heading = f"{kind} Latencies percentiles (usec) runtime "
     found = text.rfind(heading)
     if found < 0:
         raise ParseError(f"the output has no {kind.lower()} latencies, as schbench 1.0 prints them")
-    body = text[found:].partition("\n")[2]
+    head, _, body = text[found:].partition("\n")
+    what = f"the number of {kind.lower()} samples"
+    samples = only_whole(r".* runtime \d+ \(s\) \((\S+) total samples\)", f"{head}\n", what)
+    carried(samples, per_mille, f"the {kind.lower()} latency p{per_mille / 10:g}")
     section = body.partition("percentiles (")[0]
     values = {
         name: only_number(rf"[\t *]+{name.replace('.', '[.]')}: (\S+)[^\n]*", section, f"the {kind.lower()} {name}")

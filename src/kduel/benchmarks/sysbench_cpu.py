@@ -9,7 +9,7 @@ from msgspec import Struct
 from kduel.benchmarks import Benchmark, Raw
 from kduel.benchmarks.support import sysbench
 from kduel.benchmarks.support.parameters import Count, Seconds, Threads, label_of
-from kduel.benchmarks.support.reading import agree, expect, only_number, positive
+from kduel.benchmarks.support.reading import agree, carried, expect, only_number, positive
 from kduel.core.experiment import Metric
 
 
@@ -58,6 +58,7 @@ class SysbenchCpu(Benchmark):
         text = raw.stdout
         expect(r"Prime numbers limit: (\S+)", text, "the limit of primes", parameters.cpu_max_prime)
         values = sysbench.read_report(text, parameters.threads)
+        carried(values["total-events"], 950, "the latency p95")
         rate = only_number(r" *events per second: +(\S+)", text, "events per second")
         agree(rate, values["total-events"] / values["total-time"], "events per second")
         values["events-per-second"] = positive(rate, "events per second")

@@ -9,7 +9,7 @@ from msgspec import Struct
 from kduel.benchmarks import Benchmark, Raw
 from kduel.benchmarks.support import sysbench
 from kduel.benchmarks.support.parameters import Number, Seconds, Size, Threads, label_of
-from kduel.benchmarks.support.reading import expect, only_number, positive
+from kduel.benchmarks.support.reading import carried, expect, only_number, positive
 from kduel.core.experiment import Metric
 
 DOING = {
@@ -101,6 +101,7 @@ class SysbenchFileio(Benchmark):
         expect(r"Doing (\S.*) test", text, "the mode", DOING[parameters.mode])
         expect(r"(\S+) files, \S+ each", text, "the number of files", parameters.file_num)
         values = sysbench.read_report(text, parameters.threads)
+        carried(values["total-events"], 950, "the latency p95")
         per_second = (("reads-per-second", "reads"), ("writes-per-second", "writes"), ("fsyncs-per-second", "fsyncs"))
         for name, kind in per_second:
             values[name] = only_number(rf" *{kind}/s: +(\S+)", text, f"{kind} per second")

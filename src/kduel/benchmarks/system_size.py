@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kduel.benchmarks import Benchmark, Raw
 from kduel.benchmarks.support.parameters import label_of
-from kduel.benchmarks.support.reading import only_number, positive
+from kduel.benchmarks.support.reading import only_whole, positive
 from kduel.core.experiment import Metric
 
 
@@ -53,9 +53,9 @@ class SystemSize(Benchmark):
         return 0.2
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        values = {"modules": only_number(r"modules: *(\S+)", raw.stdout, "the number of modules")}
+        values: dict[str, float] = {"modules": only_whole(r"modules: *(\S+)", raw.stdout, "the number of modules")}
         if parameters.initramfs:
-            size = only_number(r"initramfs: *(\S+)", raw.stdout, "the size of the initial RAM disk")
+            size = only_whole(r"initramfs: *(\S+)", raw.stdout, "the size of the initial RAM disk")
             values["initramfs"] = positive(size, "the size of the initial RAM disk")
         return values
 

@@ -9,10 +9,14 @@ from msgspec import Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support.parameters import label_of
+from kduel.benchmarks.support.reading import SHOWN, number, only, single
 from kduel.core.experiment import Metric
 
 UNITS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 0.001, "us": 0.000001}
-SPAN = r"(?:\d+h )?(?:\d+min )?\d+(?:\.\d+)?(?:s|ms|us)"
+SPAN = r"(?:\d{1,9}h )?(?:\d{1,9}min )?\d{1,9}(?:\.\d{1,9})?(?:s|ms|us)"
+PART = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(h|min|ms|us|s)", re.ASCII)
+STAGE = re.compile(rf"({SPAN}) \((\w+)\)", re.ASCII)
+ADDED = "hours, minutes and seconds added up"
 Stage = Literal["firmware", "loader", "kernel", "initrd", "userspace"]
 
 
@@ -33,8 +37,8 @@ class SystemdAnalyze(Benchmark):
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         about = "All stages together, the firmware's and loader's included where systemd knows them."
         return (
-            Metric("total", "s", "lower", about),
-            *(Metric(stage, "s", "lower", f"The stage {stage}.") for stage in parameters.stages),
+            Metric("total", "s", "lower", about, derived=ADDED),
+            *(Metric(stage, "s", "lower", f"The stage {stage}.", derived=ADDED) for stage in parameters.stages),
         )
 
     def script(self, parameters: Any) -> str:
@@ -44,18 +48,20 @@ class SystemdAnalyze(Benchmark):
         return 10.0
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        match = re.search(rf"^Startup finished in (.+) = ({SPAN}) ?$", raw.stdout, re.MULTILINE | re.ASCII)
-        if match is None:
-            raise ParseError("the output has no line 'Startup finished in ...'")
-        values = {"total": seconds(match[2])}
-        for part in match[1].split(" + "):
-            stage = re.fullmatch(rf"({SPAN}) \((\w+)\)", part, re.ASCII)
-            if stage is None:
+        line = only(r"Startup finished in ([^\n]+)", raw.stdout, "'Startup finished in ...'")
+        listed, _, told = line.removesuffix(" ").rpartition(" = ")
+        stages = [(STAGE.fullmatch(part), part) for part in listed.split(" + ")]
+        for match, part in stages:
+            if match is None:
                 raise ParseError(f"a stage is {part[:60]!r}")
-            values[stage[2]] = seconds(stage[1])
-        whole = sum(value for stage, value in values.items() if stage != "total")
-        if abs(whole - values["total"]) > 0.01 + 0.001 * whole:
-            raise ParseError(f"the stages add up to {whole:.3f} s, the total is {values['total']:.3f} s")
+        found = [match for match, _ in stages if match]
+        single((match[2] for match in found), "the stage")
+        values = {match[2]: seconds(match[1]) for match in found}
+        total = seconds(told)
+        whole = sum(values.values())
+        if abs(whole - total) > 0.01 + 0.001 * whole:
+            raise ParseError(f"the stages add up to {whole:.3f} s, the total is {total:.3f} s")
+        values["total"] = total
         missing = [stage for stage in parameters.stages if stage not in values]
         if missing:
             raise ParseError(f"this boot has no stage {', '.join(missing)}; it has {', '.join(values)}")
@@ -63,9 +69,11 @@ class SystemdAnalyze(Benchmark):
 
 
 def seconds(span: str) -> float:
-    """`1min 2.345s` in seconds."""
-    parts = re.findall(r"(\d+(?:\.\d+)?)(h|min|ms|us|s)(?![a-z])", span)
-    return sum(float(amount) * UNITS[unit] for amount, unit in parts)
+    """`1min 2.345s` in seconds. Raises ParseError where it is no such time."""
+    parts = [PART.fullmatch(word) for word in span.split(" ")] if re.fullmatch(SPAN, span, re.ASCII) else []
+    if not parts:
+        raise ParseError(f"a time is {span[:SHOWN]!r}")
+    return sum(number(part[1], "a time") * UNITS[part[2]] for part in parts if part)
 
 
 PLUGIN = SystemdAnalyze()

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support import sysbench
 from kduel.benchmarks.support.parameters import Count, Seconds, label_of
-from kduel.benchmarks.support.reading import number, only, only_number, positive
+from kduel.benchmarks.support.reading import number, only, only_whole, positive, single, whole_lines
 from kduel.core.experiment import Better, Metric
 
 Column = Literal["Busy%", "Bzy_MHz", "PkgTmp", "PkgWatt", "CorWatt", "RAMWatt"]
@@ -27,6 +27,8 @@ COLUMNS: dict[str, tuple[str, str, Better, str]] = {
     "RAMWatt": ("memory-power", "W", "lower", "Of the memory under load."),
 }
 """By turbostat's column: the metric."""
+PLACES = ("Package", "Node", "Die", "Core", "CPU", "APIC", "X2APIC")
+"""Columns that say where a row is from; the summary has a dash in them. A table without them has no other row."""
 
 
 class Turbostat(Benchmark):
@@ -53,7 +55,14 @@ class Turbostat(Benchmark):
                 Metric(name, unit, better, about, "mean")
                 for name, unit, better, about in (COLUMNS[column] for column in parameters.columns)
             ),
-            Metric("events-per-second", "events/s", "higher", "The throughput meanwhile.", "mean"),
+            Metric(
+                "events-per-second",
+                "events/s",
+                "higher",
+                "The throughput meanwhile.",
+                "mean",
+                derived="events / total time",
+            ),
         )
 
     def script(self, parameters: Any) -> str:
@@ -66,11 +75,11 @@ class Turbostat(Benchmark):
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
         row = read_summary(raw.files.get("turbostat", ""))
-        threads = only_number(r"Number of threads: (\S+)", raw.stdout, "the number of threads")
+        threads = only_whole(r"Number of threads: (\S+)", raw.stdout, "the number of threads")
         if parameters.threads not in (0, threads):
-            raise ParseError(f"it ran with {threads:g} threads; asked for was {parameters.threads}")
+            raise ParseError(f"it ran with {threads} threads; asked for was {parameters.threads}")
         only(rf"Prime numbers limit: ({parameters.cpu_max_prime})", raw.stdout, "the limit of primes asked for")
-        report = sysbench.read_report(raw.stdout, int(threads))
+        report = sysbench.read_report(raw.stdout, threads)
         values = {"events-per-second": report["total-events"] / report["total-time"]}
         for column in parameters.columns:
             if column not in row:
@@ -81,7 +90,7 @@ class Turbostat(Benchmark):
 
 def read_summary(text: str) -> dict[str, str]:
     """The system's summary by column: the first row below the one header. Raises ParseError where there is no such."""
-    lines = [line.split() for line in text.splitlines() if line.strip()]
+    lines = [line.split() for line in whole_lines(text, "turbostat's table") if line.strip()]
     heads = [
         place for place, words in enumerate(lines) if {"Busy%", "Avg_MHz", "Bzy_MHz", "PkgWatt", "PkgTmp"} & {*words}
     ]
@@ -90,6 +99,10 @@ def read_summary(text: str) -> dict[str, str]:
     head, row = lines[heads[0]], lines[heads[0] + 1]
     if len(head) != len(row):
         raise ParseError(f"turbostat's table has {len(head)} columns and a row of {len(row)}")
+    single(head, "the column")
+    places = [word for name, word in zip(head, row, strict=True) if name in PLACES]
+    if {*places} - {"-"} or (not places and len(lines) > heads[0] + 2):
+        raise ParseError("the first row of turbostat's table is not the summary of the whole system")
     return dict(zip(head, row, strict=True))
 
 

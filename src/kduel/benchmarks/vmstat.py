@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from statistics import fmean
 from typing import Any
 
@@ -11,8 +10,10 @@ from msgspec import Struct
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support import load
 from kduel.benchmarks.support.parameters import Seconds, label_of
-from kduel.benchmarks.support.reading import number
+from kduel.benchmarks.support.reading import single, whole, whole_lines
 from kduel.core.experiment import Metric
+
+MEAN = "mean of the lines"
 
 
 class Vmstat(Benchmark):
@@ -37,12 +38,14 @@ class Vmstat(Benchmark):
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         what = "idle" if parameters.load == "idle" else f"under {parameters.load}"
         metrics = [
-            Metric("context-switches", "1/s", "lower", f"Task switches of the whole guest, {what}.", "mean"),
-            Metric("interrupts", "1/s", "lower", f"Interrupts, the timer's included, {what}.", "mean"),
+            Metric(
+                "context-switches", "1/s", "lower", f"Task switches of the whole guest, {what}.", "mean", derived=MEAN
+            ),
+            Metric("interrupts", "1/s", "lower", f"Interrupts, the timer's included, {what}.", "mean", derived=MEAN),
         ]
         if parameters.as_published:
             about = "Mean with the first line, which is the average since boot: it measures the boot as well."
-            metrics.append(Metric("context-switches-as-published", "1/s", "lower", about, "mean"))
+            metrics.append(Metric("context-switches-as-published", "1/s", "lower", about, "mean", derived=MEAN))
         return tuple(metrics)
 
     def script(self, parameters: Any) -> str:
@@ -52,22 +55,22 @@ class Vmstat(Benchmark):
         return float(parameters.time) + load.seconds(parameters.load)
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        if not raw.stdout.endswith("\n"):
-            raise ParseError("the output is cut inside a line")
-        lines = raw.stdout.split("\n")[:-1]
+        lines = whole_lines(raw.stdout, "the output")
         if len(lines) < 2 or not lines[0].startswith("procs ") or not {"in", "cs"} <= {*lines[1].split()}:
             raise ParseError("the output does not begin with vmstat's two lines of headings, with `in` and `cs`")
         headings = lines[1].split()
+        single(headings, "the column")
         rows = lines[2:]
         if len(rows) != parameters.time + 1:
             raise ParseError(f"there are {len(rows)} lines of figures; asked for were {parameters.time + 1}")
         columns: dict[str, list[float]] = {"in": [], "cs": []}
         for row in rows:
             words = row.split()
-            if len(words) != len(headings) or not all(re.fullmatch("[0-9]+", word) for word in words):
+            if len(words) != len(headings):
                 raise ParseError(f"a line is not {len(headings)} whole numbers: {row[:80]!r}")
+            numbers = [whole(word, heading) for heading, word in zip(headings, words, strict=True)]
             for heading, column in columns.items():
-                column.append(number(words[headings.index(heading)], heading))
+                column.append(numbers[headings.index(heading)])
         values = {"context-switches": fmean(columns["cs"][1:]), "interrupts": fmean(columns["in"][1:])}
         if parameters.as_published:
             values["context-switches-as-published"] = fmean(columns["cs"])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.kload import read
 from kduel.benchmarks.support.parameters import Number, label_of
+from kduel.benchmarks.support.reading import Amount, Natural, ascending, json
 from kduel.core.experiment import Metric
 
 Workers = Annotated[int, Meta(ge=1, le=4096)]
@@ -20,13 +22,14 @@ Requests = Annotated[int, Meta(ge=100, le=4_000_000)]
 class Distribution(Struct):
     """Nanoseconds; a percentile is null where too few samples lie above it."""
 
-    n: int
-    histogram: list[tuple[int, int]]
-    min: int | None = None
-    max: int | None = None
-    p50: int | None = None
-    p99: int | None = None
-    p999: int | None = None
+    n: Natural
+    histogram: list[tuple[Natural, Natural]]
+    """The lower end of each bucket that is not empty, and its samples, in rising order: see `bucket`."""
+    min: Natural | None = None
+    max: Natural | None = None
+    p50: Natural | None = None
+    p99: Natural | None = None
+    p999: Natural | None = None
 
 
 class Output(Struct):
@@ -39,14 +42,14 @@ class Output(Struct):
     work: int
     hogs: int
     dispatcher_policy: str
-    seconds: float
-    queued: int
-    late: int
+    seconds: Amount
+    queued: Natural
+    late: Natural
     wake_ns: Distribution
     start_ns: Distribution
     response_ns: Distribution
     dispatch_ns: Distribution
-    hog_points_per_s: float | None = None
+    hog_points_per_s: Amount | None = None
 
 
 class Wakeup(Benchmark):
@@ -110,25 +113,54 @@ class Wakeup(Benchmark):
 
 def read_kwake(text: str, parameters: Any) -> Output:
     """kwake's output, checked against what was asked and against itself. Raises ParseError."""
-    out: Output = read(text, Output, "kwake")
+    out = json(text, Output, "kwake's output")
     p = parameters
     for what in ("workers", "rate", "requests", "work", "hogs"):
         if getattr(out, what) != getattr(p, what):
             raise ParseError(f"{what} is {getattr(out, what)} in the output; asked for was {getattr(p, what)}")
     total = p.workers * p.requests
     for name, distribution in (("start", out.start_ns), ("response", out.response_ns), ("dispatch", out.dispatch_ns)):
-        if distribution.n != total or sum(count for _, count in distribution.histogram) != total:
+        if distribution.n != total:
             raise ParseError(f"the {name} times are not of all {total} requests")
     if out.wake_ns.n + out.queued != total or sum(count for _, count in out.wake_ns.histogram) != out.wake_ns.n:
         raise ParseError("woken and queued requests are not all requests")
+    if out.late > total:
+        raise ParseError(f"{out.late} requests of {total} were late")
+    for name, distribution in (("start", out.start_ns), ("response", out.response_ns)):
+        hold_together(distribution, name)
     return out
+
+
+def bucket(value: int) -> int:
+    """The lower end of the bucket of kwake's histogram that a value is counted in: 32 buckets to each doubling."""
+    shift = max(0, value.bit_length() - 6)
+    return value >> shift << shift
+
+
+def hold_together(distribution: Distribution, name: str) -> None:
+    """Raises ParseError unless minimum, percentiles and maximum lie in the buckets of the histogram that carry them."""
+    edges = [edge for edge, _ in distribution.histogram]
+    reached = list(itertools.accumulate(count for _, count in distribution.histogram))
+    if edges != sorted(set(edges)) or reached[-1:] != [distribution.n]:
+        raise ParseError(f"the histogram of the {name} times does not hold {distribution.n} requests in order")
+    told: dict[str, float] = {}
+    for figure, share in (("min", 0.0), ("p50", 0.5), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)):
+        value: int | None = getattr(distribution, figure)
+        if value is None:
+            continue
+        # By nearest rank, as kwake does it.
+        rank = min(max(0, int(share * distribution.n - 1e-9)), distribution.n - 1)
+        if edges[bisect.bisect_right(reached, rank)] != bucket(value):
+            raise ParseError(f"the {name} {figure} is {value} ns, and its samples lie elsewhere in the histogram")
+        told[figure] = value
+    ascending(told)
 
 
 def percentile(distribution: Distribution, name: str) -> float:
     """In microseconds. Raises ParseError where there is none."""
     value: int | None = getattr(distribution, name)
-    if value is None or value < 0:
-        raise ParseError(f"the output has no usable {name}")
+    if value is None:
+        raise ParseError(f"the output has no {name}: too few requests")
     return value / 1000
 
 

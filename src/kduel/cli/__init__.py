@@ -18,24 +18,24 @@ from kduel.core.errors import INTERRUPTED, KduelError
 
 COMMANDS = {
     "run": "Measure contenders against each other and reach a verdict.",
-    "resume": "Go on with a run that was interrupted.",
-    "report": "Write a run up: text, summary, html, json, csv, markdown, latex, mail.",
-    "kernels": "List the kernels that can be had, and those in the cache.",
-    "list": "List benchmarks, suites, machines and other parts.",
+    "resume": "Continue an interrupted run.",
+    "report": "Write a report of a run in one of several formats.",
+    "kernels": "List available and cached kernels.",
+    "list": "List benchmarks, suites, machines, boards and report formats.",
     "init": "Write a commented study file to start from.",
-    "plan": "How many blocks, and how much time, a verdict will cost.",
-    "diff": "Put runs made at different times beside each other, with all that changed between them.",
-    "history": "All runs of a machine over time, and where a metric changed.",
-    "import": "Bring in results measured elsewhere.",
-    "calibrate": "Try the verdict rule on simulated or resampled noise.",
-    "explain": "Say which kernel functions a difference comes from.",
-    "boot": "Show where the time of a run's boots went: stages, initcalls.",
-    "smallest-ram": "Find the smallest RAM that kernels boot in.",
-    "bisect": "Find the commit that made an exact cost change.",
-    "sizes": "Say where the difference in size between two kernels lies.",
+    "plan": "Estimate the blocks and the time that a verdict needs.",
+    "diff": "Compare runs made at different times, with all that changed between them.",
+    "history": "Show metrics over all runs in time, and where they changed.",
+    "import": "Import results measured elsewhere.",
+    "calibrate": "Simulate the verdict rule on synthetic or measured noise.",
+    "explain": "Show which kernel functions a difference comes from.",
+    "boot": "Show the boot stages and initcalls of a run.",
+    "smallest-ram": "Find the smallest RAM in which kernels boot.",
+    "bisect": "Find the commit that changed a cost.",
+    "sizes": "Show where two kernels differ in size.",
     "schedulers": "List and build sched_ext schedulers.",
-    "local": "Measure the machine KDuel runs on, across reboots.",
-    "doctor": "What of this host disturbs or prevents measuring.",
+    "local": "Measure this machine itself, across reboots.",
+    "doctor": "Check this host for conditions that bias or prevent measurement.",
     "completion": "Print a completion script for bash, zsh or fish.",
 }
 """In the order of --help. The module is the name with a trailing underscore where Python has the word."""
@@ -67,13 +67,13 @@ def kduel() -> None:
     """Which Linux kernel or scheduler is faster, by how much, and whether you can be sure.
 
     \b
-    kduel run debian:6.1 debian:6.12            two kernels in, a verdict and a report out
+    kduel run debian:6.1 debian:6.12            compare two kernels: verdict and report
     kduel run STUDY.toml                        a study of your own; `kduel init` writes one
-    kduel report RUN --format html              write a run up again
-    kduel COMMAND --help                        explains each command
+    kduel report RUN --format html              write the report of a run again
+    kduel COMMAND --help                        help for each command
 
-    Exit status: 0 measured, 1 a contender could not be measured, 2 usage or input, 3 the host lacks something
-    or cannot be written to, 10 slower (with --fail-on slower), 130 interrupted.
+    Exit status: 0 measured, 1 a contender could not be measured, 2 wrong usage or input, 3 the host lacks
+    something or cannot be written to, 10 slower (with --fail-on slower), 130 interrupted.
     """
 
 

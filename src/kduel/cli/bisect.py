@@ -7,6 +7,9 @@ from typing import Any
 
 import click
 
+from kduel.cli.options import benchmark_option, limit_option, plot_option, quiet_option
+from kduel.cli.output import write_plot
+
 ABORT = 255
 """Tells `git bisect run` to stop: nothing is known of the commit, nor will be of the next one."""
 
@@ -19,13 +22,7 @@ ABORT = 255
     default=".",
     help="The kernel's git tree.",
 )
-@click.option(
-    "--benchmark",
-    "-b",
-    required=True,
-    metavar="NAME",
-    help="A kbench operation, such as pipe or null-call; a wrong one lists all.",
-)
+@benchmark_option
 @click.option(
     "--metric",
     type=click.Choice(["instructions", "instructions-mean"]),
@@ -42,12 +39,10 @@ ABORT = 255
 @click.option("--build-command", default="", metavar="COMMAND", help="Instead of make; objects go to $KDUEL_BUILD.")
 @click.option("--image", default="", metavar="PATH", help="With --build-command: the kernel below $KDUEL_BUILD.")
 @click.option("--jobs", "-j", type=click.IntRange(0), default=0, help="Of make [default: the number of CPUs].")
-@click.option("--limit", type=click.IntRange(0), default=25, show_default=True, help="Rows of the table; 0 for all.")
-@click.option(
-    "--svg", type=click.Path(path_type=Path, dir_okay=False), help="Write the flame graph of the commit there."
-)
+@limit_option(25)
+@plot_option("the differential flame graph of the commit")
 @click.option("--step", nargs=2, type=float, metavar="GOOD BAD", help="For `git bisect run`: the costs at both ends.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing but the result.")
+@quiet_option
 def command(
     ends: tuple[str, ...],
     tree: Path,
@@ -59,7 +54,7 @@ def command(
     image: str,
     jobs: int,
     limit: int,
-    svg: Path | None,
+    plot: Path | None,
     step: tuple[float, float] | None,
     quiet: bool,
 ) -> None:
@@ -92,7 +87,8 @@ def command(
             "For example: kduel bisect v6.1 v6.2 --tree linux --benchmark pipe.",
         )
     check_operation(benchmark)
-    cache, progress = Cache(), Terminal(quiet)
+    progress = Terminal(quiet)
+    cache = Cache(progress=progress)
     tree = tree.resolve()
     work = build_dir.resolve() if build_dir else cache.root / "bisect" / tree.as_posix().strip("/").replace("/", "-")
     work.mkdir(parents=True, exist_ok=True)
@@ -121,10 +117,10 @@ def command(
     with worktree(tree, work / "source", old) as place:
         trier = Trier(builder(place), benchmark, metric, cache=cache, progress=progress)
         result = bisect(place, old, new, trier, progress=progress)
-        tell(place, result, benchmark, limit, svg)
+        tell(place, result, benchmark, limit, plot)
 
 
-def tell(place: Path, result: Any, benchmark: str, limit: int, svg: Path | None) -> None:
+def tell(place: Path, result: Any, benchmark: str, limit: int, plot: Path | None) -> None:
     """What was found, in words."""
     from kduel.explain.flame import as_svg
     from kduel.explain.show import as_text
@@ -149,6 +145,5 @@ def tell(place: Path, result: Any, benchmark: str, limit: int, svg: Path | None)
         )
     if result.explanation is not None:
         click.echo("\n" + as_text(result.explanation, limit), nl=False)
-        if svg is not None:
-            svg.write_text(as_svg(result.explanation))
-            click.echo(f"Written: {svg}")
+        if plot is not None:
+            write_plot(plot, as_svg(result.explanation))

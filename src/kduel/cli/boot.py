@@ -6,22 +6,23 @@ from pathlib import Path
 
 import click
 
+from kduel.cli.options import limit_option, run_argument
+
 
 @click.command("boot")
-@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
-@click.option("--limit", type=click.IntRange(0), default=15, show_default=True, help="Initcalls shown; 0 for all.")
+@run_argument
+@limit_option(15, "Initcalls to show")
 def command(run: Path, limit: int) -> None:
-    """Show the stages of a run's boots, contender by contender, and which initcalls they spent their time in.
+    """Show the boot stages of each contender of a run, and the initcalls that took longest.
 
-    Every trial keeps its console with the host's time of each line, so this works for any run on machines that have
-    one (qemu, board), whatever it measured. Times that are to be judged come from the benchmark boot-timeline; this
-    is the look behind them.
+    Every trial stores its console with the host's time of each line, so this works for any run on a machine that has a
+    console (qemu, board). For a verdict on boot times use the benchmark boot-timeline; this command shows the details.
 
     \b
     kduel boot kduel-runs/RUN
     kduel boot kduel-runs/RUN --limit 0         every initcall
 
-    Initcalls are told by kernels that were booted with initcall_debug:
+    Initcalls are known of kernels booted with initcall_debug:
 
     \b
     kduel run ... --machine 'board:arm64-virt,cmdline=initcall_debug log_buf_len=4M'

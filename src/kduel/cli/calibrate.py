@@ -1,12 +1,15 @@
-"""kduel calibrate: the verdict rule on made-up noise, or on the noise of a finished run."""
+"""`kduel calibrate`: the operating characteristics of the verdict rule, by simulation."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from kduel.cli.completions import runs as complete_runs
+from kduel.cli.options import format_option, output_option, plot_option
+from kduel.cli.output import emit, emit_json, write_plot
 from kduel.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,26 +22,43 @@ NOISES = ("normal", "floor", "bimodal", "heavy", "drift")
 
 
 @click.command()
-@click.argument("run", required=False, type=click.Path(path_type=Path), metavar="[RUN]")
+@click.argument("run", required=False, type=click.Path(path_type=Path), metavar="[RUN]", shell_complete=complete_runs)
+@click.option("--noise", "names", type=click.Choice(NOISES), multiple=True, help="Simulated noise.  [default: all]")
 @click.option(
-    "--noise", "names", type=click.Choice(NOISES), multiple=True, help="Made-up noise; all five by default."
+    "--spread",
+    type=float,
+    default=1.0,
+    show_default=True,
+    metavar="PCT",
+    help="Standard deviation of B/A within a block, in %.",
 )
 @click.option(
-    "--spread", type=float, default=1.0, show_default=True, help="Its standard deviation of B/A within a block, in %."
+    "--metric", "keys", multiple=True, metavar="STEP/METRIC", help="Metric of RUN.  [default: its primary ones]"
 )
-@click.option("--metric", "keys", multiple=True, metavar="STEP/METRIC", help="Of RUN; its primary ones by default.")
-@click.option("--effects", default="0,0.5,1,2,3,5", show_default=True, help="True effects to try, in %.")
 @click.option(
-    "--runs", type=click.IntRange(100, 1_000_000), default=4000, show_default=True, help="Runs to simulate."
+    "--effects", default="0,0.5,1,2,3,5", show_default=True, metavar="LIST", help="True effects to simulate, in %."
 )
-@click.option("--metrics", type=click.IntRange(1, 1000), help="Primary metrics of a run.  [default: RUN's, or 1]")
-@click.option("--delta", type=float, help="Smallest effect of interest, in %.  [default: RUN's, or 1]")
-@click.option("--alpha", type=float, help="Chance of a false alarm.  [default: RUN's, or 0.05]")
-@click.option("--max-blocks", type=int, help="The most blocks.  [default: RUN's, or 20]")
-@click.option("--blocks", type=int, help="Exactly so many blocks, one look at the end.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--picture", type=click.Path(path_type=Path), metavar="FILE.svg|FILE.png", help="Draw it, too.")
+@click.option(
+    "--runs",
+    type=click.IntRange(100, 1_000_000),
+    default=4000,
+    show_default=True,
+    metavar="N",
+    help="Runs to simulate.",
+)
+@click.option(
+    "--metrics", type=click.IntRange(1, 1000), metavar="N", help="Primary metrics of a run.  [default: RUN's, or 1]"
+)
+@click.option("--delta", type=float, metavar="PCT", help="Smallest effect of interest, in %.  [default: RUN's, or 1]")
+@click.option("--alpha", type=float, metavar="P", help="False-alarm rate.  [default: RUN's, or 0.05]")
+@click.option("--max-blocks", type=int, metavar="N", help="Maximum number of blocks.  [default: RUN's, or 20]")
+@click.option("--blocks", type=int, metavar="N", help="Fixed sample size: exactly N blocks, one analysis at the end.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Seed of the simulation."
+)
+@format_option("text", "json")
+@output_option
+@plot_option("verdicts and blocks by true effect")
 def command(
     run: Path | None,
     names: tuple[str, ...],
@@ -53,22 +73,19 @@ def command(
     blocks: int | None,
     seed: int,
     form: str,
-    picture: Path | None,
+    output: Path | None,
+    plot: Path | None,
 ) -> None:
-    """Try the verdict rule: how often it is wrong, what it finds, how many blocks it takes.
+    """Simulate the verdict rule: its false-alarm rate, its power, and the blocks that it needs.
 
-    Without RUN on made-up noise of a given spread; with RUN, the directory of a finished run, on the noise that was
-    measured there. The very code that judges a run judges every simulated one.
+    Without RUN the noise is simulated, with a given spread. With RUN, the directory of a finished run, it is resampled
+    from that run. Simulated runs are judged by the code that judges real ones.
     """
     from kduel.cli.terminal import Terminal
     from kduel.judge.verdict.calibrate import sweep
     from kduel.judge.verdict.noise import made_up
 
     tried = read_effects(effects)
-    if picture is not None:
-        from kduel.judge.verdict.picture import check_name
-
-        check_name(picture)
     if run is None:
         if keys:
             raise InputError(
@@ -86,14 +103,14 @@ def command(
     with Terminal().task("simulating", total=len(noises) * len(tried) * runs) as task:
         outcomes = sweep(rule, noises, tried, runs=runs, seed=seed, metrics=metrics or 1, progress=task.advance)
     if form == "json":
-        click.echo(as_json(rule, noises, outcomes))
+        emit_json(as_document(rule, noises, outcomes), output)
     else:
-        click.echo(as_text(rule, noises, outcomes))
-    if picture is not None:
-        from kduel.judge.verdict.picture import draw
+        emit(as_text(rule, noises, outcomes) + "\n", output)
+    if plot is not None:
+        from kduel.report.plots.calibration import specification
+        from kduel.report.plots.effects import svg
 
-        draw(picture, outcomes, rule)
-        click.echo(f"drawn: {picture}", err=True)
+        write_plot(plot, svg(specification(outcomes, rule)))
 
 
 def read_effects(text: str) -> list[float]:
@@ -209,14 +226,13 @@ def as_text(rule: Rule, noises: list[Noise], outcomes: list[Outcome]) -> str:
     return "\n".join(lines).rstrip()
 
 
-def as_json(rule: Rule, noises: list[Noise], outcomes: list[Outcome]) -> str:
+def as_document(rule: Rule, noises: list[Noise], outcomes: list[Outcome]) -> dict[str, Any]:
     """One document; shares are between 0 and 1."""
     import msgspec
 
-    document = {
+    return {
         "schema": 1,
         "rule": rule,
         "noises": {noise.name: noise.about for noise in noises},
         "outcomes": [msgspec.to_builtins(o) | {"undecided": o.undecided} for o in outcomes],
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()

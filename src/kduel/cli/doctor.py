@@ -1,21 +1,23 @@
-"""`kduel doctor`: what of this host, or of a machine reached by SSH, disturbs or prevents measuring, each with its remedy."""
+"""`kduel doctor`: conditions of a host that bias or prevent measurement, each with its remedy."""
 
 from __future__ import annotations
 
 import click
 
+from kduel.cli.options import format_option
+from kduel.cli.output import emit_json
 from kduel.core.errors import HOST_LACKS
 
 
 @click.command("doctor")
 @click.argument("host", required=False, metavar="[HOST]")
-@click.option("--json", "as_json", is_flag=True, help="For scripts.")
-def command(host: str | None, as_json: bool) -> None:
-    """Look at this host, or at HOST by SSH: what prevents measuring, what disturbs it and how, and what to do about each.
+@format_option("text", "json")
+def command(host: str | None, form: str) -> None:
+    """Check this host, or HOST over SSH, for conditions that bias or prevent measurement, with the remedy for each.
 
-    HOST is as ssh knows it, such as root@laptop; ports and keys come from ~/.ssh/config. Nothing there is changed.
+    HOST is a name for ssh, such as root@laptop; ports and keys come from ~/.ssh/config. Nothing there is changed.
 
-    Ends with 3 where something prevents measuring.
+    Exit status 3 if something prevents measurement.
     """
     from kduel.cli import printable
     from kduel.machines.host.doctor import examine_host, examine_tree
@@ -23,18 +25,14 @@ def command(host: str | None, as_json: bool) -> None:
     if host is None:
         findings = examine_host()
     else:
-        import tempfile
-        from pathlib import Path
-
+        from kduel.core.temporary import temporary_directory
         from kduel.machines.remote.connection import Connection
         from kduel.machines.remote.snapshot import bring
 
-        with tempfile.TemporaryDirectory(prefix="kduel-") as place:
-            findings = examine_tree(bring(Connection(host), Path(place)))
-    if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(findings), indent=2).decode())
+        with temporary_directory() as place:
+            findings = examine_tree(bring(Connection(host), place))
+    if form == "json":
+        emit_json(findings)
     else:
         colours = {"good": "green", "disturbs": "yellow", "prevents": "red"}
         for finding in findings:

@@ -53,7 +53,9 @@ def carry_out(
         seed = seed_of(lock, path, seed, seed_given)
         if lock.contenders != study.contenders:
             lock = None
-    ready = make_ready(study, cache=Cache(), progress=terminal, offline=offline, lock=lock, origin=origin)
+    ready = make_ready(
+        study, cache=Cache(progress=terminal), progress=terminal, offline=offline, lock=lock, origin=origin
+    )
     try:
         if ready.machine.timing_warning:
             terminal.warn(ready.machine.timing_warning)
@@ -93,12 +95,12 @@ def default_out(study: Study) -> Path:
 
 def unfinished(path: Path, study: Study) -> bool:
     """Whether `path` holds a run of this very study that has not come to its end."""
+    from kduel.store.identity import same_study
     from kduel.store.rundir import RunDir
 
     if not (path / "lock.json").is_file() or (path / "report").is_dir():
         return False
-    lock = RunDir.open(path).lock()
-    return lock.contenders == study.contenders and lock.steps == study.steps and lock.machine["kind"] == study.machine
+    return same_study(RunDir.open(path).lock(), study)
 
 
 def seed_of(lock: Lock, path: Path, seed: int, given: bool) -> int:

@@ -6,56 +6,66 @@ from pathlib import Path
 
 import click
 
+from kduel.cli.options import (
+    benchmark_option,
+    contender_arguments,
+    format_option,
+    limit_option,
+    offline_option,
+    output_option,
+    plot_option,
+    quiet_option,
+)
+from kduel.cli.output import emit, write_plot
+
 
 @click.command("explain", short_help="Say which kernel functions a difference comes from.")
-@click.argument("targets", metavar="RUN | BASELINE CONTENDER", nargs=-1, required=True)
+@contender_arguments("targets", "RUN | BASELINE CONTENDER")
+@benchmark_option
 @click.option(
-    "--benchmark",
-    "-b",
-    required=True,
-    metavar="NAME",
-    help="A kbench operation, such as pipe or null-call; a wrong one lists all.",
+    "--contender", metavar="NAME", help="Contender of RUN to compare with the baseline.  [default: the second]"
 )
+@limit_option(25)
 @click.option(
-    "--contender", metavar="NAME", help="RUN: which one to compare with the baseline [default: the second]."
+    "--annotate", metavar="FUNCTION", help="Show the instructions of this function in both kernels instead."
 )
-@click.option("--limit", type=click.IntRange(0), default=25, show_default=True, help="Rows of the table; 0 for all.")
-@click.option("--annotate", metavar="FUNCTION", help="Show this function's instructions instead, in both kernels.")
-@click.option(
-    "--svg", type=click.Path(path_type=Path, dir_okay=False), help="Write the differential flame graph there."
-)
-@click.option("--json", "as_json", type=click.Path(path_type=Path, dir_okay=False), help="Write every count there.")
-@click.option("--offline", is_flag=True, help="Use nothing but the cache.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing but the result.")
+@format_option("text", "json")
+@output_option
+@plot_option("the differential flame graph")
+@offline_option
+@quiet_option
 def command(
     targets: tuple[str, ...],
     benchmark: str,
     contender: str | None,
     limit: int,
     annotate: str | None,
-    svg: Path | None,
-    as_json: Path | None,
+    form: str,
+    output: Path | None,
+    plot: Path | None,
     offline: bool,
     quiet: bool,
 ) -> None:
-    """Count, function by function, what an operation costs in two kernels, on the exact machine.
+    """Count the instructions of an operation in two kernels, function by function, on the deterministic machine.
 
-    RUN is the directory of a run with --suite exact (or another study on the machine icount); its very trials are
-    repeated with a counting plug-in, and the picture is kept in RUN/explain for the report. Two kernels are compared
+    RUN is the directory of a run with --suite exact (or another study on the machine icount); its trials are repeated
+    with a counting plug-in, and the flame graph is stored in RUN/explain for the report. Two kernels are compared
     without a run.
 
     \b
     kduel explain debian:6.1 debian:6.12 --benchmark pipe
-    kduel explain RUN --benchmark null-call --svg null-call.svg
+    kduel explain RUN --benchmark null-call --plot null-call.svg
     kduel explain RUN --benchmark pipe --annotate update_load_avg
     """
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
+    from kduel.explain.flame import as_svg
     from kduel.explain.show import annotated, as_text
     from kduel.run.exact import subject
-    from kduel.run.exact.measure import annotation, count_arms, explanation, step_index
+    from kduel.run.exact.measure import annotation, as_json, count_arms, explanation, step_index
 
-    cache, progress = Cache(), Terminal(quiet)
+    progress = Terminal(quiet)
+    cache = Cache(progress=progress)
     chosen = subject.find(list(targets), benchmark, contender or "", cache=cache, progress=progress, offline=offline)
     index = step_index(chosen.ready, benchmark)
     counted = count_arms(chosen.ready, chosen.names, cache=cache, progress=progress, disassemble=annotate is not None)
@@ -66,6 +76,10 @@ def command(
             click.echo(annotated(arm.name, annotate, *annotation(arm, index, label, annotate)))
         return
     found = explanation(chosen.ready, counted, index)
-    click.echo(as_text(found, limit), nl=False)
-    for path in chosen.keep(found, svg=svg, json=as_json):
-        click.echo(f"Written: {path}")
+    chosen.keep(found)
+    if plot is not None:
+        write_plot(plot, as_svg(found))
+    if form == "json":
+        emit(as_json(found).decode(), output)
+    else:
+        emit(as_text(found, limit), output)

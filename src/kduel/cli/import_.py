@@ -7,28 +7,44 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kduel.cli.options import plugin_option
+
 if TYPE_CHECKING:
     from kduel.store.imported import Source
 
 
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE|NAME=FILE...")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The run's directory; must not exist.")
 @click.option(
-    "--format", "format_name", help="csv, hyperfine, pyperf, google-benchmark, phoronix; else by the content."
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Directory of the new run; must not exist.",
+)
+@plugin_option(
+    "--format",
+    "-f",
+    "format_name",
+    kind="imported",
+    metavar="NAME",
+    help="Format of the files; an unknown name lists all.  [default: recognised by content]",
 )
 @click.option(
-    "--conditions", type=click.Path(path_type=Path), help="TOML with what is known of each contender's environment."
+    "--conditions",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="TOML file with the known environment of each contender.",
 )
-@click.option("--baseline", metavar="NAME", help="The contender that the others are compared with; else the first.")
+@click.option("--baseline", metavar="NAME", help="Baseline contender.  [default: the first]")
 @click.option(
     "--primary",
     multiple=True,
     metavar="METRIC|BENCHMARK[/METRIC]",
-    help="What the headline is about; else every metric.",
+    help="Primary metric; may be repeated.  [default: every metric]",
 )
 @click.option(
-    "--delta", type=float, default=1.0, show_default=True, help="The smallest effect of interest, in per cent."
+    "--delta", type=float, default=1.0, show_default=True, metavar="PCT", help="Smallest effect of interest, in %."
 )
 def command(
     files: tuple[str, ...],
@@ -39,7 +55,7 @@ def command(
     primary: tuple[str, ...],
     delta: float,
 ) -> None:
-    """Bring in results measured elsewhere.
+    """Import results measured elsewhere as a run.
 
     One file with all contenders (CSV, Phoronix composite.xml, hyperfine with several commands), or one file per contender,
     named: old=a.json new=b.json.

@@ -27,7 +27,7 @@ def command(file: Path, schema: bool) -> None:
         with file.open("x", encoding="utf-8") as stream:
             stream.write(text)
     except FileExistsError:
-        raise InputError(f"{file} is there already", "Give another name: kduel init NAME.toml.") from None
+        raise InputError(f"{file} exists already", "Give another name: kduel init NAME.toml.") from None
     except OSError as error:
-        raise HostError(f"cannot write {file}: {error.strerror}", "Give a place that can be written to.") from error
-    click.echo(f"{file} is written. Change it to your needs, then: kduel run {file}")
+        raise HostError(f"cannot write {file}: {error.strerror}", "Give a path that can be written.") from error
+    click.echo(f"Written: {file}. Edit it, then: kduel run {file}")

@@ -7,61 +7,63 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kduel.cli.options import format_option, offline_option
+from kduel.cli.output import emit_json
+
 if TYPE_CHECKING:
     from kduel.kernels import Available
 
 
 @click.command("kernels")
 @click.argument("words", nargs=-1, metavar="[WORD...]")
-@click.option("--offline", is_flag=True, help="Use nothing but the cache.")
-@click.option("--json", "as_json", is_flag=True, help="For scripts.")
-def command(words: tuple[str, ...], offline: bool, as_json: bool) -> None:
-    """List the kernels that can be had by name, the newest of each series, and those in the cache.
+@offline_option
+@format_option("text", "json")
+def command(words: tuple[str, ...], offline: bool, form: str) -> None:
+    """List available and cached kernels, the newest of each series.
 
-    WORDs choose lines that have all of them, such as: kduel kernels 6.12 cloud.
+    WORDs select the lines that contain all of them, for example: kduel kernels 6.12 cloud.
 
     \b
     A kernel is given as
       debian:6.12            the newest 6.12.x in any of Debian's suites, as linux-image-amd64 installs it
-      debian:6.12-cloud      the same for virtual machines: fewer drivers, a third to fetch, boots a little sooner
-      debian:6.12-rt         with PREEMPT_RT; but for that it is like debian:6.12
+      debian:6.12-cloud      the same for virtual machines: fewer drivers, a third of the download, faster boot
+      debian:6.12-rt         with PREEMPT_RT, otherwise as debian:6.12
       debian:7, debian:latest, debian:6.1.192-2, debian:6.1.0-56-cloud-amd64 (as uname -r says)
       debian:trixie          what that suite installs by default; -cloud and -rt as above
-      tree:DIR               a kernel tree that was built: its image, config and modules
-      host                   the kernel that this host runs
-      PATH                   a vmlinuz, bzImage or Image; modules=DIR in a study file where it needs any
+      tree:DIR               a built kernel tree: its image, config and modules
+      host                   the running kernel of this host
+      PATH                   a vmlinuz, bzImage or Image; modules = "DIR" in a study file if it needs modules
       A.deb,B.deb            packages of one kernel
       debian-source:6.1,arch=arm64,config=tinyconfig+guest
-                             built here from Debian's linux-source; arch= and config= as docs/embedded.md says
+                             built here from Debian's linux-source; for arch= and config= see docs/embedded.md
       source:FILE.tar.xz     built here from an archive; git:DIR#REF from a commit
 
     \b
     debian:6.12-generic is debian:6.12 in full. -arm64, -riscv64 or -ppc64el at the end names another architecture.
     Compare one flavour with itself: generic and cloud differ in drivers and in defaults such as the I/O scheduler.
-    Debian's mirror is the host's own, or KDUEL_DEBIAN_MIRROR. The list is read anew when it is a day old.
+    Debian's mirror is that of the host, or KDUEL_DEBIAN_MIRROR. The package lists are refreshed daily.
     """
-    import json
-
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
     from kduel.core.plugins import plugins
     from kduel.kernels.apt.versions import version_key
 
-    cache, progress = Cache(), Terminal()
+    progress = Terminal()
+    cache = Cache(progress=progress)
     lines: list[Available] = []
     for source in plugins("kernels").values():
         lines += source.available(cache=cache, progress=progress, offline=offline)
     lines = [line for line in lines if all(has_word(line, word) for word in words)]
     lines.sort(key=lambda line: (version_key(line.version), line.spec), reverse=True)
-    if as_json:
+    if form == "json":
         kernels = [
             {"spec": line.spec, "version": line.version, "where": line.where, "cached": line.cached} for line in lines
         ]
-        click.echo(json.dumps({"schema": 1, "kernels": kernels}, indent=2))
+        emit_json({"schema": 1, "kernels": kernels})
     elif lines:
         click.echo(table(lines))
     else:
-        click.echo("No such kernel is in the cache." if offline else "There is no such kernel.", err=True)
+        click.echo("No such kernel in the cache." if offline else "No such kernel.", err=True)
 
 
 def has_word(line: Available, word: str) -> bool:

@@ -1,4 +1,4 @@
-"""`kduel list`: what there is to choose from."""
+"""`kduel list`: the benchmarks, suites, machines, boards, kernel sources and report formats."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from typing import Any
 
 import click
 
+from kduel.cli.options import format_option
+from kduel.cli.output import emit_json
+
 KINDS = ("benchmarks", "suites", "machines", "boards", "kernels", "formats")
 
 
 @click.command("list")
 @click.argument("what", type=click.Choice(KINDS))
-@click.option("--json", "as_json", is_flag=True, help="For scripts.")
-def command(what: str, as_json: bool) -> None:
+@format_option("text", "json")
+def command(what: str, form: str) -> None:
     """List benchmarks (with their parameters and metrics), suites, machines (with their settings), boards (for
-    --machine board:NAME), kernel sources (for the kernels themselves: `kduel kernels`), or report formats."""
+    --machine board:NAME), kernel sources (the kernels themselves: `kduel kernels`), or report formats."""
     found = {
         "benchmarks": benchmarks,
         "suites": suites,
@@ -23,10 +26,8 @@ def command(what: str, as_json: bool) -> None:
         "kernels": kernel_sources,
         "formats": formats,
     }[what]()
-    if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    if form == "json":
+        emit_json(found)
         return
     for entry in found:
         click.echo(f"{click.style(entry['name'], bold=True)}  {entry['summary']}")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from kduel.cli.options import run_argument
+
 
 @click.group("local")
 def command() -> None:
@@ -22,7 +24,7 @@ def command() -> None:
 
 
 @command.command("install")
-@click.argument("run", type=click.Path(path_type=Path))
+@run_argument
 def install(run: Path) -> None:
     """Install and enable the unit that goes on with RUN (its --out) whenever this machine has booted."""
     from kduel.machines.remote.local_unit import install as carry_out

@@ -1,4 +1,4 @@
-"""kduel plan: what a verdict will cost, by the noise of an earlier run or of a pilot."""
+"""`kduel plan`: the blocks and time that a verdict needs, from the noise of an earlier run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kduel.cli.completions import runs
+from kduel.cli.options import format_option, output_option
+from kduel.cli.output import emit, emit_json
 from kduel.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,16 +22,24 @@ HOPELESS = 1000
 
 
 @click.command()
-@click.argument("pilot", type=click.Path(path_type=Path), metavar="RUN|FILE.csv")
+@click.argument("pilot", type=click.Path(path_type=Path), metavar="RUN|FILE.csv", shell_complete=runs)
 @click.option(
-    "--metric", "keys", multiple=True, metavar="STEP/METRIC", help="Only this one; primary ones by default."
+    "--metric", "keys", multiple=True, metavar="STEP/METRIC", help="Metric to plan for.  [default: the primary ones]"
 )
-@click.option("--delta", type=float, help="Smallest effect of interest, in %.  [default: RUN's, or 1]")
-@click.option("--alpha", type=float, help="Chance of a false alarm.  [default: RUN's, or 0.05]")
-@click.option("--block-seconds", type=float, help="How long a block takes.  [default: as in RUN]")
-@click.option("--boot-seconds", type=float, help="A boot and its settling, without the benchmark (for a CSV).")
-@click.option("--iteration-seconds", type=float, help="One iteration of the benchmark (for a CSV).")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--delta", type=float, metavar="PCT", help="Smallest effect of interest, in %.  [default: RUN's, or 1]")
+@click.option("--alpha", type=float, metavar="P", help="False-alarm rate.  [default: RUN's, or 0.05]")
+@click.option("--block-seconds", type=float, metavar="S", help="Duration of a block.  [default: as in RUN]")
+@click.option(
+    "--boot-seconds",
+    type=float,
+    metavar="S",
+    help="Duration of a boot with settling, without benchmarks (for a CSV).",
+)
+@click.option(
+    "--iteration-seconds", type=float, metavar="S", help="Duration of one iteration of the benchmark (for a CSV)."
+)
+@format_option("text", "json")
+@output_option
 def command(
     pilot: Path,
     keys: tuple[str, ...],
@@ -38,12 +49,13 @@ def command(
     boot_seconds: float | None,
     iteration_seconds: float | None,
     form: str,
+    output: Path | None,
 ) -> None:
-    """How many blocks, and how much time, a verdict will cost.
+    """Estimate the number of blocks, and the time, that a verdict will need.
 
-    RUN is the directory of an earlier run, short or long, on the same machine with the same benchmarks; five blocks
-    are enough to say something. A CSV (contender,trial,benchmark,metric,unit,better,value) may hold several values of
-    a metric in one trial, the iterations within a boot: then it is told, too, how many of them are worth while.
+    RUN is the directory of an earlier run, short or long, on the same machine with the same benchmarks; it needs five
+    blocks. A CSV (contender,trial,benchmark,metric,unit,better,value) may hold several values of a metric in one
+    trial, the iterations within a boot: then the best number of iterations is estimated, too.
     """
     from kduel.judge.verdict.judge import split
     from kduel.judge.verdict.sample_size import divide
@@ -76,12 +88,9 @@ def command(
     ]
     division = [part for part in found if part is not None]
     if form == "json":
-        import msgspec
-
-        document = {"schema": 1, "rule": rule, "costs": costs, "no_cost": silent, "iterations": division}
-        click.echo(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())
+        emit_json({"schema": 1, "rule": rule, "costs": costs, "no_cost": silent, "iterations": division}, output)
     else:
-        click.echo("\n".join([*cost_lines(costs, silent, rule), *division_lines(division)]))
+        emit("\n".join([*cost_lines(costs, silent, rule), *division_lines(division), ""]), output)
 
 
 def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:

@@ -3,53 +3,59 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import click
 
+from kduel.cli.completions import runs
+from kduel.cli.options import plugin_option
+from kduel.cli.output import STDOUT, write
+
 if TYPE_CHECKING:
     from kduel.core.results import Results
 
 
 @click.command("report")
-@click.argument("run", type=click.Path(path_type=Path), metavar="RUN|FILE")
-@click.option(
+@click.argument("run", type=click.Path(path_type=Path), metavar="RUN|FILE", shell_complete=runs)
+@plugin_option(
     "--format",
     "-f",
     "form",
+    kind="report",
     default="text",
     show_default=True,
     metavar="NAME",
-    help="text, summary, html, json, csv, markdown, latex, mail, or what a plug-in offers.",
+    help="Report format; `kduel list formats` shows all.",
 )
 @click.option(
     "--output",
     "-o",
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-    help="A file; - is standard output. By default html goes to RUN/report/index.html, all else to standard output.",
+    help="Write to this file; - is standard output.  [default: RUN/report/index.html for html, else standard output]",
 )
-@click.option("--open", "open_it", is_flag=True, help="Show the page in a browser (html).")
+@click.option("--open", "open_it", is_flag=True, help="Open the page in a browser (html).")
 def command(run: Path, form: str, output: Path | None, open_it: bool) -> None:
-    """Write up RUN, the directory of a run or an import. The verdicts are reached anew from its raw files.
+    """Write a report of RUN, the directory of a run or an import. Verdicts are computed anew from its raw files.
 
-    A FILE of results measured elsewhere, with all contenders in it, is written up as `kduel import FILE` reads it; import
-    it to say more of it, and to keep it.
+    FILE may be results measured elsewhere, with all contenders in it, read as `kduel import` reads them. Import them to
+    add conditions, a baseline or primary metrics, and to keep them.
     """
     from kduel.core.errors import InputError
     from kduel.report import report_format
 
     chosen = report_format(form)
-    if open_it and (form != "html" or output == Path("-")):
-        raise InputError("--open shows a page", "Give --format html, and no --output or a file.")
+    if open_it and (form != "html" or output == STDOUT):
+        raise InputError("--open needs a page", "Give --format html, and an --output that is a file, or none.")
     if form == "html" and output is None:
         if run.is_file():
-            raise InputError(f"{run} is a file and has no place for a page", "Name one: --output PAGE.html.")
+            raise InputError(
+                f"{run} is a file: there is no run directory for the page", "Name a file: --output PAGE.html."
+            )
         output = run / "report" / "index.html"
     results = results_of(run)
-    if output is None or output == Path("-"):
+    if output is None or output == STDOUT:
         if form == "text":
             from kduel.report.text import show
 
@@ -58,7 +64,6 @@ def command(run: Path, form: str, output: Path | None, open_it: bool) -> None:
         click.echo(chosen.render_for(results, relative_url(run, Path.cwd())), nl=False)
         return
     save(output, chosen.render_for(results, relative_url(run, output.parent)), inside=run)
-    click.echo(f"Report: {output}")
     if open_it:
         click.launch(output.resolve().as_uri())
 
@@ -69,11 +74,12 @@ def results_of(run: Path) -> Results:
 
     if not run.is_file():
         return judge_run(run)
+    from kduel.core.temporary import temporary_directory
     from kduel.store.imported import Source, bring_in
 
-    with tempfile.TemporaryDirectory(prefix="kduel-") as place:
-        bring_in([Source(run)], Path(place) / "run")
-        return judge_run(Path(place) / "run")
+    with temporary_directory() as place:
+        bring_in([Source(run)], place / "run")
+        return judge_run(place / "run")
 
 
 def relative_url(run: Path, start: Path) -> str:
@@ -84,15 +90,9 @@ def relative_url(run: Path, start: Path) -> str:
 
 def save(output: Path, text: str, inside: Path) -> None:
     """Write the report whole; its directory is made only where it is the run's own. Raises HostError."""
-    from kduel.core.errors import HostError
-    from kduel.store.rundir import write_whole
+    from kduel.store.rundir import told_as_disk_trouble
 
-    try:
-        if output.parent == inside / "report":
+    if output.parent == inside / "report":
+        with told_as_disk_trouble(output.parent):
             output.parent.mkdir(exist_ok=True)
-        write_whole(output, text.encode("utf-8", errors="backslashreplace"))
-    except OSError as error:
-        raise HostError(
-            f"cannot write the report to {output}: {error.strerror or error}",
-            "Free some space, mend the permissions, or name another place with --output.",
-        ) from error
+    write(output, text.encode("utf-8", errors="backslashreplace"))

@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import click
 
 from kduel.cli.execute import carry_out
+from kduel.cli.options import fail_on_option, offline_option, quiet_option, run_argument
 
 
 @click.command("resume")
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("--offline", is_flag=True, help="Use nothing but the cache.")
-@click.option("--fail-on", type=click.Choice(["slower"]), help="End with 10 when a primary metric is slower.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing but the verdict.")
+@run_argument
+@offline_option
+@fail_on_option
+@quiet_option
 def command(run: Path, offline: bool, fail_on: str | None, quiet: bool) -> None:
-    """Go on with the interrupted RUN (a directory). Its plan, looks and verdict are those of an uninterrupted run."""
+    """Continue the interrupted RUN (a directory). Plan, interim analyses and verdict are those of an uninterrupted run.
+
+    Relative paths in the study are looked up from the directory in which the run was started.
+    """
     from kduel.core.errors import InputError
     from kduel.store.rundir import RunDir, study_of
 
     opened = RunDir.open(run)
     if opened.imported:
-        raise InputError(f"{run} was imported; there is nothing to go on with", "`kduel report` writes it up.")
+        raise InputError(f"{run} was imported and has no trials to run", "`kduel report` writes a report of it.")
     lock = opened.lock()
     text = (run / "study.toml").read_text("utf-8")
-    carry_out(
-        study_of(lock, text),
-        out=run,
-        origin=lock.origin,
-        seed=lock.seed,
-        seed_given=True,
-        offline=offline,
-        fail_on=fail_on,
-        quiet=quiet,
-    )
+    out = run.absolute()
+    # A directory that is gone (a run of another host) cannot mislead: the kernels' hashes are compared.
+    with contextlib.chdir(lock.directory if lock.directory and Path(lock.directory).is_dir() else "."):
+        carry_out(
+            study_of(lock, text),
+            out=out,
+            origin=lock.origin,
+            seed=lock.seed,
+            seed_given=True,
+            offline=offline,
+            fail_on=fail_on,
+            quiet=quiet,
+        )

@@ -8,28 +8,67 @@ from pathlib import Path
 import click
 
 from kduel.cli.execute import carry_out
+from kduel.cli.options import (
+    contender_arguments,
+    fail_on_option,
+    machine_help,
+    offline_option,
+    plugin_option,
+    quiet_option,
+)
 from kduel.core.errors import InputError
 
 
 @click.command("run")
-@click.argument("contenders", nargs=-1, required=True, metavar="BASELINE CONTENDER... | STUDY.toml")
-@click.option("--suite", default="quick", show_default=True, help="The benchmarks and their protocol.")
-@click.option("--blocks", type=click.IntRange(1), help="Exactly so many blocks, one look at the end.")
-@click.option("--max-blocks", type=click.IntRange(1), help="Stop when decided, at the latest after so many blocks.")
-@click.option(
-    "--machine", default="", metavar="SPEC", help="KIND[:key=value,...], e.g. qemu:cpus=4,memory=2G; icount."
+@contender_arguments("contenders", "BASELINE CONTENDER... | STUDY.toml")
+@plugin_option(
+    "--suite",
+    kind="suites",
+    default="quick",
+    show_default=True,
+    metavar="NAME",
+    help="Benchmarks to run; `kduel list suites` shows all.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="The run's directory [default: kduel-runs/NAME].")
-@click.option("--seed", type=click.IntRange(0), help="Of the random order [default: drawn, and stored].")
-@click.option("--aa", type=click.IntRange(2), help="Run one kernel under so many names: nothing may come out.")
-@click.option("--delta", type=click.FloatRange(0, 100, min_open=True), help="The smallest effect that matters, in %.")
-@click.option("--layouts", type=click.IntRange(1), help="Machine icount: repeat with so many address layouts.")
+@click.option(
+    "--blocks",
+    type=click.IntRange(1),
+    help="Fixed sample size: exactly N blocks, one analysis at the end.",
+    metavar="N",
+)
+@click.option(
+    "--max-blocks",
+    type=click.IntRange(1),
+    help="Stop when every primary metric is decided, or after N blocks.",
+    metavar="N",
+)
+@click.option("--machine", default="", metavar="SPEC", help=machine_help)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Directory of the run.  [default: kduel-runs/NAME]"
+)
+@click.option(
+    "--seed", type=click.IntRange(0), metavar="N", help="Seed of the random order.  [default: drawn, and stored]"
+)
+@click.option(
+    "--aa",
+    type=click.IntRange(2),
+    metavar="N",
+    help="A/A test: run one kernel as N contenders; no difference should be found.",
+)
+@click.option(
+    "--delta",
+    type=click.FloatRange(0, 100, min_open=True),
+    metavar="PCT",
+    help="Smallest effect of interest, in %.  [default: the suite's or study's, else 1]",
+)
+@click.option(
+    "--layouts", type=click.IntRange(1), metavar="N", help="Machine icount: repeat with N address-space layouts."
+)
 @click.option(
     "--single", is_flag=True, help="Machine icount: count each operation once, not under several conditions."
 )
-@click.option("--offline", is_flag=True, help="Use nothing but the cache.")
-@click.option("--fail-on", type=click.Choice(["slower"]), help="End with 10 when a primary metric is slower.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing but the verdict.")
+@offline_option
+@fail_on_option
+@quiet_option
 def command(
     contenders: tuple[str, ...],
     suite: str,
@@ -46,12 +85,12 @@ def command(
     fail_on: str | None,
     quiet: bool,
 ) -> None:
-    """Boot each contender many times in random order, run the same benchmarks, and say which is faster, by how much,
-    and whether that is sure.
+    """Boot each contender many times in random order, run the same benchmarks, and report which one is faster, by how
+    much, and how certain that is.
 
     A contender is a kernel: debian:6.12, debian:6.12-rt, debian:7-cloud, tree:DIR, host, a vmlinuz, .deb files. The
-    first one is the baseline. A study file says more: command lines, schedulers, benchmarks, machines; `kduel init`
-    writes one.
+    first one is the baseline. A study file can set command lines, schedulers, benchmarks and machines, too; `kduel
+    init` writes one. An interrupted run continues with the same command, or with `kduel resume`.
 
     \b
     kduel run debian:6.1 debian:6.12
@@ -70,7 +109,8 @@ def command(
     unspeakable = [name for name in names if name.encode(errors="ignore").decode() != name]
     if unspeakable:
         raise InputError(
-            f"{unspeakable[0]!r} is not UTF-8, and a run must be able to write it down", "Rename it, or link to it."
+            f"{unspeakable[0]!r} is not UTF-8 and cannot be recorded",
+            "Rename the file, or give a symbolic link.",
         )
     is_file = len(names) == 1 and (names[0].endswith(".toml"))
     if is_file and aa is None:
@@ -82,7 +122,8 @@ def command(
                 raise InputError("--aa takes one kernel", "For example: kduel run --aa 2 debian:6.12.")
         elif len(names) < 2:
             raise InputError(
-                f"{names[0]} alone is no duel", "Name a second kernel, a study file (*.toml), or give --aa 2."
+                f"{names[0]} is one contender; a comparison needs two",
+                "Name a second kernel, a study file (*.toml), or give --aa 2 to test one kernel against itself.",
             )
         origin = suite
         text = suite_text(suite) + contender_tables(names if aa is None else names * aa, aa is not None)

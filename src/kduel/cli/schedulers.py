@@ -58,6 +58,9 @@ def build(names: tuple[str, ...], jobs: int | None) -> None:
 
     progress = Terminal()
     for bundle, directory in build_all(
-        list(dict.fromkeys(names)), cache=Cache(), progress=progress, jobs=jobs or os.cpu_count() or 1
+        list(dict.fromkeys(names)),
+        cache=Cache(progress=progress),
+        progress=progress,
+        jobs=jobs or os.cpu_count() or 1,
     ):
         click.echo(f"{bundle.name} {bundle.version}  {directory}")

@@ -7,6 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kduel.cli.options import (
+    contender_arguments,
+    format_option,
+    limit_option,
+    offline_option,
+    output_option,
+    quiet_option,
+)
+from kduel.cli.output import emit, emit_json
+
 if TYPE_CHECKING:
     from kduel.core.cache import Cache
     from kduel.core.progress import Progress
@@ -16,60 +26,67 @@ VIEWS = ("subsystem", "symbol", "object", "option")
 
 
 @click.command("sizes", short_help="Say where the difference in size between two kernels lies.")
-@click.argument("targets", metavar="RUN | BASELINE CONTENDER", nargs=-1, required=True)
+@contender_arguments("targets", "RUN | BASELINE CONTENDER")
 @click.option(
     "--by",
     type=click.Choice(VIEWS),
     multiple=True,
-    help="Repeat for several [default: subsystem and symbol].",
+    help="Table to print; may be repeated.  [default: subsystem and symbol]",
 )
-@click.option("--contender", default="", metavar="NAME", help="RUN: which one to compare [default: the second].")
+@click.option(
+    "--contender",
+    default="",
+    metavar="NAME",
+    help="Contender of RUN to compare with the baseline.  [default: the second]",
+)
 @click.option(
     "--depth",
     type=click.IntRange(1),
     default=2,
     show_default=True,
-    help="Of directories, as subsystems: kernel/sched.",
+    metavar="N",
+    help="Directory levels of a subsystem: kernel/sched has two.",
 )
-@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Rows of a table; 0 for all.")
-@click.option("--json", "as_json", is_flag=True, help="For scripts: every row.")
-@click.option("--offline", is_flag=True, help="Use nothing but the cache.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing but the result.")
+@limit_option(20)
+@format_option("text", "json")
+@output_option
+@offline_option
+@quiet_option
 def command(
     targets: tuple[str, ...],
     by: tuple[str, ...],
     contender: str,
     depth: int,
     limit: int,
-    as_json: bool,
+    form: str,
+    output: Path | None,
     offline: bool,
     quiet: bool,
 ) -> None:
     """Account for every byte of two kernels: by subsystem, symbol, object or option, the largest differences first.
 
-    RUN is the directory of a run on the machine build. Kernels from source are built where the cache lacks them. The
-    rows of every table add up to what size(1) prints; an option's size is that of the objects built for it alone.
+    RUN is the directory of a run on the machine build. Kernels from source are built unless the cache has them. The
+    rows of every table add up to what size(1) prints; the size of an option is that of the objects built only for it.
 
     \b
     kduel sizes debian-source:6.1,config=tinyconfig debian-source:6.12,config=tinyconfig
     kduel sizes tree:linux.orig tree:linux --by symbol
     kduel sizes RUN --by option --limit 0
     """
-    import json
-
     from kduel.cli import printable
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
     from kduel.kernels.sizes.comparison import as_document, as_text, beside
 
-    cache, progress = Cache(), Terminal(quiet)
+    progress = Terminal(quiet)
+    cache = Cache(progress=progress)
     one, other = subjects(list(targets), contender, cache=cache, progress=progress, offline=offline)
     found = beside(one, other, depth=depth)
-    if as_json:
-        click.echo(json.dumps(as_document(found), indent=1))
+    if form == "json":
+        emit_json(as_document(found), output)
         return
     views = by or (("subsystem", "symbol") if "subsystem" in found.views else ("symbol",))
-    click.echo(printable(as_text(found, limit=limit, views=views)), nl=False)
+    emit(printable(as_text(found, limit=limit, views=views)), output)
 
 
 def subjects(

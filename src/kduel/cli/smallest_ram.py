@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import click
 
+from kduel.cli.options import contender_arguments, format_option, offline_option, quiet_option
+from kduel.cli.output import emit_json
 from kduel.core.errors import InputError
 
 
 @click.command("smallest-ram")
-@click.argument("kernels", nargs=-1, required=True, metavar="KERNEL...")
-@click.option("--machine", default="qemu", show_default=True, metavar="KIND[:SETTINGS]", help="qemu, or board:NAME.")
-@click.option("--step", type=click.IntRange(1, 1024), default=2, show_default=True, help="How exactly, MiB.")
-@click.option("--cmdline", default="", metavar="WORDS", help="Words added to the kernels' command line.")
-@click.option("--offline", is_flag=True, help="Use nothing but the cache.")
-@click.option("--json", "as_json", is_flag=True, help="For scripts.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing but the result.")
+@contender_arguments("kernels", "KERNEL...")
+@click.option(
+    "--machine", default="qemu", show_default=True, metavar="KIND[:SETTINGS]", help="Machine: qemu, or board:NAME."
+)
+@click.option(
+    "--step",
+    type=click.IntRange(1, 1024),
+    default=2,
+    show_default=True,
+    metavar="MIB",
+    help="Search resolution in MiB.",
+)
+@click.option("--cmdline", default="", metavar="WORDS", help="Parameters added to the kernel command line.")
+@offline_option
+@format_option("text", "json")
+@quiet_option
 def command(
-    kernels: tuple[str, ...], machine: str, step: int, cmdline: str, offline: bool, as_json: bool, quiet: bool
+    kernels: tuple[str, ...], machine: str, step: int, cmdline: str, offline: bool, form: str, quiet: bool
 ) -> None:
-    """Find the smallest RAM in which each KERNEL still boots to KDuel's script, by bisection.
+    """Find the smallest RAM in which each KERNEL boots to user space, by bisection.
 
-    It begins with the machine's own RAM (--machine board:arm64-virt,memory=256M), and halves: about nine boots. What is
-    found holds for that machine and root: on a board the root is a RAM disk of about 2 MB, on qemu a disk.
+    The search starts at the RAM of the machine (--machine board:arm64-virt,memory=256M) and takes about nine boots. The
+    result holds for that machine and its root: on a board that is a RAM disk of about 2 MB, on qemu a disk.
 
     \b
     kduel smallest-ram debian:6.1-arm64 debian:6.12-arm64 --machine board:arm64-virt
     kduel smallest-ram ./vmlinux --machine board:MINE.toml --step 1
     """
-    import msgspec
-
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
     from kduel.core.experiment import Contender
@@ -38,7 +47,8 @@ def command(
     from kduel.run.smallest_ram import smallest
     from kduel.study.load import name_all, read_machine
 
-    cache, progress = Cache(), Terminal(quiet or as_json)
+    progress = Terminal(quiet or form == "json")
+    cache = Cache(progress=progress)
     kind_name, table = read_machine({}, machine)
     not_here = InputError(
         f"the RAM of {machine} cannot be changed from boot to boot", "Use qemu, or an emulated board: board:NAME."
@@ -65,8 +75,8 @@ def command(
             found[contender.name] = smallest(made, arm, step=step, told=told)
         finally:
             made.close()
-    if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    if form == "json":
+        emit_json(found)
         return
     from kduel.cli import printable
 

@@ -1,6 +1,7 @@
 """The cache: directories that are built once, appear whole, and are never changed afterwards.
 
-Several KDuels may use one cache at the same time: whoever comes first builds, the others wait.
+Several KDuels may use one cache at the same time: whoever comes first builds, the others wait. What lies there is not
+believed: each entry has a manifest of its files (kduel.core.manifest), and an entry that differs from it is built again.
 """
 
 from __future__ import annotations
@@ -8,12 +9,18 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from kduel.core.errors import HostError
+from kduel.core.errors import file_trouble
+from kduel.core.manifest import Manifest
+from kduel.core.progress import Progress
+from kduel.core.temporary import temporary_directory
+
+ADOPTED = frozenset({"busybox", "deb", "kernels", "root", "schedulers", "source"})
+"""Kinds of which entries without a manifest, made by earlier versions of KDuel, are taken as they are: they were
+downloaded, or took minutes to build, and may not be had again. Entries of other kinds are made anew from these."""
 
 
 def cache_root() -> Path:
@@ -25,26 +32,30 @@ def cache_root() -> Path:
     return Path(base).expanduser() / "kduel"
 
 
-@contextmanager
-def told_as_cache_trouble(where: Path) -> Iterator[None]:
+def told_as_cache_trouble(where: Path) -> AbstractContextManager[None]:
     """Turn an OSError about the cache into a HostError that says what to do."""
-    try:
-        yield
-    except OSError as error:
-        raise HostError(
-            f"the cache at {where} is not usable: {error.strerror or error}",
-            "Make it readable and writable, free some space, or name another place in KDUEL_CACHE.",
-        ) from error
+    return file_trouble(
+        f"the cache at {where} is not usable",
+        "Make it readable and writable, free some space, or name another place in KDUEL_CACHE. What is missing there "
+        "is made again by the next run.",
+    )
+
+
+NO_MANIFEST = "it has no manifest"
 
 
 class Cache:
     """A directory of entries `<kind>/<key>/`; an entry that is there is complete.
 
+    Each entry is checked against its manifest when it is first asked for. `progress` hears of damaged ones.
     Raises HostError, when made, where the directory cannot be made or read.
     """
 
-    def __init__(self, root: Path | None = None) -> None:
+    def __init__(self, root: Path | None = None, progress: Progress | None = None) -> None:
         self.root = root or cache_root()
+        self.progress = progress or Progress()
+        self._checked: set[tuple[str, str]] = set()
+        self._told: set[tuple[str, str]] = set()
         with told_as_cache_trouble(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
             next(self.root.iterdir(), None)
@@ -54,17 +65,24 @@ class Cache:
         return self.root / kind / key
 
     def has(self, kind: str, key: str) -> bool:
-        """Whether the entry is there, complete. Raises HostError where the cache cannot be read."""
+        """Whether the entry is there, complete and unchanged. Raises HostError where the cache cannot be read."""
         with told_as_cache_trouble(self.root):
             path = self.path(kind, key)
             try:
                 next(path.iterdir(), None)
             except FileNotFoundError:
                 return False
+            if (kind, key) not in self._checked:
+                if why := self._why_not_usable(kind, key):
+                    if why != NO_MANIFEST and (kind, key) not in self._told:
+                        self._told.add((kind, key))
+                        self.progress.warn(f"the cache entry {path} is damaged ({why}) and not used")
+                    return False
+                self._checked.add((kind, key))
             return True
 
     def entry(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
-        """The entry's directory; where it is missing, `build(DIR)` fills a new one, which then appears whole.
+        """The entry's directory; where it is missing or damaged, `build(DIR)` fills a new one, which then appears whole.
 
         What `build` raises goes through, and leaves nothing behind. Raises HostError for trouble with the cache.
         """
@@ -76,14 +94,16 @@ class Cache:
                 return path
             with told_as_cache_trouble(self.root):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=path.parent))
-            try:
+            with temporary_directory(path.parent, ".making-", told_as_cache_trouble(self.root)) as fresh:
                 build(fresh)
                 with told_as_cache_trouble(self.root):
                     fresh.chmod(0o755)
+                    Manifest.of(fresh).write(self._manifest(kind, key))
+                    if path.exists():
+                        path.rename(fresh.with_name(f"{fresh.name}-old"))
                     fresh.rename(path)
-            finally:
-                shutil.rmtree(fresh, ignore_errors=True)
+                    shutil.rmtree(fresh.with_name(f"{fresh.name}-old"), ignore_errors=True)
+            self._checked.add((kind, key))
         return path
 
     @contextmanager
@@ -96,3 +116,19 @@ class Cache:
         with handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
+
+    def _manifest(self, kind: str, key: str) -> Path:
+        return self.root / "manifests" / kind / f"{key}.json"
+
+    def _why_not_usable(self, kind: str, key: str) -> str:
+        """Empty where the entry is as its manifest says. An entry of a kind in ADOPTED that has none gets one."""
+        directory, file = self.path(kind, key), self._manifest(kind, key)
+        manifest = Manifest.read(file)
+        if manifest is None:
+            if kind not in ADOPTED:
+                return NO_MANIFEST
+            manifest = Manifest.of(directory)
+        elif why := manifest.differs(directory):
+            return why
+        manifest.keep(file)
+        return ""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 MEASURED = 0
 NOT_MEASURED = 1
 USAGE = 2
@@ -40,3 +43,12 @@ class NotMeasuredError(KduelError):
     """A contender could not be measured."""
 
     exit_status = NOT_MEASURED
+
+
+@contextmanager
+def file_trouble(what: str, remedy: str) -> Iterator[None]:
+    """Turn an OSError into a HostError that says `what` failed, the system's reason, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise HostError(f"{what}: {error.strerror or error}", remedy) from error

@@ -6,6 +6,10 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+EDITION = 2
+"""Of the method: how orders are drawn and verdicts reached. A run keeps the edition that it was planned by; one that
+names none has the first."""
+
 Better = Literal["higher", "lower", "none"]
 Statistic = Literal["value", "mean", "median", "p95", "p99", "p999", "min", "max", "count", "total"]
 
@@ -16,6 +20,8 @@ class Metric(Struct, frozen=True, forbid_unknown_fields=True):
     `statistic` says how the many samples inside a boot became one number ("max" and the like interest the lint).
     `fixed_at` is the value, in `unit`, that the harness itself would set (a configured duration): a metric that
     sits there measures the harness, and the lint says so.
+    `least` and `most` bound what the metric can be at all, None where nothing does: a benchmark's output that gives a
+    value outside is refused. Durations, counts, sizes and rates are never negative.
     """
 
     name: str
@@ -30,6 +36,11 @@ class Metric(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether a kernel may lack what it measures: a trial without it is no failure."""
     exact: bool = False
     """Whether chance has no part in it, as in the size of what is built: one pair decides, unless repetitions differ."""
+    least: float | None = 0.0
+    most: float | None = None
+    derived: str = ""
+    """How the parser calculates the value from several figures of the output, in words; empty where the program prints
+    the value itself, perhaps in another unit."""
 
 
 class Contender(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

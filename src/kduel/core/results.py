@@ -108,7 +108,15 @@ class MetricResult(Struct, kw_only=True):
     below_delta: bool = False
     """Excludes 0 yet lies inside the smallest effect of interest: real, but too small to matter here."""
     decided_at: int | None = None
-    """The number of blocks at the look that decided; null while undecided."""
+    """The number of blocks at the first look that decided; null while undecided."""
+    former_verdict: Verdict | None = None
+    """For undecided: what an earlier look decided and the last interval does not show any more."""
+    former_at: int | None = None
+    """The number of blocks at that look."""
+    withheld: str = ""
+    """For undecided: why a verdict that the interval shows is not given (trials that are missing in one arm)."""
+    confounded: bool = False
+    """For undecided: in all complete pairs the arms had one order, so that order and kernel cannot be told apart."""
     blocks_more: int | None = None
     """For undecided: about how many more blocks would decide it at the spread seen; null if unknown."""
     mde_pct: float | None = None

@@ -49,6 +49,9 @@ class Samples(Struct, kw_only=True):
     """By contender, parallel to `blocks`: the values under each condition, where the benchmark counts under several."""
     modes: dict[str, list[Mode]] = field(default_factory=dict)
     """By contender, of the first block that tells them."""
+    covariates: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
+    """What was measured on the host beside each trial, where the guest cannot influence it: by name and contender,
+    parallel to `blocks`. Only those that the rule declares enter a verdict."""
 
     @property
     def contenders(self) -> list[str]:

@@ -42,6 +42,14 @@ def diagnose(
         for index, line in enumerate(console):
             if re.search(pattern, line):
                 return Diagnosis(void, f"The guest {words}:\n{excerpt(console, index)}")
+    if ended in HOST_ENDED:
+        void, what = HOST_ENDED[ended]
+        said = f" QEMU said: {stderr.strip()[:1000]}" if stderr.strip() else ""
+        return Diagnosis(
+            void,
+            f"{what}{said}{last_step(console)} The guest's last lines:\n"
+            f"{excerpt(console, max(0, len(console) - LINES))}",
+        )
     tail = f"Its last lines:\n{excerpt(console, max(0, len(console) - LINES))}"
     where = last_step(console)
     froze = f" It was frozen: {'; '.join(stuck)}." if stuck else ""
@@ -62,6 +70,16 @@ def diagnose(
         return Diagnosis("deadline", f"The script was not done after {seconds:.0f} s.{where} {tail}")
     return Diagnosis("silent-exit", f"The guest went away without a word about why.{where} {tail}{said}")
 
+
+HOST_ENDED = {
+    "killed": (
+        "qemu-killed",
+        "The host ended QEMU by a signal, not the guest itself: the host ran out of memory (see its dmesg), somebody "
+        "killed QEMU, or QEMU crashed or did what its sandbox forbids.",
+    ),
+    "failed": ("qemu-failed", "QEMU gave up with an error; the guest did not switch itself off."),
+}
+"""By how a run ended: what this host did to the guest, by its name and in words."""
 
 _ENDED = {
     "off": "switched itself off",

@@ -12,14 +12,15 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct, field
 
 from kduel.core.errors import HostError
-from kduel.guest import envelope
+from kduel.guest import confine, envelope
 from kduel.guest.console import ConsoleLog
 from kduel.guest.monitor import Monitor, MonitorError, stuck_cpus
 from kduel.guest.vm import VirtualMachine, Wiring
@@ -35,11 +36,14 @@ class Run(Struct, kw_only=True):
     """All that came over the results port, bounded."""
     ended: str
     """`off`: the guest switched itself off; `boot-deadline`, `deadline`: it was killed then; `flood`: it was
-    killed for sending too much; `lingered`: results were home, but it had to be killed."""
+    killed for sending too much; `lingered`: results were home, but it had to be killed; `killed`: a signal that was
+    not ours ended QEMU; `failed`: QEMU gave up with an error."""
     exit_status: int
+    """QEMU's; minus the signal's number where one ended it."""
     stderr: str
     timings: dict[str, float] = field(default_factory=dict)
     argv: list[str] = field(default_factory=list)
+    """As for a user who may open the files; QEMU itself inherits them (kduel.guest.confine)."""
     pinned: list[int] = field(default_factory=list)
     """Host CPUs, one for each vCPU, or none."""
     stuck: list[str] = field(default_factory=list)
@@ -53,16 +57,20 @@ def run(
     boot_deadline: float,
     deadline: float,
     pin: Sequence[int] = (),
-    handles: Sequence[int] = (),
+    handles: Sequence[confine.Open] = (),
     extra: Sequence[str] = (),
+    reads: Mapping[str, Path] = MappingProxyType({}),
+    writes: Mapping[str, Path] = MappingProxyType({}),
     linger: float = POWER_OFF_SECONDS,
     preload: Path | None = None,
 ) -> Run:
     """Boot `machine`, keep its console in the file `console`, return when it is gone.
 
     Deadlines are seconds from now: for the READY mark, and for the whole envelope. `pin` are host CPUs, one for
-    each vCPU, or none; `handles` are files that QEMU inherits (as /proc/self/fd/N); `extra` more arguments;
-    `linger` how long it may take to switch itself off; `preload` a shared object that QEMU loads first. Raises HostError where QEMU itself does not start.
+    each vCPU, or none; `handles` are nameless files that QEMU inherits (as /proc/self/fd/N); `extra` more arguments, in
+    which the keys of `reads` and `writes` stand for files; `linger` how long it may take to switch itself off;
+    `preload` a shared object that QEMU loads before its own.
+    Raises HostError where QEMU itself does not start, or a file is not there.
     """
     started = time.monotonic()
     with contextlib.ExitStack() as held:
@@ -70,17 +78,24 @@ def run(
         results, results_far = _pipe(held)
         monitor, monitor_far = _pair(held)
         observer, observer_far = _pair(held)
+        given = confine.Handles(confine.user_for_guest(), held)
         wiring = Wiring(
-            console=f"file,path=/proc/self/fd/{serial_far.fileno()}",
-            results=f"file,path=/proc/self/fd/{results_far.fileno()}",
-            monitor=f"socket,fd={monitor_far.fileno()}",
-            observer=f"socket,fd={observer_far.fileno()}",
+            console=f"file,path={given.given(serial_far)}",
+            results=f"file,path={given.given(results_far)}",
+            monitor=f"socket,fd={given.socket(monitor_far)}",
+            observer=f"socket,fd={given.socket(observer_far)}",
         )
-        argv = [*machine.argv(wiring, paused=True), *extra]
-        far = (serial_far, results_far, monitor_far, observer_far)
-        process = _start(argv, [*(end.fileno() for end in far), *handles], preload)
+        for file in handles:
+            given.given(file)
+        argv = [*machine.argv(wiring, paused=True), *named(extra, {**reads, **writes})]
+        confined = [
+            *machine.opened(given.reading).argv(wiring, paused=True),
+            *named(extra, {key: given.reading(path) for key, path in reads.items()}
+                   | {key: given.writing(path) for key, path in writes.items()}),
+        ]  # fmt: skip
+        process = _start(confined, machine.accelerator, given, None if preload is None else given.reading(preload))
         held.callback(_bury, process)
-        for end in far:
+        for end in (serial_far, results_far, monitor_far, observer_far):
             end.close()
         pinned = _release(process, monitor, pin, argv)
         log = ConsoleLog(console, started)
@@ -89,6 +104,8 @@ def run(
         watch.timings["launched"] = time.monotonic() - started
         ended = watch.until_gone(boot_deadline, deadline, linger)
         stuck = stuck_cpus(observer) if ended.endswith("deadline") else []
+        if ended == "off" and (status := process.wait()):
+            ended = "killed" if status < 0 else "failed"
         _bury(process)
         watch.drain()
     if log.first is not None:
@@ -124,19 +141,28 @@ def _pair(held: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:
     return ours, theirs
 
 
-def _start(argv: list[str], handles: list[int], preload: Path | None = None) -> subprocess.Popen[bytes]:
-    """Start QEMU so that the kernel kills it when we die, however we die."""
+def named(words: Sequence[str], files: Mapping[str, Path]) -> list[str]:
+    """Arguments of QEMU with the files that stand in them; a comma in an option's value is written twice."""
+    out = list(words)
+    for key, path in files.items():
+        out = [word.replace(key, str(path).replace(",", ",,")) for word in out]
+    return out
+
+
+def _start(
+    argv: list[str], accelerator: str, given: confine.Handles, preload: Path | None = None
+) -> subprocess.Popen[bytes]:
+    """Start QEMU, confined, with the descriptors that it inherits. Raises HostError."""
     if shutil.which(argv[0]) is None:
         raise HostError(
             f"{argv[0]} is not installed", "Install QEMU: apt-get install qemu-system-x86 (or your system's package)."
         )
-    guard = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
     return subprocess.Popen(
-        [*guard, *argv],
+        [*confine.prefix(given.user, accelerator), *argv],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        pass_fds=handles,
+        pass_fds=given.numbers,
         env=None if preload is None else {**os.environ, "LD_PRELOAD": str(preload)},
         start_new_session=True,
     )
@@ -165,9 +191,14 @@ def _release(
     except MonitorError as error:
         _bury(process)
         said = process.stderr.read(4096).decode(errors="replace").strip() if process.stderr else ""
+        remedy = (
+            "Install a QEMU that is built with seccomp, as distributions build it: KDuel runs no guest without."
+            if "-sandbox" in said
+            else "Check the machine's settings (memory, cpus) against this host."
+        )
         raise HostError(
             f"QEMU does not start (status {process.returncode}): {said or error}",
-            "Check the machine's settings (memory, cpus) against this host. Command: " + " ".join(argv),
+            f"{remedy} Command: {' '.join(argv)}",
         ) from error
     return pinned
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import tempfile
 from pathlib import Path
 
 from kduel.core.errors import HostError
+from kduel.core.temporary import temporary_directory, told_as_temporary_trouble
 from kduel.guest import scratch
 from kduel.guest.cpio import unpack
 
@@ -48,8 +48,8 @@ def check_ours(directory: Path) -> None:
 
 def disk(archive: bytes) -> bytes:
     """An ext4 file system with what the archive of an initial RAM disk holds. Raises HostError."""
-    with tempfile.TemporaryDirectory(prefix="kduel-root-") as place:
-        tree, image = Path(place) / "root", Path(place) / "root.ext4"
+    with temporary_directory() as place, told_as_temporary_trouble():
+        tree, image = place / "root", place / "root.ext4"
         fill(tree, archive)
         scratch.format_ext4(image, 8 + (len(archive) * 5 >> 22), "root", tree)
         return image.read_bytes()

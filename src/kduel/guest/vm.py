@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Self
 
-from msgspec import Struct
+from msgspec import Struct, structs
+
+from kduel.guest.confine import SANDBOX
 
 RESULTS_PORT = "kduel.results"
 ROOT_SERIAL = "kduel-root"
@@ -60,12 +64,17 @@ class VirtualMachine(Struct, frozen=True, kw_only=True):
         """The row of BOARDS for the architecture."""
         return BOARDS[self.architecture]
 
+    def opened(self, reading: Callable[[Path], Path]) -> Self:
+        """The same machine with the files that `reading` gives for those that it reads."""
+        root = reading(self.root) if self.root else None
+        return structs.replace(self, kernel=reading(self.kernel), initrd=reading(self.initrd), root=root)
+
     def argv(self, wiring: Wiring, *, paused: bool = False) -> list[str]:
         """QEMU's arguments: nothing of the host but the files named here, no network, no reboot."""
         board = self.board
         out = [
             board.binary,
-            *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+            *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", *SANDBOX),
             *("-machine", f"{board.machine},accel={self.accelerator}"),
             *("-cpu", board.processor[self.accelerator]),
             *("-smp", str(self.cpus), "-m", f"{self.memory_mib}M"),

@@ -12,7 +12,7 @@ from kduel.core.samples import Samples
 from kduel.explain.compare import Explanation, slim
 from kduel.judge.lint import examine
 from kduel.judge.verdict.judge import judge
-from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.rule import Rule, planned_rule
 from kduel.store.collect import Collector
 from kduel.store.rundir import Lock, RunDir, TrialRecord, read_json
 
@@ -21,10 +21,7 @@ Environment = dict[str, Any]
 
 def rule_of(lock: Lock) -> Rule:
     """The rule that the run was planned by: looks on the way, or one look at a fixed number of blocks."""
-    delta, alpha = lock.study["delta"], lock.study["alpha"]
-    if lock.study["fixed"] is not None:
-        return Rule.fixed(lock.study["fixed"], delta_pct=delta, alpha=alpha)
-    return Rule(max_blocks=lock.study["max"], delta_pct=delta, alpha=alpha)
+    return planned_rule(lock.study | {"edition": lock.edition, "covariates": lock.covariates})
 
 
 def judge_run(path: Path) -> Results:
@@ -47,7 +44,14 @@ def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[
     metrics = judge(samples, rule_of(lock), exact=bool(lock.machine.get("exact")))
     environments = environments_of(run, lock, records)
     results = Results(
-        study=lock.study | {"seed": lock.seed, "origin": lock.origin, "kduel": lock.kduel},
+        study=lock.study
+        | {
+            "edition": lock.edition,
+            "covariates": lock.covariates,
+            "seed": lock.seed,
+            "origin": lock.origin,
+            "kduel": lock.kduel,
+        },
         machine=lock.machine,
         contenders=[
             ContenderResult(

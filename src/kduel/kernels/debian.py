@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -13,7 +13,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.kernels import Available, Kernel, KernelSource
-from kduel.kernels.apt.archive import Archive, Package
+from kduel.kernels.apt.archive import CHECK_MIRROR, Archive, Package
 from kduel.kernels.apt.unpack import unpack
 from kduel.kernels.apt.versions import upstream, version_key
 from kduel.kernels.files import store as stored
@@ -143,7 +143,7 @@ class Debian(KernelSource):
             # What the archive has rotated out may still be here.
             if not meant and (kept := _cached(wanted, cache)):
                 return stored.read(kept, wanted.spec)
-            raise _not_to_be_had(wanted, meant, offered)
+            raise _not_to_be_had(wanted, meant, offered, archive.index().failed)
         chosen = usable[0]
         skipped = [c for c in meant[: meant.index(chosen)] if c.lacks]
         if skipped:
@@ -236,14 +236,14 @@ def _newest_of_series(candidates: Iterable[Candidate]) -> dict[str, Candidate]:
 
 
 def _cached(wanted: Wanted, cache: Cache) -> Path | None:
-    """The newest entry of the cache that is meant."""
+    """The newest entry of the cache that is meant and not damaged."""
     found = []
     for entry, record in stored.entries(cache, "debian-"):
         facts = record.provenance
         is_kind = (facts["flavour"], facts["architecture"]) == (wanted.flavour, wanted.architecture)
         if is_kind and (wanted.version in facts["suites"] or matches(wanted.version, facts["version"], facts["abi"])):
             found.append(("~rc" not in facts["version"], version_key(facts["version"]), entry))
-    return max(found)[2] if found else None
+    return next((entry for *_, entry in sorted(found, reverse=True) if cache.has(stored.KIND, entry.name)), None)
 
 
 def _from_cache(wanted: Wanted, cache: Cache, progress: Progress) -> Kernel:
@@ -259,14 +259,23 @@ def _from_cache(wanted: Wanted, cache: Cache, progress: Progress) -> Kernel:
     return kernel
 
 
-def _not_to_be_had(wanted: Wanted, meant: Sequence[Candidate], offered: Sequence[Candidate]) -> InputError:
-    """Says what is near. `meant` are kernels that fit but lack a package."""
+def _not_to_be_had(
+    wanted: Wanted, meant: Sequence[Candidate], offered: Sequence[Candidate], failed: Mapping[str, str]
+) -> InputError | HostError:
+    """Says what is near. `meant` are kernels that fit but lack a package, `failed` suites that could not be read."""
     usable = [c for c in offered if not c.lacks]
     if meant:
         versions = ", ".join(c.image.version for c in meant[:4])
         message = f"{wanted.spec}: Debian serves {versions} without {meant[0].lacks[0]}, so it cannot be booted"
     else:
         message = f"Debian's archive has no {wanted.flavour} kernel {wanted.version} for {wanted.architecture}"
+    if failed:
+        reasons = "; ".join(f"{suite}: {why}" for suite, why in sorted(failed.items())[:3])
+        return HostError(
+            f"{wanted.spec} was not found, and {len(failed)} of the archive's suites could not be read or verified "
+            f"({reasons})",
+            CHECK_MIRROR,
+        )
     series = re.match(r"\d+\.\d+|\d+", wanted.version)
     near = [c for c in usable if series and matches(series[0], c.image.version, c.abi)][:8]
     told = [c.image.version for c in near or _newest_of_series(usable).values()]

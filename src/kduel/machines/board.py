@@ -22,6 +22,7 @@ from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.guest import initramfs, mounted
 from kduel.guest.busybox import Busybox, busybox
+from kduel.guest.confine import SANDBOX
 from kduel.guest.root import Root
 from kduel.guest.vm import RESULTS_PORT, VirtualMachine, Wiring, chardev
 from kduel.kernels import Kernel
@@ -61,7 +62,7 @@ class BoardGuest(VirtualMachine, frozen=True, kw_only=True):
         emulated = self.emulated
         out = [
             emulated.program,
-            *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+            *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", *SANDBOX),
             *("-machine", f"{emulated.machine},accel={self.accelerator}", "-cpu", emulated.cpu),
             *("-smp", str(self.cpus), "-m", f"{self.memory_mib}M"),
             *("-kernel", str(self.kernel), *(("-initrd", str(self.initrd)) if self.ram_disk else ())),
@@ -255,7 +256,7 @@ class Boards(MachineKind):
 
             return LabgridMachine(settings.place, described, inner, box, bases, images, cache)
         machine = BoardMachine(settings.place, described, inner, box, bases, images, cache)
-        machine.facts["argv"] = {arm.kernel.spec: machine.argv_by_hand(arm) for arm in arms}
+        machine.facts["argv"] = machine.argv_by_contender(arms)
         return machine
 
 

@@ -13,11 +13,11 @@ import hashlib
 import os
 import shutil
 import subprocess
-import tempfile
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -27,7 +27,8 @@ from kduel.benchmarks.boot_instructions import GUEST_FILE
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError, NotMeasuredError
 from kduel.core.progress import Progress
-from kduel.guest import initramfs, programs
+from kduel.core.temporary import temporary_directory
+from kduel.guest import confine, initramfs, programs
 from kduel.guest.cpio import Cpio
 from kduel.guest.launch import run
 from kduel.guest.root import Root, root_image
@@ -50,6 +51,8 @@ MODULES = ("virtio_pci", "virtio_console")
 PMEM_MODULES = ("nd_e820", "nd_pmem", "squashfs", "overlay")
 PMEM_STEP = 128
 """MiB: the kernel takes persistent memory in whole sections."""
+ROOT, PLUGIN_FILE, COUNTS = "@ROOT@", "@PLUGIN@", "@COUNTS@"
+"""Stand for files in QEMU's arguments."""
 QUIET = "cryptomgr.notests"
 STILL = "nokaslr norandmaps"
 
@@ -140,8 +143,8 @@ class IcountMachine(QemuMachine):
         Raises NotMeasuredError, naming what differs, where all three do.
         """
         known = self.cache.path("proofs", self.key(trial)) / "files.json"
-        with tempfile.TemporaryDirectory(prefix="kduel-twin-") as name:
-            twins = [trial, *(structs.replace(trial, into=Path(name, number)) for number in ("2", "3"))]
+        with temporary_directory() as place:
+            twins = [trial, *(structs.replace(trial, into=place / number) for number in ("2", "3"))]
             for twin in twins[1:]:
                 twin.into.mkdir()
             if known.is_file():
@@ -215,29 +218,34 @@ class IcountMachine(QemuMachine):
             trial.script,
         )
 
-    def boot_once(self, trial: Trial, extra: Sequence[str] = (), *, symbols: bool = False) -> Outcome:
-        """One boot, with further arguments for QEMU; it waits until one of `parallel` places is free.
-
-        With `symbols` the kernel's come home too, as `kallsyms`.
-        """
+    def boot_once(
+        self,
+        trial: Trial,
+        counting: str = "",
+        *,
+        writes: Mapping[str, Path] = MappingProxyType({}),
+        symbols: bool = False,
+    ) -> Outcome:
+        """One boot; it waits until one of `parallel` places is free. `counting` are the plug-in's options, in which the
+        keys of `writes` stand for files. With `symbols` the kernel's come home too, as `kallsyms`."""
         with self._slots:
-            return self.boot_now(trial, extra, symbols=symbols)
+            return self.boot_now(trial, counting, writes, symbols)
 
-    def boot_now(self, trial: Trial, extra: Sequence[str], *, symbols: bool) -> Outcome:
+    def boot_now(self, trial: Trial, counting: str, writes: Mapping[str, Path], symbols: bool) -> Outcome:
         """The same at once."""
         head = self.carried(trial)
         notes = {"/kduel/symbols": "yes" if symbols else "no."}
         if GUEST_FILE in trial.script and (count := self.boot_instructions(trial, head, notes)):
             notes[GUEST_FILE] = count
-        with tempfile.NamedTemporaryFile(prefix="kduel-", suffix=".cpio") as initrd:
-            initrd.write(head + _archive(notes))
-            initrd.flush()
+        with confine.nameless(head + _archive(notes)) as initrd:
             done = run(
-                self.describe(trial.arm, Path(initrd.name), None),
+                self.describe(trial.arm, initrd, None),
                 trial.into / "console.log",
                 boot_deadline=self.settings.boot_deadline,
                 deadline=max(trial.deadline, self.settings.boot_deadline),
-                extra=[*self.fixed(trial.block), *(extra or ["-plugin", str(self.plugin)])],
+                extra=[*self.fixed(trial.block), "-plugin", PLUGIN_FILE + counting],
+                reads={**self.read_always, PLUGIN_FILE: self.plugin},
+                writes=writes,
                 linger=self.settings.boot_deadline,
                 preload=self.guard,
             )
@@ -256,9 +264,13 @@ class IcountMachine(QemuMachine):
             *("-global", "virtio-serial-pci.ioeventfd=off"),
         ]
         if self.root_at is not None:
-            image = str(self.root.image).replace(",", ",,")
-            words += ["-device", f"loader,file={image},addr={self.root_at:#x},force-raw=on"]
+            words += ["-device", f"loader,file={ROOT},addr={self.root_at:#x},force-raw=on"]
         return words
+
+    @property
+    def read_always(self) -> dict[str, Path]:
+        """The files that stand in `fixed`."""
+        return {} if self.root_at is None else {ROOT: self.root.image}
 
     def boot_instructions(self, trial: Trial, head: bytes, notes: dict[str, str]) -> str:
         """How many instructions this boot takes up to init, counted in one that is the same but for the count itself;
@@ -270,21 +282,22 @@ class IcountMachine(QemuMachine):
         nothing = f"{0:015}"
 
         def build(into: Path) -> None:
-            count, initrd = into / "count", into / "initrd"
-            initrd.write_bytes(head + _archive({**notes, GUEST_FILE: nothing}))
-            run(
-                self.describe(arm, initrd, None),
-                into / "console.log",
-                boot_deadline=self.settings.boot_deadline,
-                deadline=self.settings.boot_deadline,
-                extra=[*self.fixed(trial.block), "-plugin", f"{self.plugin},out={count},boot={entry:#x}"],
-                preload=self.guard,
-            )
-            initrd.unlink()
-            if not count.is_file():
+            count = into / "count"
+            with confine.nameless(head + _archive({**notes, GUEST_FILE: nothing})) as initrd:
+                run(
+                    self.describe(arm, initrd, None),
+                    into / "console.log",
+                    boot_deadline=self.settings.boot_deadline,
+                    deadline=self.settings.boot_deadline,
+                    extra=[*self.fixed(trial.block), "-plugin", f"{PLUGIN_FILE},out={COUNTS},boot={entry:#x}"],
+                    reads={**self.read_always, PLUGIN_FILE: self.plugin},
+                    writes={COUNTS: count},
+                    preload=self.guard,
+                )
+            if not count.read_text().strip():
                 count.write_text(nothing)
 
-        key = digest(head.hex(), repr(notes), self.key(trial))
+        key = digest(head.hex(), notes, self.key(trial))
         return f"{int((self.cache.entry('boot-counts', key, build) / 'count').read_text()):015}"
 
 

@@ -7,16 +7,17 @@ import platform
 import re
 import shlex
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from msgspec import structs
+
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
-from kduel.guest import envelope, initramfs, probe, scratch
+from kduel.guest import confine, envelope, initramfs, probe, scratch
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose, findings
 from kduel.guest.environment import read_environment
@@ -93,18 +94,16 @@ class QemuMachine(Machine):
     def boot(self, trial: Trial) -> Outcome:
         """One boot in a fresh virtual machine."""
         with ExitStack() as held:
-            initrd = held.enter_context(tempfile.NamedTemporaryFile(prefix="kduel-", suffix=".cpio"))
-            initrd.write(self.carried(trial))
-            initrd.flush()
+            initrd = held.enter_context(confine.nameless(self.carried(trial)))
             (trial.into / "rerun.sh").write_text(self.by_hand(trial.arm))
             disk = held.enter_context(scratch.fresh_copy(self.disk, self.cache)) if self.disk else None
             done = run(
-                self.describe(trial.arm, Path(initrd.name), Path(f"/proc/self/fd/{disk.fileno()}") if disk else None),
+                self.describe(trial.arm, initrd, Path(f"/proc/self/fd/{disk.fileno()}") if disk else None),
                 trial.into / "console.log",
                 boot_deadline=self.settings.boot_deadline,
                 deadline=trial.deadline,
                 pin=self.pin,
-                handles=[disk.fileno()] if disk else [],
+                handles=[disk] if disk else [],
             )
         return self.judge(trial, done)
 
@@ -129,8 +128,21 @@ class QemuMachine(Machine):
 
     def argv_by_hand(self, arm: Arm) -> list[str]:
         """QEMU's arguments for an arm, less the wiring to us; what is made for a trial is below @WORK@."""
-        machine = self.describe(arm, Path("@WORK@/initrd"), Path("@WORK@/scratch") if self.disk else None)
+        return self.argv_of(self.describe(arm, Path("@WORK@/initrd"), Path("@WORK@/scratch") if self.disk else None))
+
+    @staticmethod
+    def argv_of(machine: VirtualMachine) -> list[str]:
+        """QEMU's arguments, with the console on the terminal and the results in a file."""
         return machine.argv(Wiring(console="stdio,signal=off", results="file,path=results"))
+
+    def argv_by_contender(self, arms: Sequence[Arm]) -> dict[str, list[str]]:
+        """QEMU's arguments for lock.json: what each contender gets, with names in place of the cache's paths."""
+        return {arm.contender.name: self.argv_of(self.named(arm)) for arm in arms}
+
+    def named(self, arm: Arm) -> VirtualMachine:
+        """The virtual machine of an arm with names for its files, wherever the cache is."""
+        machine = self.describe(arm, Path("@WORK@/initrd"), Path("@WORK@/scratch") if self.disk else None)
+        return structs.replace(machine, kernel=Path("@KERNEL@"), root=Path("@ROOT@") if machine.root else None)
 
     def by_hand(self, arm: Arm) -> str:
         """A shell script that boots an arm's guest as a trial does, with the console on the terminal."""
@@ -305,7 +317,7 @@ class Qemu(MachineKind):
         disk = scratch.template(mebibytes(settings.disk, "disk"), cache=cache) if needs.scratch else None
         accelerator = choose_accelerator(settings.accel, next(iter(images.values())), root.busybox, cache, progress)
         machine = QemuMachine(settings, accelerator, root, bases, images, disk, cache)
-        machine.facts["argv"] = {arm.kernel.spec: machine.argv_by_hand(arm) for arm in arms}
+        machine.facts["argv"] = machine.argv_by_contender(arms)
         return machine
 
 

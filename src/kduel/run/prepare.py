@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,12 @@ from msgspec import Struct
 from kduel import __version__
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.experiment import EDITION
 from kduel.core.progress import Progress
 from kduel.machines import Arm, Machine, Needs, machine_kind
 from kduel.run.script import Dress
 from kduel.store.collect import Prepared
-from kduel.store.rundir import Lock
+from kduel.store.rundir import LOCK_SCHEMA, Lock
 from kduel.study.load import Study
 
 NOT_BUILT = "not_built"
@@ -98,9 +98,11 @@ def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
     for name, why in ready.unbuilt.items():
         kernels[name] = {"release": "", "architecture": "", "sha256": "", "provenance": {NOT_BUILT: why}}
     return Lock(
+        schema=LOCK_SCHEMA,
         kduel=__version__,
         seed=seed,
         origin=origin,
+        directory=str(Path.cwd()),
         study={
             "name": study.about.name,
             "title": study.about.title,
@@ -123,6 +125,7 @@ def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
         contenders=study.contenders,
         kernels=[{"spec": one.kernel} | kernels[one.name] | ready.dress.facts(one) for one in study.contenders],
         steps=study.steps,
+        edition=EDITION,
         host=host_facts(),
     )
 
@@ -160,28 +163,3 @@ def cpu_model() -> str:
     except OSError:
         pass
     return ""
-
-
-def same_run(lock: Lock, new: Lock, path: Path) -> None:
-    """Raises InputError, naming what differs, where going on would mix two different experiments."""
-    differing = [
-        what
-        for what, old_value, new_value in (
-            ("the contenders", lock.contenders, new.contenders),
-            ("the kernels' images", hashes(lock.kernels), hashes(new.kernels)),
-            ("the benchmarks", lock.steps, new.steps),
-            ("the study's numbers", lock.study, new.study),
-            ("the machine", lock.machine, msgspec.json.decode(msgspec.json.encode(new.machine))),
-        )
-        if old_value != new_value
-    ]
-    if differing:
-        raise InputError(
-            f"{path} holds a run that differs from this one in {' and '.join(differing)}",
-            "Going on would mix two experiments: give another --out.",
-        )
-
-
-def hashes(kernels: Iterable[dict[str, Any]]) -> list[Any]:
-    """The images' SHA-256, by which kernels are the same or not."""
-    return [kernel.get("sha256") for kernel in kernels]

@@ -16,9 +16,10 @@ from kduel.core.errors import NotMeasuredError
 from kduel.core.progress import Progress
 from kduel.judge.verdict.interim import Standing, finished, standing
 from kduel.machines import Outcome, Trial
-from kduel.run.prepare import Ready, lock_of, same_run
+from kduel.run.prepare import Ready, lock_of
 from kduel.run.script import boot_script, bring_home, keep_environment
 from kduel.store.collect import Collector
+from kduel.store.identity import check_same_run
 from kduel.store.rundir import RunDir, TrialRecord
 from kduel.study.plan import PlannedTrial, make_plan
 
@@ -51,7 +52,7 @@ def run_study(ready: Ready, path: Path, *, origin: str, seed: int, progress: Pro
     new = lock_of(ready, seed, origin)
     if (path / "lock.json").is_file():
         run = RunDir.open(path)
-        same_run(run.lock(), new, path)
+        check_same_run(run.lock(), new, path)
     else:
         run = RunDir.create(path, ready.study.text, new, make_plan(ready.study, seed))
     with run.held():

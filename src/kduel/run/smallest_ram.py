@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
 from msgspec import Struct, structs
 
 from kduel.core.errors import HostError, InputError, NotMeasuredError
 from kduel.core.experiment import Settle
+from kduel.core.temporary import temporary_directory
 from kduel.guest.script import compose
 from kduel.machines import Arm, Outcome, Trial
 from kduel.machines.qemu import QemuMachine, mebibytes
@@ -80,8 +79,7 @@ def smallest(machine: QemuMachine, arm: Arm, *, step: int, told: Told) -> Found:
 def boot(machine: QemuMachine, arm: Arm, deadline: float) -> Outcome:
     """One boot with a script that does nothing. The message of one that fails is the one line that tells why."""
     script = compose([], settle=Settle(mode="fixed", seconds=0))
-    with tempfile.TemporaryDirectory(prefix="kduel-ram-") as name:
-        into = Path(name)
+    with temporary_directory() as into:
         (into / "guest.sh").write_text(script, "utf-8")
         kept = machine.settings
         machine.settings = structs.replace(kept, boot_deadline=deadline)

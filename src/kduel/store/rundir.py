@@ -46,13 +46,21 @@ class TrialRecord(Struct, kw_only=True):
     steps: list[int] = field(default_factory=list)
 
 
+LOCK_SCHEMA = 2
+"""Of lock.json as it is written now."""
+
+
 class Lock(Struct, kw_only=True):
     """lock.json: everything resolved, so that the run can be understood and repeated years later."""
 
+    schema: int = 1
+    """Of this file. Version 0.1.0 wrote none."""
     kduel: str
     seed: int
     origin: str
     """The suite's name or the study file's path, as given."""
+    directory: str = ""
+    """Where the run was started: relative paths in the study are meant from here."""
     study: dict[str, Any]
     """name, title, about, delta, alpha, settle, blocks: the numbers that the run goes by."""
     machine: dict[str, Any]
@@ -61,6 +69,10 @@ class Lock(Struct, kw_only=True):
     kernels: list[dict[str, Any]]
     """By contender: release, architecture, sha256, provenance, ..."""
     steps: list[Step]
+    edition: int = 1
+    """Of the method that the run was planned by and is judged by: kduel.core.experiment.EDITION."""
+    covariates: list[str] = []
+    """What the machine measures on the host beside each trial and the verdict uses, declared before the first trial."""
     host: dict[str, Any] = field(default_factory=dict)
 
 

@@ -8,8 +8,9 @@ import re
 
 from msgspec import Struct
 
-from kduel.core.experiment import Contender
+from kduel.core.experiment import EDITION, Contender
 from kduel.study.load import Study
+from kduel.study.orders import orders, shuffled, turned_round
 
 
 class PlannedTrial(Struct, frozen=True, kw_only=True):
@@ -41,42 +42,33 @@ def block_seed(seed: int, block: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}/{block}".encode()).digest()[:6])
 
 
-def make_plan(study: Study, seed: int) -> list[PlannedTrial]:
-    """Every block of the study: one trial of every contender, in random order.
+def make_plan(study: Study, seed: int, edition: int = EDITION) -> list[PlannedTrial]:
+    """Every block of the study: one trial of every contender, in the orders of `kduel.study.orders`.
 
-    Blocks come in pairs: the second runs in the reverse of the first's order, so that whatever the place within a
-    block does to a value, it does equally often to each side. (Left to chance, five blocks of six may have one order:
-    t statistics of few blocks take that for an effect; docs/statistics.md has the figures.)
-
-    With the unit "load", the contenders of one boot stand together, boots and contenders in random order.
-    Only Random.random() is drawn from, whose sequence Python promises to keep for a seed.
+    With the unit "load", the contenders of one boot stand together, boots and contenders in random order. A plan of the
+    first edition, where every second block reversed the order before it, follows from its seed as it did then.
     """
     draw = random.Random(seed)
-
-    def shuffled(items: list[int]) -> list[int]:
-        return [item for _, item in sorted((draw.random(), item) for item in items)]
+    generator = turned_round if edition == 1 else orders
 
     groups: dict[object, list[int]] = {}
     for index, contender in enumerate(study.contenders):
         key = same_boot(contender) if study.blocks.unit == "load" else index
         groups.setdefault(key, []).append(index)
     boots = list(groups.values())
+    order_of_boots = generator(len(boots), draw)
+    orders_within = [generator(len(members), draw) for members in boots]
 
     total = study.blocks.fixed or study.blocks.max
     plan: list[PlannedTrial] = []
     boot = 0
-    order: list[list[int]] = []
     for block in range(1, total + 1):
         steps = list(range(len(study.steps)))
         if study.blocks.order == "shuffled":
-            steps = shuffled(steps)
-        if block % 2:
-            order = [shuffled(boots[group]) for group in shuffled(list(range(len(boots))))]
-        else:
-            order = [members[::-1] for members in reversed(order)]
-        for members in order:
-            for index in members:
-                name = study.contenders[index].name
+            steps = shuffled(draw, steps)
+        for group in next(order_of_boots):
+            for member in next(orders_within[group]):
+                name = study.contenders[boots[group][member]].name
                 position = len(plan)
                 plan.append(
                     PlannedTrial(

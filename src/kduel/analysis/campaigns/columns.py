@@ -20,8 +20,8 @@ from kduel.store.rundir import RunDir
 Environment = dict[str, Any]
 MOST_COLUMNS = 26
 """They are called A to Z."""
-GUEST_FACTS = ("root", "caveat", "pinned")
-"""Of a machine: said again by the captured environments, or no property of it."""
+GUEST_FACTS = ("root", "caveat", "pinned", "argv")
+"""Of a machine: told by the captured environments and the other facts, or no property of it."""
 
 
 class Series(Struct, kw_only=True):

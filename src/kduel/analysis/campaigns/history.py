@@ -17,7 +17,7 @@ from kduel.core.errors import InputError
 from kduel.core.format import MISSING, mean_and_sd, percent
 from kduel.judge.verdict.wording import plural
 from kduel.report.campaigns.page import Page, Section, Table
-from kduel.report.plots.effects import PICTURE, Spec, base
+from kduel.report.plots.effects import PICTURE, Spec, base, svg
 
 DEEPEST = 4
 MOST_PICTURES = 12
@@ -228,3 +228,8 @@ def picture(found: History) -> Spec:
         spec.pop(key)
     spec["vconcat"] = panels
     return spec
+
+
+def drawn(found: History) -> str:
+    """The picture as SVG, empty where there is no series."""
+    return svg(picture(found)) if found.lines else ""

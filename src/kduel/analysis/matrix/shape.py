@@ -11,7 +11,7 @@ from kduel.analysis.matrix.growth import Growth, growth
 from kduel.core.experiment import Metric
 from kduel.core.results import MetricResult, Results
 from kduel.core.samples import Samples
-from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.rule import planned_rule
 
 GROWING = ("wall", "user", "system", "voluntary_switches", "involuntary_switches")
 """Of benchmarks that have them; of others the first metric."""
@@ -183,17 +183,11 @@ def judged(results: Results, samples: list[Samples], imported: bool) -> list[Met
     """The verdicts, by the rule that the study declares."""
     if not samples:
         return []
-    delta = float(results.study.get("delta", results.study.get("delta_pct", 1.0)))
-    alpha = float(results.study.get("alpha", 0.05))
+    rule = planned_rule(results.study)
     if imported:
         from kduel.judge.verdict.unpaired import judge_unpaired
 
-        return judge_unpaired(samples, Rule(delta_pct=delta, alpha=alpha))
+        return judge_unpaired(samples, rule)
     from kduel.judge.verdict.judge import judge
 
-    fixed = results.study.get("fixed")
-    if fixed:
-        rule = Rule.fixed(int(fixed), delta_pct=delta, alpha=alpha)
-    else:
-        rule = Rule(max_blocks=int(results.study.get("max") or 20), delta_pct=delta, alpha=alpha)
     return judge(samples, rule, exact=bool(results.machine.get("exact")))

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
-HEAD = r"(?:<\d+>)?(?:\[ *(?P<clock>\d+\.\d+)\](?:\[ *[TC]\d+\])? ?)?"
-LINE = re.compile(rf"^(?P<host> *\d+\.\d{{3}}) {HEAD}(?P<text>.*)$")
+HEAD = r"(?:<\d{1,3}>)?(?:\[ *(?P<clock>\d{1,9}\.\d{1,9})\](?:\[ *[TC]\d{1,9}\])? ?)?"
+LINE = re.compile(rf"^(?P<host> *\d{{1,9}}\.\d{{3}}) {HEAD}(?P<text>.*)$", re.ASCII)
 LATE = 0.05
 """Seconds of the kernel's own time that must have passed before the console spoke for it to count as late."""
 BURST = 0.02
@@ -24,6 +25,13 @@ LOADING = re.compile(
     r"=> (?:tftp|load|fatload|ext[24]load|nfs|nand read|sf read|mmc read|ubi|fastboot boot)|## (?:Booting|Loading|Executing)"
     r"|TFTP from server|Loading: |Reading '|Booting kernel from|Starting kernel"
 )
+Init = Literal["kernel", "greeting"]
+INIT: dict[Init, tuple[str, str]] = {
+    "kernel": (r"Run \S+ as init process", "Run ... as init process"),
+    "greeting": (r"kduel: init$|INIT: version \d|init started: |systemd\[1\]: systemd \d", "the first words of init"),
+}
+"""Who tells that init begins, in which words, and how an error names them. Init's own words come later than the kernel's,
+by up to seconds: what is compared must be told by the same of the two."""
 MARKS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("version", re.compile(r"Linux version \d"), "Linux version ..."),
     (
@@ -31,11 +39,7 @@ MARKS: tuple[tuple[str, re.Pattern[str], str], ...] = (
         re.compile(r"Freeing (?:unused kernel (?:image )?(?:\(initmem\) )?memory|init memory|initmem)\b"),
         "Freeing unused kernel memory: ...",
     ),
-    (
-        "init",
-        re.compile(r"Run \S+ as init process|kduel: init$|INIT: version \d|init started: |systemd\[1\]: systemd \d"),
-        "Run /init as init process",
-    ),
+    ("init", re.compile("|".join(pattern for pattern, _ in INIT.values())), "Run /init as init process"),
     ("ready", re.compile(r"kduel: script$|(?:^|\s)\S*login: *$"), "login:"),
 )
 """What begins a stage, how lines say so, and how an error names it; in the order of a boot."""
@@ -49,7 +53,8 @@ STAGES = {
 
 INITCALL = re.compile(
     r"initcall (?:0x[0-9a-f]+: )?(?P<name>[\w.$]+)(?:\+0x[0-9a-f]+/0x[0-9a-f]+)?(?:\(\))?(?: \[(?P<module>\w+)\])?"
-    r" (?:returned -?\d+(?: with [\w ]+)? after|ran for) (?P<number>\d+) (?P<unit>[um]secs)"
+    r" (?:returned -?\d{1,9}(?: with [\w ]{1,80})? after|ran for) (?P<number>\d{1,15}) (?P<unit>[um]secs)",
+    re.ASCII,
 )
 
 
@@ -89,14 +94,17 @@ def console_lines(log: str) -> list[Line]:
     return found
 
 
-def timeline(lines: Sequence[Line]) -> Timeline:
+def timeline(lines: Sequence[Line], init: Init | None = None) -> Timeline:
     """The moments of a boot. A mark counts only after the one before it, so that nothing can end before it began.
 
-    The beginning is a boot loader's line about loading the kernel, else the machine's start.
+    The beginning is a boot loader's line about loading the kernel, else the machine's start. `init` says whose words
+    count as init's beginning: None takes the first of either, which is no measure to compare kernels by.
     """
     moments: dict[str, float] = {}
     at = 0
     for name, pattern, _ in MARKS:
+        if name == "init" and init is not None:
+            pattern = re.compile(INIT[init][0])
         found = next((n for n in range(at, len(lines)) if pattern.search(lines[n].text)), None)
         if found is None:
             continue

@@ -13,18 +13,27 @@ Forms of the boot message that are known, oldest first:
 from __future__ import annotations
 
 import re
+from collections import Counter
 
-AVAILABLE = re.compile(r"Memory: (\d+)(?:k|K|KB|kB)?(?:/(\d+)(?:k|K|KB|kB)?)? available(?P<rest>.*)", re.ASCII)
-PART = re.compile(r"(\d+)(?:k|K|KB|kB) ([a-z-]+(?: [a-z]+)?)", re.ASCII)
+from kduel.benchmarks.support.reading import single
+
+KIB = r"(\d{1,15})(?:k|K|KB|kB)"
+AVAILABLE = re.compile(
+    rf"Memory: {KIB}(?:/{KIB})? available(?: \((?P<within>[^()\n]*)\)|(?P<after>(?:, [^,()\n]*)*)\n)", re.ASCII
+)
+"""With the bracket or the line end after the last number, so that none is cut."""
+PART = re.compile(rf"{KIB} ([a-z-]+(?: [a-z]+)?)", re.ASCII)
 NAMES = {"kernel code": "code", "bigmem": "highmem"}
-KILLED = re.compile(r"Killed process \d+,? \(kmem\).*?anon-rss:(\d+)kB", re.ASCII)
+MEMINFO = re.compile(r"^(\w+(?:\(\w+\))?): +(\d{1,15}) kB\n", re.MULTILINE | re.ASCII)
+ACCOUNT = re.compile(r"anon-rss:(\d{1,15})kB", re.ASCII)
+OURS = re.compile(r"Killed process \d+,? \(kmem\)", re.ASCII)
 
 
 def boot_message(kernel_log: str) -> dict[str, int]:
     """KiB by name, of the first `Memory: ... available` in a kernel's log; {} where there is none.
 
     Names: available, physical, code, data (rwdata and rodata together), rwdata, rodata, init, bss, reserved, ...;
-    those that this kernel tells.
+    those that this kernel tells. A part that is damaged, or there twice, is not told.
     """
     match = AVAILABLE.search(kernel_log)
     if match is None:
@@ -32,19 +41,29 @@ def boot_message(kernel_log: str) -> dict[str, int]:
     found = {"available": int(match[1])}
     if match[2]:
         found["physical"] = int(match[2])
-    for number, name in PART.findall(match["rest"]):
-        found[NAMES.get(name, name)] = int(number)
+    listed = match["within"] if match["within"] is not None else match["after"].removeprefix(", ")
+    parts = [part for text in listed.split(", ") if (part := PART.fullmatch(text))]
+    names = Counter(NAMES.get(part[2], part[2]) for part in parts)
+    found |= {name: int(part[1]) for part in parts if names[name := NAMES.get(part[2], part[2])] == 1}
     if "data" not in found and {"rwdata", "rodata"} <= found.keys():
         found["data"] = found["rwdata"] + found["rodata"]
     return found
 
 
 def meminfo(text: str) -> dict[str, int]:
-    """/proc/meminfo in KiB. The table of bytes with which 2.4 begins is passed over."""
-    return {name: int(number) for name, number in re.findall(r"^(\w+(?:\(\w+\))?): +(\d+) kB$", text, re.MULTILINE)}
+    """/proc/meminfo in KiB. The table of bytes with which 2.4 begins is passed over.
+
+    Raises ParseError where a name is there twice."""
+    found = MEMINFO.findall(text)
+    single((name for name, _ in found), "the line of /proc/meminfo")
+    return {name: int(number) for name, number in found}
 
 
 def killed_with(kernel_log: str) -> int | None:
     """KiB of anonymous memory that the kernel says our program had when it killed it; None where it does not say."""
-    found = KILLED.findall(kernel_log)
-    return int(found[-1]) if found else None
+    accounts = [
+        account
+        for line in kernel_log.split("\n")
+        if (ours := OURS.search(line)) and (account := ACCOUNT.search(line, ours.end()))
+    ]
+    return int(accounts[-1][1]) if accounts else None

@@ -1,19 +1,40 @@
-"""Reading programs' output strictly: a number is there whole, once, plain and finite, or there is a ParseError."""
+"""Reading programs' output strictly: a number is there whole, once, plain and within reason, or there is a ParseError.
+
+The rules that all parsers share:
+
+- A number counts only with what ends it: its unit, its bracket or the end of its line. A number that is the last thing
+  of the output may be the beginning of a longer one.
+- It is plain ASCII, not negative, and no larger than a counter of 64 bits can be.
+- A percentile counts only with the samples that carry it.
+- A unit is recognised, or the number is refused.
+- What stands there twice, or contradicts another figure of the output, is refused.
+
+What a metric may be at all is its own `least` and `most`: `kduel.benchmarks.checked` sees to that.
+"""
 
 from __future__ import annotations
 
 import itertools
-import math
 import re
-from typing import TypeVar
+from collections.abc import Iterable
+from typing import Annotated, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from kduel.benchmarks import ParseError, Raw
 
 T = TypeVar("T")
 SHOWN = 60
 """Characters of the output that an error quotes at most: it is not to be trusted."""
+LARGEST_FIGURE = 2.0**64
+PLAIN = re.compile(r"[0-9]{1,20}(\.[0-9]{1,30})?", re.ASCII)
+DIGITS = re.compile(r"[0-9]{1,18}", re.ASCII)
+
+Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""A count in a program's JSON."""
+Amount = Annotated[float, Meta(ge=0, le=LARGEST_FIGURE)]
+"""A duration, rate or size in a program's JSON."""
 
 
 def only(pattern: str, text: str, what: str) -> str:
@@ -31,16 +52,35 @@ def only(pattern: str, text: str, what: str) -> str:
 
 
 def number(text: str, what: str) -> float:
-    """A plain decimal number, finite and not negative. Raises ParseError for anything else."""
-    value = float(text) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII) else math.nan
-    if not math.isfinite(value):
+    """A plain decimal number, not negative and no larger than a counter. Raises ParseError for anything else."""
+    if not PLAIN.fullmatch(text) or (value := float(text)) > LARGEST_FIGURE:
         raise ParseError(f"{what} is {text[:SHOWN]!r}, not a plain number")
     return value
+
+
+def whole(text: str, what: str) -> int:
+    """A plain whole number, not negative. Raises ParseError for anything else."""
+    if not DIGITS.fullmatch(text):
+        raise ParseError(f"{what} says {text[:SHOWN]!r}, not a whole number")
+    return int(text)
 
 
 def only_number(pattern: str, text: str, what: str) -> float:
     """`only`, as a number: its group is best a lavish `(\\S+)`, so that the error can quote what stands there."""
     return number(only(pattern, text, what), what)
+
+
+def only_whole(pattern: str, text: str, what: str) -> int:
+    """`only`, as a whole number."""
+    return whole(only(pattern, text, what), what)
+
+
+def whole_lines(text: str, what: str) -> list[str]:
+    """The lines of `text`, without their ends. Raises ParseError where the last one has no end: it may be cut."""
+    lines = text.split("\n")
+    if lines.pop():
+        raise ParseError(f"a line of {what} is cut: the text ends inside it")
+    return lines
 
 
 def expect(pattern: str, text: str, what: str, wanted: object) -> None:
@@ -74,6 +114,22 @@ def positive(value: float, what: str) -> float:
     return value
 
 
+def carried(samples: float, per_mille: int, what: str) -> None:
+    """Raises ParseError where a percentile (`per_mille` thousandths) has too few samples for one to lie above it."""
+    needed = -(-1000 // (1000 - per_mille))
+    if samples < needed:
+        raise ParseError(f"{what} is of {samples:g} samples, and takes {needed}: measure longer")
+
+
+def single(names: Iterable[str], what: str) -> None:
+    """Raises ParseError where a name occurs twice: which of the two counts, nobody can tell."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ParseError(f"the output has {what} {name[:SHOWN]!r} twice")
+        seen.add(name)
+
+
 def file(raw: Raw, name: str) -> str:
     """A file that the step left. Raises ParseError where it did not."""
     if name not in raw.files:
@@ -81,11 +137,19 @@ def file(raw: Raw, name: str) -> str:
     return raw.files[name]
 
 
-def json_file(raw: Raw, name: str, shape: type[T]) -> T:
-    """A JSON file that the step left, as `shape`. Raises ParseError where it is cut or lacks something."""
+def json(text: str, shape: type[T], what: str) -> T:
+    """A program's JSON as `shape`; unknown keys are passed over. Raises ParseError where it is cut, lacks something,
+    holds a number beyond bounds or nests without end."""
     try:
-        return msgspec.json.decode(file(raw, name), type=shape)
+        return msgspec.json.decode(text, type=shape)
     except msgspec.ValidationError as error:
-        raise ParseError(f"{name}: {error}") from error
-    except msgspec.DecodeError as error:
-        raise ParseError(f"{name} is not whole JSON: {error}") from error
+        raise ParseError(f"{what}: {error}") from error
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise ParseError(f"{what} is not whole JSON: {error}") from error
+    except RecursionError as error:
+        raise ParseError(f"{what} nests too deep") from error
+
+
+def json_file(raw: Raw, name: str, shape: type[T]) -> T:
+    """A JSON file that the step left, as `shape`. Raises ParseError as `json` does."""
+    return json(file(raw, name), shape, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kduel.benchmarks.support.reading import agree, ascending, expect, number, only, only_number, positive
+from kduel.benchmarks.support.reading import agree, ascending, expect, number, only, only_number, only_whole, positive
 from kduel.core.experiment import Metric
 
 PACKAGES = ("sysbench",)
@@ -14,7 +14,7 @@ ROUNDING = 0.0051
 def latency_metrics(of: str) -> tuple[Metric, ...]:
     """The latency metrics; `of` what."""
     return (
-        Metric("latency-avg", "ms", "lower", f"Mean time of one {of}.", "mean"),
+        Metric("latency-avg", "ms", "lower", f"Mean time of one {of}.", "mean", derived="sum / number of events"),
         Metric(
             "latency-p95",
             "ms",
@@ -48,7 +48,7 @@ def read_report(text: str, threads: int) -> dict[str, float]:
     expect(rf"Number of threads: {VALUE}", text, "the number of threads", threads)
     values = {
         "total-time": positive(only_number(r" *total time: +(\S+)s", text, "the total time"), "the total time"),
-        "total-events": only_number(rf" *total number of events: +{VALUE}", text, "the number of events"),
+        "total-events": only_whole(rf" *total number of events: +{VALUE}", text, "the number of events"),
         "latency-min": only_number(rf" +min: +{VALUE}", text, "the minimum latency"),
         "latency-p95": only_number(rf" +95th percentile: +{VALUE}", text, "the 95th percentile of latency"),
         "latency-max": only_number(rf" +max: +{VALUE}", text, "the maximum latency"),

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from kduel.core.results import Warning_
 from kduel.judge.lint.case import Case
-from kduel.judge.verdict.rule import FEWEST_PAIRS, Rule
+from kduel.judge.verdict.rule import Rule
+
+FEWEST_PAIRS = Rule().fewest
 
 FOR_RANKS = 6
 """A sign-flip permutation of fewer pairs cannot reach .05."""

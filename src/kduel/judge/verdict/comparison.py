@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,15 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kduel.core.errors import InputError
-from kduel.core.experiment import Better
-from kduel.core.results import ConditionResult, Scale, Verdict
+from kduel.core.results import ConditionResult, Scale
 from kduel.core.samples import LARGEST, Samples
-from kduel.judge.verdict.looks import ABOVE, NEVER, WITHIN, Looks, decide, plan_looks, prefix_statistics, steady
+from kduel.judge.verdict.adjust import Estimates, estimates, steady
+from kduel.judge.verdict.looks import Decision, Looks, decide, interval, plan_looks, told_apart
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import Floats
 
 ROUNDING = 1e-12
-"""Two values that differ by less than this share of themselves are the same: no measurement is finer."""
+"""Two values that differ by less than this share of themselves are the same, unless both are whole numbers, which are
+counted: no measurement is finer."""
+EXACT_WHOLE = 2.0**53
+"""Up to here every whole number is a float of its own."""
 TIME_UNITS = frozenset(("s", "sec", "seconds", "ms", "msec", "us", "µs", "ns", "min", "h"))
 """In these nothing stays exactly the same: where no value varies, the clock's step hides that they do, and the arms
 are not called equal."""
@@ -74,6 +77,9 @@ class Comparison:
     table: Samples
     contender: str
     rule: Rule
+    """With what follows from the number of primary comparisons."""
+    blocks: list[int]
+    """The blocks that count."""
     before: Floats
     """The baseline's values."""
     after: Floats
@@ -132,17 +138,40 @@ class Comparison:
         ]
 
     @cached_property
-    def statistics(self) -> tuple[Floats, Floats]:
-        """By look: mean and standard deviation of the paired differences on that look's scale."""
+    def estimates(self) -> Estimates:
+        """By look: mean and standard error of the paired differences on that look's scale."""
         before, after = self.pairs
-        means, sds = prefix_statistics(differences(before, after), self.looks.pairs)
+        pairs, adjust_from = self.looks.pairs, self.rule.adjust_from
+        found = estimates(differences(before, after), self.regressors, pairs, adjust_from)
         ratio = np.array([scale == "ratio" for scale in self.scales])
         if ratio.any():
             positive = int(np.logical_and.accumulate((before > 0) & (after > 0)).sum())
-            reached = [min(count, positive) for count in self.looks.pairs]
-            logs = prefix_statistics(log_ratios(before[:positive], after[:positive]), reached)
-            means, sds = np.where(ratio, logs[0], means), np.where(ratio, logs[1], sds)
-        return means, sds
+            reached = [min(count, positive) for count in pairs]
+            known = [column[:positive] for column in self.regressors]
+            logs = estimates(log_ratios(before[:positive], after[:positive]), known, reached, adjust_from)
+            found = Estimates(*(np.where(ratio, *both) for both in zip(logs, found, strict=True)))
+        return found
+
+    @cached_property
+    def order(self) -> Floats:
+        """By complete pair: how many places after the baseline's the contender's trial was; NaN where not known."""
+        return self.gaps(self.table.order)
+
+    @cached_property
+    def regressors(self) -> list[Floats]:
+        """By complete pair: what enters the interval beside the difference; NaN where it is missing."""
+        if self.rule.adjust_from is None:
+            return []
+        return [self.order, *(self.gaps(self.table.covariates.get(name, {})) for name in self.rule.covariates)]
+
+    def gaps(self, known: Mapping[str, Sequence[float | None]]) -> Floats:
+        """By complete pair: the contender's value of something that is known of trials, less the baseline's."""
+        arms = []
+        for name in (self.baseline, self.contender):
+            value_of = dict(zip(self.table.blocks, known.get(name, ()), strict=False))
+            arms.append(np.array([value_of.get(block) for block in self.blocks], dtype=float)[self.complete])
+        gaps: Floats = arms[1] - arms[0]
+        return gaps
 
     @cached_property
     def margins(self) -> Floats:
@@ -150,14 +179,27 @@ class Comparison:
         hidden = self.table.metric.unit in TIME_UNITS
         return np.array([0.0 if hidden and scale == "exact" else margin(scale, self.rule) for scale in self.scales])
 
-    def decision(self, alpha: float) -> tuple[int, int] | None:
-        """The index of the look that decided, and to which side; None while undecided."""
-        if not self.looks.pairs:
-            return None
-        means, sds = self.statistics
-        half = self.looks.widths(self.rule, alpha) * sds
-        look, side = decide(means, half, self.looks, self.margins, self.rule.equivalent_from)
-        return None if look == NEVER else (int(look), int(side))
+    @cached_property
+    def told_apart(self) -> NDArray[np.bool_]:
+        """By look: whether the order has varied, so that a difference is not just that of the places."""
+        return told_apart(self.order, self.looks.pairs, self.rule)
+
+    def decision(self, alpha: float) -> Decision:
+        """The look that decided, and whether the present one still does. Not to be asked where there is no look."""
+        low, high = interval(self.estimates, self.looks.levels(self.rule, alpha))
+        return decide(low, high, self.looks, self.margins, self.rule, self.told_apart)
+
+
+def family(samples: Sequence[Samples]) -> int:
+    """How many primary comparisons there are that chance has a part in: alpha is split over them."""
+    return sum(len(table.values) - 1 for table in samples if table.primary and not determined(table))
+
+
+def determined(table: Samples) -> bool:
+    """Whether chance has no part in these values: the benchmark says so, and no repetition speaks against it."""
+    return table.metric.exact and all(
+        len({value for value in values if value is not None}) <= 1 for values in table.values.values()
+    )
 
 
 def compare(samples: Sequence[Samples], rule: Rule) -> list[Comparison]:
@@ -166,6 +208,7 @@ def compare(samples: Sequence[Samples], rule: Rule) -> list[Comparison]:
     Raises InputError where a table cannot be judged.
     """
     check(samples)
+    rule = rule.for_comparisons(family(samples))
     count = min(finished_blocks(samples), rule.max_blocks)
     counted = sorted({block for table in samples for block in table.blocks})[:count]
     found = []
@@ -176,14 +219,16 @@ def compare(samples: Sequence[Samples], rule: Rule) -> list[Comparison]:
             for name, values in table.values.items()
         }
         baseline, *others = columns
-        found += [Comparison(table, other, rule, columns[baseline], columns[other]) for other in others]
+        found += [Comparison(table, other, rule, counted, columns[baseline], columns[other]) for other in others]
     return found
 
 
 def differences(before: Floats, after: Floats) -> Floats:
     """Paired differences in the metric's unit; what is rounding only is 0."""
     gaps = after - before
-    gaps[np.abs(gaps) <= ROUNDING * np.maximum(np.abs(before), np.abs(after))] = 0.0
+    largest = np.maximum(np.abs(before), np.abs(after))
+    whole = (before == np.rint(before)) & (after == np.rint(after)) & (largest < EXACT_WHOLE)
+    gaps[~whole & (np.abs(gaps) <= ROUNDING * largest)] = 0.0
     return gaps
 
 
@@ -200,12 +245,3 @@ def margin(scale: Scale, rule: Rule) -> float:
     if scale == "ratio":
         return math.log1p(rule.delta_pct / 100)
     return math.ulp(0.0) if scale == "exact" else 0.0
-
-
-def verdict(scale: Scale, side: int, better: Better) -> Verdict:
-    """What a decision is called."""
-    if side == WITHIN:
-        return "equal" if scale == "exact" else "equivalent"
-    if better == "none":
-        return "different" if scale == "exact" else "higher" if side == ABOVE else "lower"
-    return "faster" if (side == ABOVE) == (better == "higher") else "slower"

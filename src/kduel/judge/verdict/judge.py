@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import stdtr
 
-from kduel.core.results import MetricResult, Verdict
+from kduel.core.results import MetricResult
 from kduel.core.samples import Samples
-from kduel.judge.verdict.comparison import Comparison, compare, differences, verdict
-from kduel.judge.verdict.looks import ABOVE, BELOW, WITHIN
+from kduel.judge.verdict.classify import UNDECIDED, WITHIN, benjamini_hochberg, classify, verdict
+from kduel.judge.verdict.comparison import Comparison, compare, determined, differences, family, margin
+from kduel.judge.verdict.looks import NEVER, interval
 from kduel.judge.verdict.result import Finding, write
-from kduel.judge.verdict.rule import FEWEST_PAIRS, Rule
+from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import blocks_more
+from kduel.judge.verdict.voids import flattered
 
 
 def judge(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> list[MetricResult]:
@@ -45,13 +46,6 @@ def judge_primary(samples: Sequence[Samples], rule: Rule, *, exact: bool = False
     ]
 
 
-def determined(table: Samples) -> bool:
-    """Whether chance has no part in these values: the benchmark says so, and no repetition speaks against it."""
-    return table.metric.exact and all(
-        len({value for value in values if value is not None}) <= 1 for values in table.values.values()
-    )
-
-
 def built(c: Comparison) -> Finding:
     """As `count`; but larger or smaller is not slower or faster."""
     finding = count(c)
@@ -65,123 +59,112 @@ def split(samples: Sequence[Samples], rule: Rule) -> float:
     contenders measured against one baseline makes intervals wider than Dunnett's exact way by 1 % for two of them,
     by 3 % for nine.
     """
-    judged = [table for table in samples if table.primary and not determined(table)]
-    return rule.alpha / max(1, sum(len(table.values) - 1 for table in judged))
+    return rule.alpha / max(1, family(samples))
 
 
 def gate(c: Comparison, alpha: float) -> Finding:
-    """A primary metric: the first look that decides, and the present interval."""
-    decision = c.decision(alpha)
-    finding = examine(c, alpha)
-    if decision is None:
+    """A primary metric: the first look that decides, if the present interval still shows it."""
+    finding = present(c, alpha)
+    if not c.looks.pairs:
         return finding
-    look, side = decision
-    called = verdict(c.scales[look], side, c.table.metric.better)
-    return finding._replace(verdict=called, decided_at=c.looks.blocks[look], more=None)
+    decision = c.decision(alpha)
+    if decision.look == NEVER:
+        return finding
+    look, side = int(decision.look), int(decision.side)
+    if decision.holds[-1]:
+        return called(c, finding, side, c.looks.blocks[look])
+    former = verdict(c.scales[look], side, c.table.metric.better)
+    return finding._replace(former=former, former_at=c.looks.blocks[look])
 
 
-def examine(c: Comparison, alpha: float) -> Finding:
+def called(c: Comparison, finding: Finding, side: int, blocks: int) -> Finding:
+    """The finding with the verdict that its interval shows after so many blocks, unless missing trials forbid it."""
+    if side == UNDECIDED:
+        return finding
+    if withheld := flattered(c, side):
+        return finding._replace(withheld=withheld)
+    shown = verdict(finding.scale, side, c.table.metric.better)
+    return finding._replace(verdict=shown, decided_at=blocks, more=None)
+
+
+def present(c: Comparison, alpha: float) -> Finding:
     """The present interval, undecided."""
     if not c.looks.pairs:
         return Finding(scale="ratio", verdict="undecided")
-    mean, sd = (float(values[-1]) for values in c.statistics)
-    level = float(c.looks.levels(c.rule, alpha)[-1])
-    half = float(c.looks.widths(c.rule, alpha)[-1]) * sd
+    levels = c.looks.levels(c.rule, alpha)
+    low, high = (float(ends[-1]) for ends in interval(c.estimates, levels))
+    mean, error, freedom = (float(values[-1]) for values in c.estimates)
+    spread = float(c.estimates.spread(c.looks.pairs)[-1])
     return Finding(
         scale=c.scales[-1],
         verdict="undecided",
         mean=mean,
-        low=mean - half,
-        high=mean + half,
-        level=level,
-        more=blocks_more(mean, sd, c.n, c.complete.size, float(c.margins[-1]), c.rule, alpha),
+        low=low,
+        high=high,
+        error=error,
+        freedom=freedom,
+        level=float(levels[-1]),
+        confounded=not c.told_apart[-1],
+        more=blocks_more(mean, spread, c.n, c.complete.size, float(c.margins[-1]), c.rule, alpha),
     )
 
 
 def explore(comparisons: list[Comparison], rule: Rule) -> list[Finding]:
-    """Exploratory metrics: Benjamini and Hochberg's procedure, with the intervals that belong to it.
-
-    The p-values are repeated ones, valid whenever the run stopped. With R of m called, each interval is at
-    1 - alpha R/m (Benjamini and Yekutieli, 2005): it excludes 0 exactly where the procedure calls the metric.
-    """
-    p_values = [repeated_p(c, rule) for c in comparisons]
-    ranked = sorted(p for p in p_values if p is not None)
-    called = max((place for place, p in enumerate(ranked, 1) if p <= rule.alpha * place / len(ranked)), default=0)
-    alpha = rule.alpha * max(called, 1) / max(len(ranked), 1)
-    q_values = q_of(ranked)
+    """Exploratory metrics: Benjamini and Hochberg's procedure on repeated p-values, valid whenever the run stopped."""
+    discoveries = benjamini_hochberg([repeated_p(c) for c in comparisons], rule.alpha)
+    fewest = rule.for_comparisons(discoveries.tested).fewest
     found = []
-    for c, p in zip(comparisons, p_values, strict=True):
-        finding = examine(c, alpha)
-        side = settled(c, finding)
-        if side is not None:
-            called_so = verdict(finding.scale, side, c.table.metric.better)
-            finding = finding._replace(verdict=called_so, decided_at=int(c.complete.size), more=None)
-        found.append(finding._replace(q_value=None if p is None else q_values[p]))
+    for c, q_value in zip(comparisons, discoveries.q_values, strict=True):
+        finding = present(c, discoveries.level)._replace(q_value=q_value)
+        if finding.low is not None and finding.high is not None and not finding.confounded:
+            side = classify(finding.low, finding.high, c.margins[-1], c.n, fewest, rule.equivalent_from)
+            finding = called(c, finding, int(side), int(c.complete.size))
+        found.append(finding)
     return found
-
-
-def settled(c: Comparison, finding: Finding) -> int | None:
-    """The side to which the present interval decides, or None."""
-    if finding.low is None or finding.high is None:
-        return None
-    if max(-finding.low, finding.high) <= c.margins[-1] and c.n >= c.rule.equivalent_from:
-        return WITHIN
-    if c.n >= FEWEST_PAIRS and (finding.low > 0 or finding.high < 0):
-        return ABOVE if finding.low > 0 else BELOW
-    return None
 
 
 REPEATED = (1.0, 0.2, 0.05, 0.01, 1e-3, 1e-6, 1e-12)
 """Values of alpha between which the repeated p-value is interpolated, on logarithms."""
 
 
-def repeated_p(c: Comparison, rule: Rule) -> float | None:
-    """The least alpha with which the present look would have called a difference; None where nothing varies."""
-    if not c.looks.pairs or c.scales[-1] == "exact":
+def repeated_p(c: Comparison) -> float | None:
+    """The least alpha with which the present look would have called a difference; None where nothing varies, or where
+    the contender cannot be told from its place."""
+    if not c.looks.pairs or c.scales[-1] == "exact" or not c.told_apart[-1]:
         return None
-    mean, sd = (float(values[-1]) for values in c.statistics)
-    if sd == 0:
+    mean, error, freedom = (float(values[-1]) for values in c.estimates)
+    if error == 0:
         return 0.0 if mean else 1.0
-    p = float(2 * stdtr(c.n - 1, -abs(mean) / sd * math.sqrt(c.n)))
+    p = float(2 * stdtr(freedom, -abs(mean) / error))
     if p == 0:
         return 0.0
-    levels = [float(c.looks.levels(rule, alpha)[-1]) for alpha in REPEATED]
+    levels = [float(c.looks.levels(c.rule, alpha)[-1]) for alpha in REPEATED]
     if p <= levels[-1]:
         return p / levels[-1] * REPEATED[-1]
     return float(np.exp(np.interp(np.log(p), np.log(levels[::-1]), np.log(REPEATED[::-1]))))
 
 
-def q_of(ranked: list[float]) -> dict[float, float]:
-    """Benjamini and Hochberg's q of each p-value, given in rising order."""
-    least = 1.0
-    found: dict[float, float] = {}
-    for place in range(len(ranked), 0, -1):
-        least = min(least, ranked[place - 1] * len(ranked) / place)
-        found.setdefault(ranked[place - 1], least)
-    return found
-
-
 def count(c: Comparison) -> Finding:
     """A deterministic machine's values: nothing to estimate. Several pairs (conditions that must not matter, address
-    layouts) give a range; where they differ in sign and one of them by more than delta, nothing is decided."""
+    layouts) give a range, which takes the interval's place."""
     if not c.n:
         return Finding(scale="exact", verdict="undecided")
-    before, after = c.pairs
-    if c.conditions:
-        before = np.array([one.baseline for one in c.conditions])
-        after = np.array([one.contender for one in c.conditions])
+    conditions = c.conditions
+    before = np.array([one.baseline for one in conditions]) if conditions else c.pairs[0]
+    after = np.array([one.contender for one in conditions]) if conditions else c.pairs[1]
     gaps = differences(before, after)
-    signs = set(np.sign(gaps).tolist())
-    called: Verdict = "undecided"
-    if len(signs) == 1:
-        called = verdict("exact", int(signs.pop()), c.table.metric.better)
-    elif c.conditions and bool((100 * np.abs(gaps) <= c.rule.delta_pct * np.abs(before)).all()):
-        called = "equivalent"
+    low, high = float(gaps.min()), float(gaps.max())
+    side = int(classify(low, high, margin("exact", c.rule), c.n, fewest=1, equivalent_from=1))
+    called = verdict("exact", side, c.table.metric.better)
+    if side == UNDECIDED and conditions and before.all():
+        shares = 100 * gaps / np.abs(before)
+        side = int(classify(shares.min(), shares.max(), c.rule.delta_pct, c.n, fewest=1, equivalent_from=1))
+        called = "equivalent" if side == WITHIN else called
     return Finding(
         scale="exact",
         verdict=called,
-        mean=float(np.median(gaps) if c.conditions else gaps.mean()),
-        low=float(gaps.min()),
-        high=float(gaps.max()),
-        decided_at=None if called == "undecided" else int(c.complete.size),
+        mean=float(np.median(gaps) if conditions else gaps.mean()),
+        low=low,
+        high=high,
+        decided_at=None if side == UNDECIDED else int(c.complete.size),
     )

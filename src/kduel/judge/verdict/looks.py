@@ -1,8 +1,4 @@
-"""The looks of one comparison: prefix statistics, repeated intervals, the first look that decides.
-
-Arrays have any leading axes (simulated runs), then one axis of pairs or of looks: the very code that judges a run is
-the code that `kduel calibrate` tries.
-"""
+"""The looks of one comparison: when they are, how wide their intervals are, and the first that decides."""
 
 from __future__ import annotations
 
@@ -12,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kduel.judge.verdict.rule import FEWEST_PAIRS, Rule
+from kduel.judge.verdict.adjust import Estimates, steady
+from kduel.judge.verdict.classify import UNDECIDED, Sides, classify, supports
+from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import Floats, critical_t, student_levels
 
-ABOVE, BELOW, WITHIN = 1, -1, 0
 NEVER = -1
 
 
@@ -31,10 +28,6 @@ class Looks(NamedTuple):
         """Nominal two-sided levels that together keep `alpha`."""
         return student_levels(alpha, self.blocks, self.pairs, rule.max_blocks)
 
-    def widths(self, rule: Rule, alpha: float) -> Floats:
-        """What a standard deviation of the differences is multiplied by to give half an interval."""
-        return critical_t(self.levels(rule, alpha), self.pairs) / np.sqrt(self.pairs)
-
 
 def plan_looks(rule: Rule, pairs_by_block: Sequence[int]) -> Looks:
     """The looks at data with so many complete pairs after 1, 2, ... blocks; the last is always the present."""
@@ -49,49 +42,39 @@ def plan_looks(rule: Rule, pairs_by_block: Sequence[int]) -> Looks:
     )
 
 
-def prefix_statistics(differences: Floats, pairs: Sequence[int]) -> tuple[Floats, Floats]:
-    """Mean and sample standard deviation (ddof = 1) of the first `pairs[k]` differences, for each look k."""
-    last = np.asarray(pairs, dtype=int) - 1
-    count = last + 1.0
-    centre = differences.mean(axis=-1, keepdims=True)
-    centred = differences - centre
-    mean = np.cumsum(centred, axis=-1)[..., last] / count
-    squares = np.cumsum(centred**2, axis=-1)[..., last]
-    variance = np.maximum(squares - count * mean**2, 0.0) / np.maximum(last, 1)
-    # Rounding must not give a spread to what has none.
-    even = steady(differences, pairs)
-    return np.where(even, differences[..., :1], mean + centre), np.where(even, 0.0, np.sqrt(variance))
+def interval(found: Estimates, levels: Floats) -> tuple[Floats, Floats]:
+    """The repeated interval of each look."""
+    half = critical_t(levels, found.freedom) * found.error
+    return found.mean - half, found.mean + half
 
 
-def steady(values: Floats, pairs: Sequence[int]) -> NDArray[np.bool_]:
-    """Whether the first `pairs[k]` values are all the same, for each look k."""
-    last = np.asarray(pairs, dtype=int) - 1
-    same: NDArray[np.bool_] = np.logical_and.accumulate(values == values[..., :1], axis=-1)[..., last]
-    return same
+def told_apart(order: Floats, pairs: Sequence[int], rule: Rule) -> NDArray[np.bool_]:
+    """By look: whether the arms can be told from their places. Not so while `order` (how many places the contender
+    came after the baseline; NaN where that is not known) has had one value only: there is no verdict then."""
+    if rule.adjust_from is None:
+        return np.ones((*order.shape[:-1], len(pairs)), dtype=bool)
+    return ~steady(order, pairs)
 
 
 class Decision(NamedTuple):
-    """Which look decided (an index, NEVER for none) and how: ABOVE, BELOW or WITHIN."""
+    """Which look decided (an index, NEVER for none) and how: ABOVE, BELOW, WITHIN, or UNDECIDED for none."""
 
     look: NDArray[np.int_]
-    side: NDArray[np.int_]
+    side: Sides
+    holds: NDArray[np.bool_]
+    """By look: whether it has been decided by then, and the interval of that look still shows it."""
 
 
-def decide(mean: Floats, half: Floats, looks: Looks, margin: Floats | float, equivalent_from: int) -> Decision:
-    """The first planned look whose interval mean +- half lies within +-margin, or else excludes 0.
-
-    `margin` is 0 where nothing may count as equivalent; like `mean` and `half` it may have an axis of looks.
-    """
-    if not looks.planned:
-        shape = mean.shape[:-1]
-        return Decision(np.full(shape, NEVER), np.zeros(shape, dtype=int))
-    chosen = slice(looks.planned)
-    pairs = np.array(looks.pairs[chosen])
-    mean, half = mean[..., chosen], half[..., chosen]
-    margin = np.broadcast_to(margin, len(looks.pairs))[chosen]
-    within = (np.abs(mean) + half <= margin) & (margin > 0) & (pairs >= equivalent_from)
-    decided = within | ((np.abs(mean) > half) & (pairs >= FEWEST_PAIRS))
+def decide(
+    low: Floats, high: Floats, looks: Looks, margin: Floats | float, rule: Rule, may: NDArray[np.bool_]
+) -> Decision:
+    """The first planned look that decides, among those that `may`; `margin` may have an axis of looks."""
+    place = np.arange(len(looks.pairs))
+    sides = classify(low, high, margin, np.array(looks.pairs), rule.fewest, rule.equivalent_from)
+    sides = np.where(may & (place < looks.planned), sides, UNDECIDED)
+    decided = sides != UNDECIDED
+    ever = decided.any(axis=-1)
     first = np.argmax(decided, axis=-1)
-    here = np.expand_dims(first, -1)
-    side = np.where(np.take_along_axis(within, here, -1), WITHIN, np.sign(np.take_along_axis(mean, here, -1)))
-    return Decision(np.where(decided.any(axis=-1), first, NEVER), side[..., 0].astype(int))
+    side = np.where(ever, np.take_along_axis(sides, np.expand_dims(first, -1), -1)[..., 0], UNDECIDED)
+    since = np.expand_dims(ever, -1) & (place >= np.expand_dims(first, -1))
+    return Decision(np.where(ever, first, NEVER), side, since & supports(np.expand_dims(side, -1), low, high, margin))

@@ -1,24 +1,35 @@
-"""Noise to try the rule on: paired log-ratios of one kernel against itself, made up or resampled from a run."""
+"""Noise to try the rule on: boots of one kernel under several names, made up or resampled from a run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kduel.core.errors import InputError
 from kduel.judge.verdict.comparison import ROUNDING, Comparison, log_ratios
-from kduel.judge.verdict.rule import FEWEST_PAIRS
+from kduel.judge.verdict.sample_size import FEWEST_FOR_SPREAD
 from kduel.judge.verdict.spending import Floats
 
-Draw = Callable[[np.random.Generator, int, int], Floats]
-"""From (generator, runs, blocks) to log-ratios of that shape, with no effect in them."""
+Arms = NDArray[np.int_]
+"""Shape (runs, trials): which contender each trial in the order of time is of, 0 for the baseline. Blocks follow one
+another, each with one trial of every contender."""
+Draw = Callable[[np.random.Generator, Arms], Floats]
+"""The logarithms of the values of those trials, with no effect in them; NaN is a missing value."""
 
 DRIFT_SDS = 4.0
+STEP_SDS = 4.0
+PERIOD_SDS = 1.0
+PLACE_SDS = 5.0
 SLOW_SHARE = 0.3
 JITTER = 0.2
 """Of the bimodal noise: the spread inside a mode, in units of the whole."""
+RARE_SLOWDOWN = 1.2
+UNEQUAL = 10.0
+MISSING = 0.2
 
 
 class Noise(NamedTuple):
@@ -29,61 +40,156 @@ class Noise(NamedTuple):
     draw: Draw
 
 
-def boots(draw_boot: Callable[[np.random.Generator, tuple[int, int]], Floats], scale: float) -> Draw:
-    """Blocks of two independent boots with the coefficient of variation `scale`."""
-
-    def draw(generator: np.random.Generator, runs: int, blocks: int) -> Floats:
-        before = draw_boot(generator, (runs, blocks))
-        return scale * (draw_boot(generator, (runs, blocks)) - before)
-
-    return draw
+def normal(generator: np.random.Generator, arms: Arms) -> Floats:
+    return generator.standard_normal(arms.shape)
 
 
-def normal(generator: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    return generator.standard_normal(shape)
-
-
-def bimodal(generator: np.random.Generator, shape: tuple[int, int]) -> Floats:
+def bimodal(generator: np.random.Generator, arms: Arms) -> Floats:
     """Most boots in one mode, some in a slow one; standard deviation 1."""
-    slow = (generator.random(shape) < SLOW_SHARE) / np.sqrt(SLOW_SHARE * (1 - SLOW_SHARE))
-    mixed: Floats = np.sqrt(1 - JITTER**2) * slow + JITTER * generator.standard_normal(shape)
+    slow = (generator.random(arms.shape) < SLOW_SHARE) / np.sqrt(SLOW_SHARE * (1 - SLOW_SHARE))
+    mixed: Floats = np.sqrt(1 - JITTER**2) * slow + JITTER * generator.standard_normal(arms.shape)
     return mixed
 
 
-def heavy(generator: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    """Student's t with 3 degrees of freedom; standard deviation 1."""
-    drawn: Floats = generator.standard_t(3, shape) / np.sqrt(3)
+def sharp(generator: np.random.Generator, arms: Arms) -> Floats:
+    """Half of the boots in each of two modes, and hardly anything else: the worst case for few pairs."""
+    drawn: Floats = 2.0 * (generator.random(arms.shape) < 0.5) + 0.02 * generator.standard_normal(arms.shape)
     return drawn
 
 
-def floor(scale: float) -> Draw:
+def heavy(generator: np.random.Generator, arms: Arms) -> Floats:
+    """Student's t with 3 degrees of freedom; standard deviation 1."""
+    drawn: Floats = generator.standard_t(3, arms.shape) / np.sqrt(3)
+    return drawn
+
+
+def floor(scale: float, generator: np.random.Generator, arms: Arms) -> Floats:
     """A hard floor of 1 and lognormal delays above it (sigma = 1), their standard deviation `scale`."""
     unit = np.sqrt((np.e - 1) * np.e)
-
-    def draw(generator: np.random.Generator, runs: int, blocks: int) -> Floats:
-        before, after = np.log1p(scale / unit * generator.lognormal(0, 1, (2, runs, blocks)))
-        difference: Floats = after - before
-        return difference
-
-    return draw
+    drawn: Floats = np.log1p(scale / unit * generator.lognormal(0, 1, arms.shape))
+    return drawn
 
 
-def orders(generator: np.random.Generator, runs: int, blocks: int) -> Floats:
-    """Which arm of a block comes first, 1 or -1, as the plan has it: drawn for one block, turned round for the next."""
-    drawn = 1.0 - 2 * generator.integers(0, 2, (runs, (blocks + 1) // 2))
-    return np.stack([drawn, -drawn], axis=2).reshape(runs, -1)[:, :blocks]
+def drift(generator: np.random.Generator, arms: Arms) -> Floats:
+    drifted: Floats = normal(generator, arms) + np.linspace(0, DRIFT_SDS, arms.shape[1])
+    return drifted
 
 
-def drift(scale: float) -> Draw:
-    """Normal boots while the machine drifts by 4 standard deviations over the run; arms in the plan's order."""
+def step(generator: np.random.Generator, arms: Arms) -> Floats:
+    """Everything shifts once, at a random time."""
+    since = generator.integers(1, arms.shape[1], (arms.shape[0], 1))
+    values: Floats = normal(generator, arms) + STEP_SDS * (np.arange(arms.shape[1]) >= since)
+    return values
 
-    def draw(generator: np.random.Generator, runs: int, blocks: int) -> Floats:
-        difference = scale * np.sqrt(2) * generator.standard_normal((runs, blocks))
-        step = DRIFT_SDS * scale / max(2 * blocks - 1, 1)
-        drifted: Floats = difference + step * orders(generator, runs, blocks)
-        return drifted
 
-    return draw
+def autocorrelated(lag_one: float, generator: np.random.Generator, arms: Arms) -> Floats:
+    """A first-order autoregression over trials, stationary, with standard deviation 1."""
+    values = normal(generator, arms)
+    values[:, 1:] *= np.sqrt(1 - lag_one**2)
+    for trial in range(1, arms.shape[1]):
+        values[:, trial] += lag_one * values[:, trial - 1]
+    return values
+
+
+def periodic(trials: int, generator: np.random.Generator, arms: Arms) -> Floats:
+    """A sine over so many trials, its phase drawn for each run."""
+    phase = generator.random((arms.shape[0], 1))
+    wave = PERIOD_SDS * np.sin(2 * np.pi * (np.arange(arms.shape[1]) / trials + phase))
+    return normal(generator, arms) + wave
+
+
+def place(sds: float, generator: np.random.Generator, arms: Arms) -> Floats:
+    """One place of each block is always slower: the second of two, the middle one of more."""
+    contenders = int(arms.max()) + 1
+    slower = np.arange(arms.shape[1]) % contenders == contenders // 2
+    values: Floats = normal(generator, arms) + sds * slower
+    return values
+
+
+def growing(generator: np.random.Generator, arms: Arms) -> Floats:
+    """The spread doubles over the run."""
+    grown: Floats = normal(generator, arms) * np.linspace(2 / 3, 4 / 3, arms.shape[1])
+    return grown
+
+
+def unequal(generator: np.random.Generator, arms: Arms) -> Floats:
+    """All contenders but the baseline vary ten times as much; the spread of a pair is that of the others."""
+    scales = np.where(arms > 0, UNEQUAL, 1.0) * np.sqrt(2 / (1 + UNEQUAL**2))
+    scaled: Floats = normal(generator, arms) * scales
+    return scaled
+
+
+def coarse(generator: np.random.Generator, arms: Arms) -> Floats:
+    """Values in steps as large as their standard deviation."""
+    return np.rint(normal(generator, arms))
+
+
+def counts(scale: float, generator: np.random.Generator, arms: Arms) -> Floats:
+    """Poisson counts, so many that they vary by `scale`; the next one up for a count of 0."""
+    drawn: Floats = np.log(np.maximum(generator.poisson(scale**-2, arms.shape), 1))
+    return drawn
+
+
+def rare(share: float, scale: float, generator: np.random.Generator, arms: Arms) -> Floats:
+    """A share of the contenders' boots, and none of the baseline's, takes 20 % longer: a real difference of means."""
+    slow = (arms > 0) & (generator.random(arms.shape) < share)
+    values: Floats = scale * normal(generator, arms) + np.log(RARE_SLOWDOWN) * slow
+    return values
+
+
+def missing(generator: np.random.Generator, arms: Arms) -> Floats:
+    """One value in five is missing, whatever it was and whosever."""
+    return np.where(generator.random(arms.shape) < MISSING, np.nan, normal(generator, arms))
+
+
+def censored(generator: np.random.Generator, arms: Arms) -> Floats:
+    """The slowest fifth of the contenders' boots gives no value: they run into a timeout, the baseline's do not."""
+    values = normal(generator, arms)
+    return np.where((arms > 0) & (values > 0.8416), np.nan, values)
+
+
+def scaled(draw: Draw, scale: float) -> Draw:
+    """The same noise with another coefficient of variation."""
+    return lambda generator, arms: scale * draw(generator, arms)
+
+
+def kinds(scale: float) -> dict[str, tuple[str, Draw]]:
+    """Every noise by name, with what it is; a boot varies by `scale`."""
+    units: dict[str, tuple[str, Draw]] = {
+        "bimodal": ("two modes, .7 and .3 of the boots", bimodal),
+        "heavy": ("heavy tails (Student's t, 3 degrees of freedom)", heavy),
+        "drift": (f"a linear drift of {DRIFT_SDS:g} SD of a boot over the run", drift),
+        "step": (f"a step of {STEP_SDS:g} SD at a random time", step),
+        "ar-0.4": ("autocorrelation .4 from trial to trial", partial(autocorrelated, 0.4)),
+        "ar-0.5": ("autocorrelation .5", partial(autocorrelated, 0.5)),
+        "ar-0.8": ("autocorrelation .8", partial(autocorrelated, 0.8)),
+        "period-3": (f"a sine of period 3 trials, {PERIOD_SDS:g} SD high", partial(periodic, 3)),
+        "period-4": (f"a sine of period 4 trials, {PERIOD_SDS:g} SD high", partial(periodic, 4)),
+        "period-5": (f"a sine of period 5 trials, {PERIOD_SDS:g} SD high", partial(periodic, 5)),
+        "place": (f"one place of each block {PLACE_SDS:g} SD slower", partial(place, PLACE_SDS)),
+        "growing": ("a spread that doubles over the run", growing),
+        "unequal": ("a baseline that varies a tenth as much", unequal),
+        "coarse": ("values in steps of one SD", coarse),
+        "missing": ("one value in five missing at random", missing),
+        "sharp": ("two sharp modes, half of the boots each", sharp),
+    }
+    own: dict[str, tuple[str, Draw]] = {
+        "normal": ("normal", scaled(normal, scale)),
+        "floor": ("a floor and lognormal delays", partial(floor, scale)),
+        "counts": ("Poisson counts", partial(counts, scale)),
+        "rare-1": ("1 % of the contender's boots 20 % slower", partial(rare, 0.01, scale)),
+        "rare-5": ("5 % of the contender's boots 20 % slower", partial(rare, 0.05, scale)),
+        "rare-10": ("10 % of the contender's boots 20 % slower", partial(rare, 0.1, scale)),
+        "censored": ("the slowest fifth of the contender's boots void", scaled(censored, scale)),
+    }
+    return own | {name: (about, scaled(draw, scale)) for name, (about, draw) in units.items()}
+
+
+USUAL = ("normal", "floor", "bimodal", "heavy", "drift")
+"""What `kduel calibrate` tries unless told otherwise."""
+DIFFERING = ("rare-1", "rare-5", "rare-10", "censored")
+"""In these the contender does differ, or its trials do."""
+NAMES = (*USUAL, *(name for name in kinds(1.0) if name not in USUAL))
 
 
 def made_up(name: str, spread_pct: float) -> Noise:
@@ -91,18 +197,7 @@ def made_up(name: str, spread_pct: float) -> Noise:
     two boots that vary by 1 % each make a spread of 1.41 %. Raises InputError where it is out of bounds."""
     if not 0 < spread_pct <= 100:
         raise InputError(f"the spread is {spread_pct:g} %", "Give more than 0 and 100 at most.")
-    scale = spread_pct / 100 / np.sqrt(2)
-    kinds = {
-        "normal": Noise(name, "normal", boots(normal, scale)),
-        "floor": Noise(name, "a floor and lognormal delays", floor(scale)),
-        "bimodal": Noise(name, "two modes, .7 and .3 of the boots", boots(bimodal, scale)),
-        "heavy": Noise(name, "heavy tails (Student's t, 3 degrees of freedom)", boots(heavy, scale)),
-        "drift": Noise(name, "normal, with a linear drift of 4 SD of a boot over the run", drift(scale)),
-    }
-    return kinds[name]
-
-
-NAMES = ("normal", "floor", "bimodal", "heavy", "drift")
+    return Noise(name, *kinds(float(spread_pct / 100 / np.sqrt(2)))[name])
 
 
 def resampled(c: Comparison) -> Noise:
@@ -115,10 +210,10 @@ def resampled(c: Comparison) -> Noise:
     name = f"{c.table.key}, {c.contender}"
     before, after = c.pairs if c.table.paired else (c.before[~np.isnan(c.before)], c.after[~np.isnan(c.after)])
     count = min(before.size, after.size)
-    if count < FEWEST_PAIRS:
+    if count < FEWEST_FOR_SPREAD:
         raise InputError(
             f"{name}: {count} values in each arm are too few to draw noise from",
-            f"A pilot needs {FEWEST_PAIRS} at least.",
+            f"A pilot needs {FEWEST_FOR_SPREAD} at least.",
         )
     if (before <= 0).any() or (after <= 0).any():
         raise InputError(f"{name} has zeros or negative values, of which there is no ratio to resample")
@@ -129,9 +224,8 @@ def resampled(c: Comparison) -> Noise:
         raise InputError(f"{name} does not vary: there is no noise to resample")
     boot = residuals * (spread / np.sqrt(2) / residuals.std())
 
-    def draw(generator: np.random.Generator, runs: int, blocks: int) -> Floats:
-        first, second = generator.choice(boot, (2, runs, blocks))
-        drawn: Floats = second - first
+    def draw(generator: np.random.Generator, arms: Arms) -> Floats:
+        drawn: Floats = generator.choice(boot, arms.shape)
         return drawn
 
     return Noise(name, f"{count} measured values of each arm, resampled", draw)

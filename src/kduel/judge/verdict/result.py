@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from kduel.core.results import MetricResult, Scale, Verdict
-from kduel.judge.verdict.comparison import Comparison, differences, log_ratios
+from kduel.core.results import ConditionResult, MetricResult, Scale, Verdict
+from kduel.core.samples import Samples
+from kduel.judge.verdict.comparison import Comparison, differences, log_ratios, margin
+from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import detectable
 from kduel.judge.verdict.secondary import beside as shown_beside
 from kduel.judge.verdict.spending import Floats
@@ -26,37 +29,74 @@ class Finding(NamedTuple):
     mean: float | None = None
     low: float | None = None
     high: float | None = None
-    decided_at: int | None = None
+    error: float | None = None
+    """Standard error of the mean."""
+    freedom: float | None = None
+    """Degrees of freedom of the error."""
     level: float | None = None
     """Nominal, of the interval."""
+    decided_at: int | None = None
     more: int | None = None
     q_value: float | None = None
+    former: Verdict | None = None
+    """What an earlier look decided and the present interval does not show any more."""
+    former_at: int | None = None
+    withheld: str = ""
+    """Why a verdict that the interval shows is not given."""
+    confounded: bool = False
+    """Whether all pairs had one order, so that there is no telling the contender from its place."""
 
 
 def write(c: Comparison, finding: Finding, *, beside: bool = True) -> MetricResult:
-    """The finding with everything that is told and shown beside it."""
+    """The finding of paired values with everything that is told and shown beside it."""
     before, after = c.pairs
-    metric = c.table.metric
+    result = build(c.table, c.contender, (before, after), c.n, finding, c.rule)
+    result.conditions = c.conditions
+    if c.conditions and finding.scale == "exact":
+        result.effect_pct, result.ci_low_pct, result.ci_high_pct = range_pct(c.conditions)
+    if finding.scale != "exact" and finding.level is not None and beside:
+        ratio = finding.scale == "ratio"
+        gaps = log_ratios(before, after) if ratio else differences(before, after)
+        result.beside = shown_beside(before, after, gaps, ratio)
+        if ratio:
+            result.beside["ratio_of_means_pct"] = 100 * float(after.mean() / before.mean() - 1)
+        else:
+            result.beside["mde"] = least_effect(finding)
+    result.told = tell(result, c.rule, int(c.complete.size))
+    return result
+
+
+def build(
+    table: Samples, contender: str, arms: tuple[Floats, Floats], n: int, finding: Finding, rule: Rule
+) -> MetricResult:
+    """The result of a finding, paired or not; what is shown beside it and how it is told is for the caller to add.
+
+    `arms` are the values that count, of the baseline and of the contender; `n` is how many there are of both.
+    """
+    before, after = arms
+    metric = table.metric
     ratio = finding.scale == "ratio"
     effect, low, high = shown(finding)
-    result = MetricResult(
-        benchmark=c.table.benchmark,
+    least = least_effect(finding)
+    same = finding.verdict in ("equivalent", "equal")
+    return MetricResult(
+        benchmark=table.benchmark,
         metric=metric.name,
         unit=metric.unit,
         better=metric.better,
-        role="primary" if c.table.primary else "exploratory",
+        role="primary" if table.primary else "exploratory",
         about=metric.about,
         group=metric.group,
         statistic=metric.statistic,
-        baseline=c.baseline,
-        contender=c.contender,
-        n=c.n,
+        baseline=table.contenders[0],
+        contender=contender,
+        n=n,
         baseline_mean=mean_of(before),
         baseline_sd=sd_of(before),
         mean=mean_of(after),
         sd=sd_of(after),
-        baseline_median=float(np.median(before)) if c.n else None,
-        median=float(np.median(after)) if c.n else None,
+        baseline_median=float(np.median(before)) if before.size else None,
+        median=float(np.median(after)) if after.size else None,
         scale=finding.scale,
         effect_pct=effect if ratio else None,
         ci_low_pct=low if ratio else None,
@@ -65,51 +105,48 @@ def write(c: Comparison, finding: Finding, *, beside: bool = True) -> MetricResu
         ci_low=None if ratio else low,
         ci_high=None if ratio else high,
         verdict=finding.verdict,
-        below_delta=below_delta(c, finding),
+        below_delta=below_delta(before, finding, rule),
         decided_at=finding.decided_at,
+        former_verdict=finding.former,
+        former_at=finding.former_at,
+        withheld=finding.withheld,
+        confounded=finding.confounded,
         blocks_more=finding.more,
+        mde_pct=bounded(100 * np.expm1(min(least, 700))) if ratio and least is not None else None,
+        unseen_mode_pct=unseen_mode_pct(n) if same and finding.level is not None else None,
         q_value=finding.q_value,
-        conditions=c.conditions,
-        modes={name: c.table.modes[name] for name in (c.baseline, c.contender) if c.table.modes.get(name)},
-        values={name: list(values) for name, values in c.table.values.items()},
+        modes={name: table.modes[name] for name in (table.contenders[0], contender) if table.modes.get(name)},
+        values={name: list(values) for name, values in table.values.items()},
     )
-    if c.conditions and finding.scale == "exact":
-        result.effect_pct, result.ci_low_pct, result.ci_high_pct = range_pct(c)
-    if finding.scale != "exact" and finding.level is not None and c.n >= 2:
-        sd = float(c.statistics[1][-1])
-        least = detectable(sd, c.n, finding.level)
-        if least is not None:
-            result.mde_pct = bounded(100 * np.expm1(min(least, 700))) if ratio else None
-        if beside:
-            gaps = log_ratios(before, after) if ratio else differences(before, after)
-            result.beside = shown_beside(before, after, gaps, ratio)
-            if ratio:
-                result.beside["ratio_of_means_pct"] = 100 * float(after.mean() / before.mean() - 1)
-            else:
-                result.beside["mde"] = least
-    if finding.verdict in ("equivalent", "equal") and finding.level is not None:
-        result.unseen_mode_pct = 100 * (1 - MISSED_MODE ** (1 / c.n))
-    result.told = tell(result, c.rule, int(c.complete.size))
-    return result
+
+
+def unseen_mode_pct(n: int) -> float:
+    """The largest share of boots in a slow mode that n boots may all have missed, in per cent."""
+    return float(100 * (1 - MISSED_MODE ** (1 / n)))
+
+
+def least_effect(finding: Finding) -> float | None:
+    """The mean difference that the finding's test had a good chance to show, on its scale; None without a test."""
+    if finding.scale == "exact" or finding.level is None or finding.error is None or finding.freedom is None:
+        return None
+    return detectable(finding.error, finding.freedom, finding.level)
 
 
 def shown(finding: Finding) -> tuple[float | None, float | None, float | None]:
     """Effect and interval as they are told: per cent for a ratio; all null where one of them has no bound."""
-    if finding.mean is None or finding.low is None or finding.high is None:
-        return None, None, None
-    values = [finding.mean, finding.low, finding.high]
+    values = [math.nan if value is None else value for value in (finding.mean, finding.low, finding.high)]
     if finding.scale == "ratio":
         values = [100 * math.expm1(value) if value < 700 else math.inf for value in values]
     effect, low, high = (bounded(value) for value in values)
     return (effect, low, high) if low is not None and high is not None else (effect, None, None)
 
 
-def range_pct(c: Comparison) -> tuple[float | None, float | None, float | None]:
+def range_pct(conditions: Sequence[ConditionResult]) -> tuple[float | None, float | None, float | None]:
     """Median, least and largest difference over the conditions, in per cent of the baseline under the same one; null
     where a baseline is 0."""
-    if not all(one.baseline for one in c.conditions):
+    if not all(one.baseline for one in conditions):
         return None, None, None
-    shares = [100 * one.difference / abs(one.baseline) for one in c.conditions]
+    shares = [100 * one.difference / abs(one.baseline) for one in conditions]
     return float(np.median(shares)), min(shares), max(shares)
 
 
@@ -127,12 +164,11 @@ def sd_of(values: Floats) -> float | None:
     return float(values.std(ddof=1)) if values.size > 1 else None
 
 
-def below_delta(c: Comparison, finding: Finding) -> bool:
+def below_delta(before: Floats, finding: Finding, rule: Rule) -> bool:
     """Whether a difference was called that lies inside the smallest effect of interest."""
     if finding.verdict in ("equivalent", "equal", "undecided") or finding.low is None or finding.high is None:
         return False
     largest = max(abs(finding.low), abs(finding.high))
     if finding.scale == "ratio":
-        return largest <= math.log1p(c.rule.delta_pct / 100)
-    reference = float(np.abs(c.pairs[0]).min())
-    return finding.scale == "exact" and 100 * largest <= c.rule.delta_pct * reference
+        return largest <= margin("ratio", rule)
+    return finding.scale == "exact" and 100 * largest <= rule.delta_pct * float(np.abs(before).min())

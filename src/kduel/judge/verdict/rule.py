@@ -1,14 +1,36 @@
-"""The rule of a verdict: what counts as an effect, how sure one must be, and when one looks."""
+"""The rule of a verdict: what counts as an effect, how sure one must be, when looks are taken, and what they use."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
 from msgspec import Struct
 
 from kduel.core.errors import InputError
+from kduel.core.experiment import EDITION
 
-FEWEST_PAIRS = 5
-"""No statistical verdict rests on fewer complete pairs: with two to four, noise that has two modes gives more
-false alarms than alpha (perf/verdict_calibration.py shows how many)."""
+FEWEST_BY_COMPARISONS = ((1, 4), (7, 5), (60, 6))
+"""Up to so many comparisons, a verdict takes so many complete pairs. With n pairs of values that have two sharp modes,
+each comparison is a false alarm with a probability of 2 * 4**-n, however small its share of alpha is."""
+MOST_COVARIATES = 3
+
+EDITIONS: dict[int, dict[str, Any]] = {
+    1: {"first_look": 6, "look_every": 2, "fewest_pairs": 5, "adjust_from": None},
+    2: {},
+}
+"""What earlier editions of the method set differently from the defaults of `Rule`."""
+
+
+def fewest_for(comparisons: int) -> int:
+    """How many complete pairs a verdict takes at least, for one of so many comparisons that share alpha."""
+    for most, pairs in FEWEST_BY_COMPARISONS:
+        if comparisons <= most:
+            return pairs
+    while comparisons > most:
+        most, pairs = 4 * most, pairs + 1
+    return pairs
 
 
 class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -21,27 +43,74 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The smallest effect of interest, in per cent."""
     alpha: float = 0.05
     """The chance of a false alarm, over all primary comparisons and all looks together."""
-    first_look: int = 6
-    look_every: int = 2
+    first_look: int | None = None
+    """The first look, in blocks; null: as soon as a verdict is possible."""
+    look_every: int = 1
     max_blocks: int = 20
     equivalent_from: int = 10
     """"equivalent" and "equal" need so many complete pairs: fewer would miss a slow mode too easily."""
+    fewest_pairs: int | None = None
+    """No verdict rests on fewer complete pairs; null: as many as the number of comparisons asks for."""
+    adjust_from: int | None = 10
+    """From so many complete pairs on, the place of a trial within its block and the covariates enter the interval;
+    null: never. With fewer pairs each degree of freedom is worth more than what they explain, and noise that has two
+    modes would give false alarms (docs/statistics.md)."""
+    covariates: tuple[str, ...] = ()
+    """Names of what is measured on the host beside each trial and enters the interval, declared before the run."""
 
     def __post_init__(self) -> None:
         if not 0 < self.delta_pct <= 100:
             raise InputError(f"delta is {self.delta_pct:g} %", "Give the per cent that matter, such as 1.")
         if not 0 < self.alpha < 0.5:
             raise InputError(f"alpha is {self.alpha:g}", "Give a chance of a false alarm, such as 0.05.")
-        for name in ("first_look", "look_every", "max_blocks", "equivalent_from"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}", "Give 1 or more.")
+        for name in ("first_look", "look_every", "max_blocks", "equivalent_from", "fewest_pairs"):
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise InputError(f"{name} is {number}", "Give 1 or more.")
+        if self.adjust_from is not None and self.adjust_from < MOST_COVARIATES + 3:
+            raise InputError(f"adjust_from is {self.adjust_from}", f"Give {MOST_COVARIATES + 3} or more.")
+        if len(self.covariates) > MOST_COVARIATES:
+            raise InputError(f"{len(self.covariates)} covariates are declared", f"Declare {MOST_COVARIATES} at most.")
 
     @classmethod
-    def fixed(cls, blocks: int, *, delta_pct: float = 1.0, alpha: float = 0.05) -> Rule:
+    def of_edition(cls, edition: int, **numbers: Any) -> Rule:
+        """The rule as the given edition of the method has it. Raises InputError for one that is not known."""
+        if edition not in EDITIONS:
+            raise InputError(
+                f"the run was planned by edition {edition} of the method, and this version knows {EDITION} at most",
+                "Use the version of KDuel that made the run, or a later one.",
+            )
+        return cls(**EDITIONS[edition] | numbers)
+
+    @classmethod
+    def fixed(cls, blocks: int, *, edition: int = EDITION, **numbers: Any) -> Rule:
         """Exactly so many blocks and a single look at the end, which has all of alpha."""
-        return cls(delta_pct=delta_pct, alpha=alpha, first_look=blocks, max_blocks=blocks)
+        return cls.of_edition(edition, **numbers | {"first_look": blocks, "max_blocks": blocks})
+
+    def for_comparisons(self, count: int) -> Rule:
+        """The same rule with what follows from the number of primary comparisons filled in."""
+        return msgspec.structs.replace(self, fewest_pairs=self.fewest_pairs or fewest_for(count))
+
+    @property
+    def fewest(self) -> int:
+        """The complete pairs that a verdict takes; for a single comparison unless `for_comparisons` was asked."""
+        return self.fewest_pairs or fewest_for(1)
 
     def looks(self) -> tuple[int, ...]:
         """The numbers of blocks after which a decision may be taken, the last one being the maximum."""
-        before = range(self.first_look, self.max_blocks, self.look_every)
+        before = range(self.first_look or self.fewest, self.max_blocks, self.look_every)
         return (*before, self.max_blocks)
+
+
+def planned_rule(numbers: Mapping[str, Any]) -> Rule:
+    """The rule that a run was planned by, from what its lock and its results keep: looks on the way, or one look at a
+    fixed number of blocks. Raises InputError for an edition that is not known."""
+    given: dict[str, Any] = {
+        "edition": int(numbers.get("edition", 1)),
+        "delta_pct": float(numbers.get("delta", 1.0)),
+        "alpha": float(numbers.get("alpha", 0.05)),
+        "covariates": tuple(numbers.get("covariates", ())),
+    }
+    if numbers.get("fixed") is not None:
+        return Rule.fixed(int(numbers["fixed"]), **given)
+    return Rule.of_edition(max_blocks=int(numbers.get("max", 20)), **given)

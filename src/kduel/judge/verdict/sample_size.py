@@ -13,24 +13,26 @@ from msgspec import Struct
 from scipy.special import chdtri, nctdtrinc, stdtrit
 
 from kduel.judge.verdict.comparison import Comparison, log_ratios, margin
-from kduel.judge.verdict.rule import FEWEST_PAIRS, Rule
+from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import student_levels
 
 POWER = 0.8
+EITHER_POWER = 1 - (1 - POWER) / 2
+"""Equivalence can be missed on both sides, so that each may cost half of what power leaves over."""
 SURE = 0.8
 """How sure the upper bound of a pilot's spread is."""
 MOST_BLOCKS = 1_000_000
 MOST_ITERATIONS = 100
 LEVELS_UP_TO = 200
+FEWEST_FOR_SPREAD = 5
+"""Pairs without which a pilot tells no spread."""
 
 
-def detectable(sd: float, pairs: int, level: float, power: float = POWER) -> float | None:
-    """The mean difference that a two-sided t test at `level` finds with `power`, in the unit of `sd`."""
-    if pairs < 2:
-        return None
-    freedom = pairs - 1.0
+def detectable(error: float, freedom: float, level: float, power: float = POWER) -> float | None:
+    """The mean difference that a two-sided t test at `level` finds with `power`, in the unit of `error`, which is the
+    standard error of the mean, known with so many degrees of freedom."""
     shift = float(nctdtrinc(freedom, 1 - power, -stdtrit(freedom, level / 2)))
-    return sd / math.sqrt(pairs) * shift if math.isfinite(shift) else None
+    return error * shift if math.isfinite(shift) else None
 
 
 def reach(sd: float, pairs: int, level: float, power: float = POWER) -> float:
@@ -63,15 +65,15 @@ def blocks_more(
     falls below the distance to 0, or below the distance to the border of the region of equivalence (+-margin),
     whichever is farther.
     """
-    if pairs < FEWEST_PAIRS:
+    if pairs < rule.fewest:
         return None
     distance = max(abs(mean), margin - abs(mean))
     if not distance > 0:
         return None
-    floor = FEWEST_PAIRS if abs(mean) >= margin - abs(mean) else rule.equivalent_from
+    floor = rule.fewest if abs(mean) >= margin - abs(mean) else rule.equivalent_from
     missed = blocks - pairs
     ahead = [look for look in rule.looks() if look > blocks]
-    before = [look for look in rule.looks() if FEWEST_PAIRS <= look - missed <= pairs]
+    before = [look for look in rule.looks() if rule.fewest <= look - missed <= pairs]
     looks = before + ahead
     levels = student_levels(alpha, looks, [look - missed for look in looks], rule.max_blocks).tolist()
     for look, level in list(zip(looks, levels, strict=True))[len(before) :]:
@@ -107,18 +109,25 @@ class Cost(Struct, kw_only=True):
     """For `no_difference` blocks; null where nobody said how long a block takes."""
 
 
+def reachable_delta_pct(c: Comparison, alpha: float) -> float | None:
+    """The smallest delta for which the rule's maximum of blocks would do at the spread seen; None without ratios."""
+    before, after = c.pairs
+    if c.n < FEWEST_FOR_SPREAD or (before <= 0).any() or (after <= 0).any():
+        return None
+    sd = float(log_ratios(before, after).std(ddof=1))
+    level = last_level(c.rule, alpha, c.rule.max_blocks)
+    return 100 * math.expm1(min(reach(sd, max(c.rule.max_blocks, 2), level, EITHER_POWER), 700))
+
+
 def cost(c: Comparison, alpha: float, seconds_per_block: float | None = None) -> Cost | None:
     """The cost of a verdict, by the pairs that are there as a pilot; None where they tell no spread of ratios."""
     before, after = c.pairs
-    if c.n < FEWEST_PAIRS or (before <= 0).any() or (after <= 0).any():
+    if c.n < FEWEST_FOR_SPREAD or (before <= 0).any() or (after <= 0).any():
         return None
     sd = float(log_ratios(before, after).std(ddof=1))
     high = sd * math.sqrt((c.n - 1) / float(chdtri(c.n - 1, SURE)))
     border = margin("ratio", c.rule)
-    # Equivalence can be missed on both sides, so that each may cost half of what power leaves over.
-    either = 1 - (1 - POWER) / 2
-    none = blocks_for(sd, border, c.rule, alpha, either, c.rule.equivalent_from)
-    level = last_level(c.rule, alpha, c.rule.max_blocks)
+    none = blocks_for(sd, border, c.rule, alpha, EITHER_POWER, c.rule.equivalent_from)
     return Cost(
         benchmark=c.table.benchmark,
         metric=c.table.metric.name,
@@ -127,9 +136,9 @@ def cost(c: Comparison, alpha: float, seconds_per_block: float | None = None) ->
         spread_pct=100 * sd,
         spread_high_pct=100 * high,
         no_difference=none,
-        no_difference_safe=blocks_for(high, border, c.rule, alpha, either, c.rule.equivalent_from),
-        delta_difference=blocks_for(sd, border, c.rule, alpha, POWER, Rule().first_look),
-        delta_reached_pct=100 * math.expm1(min(reach(sd, max(c.rule.max_blocks, 2), level, either), 700)),
+        no_difference_safe=blocks_for(high, border, c.rule, alpha, EITHER_POWER, c.rule.equivalent_from),
+        delta_difference=blocks_for(sd, border, c.rule, alpha, POWER, c.rule.fewest),
+        delta_reached_pct=reachable_delta_pct(c, alpha) or 0.0,
         seconds=None if seconds_per_block is None or none is None else none * seconds_per_block,
     )
 
@@ -255,8 +264,7 @@ def divide(
     if boot_seconds is not None and iteration_seconds is not None:
         found.best_iterations = best_iterations(parts, boot_seconds, iteration_seconds)
         spread = math.sqrt(2) * boot_spread(parts, found.best_iterations)
-        either = 1 - (1 - POWER) / 2
-        found.blocks = blocks_for(spread, margin("ratio", rule), rule, alpha, either, rule.equivalent_from)
+        found.blocks = blocks_for(spread, margin("ratio", rule), rule, alpha, EITHER_POWER, rule.equivalent_from)
         if found.blocks is not None:
             each = boot_seconds + found.best_iterations * iteration_seconds
             found.seconds = found.blocks * len(arms) * each

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri, stdtrit
 
 Floats = NDArray[np.float64]
@@ -64,9 +64,9 @@ def student_levels(alpha: float, looks: Sequence[int], pairs: Sequence[int], max
     return normal_levels(alpha, looks, [round(value, 9) for value in information.tolist()], max_blocks)
 
 
-def critical_t(levels: Floats, pairs: Sequence[int]) -> Floats:
-    """The quantile of Student's t that a two-sided test at these levels needs, with so many pairs (2 or more)."""
-    quantile: Floats = -stdtrit(np.asarray(pairs, dtype=float) - 1.0, levels / 2)
+def critical_t(levels: Floats, freedom: ArrayLike) -> Floats:
+    """The quantile of Student's t that a two-sided test at these levels needs, with so many degrees of freedom."""
+    quantile: Floats = -stdtrit(np.asarray(freedom, dtype=float), levels / 2)
     return quantile
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kduel.core.results import MetricResult
 from kduel.judge.verdict.comparison import TIME_UNITS
-from kduel.judge.verdict.rule import FEWEST_PAIRS, Rule
+from kduel.judge.verdict.rule import Rule
 
 HOPELESS = 1000
 """Blocks that nobody will add."""
@@ -16,7 +16,7 @@ def tell(result: MetricResult, rule: Rule, blocks: int) -> str:
         return f"Cannot decide: none of {plural(blocks, 'block')} gave a value in both arms."
     sentences = verdict_sentences(result, rule)
     if result.decided_at is not None and result.decided_at < blocks:
-        sentences.append(afterthought(result, blocks))
+        sentences.append(f"Decided after {plural(result.decided_at, 'block')}; the figures are of all {blocks}.")
     if result.n < blocks:
         sentences.append(f"{plural(blocks - result.n, 'block')} of {blocks} gave no complete pair.")
     later = max(map(len, result.values.values()), default=0) - blocks
@@ -42,7 +42,7 @@ def verdict_sentences(result: MetricResult, rule: Rule) -> list[str]:
             f"{amount(result)}."
         ]
     if result.verdict == "equivalent":
-        return [f"Equivalent: no difference of {rule.delta_pct:g} % or more, {amount(result)}.", unseen(result)]
+        return [equivalent(result, rule)]
     if result.verdict == "equal":
         return equal(result)
     return differs(result, rule)
@@ -73,20 +73,23 @@ def differs(result: MetricResult, rule: Rule, each: str = "blocks") -> list[str]
     return sentences
 
 
+def equivalent(result: MetricResult, rule: Rule, each: str = "boots") -> str:
+    """For no difference that matters, with what so few boots cannot exclude."""
+    said = f"Equivalent: no difference of {rule.delta_pct:g} % or more, {amount(result)}"
+    return f"{said}; {unseen(result, each)}." if result.unseen_mode_pct is not None else f"{said}."
+
+
 def equal(result: MetricResult) -> list[str]:
     """For values that are the same."""
-    if result.scale != "exact":
-        return [f"Equal when it was decided; by now {amount(result)}.", unseen(result)]
     if result.sd:
         return ["Equal: in each block both arms gave the same value."]
-    return [f"Equal: {number(result.mean)} {result.unit} in both arms.", unseen(result)]
+    said = f"Equal: {number(result.mean)} {result.unit} in both arms"
+    return [f"{said}; {unseen(result)}." if result.unseen_mode_pct is not None else f"{said}."]
 
 
-def unseen(result: MetricResult) -> str:
+def unseen(result: MetricResult, each: str = "boots") -> str:
     """What so few boots cannot exclude."""
-    if result.unseen_mode_pct is None:
-        return ""
-    return f"A slow mode in fewer than {result.unseen_mode_pct:.0f} % of boots could have gone unseen."
+    return f"a slow mode in up to {result.unseen_mode_pct or 0:.0f} % of {each} cannot be excluded"
 
 
 def undecided(result: MetricResult, rule: Rule) -> list[str]:
@@ -98,9 +101,14 @@ def undecided(result: MetricResult, rule: Rule) -> list[str]:
     if result.n == 1:
         return ["Cannot decide: there is one complete pair, and it does not tell a difference from chance."]
     sentences = []
-    if result.n < FEWEST_PAIRS:
+    if result.n < rule.fewest:
         sentences.append(
-            f"Cannot decide: there are {result.n} complete pairs, and a verdict takes {FEWEST_PAIRS} at least."
+            f"Cannot decide: there are {result.n} complete pairs, and a verdict takes {rule.fewest} at least."
+        )
+    elif result.confounded:
+        sentences.append(
+            f"Cannot decide: in all {result.n} complete pairs the arms had the same order, so that an effect of the order "
+            f"cannot be told from one of the kernel; {amount(result)}."
         )
     elif result.scale == "exact":
         sentences.append(f"Undecided: neither arm varied in {result.n} blocks, {amount(result)}.")
@@ -108,7 +116,17 @@ def undecided(result: MetricResult, rule: Rule) -> list[str]:
             sentences.append("The step of the clock hides how equal they are.")
     else:
         sentences.append(f"Undecided: {amount(result)}.")
-    if result.mde_pct is not None and result.n >= FEWEST_PAIRS:
+    if result.former_verdict is not None:
+        sentences.append(
+            f"It was {result.former_verdict} after {plural(result.former_at or 0, 'block')}; the interval over all blocks "
+            "no longer shows that."
+        )
+    if result.withheld:
+        sentences.append(
+            f"No verdict: {result.withheld}. Missing trials may be the slow ones, so the arm that misses more "
+            "cannot be called better or equivalent."
+        )
+    if result.mde_pct is not None and result.n >= rule.fewest:
         sentences.append(
             f"These {result.n} pairs had a chance of 80 % to show a difference of {percent(result.mde_pct)}."
         )
@@ -155,22 +173,6 @@ def needed(blocks: int, rule: Rule) -> str:
         return f"It varies too much for {rule.delta_pct:g} %: more than {HOPELESS:,} more blocks would be needed."
     rounded = blocks if blocks < 100 else round(blocks, -1)
     return f"About {plural(rounded, 'more block')} would decide it at the spread seen."
-
-
-def afterthought(result: MetricResult, blocks: int) -> str:
-    """For a decision that later blocks followed: it stands, and what they say is told."""
-    decided = f"Decided after {plural(result.decided_at or 0, 'block')}"
-    if contradicted(result):
-        return f"{decided}; the interval over all {blocks} no longer shows it, so be careful with it."
-    return f"{decided}; the figures are of all {blocks}."
-
-
-def contradicted(result: MetricResult) -> bool:
-    """Whether the present interval includes 0 though a difference was called earlier."""
-    low, high = interval(result)
-    if low is None or high is None or result.verdict in ("equivalent", "equal", "undecided"):
-        return False
-    return low <= 0 <= high
 
 
 def interval(result: MetricResult) -> tuple[float | None, float | None]:

@@ -23,6 +23,7 @@ from msgspec import Struct
 from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
+from kduel.kernels.apt.answer import ANSWERED, NO_SUCH_SUITE, suites_answered, telling_line
 from kduel.kernels.apt.mirror import debian_mirror, keyring, security_mirror
 from kduel.kernels.apt.versions import version_key
 
@@ -81,6 +82,8 @@ class Index(Struct, frozen=True, kw_only=True):
     """The mirror as the user named it, empty if the host's."""
     suites: tuple[str, ...]
     packages: list[Package]
+    failed: dict[str, str] = {}
+    """Suites that the mirror has but that could not be read or verified, and why. Such an index is never stored."""
 
 
 SCHEMA = 1
@@ -145,10 +148,10 @@ class Archive:
                         done = now
                 said = process.communicate()[0]
             if process.returncode:
-                reason = _reason(said)
+                reason = telling_line(said.splitlines())
                 kind = GoneError if re.search(r" 404 |File not found", reason) else HostError
                 raise kind(
-                    f"{packages[0].name} {packages[0].version} could not be downloaded: {reason}", _CHECK_MIRROR
+                    f"{packages[0].name} {packages[0].version} could not be downloaded: {reason}", CHECK_MIRROR
                 )
             task.advance(total - done)
         for file in files:
@@ -209,7 +212,8 @@ class Archive:
         except msgspec.DecodeError:
             return None
         same_mirror = index.asked == os.environ.get("KDUEL_DEBIAN_MIRROR", "")
-        return index if index.schema == SCHEMA and (same_mirror or self.offline) else None
+        usable = index.schema == SCHEMA and index.packages and (same_mirror or self.offline)
+        return index if usable else None
 
     def _update(self) -> Index:
         if not shutil.which("apt-get") or not APT_HELPER.exists():
@@ -218,36 +222,40 @@ class Archive:
                 "Give kernels as files instead: a vmlinuz with its modules, or .deb packages.",
             )
         self._write_sources()
-        answered: set[str] = set()
-        complaints: list[str] = []
+        said: list[str] = []
         with self.progress.task("reading Debian's package lists (about 50 MB when they are new)") as task:
             with self._apt(["apt-get", "-q", "-o", "pkgCacheFile::Generate=false", "update"]) as process:
                 assert process.stdout is not None
                 for line in process.stdout:
-                    if suite := re.match(r"(?:Hit|Get):\d+ \S+ (\S+) InRelease", line):
-                        answered.add(suite[1])
+                    said.append(line.rstrip())
+                    if suite := ANSWERED.match(line):
                         task.describe(f"reading Debian's package lists: {suite[1]}")
-                    elif line.startswith(("E: ", "W: ")) and "does not have a Release file" not in line:
-                        complaints.append(line.strip())
+            answered, failed = suites_answered(said)
+            complaints = [line for line in said if line.startswith(("E: ", "W: ")) and NO_SUCH_SUITE not in line]
             if not answered:
-                reason = _reason("\n".join(complaints))
-                raise HostError(f"Debian's archive does not answer: {reason}", _CHECK_MIRROR)
+                why = next((f"{suite}: {reason}" for suite, reason in failed.items()), telling_line(complaints))
+                raise HostError(f"Debian's archive does not answer: {why}", CHECK_MIRROR)
             for complaint in complaints[:3]:
                 self.progress.warn(f"apt says: {complaint[3:]}")
             if not any(suite.endswith("-security") for suite in answered):
                 self.progress.warn("no security archive answered; name one in KDUEL_DEBIAN_SECURITY_MIRROR")
             packages, suites = self._read_lists()
+        if not packages:
+            why = telling_line(complaints) if complaints else f"{', '.join(sorted(answered))} name none"
+            raise HostError(f"Debian's archive at {debian_mirror()} serves no kernels: {why}", CHECK_MIRROR)
         index = Index(
             schema=SCHEMA,
             made=time.time(),
             asked=os.environ.get("KDUEL_DEBIAN_MIRROR", ""),
             suites=tuple(suites),
             packages=packages,
+            failed=failed,
         )
-        with told_as_cache_trouble(self.place):
-            fresh = self.place / f".index.{os.getpid()}"
-            fresh.write_bytes(msgspec.json.encode(index))
-            fresh.rename(self.place / "index.json")
+        if not failed:
+            with told_as_cache_trouble(self.place):
+                fresh = self.place / f".index.{os.getpid()}"
+                fresh.write_bytes(msgspec.json.encode(index))
+                fresh.rename(self.place / "index.json")
         return index
 
     def _read_lists(self) -> tuple[list[Package], list[str]]:
@@ -352,9 +360,8 @@ class Archive:
             (self.place / "debian.sources").write_text("\n".join(stanzas), encoding="utf-8")
 
 
-_SAYS_NOTHING = ("Download Failed", "have been ignored, or old ones used instead.")
 _GO_ONLINE = "Run once without --offline."
-_CHECK_MIRROR = (
+CHECK_MIRROR = (
     "Check the network and apt's proxy settings, or name another mirror in KDUEL_DEBIAN_MIRROR; "
     "--offline uses what is in the cache."
 )
@@ -362,13 +369,6 @@ _CHECK_MIRROR = (
 
 def _is_fresh(index: Index) -> bool:
     return 0 <= time.time() - index.made < DAY
-
-
-def _reason(said: str) -> str:
-    """The most telling line of what apt said."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    telling = [line for line in lines if line.startswith(("E: ", "W: ")) and not line.endswith(_SAYS_NOTHING)]
-    return re.sub(r"^[EW]: ", "", (telling or lines or ["apt gave no reason"])[0])[:500]
 
 
 def _kernel_packages(stanzas: bytes, suite: str, base: str) -> Iterator[Package]:

@@ -13,7 +13,6 @@ import re
 import shutil
 import struct
 import subprocess
-import tempfile
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from msgspec import Struct
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
+from kduel.core.temporary import memory_file
 from kduel.kernels import Kernel
 
 BANNER = re.compile(rb"Linux version ([0-9]\S*) \(")
@@ -86,7 +86,7 @@ def embedded_config(path: Path) -> str | None:
 def contents(path: Path) -> bytes:
     """The kernel proper inside an image, uncompressed. Raises InputError for a damaged image, HostError for a
     compression that this host cannot undo."""
-    with tempfile.TemporaryFile() as stream:
+    with memory_file() as stream:
         _write_contents(path, stream)
         stream.seek(0)
         return stream.read()
@@ -161,7 +161,7 @@ def decompress(data: bytes, path: Path) -> bytes:
 
     Raises InputError where it is damaged, HostError where this host lacks the program for it.
     """
-    with tempfile.TemporaryFile() as stream:
+    with memory_file() as stream:
         _write_decompressed(data, stream, path)
         stream.seek(0)
         return stream.read()

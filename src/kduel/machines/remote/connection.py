@@ -7,9 +7,12 @@ import shlex
 import subprocess
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from msgspec import Struct
+
+from kduel.core.temporary import told_as_temporary_trouble
 
 MOST_BYTES = 300 << 20
 FATAL = (
@@ -88,9 +91,11 @@ class Connection:
         command = f"sh -c {shlex.quote(script)}"
         if root and self.sudo:
             command = f"sudo -n {command}"
-        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            given.write(stdin)
-            given.seek(0)
+        with ExitStack() as held:
+            with told_as_temporary_trouble():
+                given, out, err = (held.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+                given.write(stdin)
+                given.seek(0)
             environment = {key: value for key, value in os.environ.items() if key not in ("SSH_ASKPASS", "DISPLAY")}
             process = subprocess.Popen(
                 [*self.argv, command], stdin=given, stdout=out, stderr=err, env=environment, start_new_session=True

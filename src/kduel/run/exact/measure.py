@@ -20,7 +20,7 @@ from kduel.explain.compare import Clock, Explanation, explain
 from kduel.explain.profile import Dump, Instruction, annotate, profile, read_dump
 from kduel.explain.symbols import Symbols
 from kduel.machines import Arm, Trial
-from kduel.machines.icount import IcountMachine, digest
+from kduel.machines.icount import COUNTS, IcountMachine, digest
 from kduel.run.exact.symbols import of_build
 from kduel.run.prepare import Ready
 from kduel.run.script import Script
@@ -64,7 +64,6 @@ def count_arm(
     machine: IcountMachine, arm: Arm, script: Script, *, cache: Cache, block: int = 1, disassemble: bool = False
 ) -> Counted:
     """Boot an arm with the plug-in, unless that was done before. Raises NotMeasuredError where the trial is void."""
-    plugin = machine.plugin
 
     def trial_in(into: Path) -> Trial:
         deadline = 600 + 3 * script.deadline
@@ -73,9 +72,8 @@ def count_arm(
     def build(into: Path) -> None:
         trial = trial_in(into)
         trial.into.mkdir()
-        out = str(into / "counts").replace(",", ",,")
-        more = ",disassemble=on" if disassemble else ""
-        outcome = machine.boot_once(trial, ["-plugin", f"{plugin},out={out}{more}"], symbols=True)
+        options = f",out={COUNTS}" + (",disassemble=on" if disassemble else "")
+        outcome = machine.boot_once(trial, options, writes={COUNTS: into / "counts"}, symbols=True)
         if outcome.void:
             raise NotMeasuredError(
                 f"{arm.contender.name} could not be counted: {outcome.void}: {outcome.message}",

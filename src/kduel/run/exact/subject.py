@@ -8,13 +8,14 @@ from msgspec import Struct
 
 from kduel.benchmarks.kbench import OPERATIONS
 from kduel.core.cache import Cache
-from kduel.core.errors import HostError, InputError, NotMeasuredError
+from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
 from kduel.explain.compare import Explanation
 from kduel.explain.flame import as_svg
 from kduel.run.exact.measure import Counted, as_json, same_as_run
-from kduel.run.prepare import Ready, lock_of, make_ready, same_run
-from kduel.store.rundir import RunDir, study_of, write_whole
+from kduel.run.prepare import Ready, lock_of, make_ready
+from kduel.store.identity import check_same_run
+from kduel.store.rundir import RunDir, study_of, told_as_disk_trouble, write_whole
 from kduel.study.load import Study, assemble, contender_tables, parse_study
 
 STUDY = """[study]
@@ -60,20 +61,16 @@ class Subject(Struct, frozen=True, kw_only=True):
                     "It was measured with another QEMU or another KDuel; run the study again.",
                 )
 
-    def keep(self, found: Explanation, *, svg: Path | None, json: Path | None) -> list[Path]:
-        """Write the picture and the counts where they are asked for, and into the run. Gives what was written."""
-        wanted = [(path, text) for path, text in ((svg, as_svg(found).encode()), (json, as_json(found))) if path]
-        if self.run is not None:
-            folder = self.run.path / "explain"
-            name = f"{found.benchmark}.{found.contender}".replace("/", "-").replace(" ", "_")
-            wanted += [(folder / f"{name}.svg", as_svg(found).encode()), (folder / f"{name}.json", as_json(found))]
-        for path, text in wanted:
-            try:
-                path.parent.mkdir(exist_ok=True)
-                write_whole(path, text)
-            except OSError as error:
-                raise HostError(f"cannot write {path}: {error.strerror or error}") from error
-        return [path for path, _ in wanted]
+    def keep(self, found: Explanation) -> None:
+        """Store flame graph and counts in the run, if there is one. Raises HostError."""
+        if self.run is None:
+            return
+        folder = self.run.path / "explain"
+        name = f"{found.benchmark}.{found.contender}".replace("/", "-").replace(" ", "_")
+        with told_as_disk_trouble(folder):
+            folder.mkdir(exist_ok=True)
+            write_whole(folder / f"{name}.svg", as_svg(found).encode())
+            write_whole(folder / f"{name}.json", as_json(found))
 
 
 def find(
@@ -122,6 +119,6 @@ def of_run(path: Path, contender: str, *, cache: Cache, progress: Progress, offl
             f"Compare the kernels instead: kduel explain {study.contenders[0].kernel} "
             f"{study.contenders[1].kernel} --benchmark NAME.",
         )
-    ready = make_ready(study, cache=cache, progress=progress, offline=offline)
-    same_run(lock, lock_of(ready, lock.seed, lock.origin), path)
+    ready = make_ready(study, cache=cache, progress=progress, offline=offline, lock=lock)
+    check_same_run(lock, lock_of(ready, lock.seed, lock.origin), path)
     return Subject(ready=ready, names=(names[0], contender or names[1]), run=run)

@@ -1,38 +1,14 @@
-"""A calibration as a picture: verdicts by effect, blocks needed, false alarms. Vega-Lite, drawn by vl-convert."""
+"""The plot of a calibration: verdicts by effect, blocks needed, false alarms."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from kduel.core.errors import HostError, InputError
 from kduel.judge.verdict.calibrate import Outcome
 from kduel.judge.verdict.rule import Rule
 
 COLOURS = {"higher": "#2a7f62", "equivalent": "#7fb3d5", "undecided": "#d9d9d9", "lower": "#c0504d"}
-SUFFIXES = (".svg", ".png")
-
-
-def check_name(path: Path) -> None:
-    """Raises InputError unless the file's name says a kind of picture that can be drawn."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{path.name} is not the name of a picture", f"End it in {' or '.join(SUFFIXES)}.")
-
-
-def draw(path: Path, outcomes: Sequence[Outcome], rule: Rule) -> None:
-    """Write the picture, SVG or PNG by the file's name. Raises HostError where that cannot be."""
-    import vl_convert
-
-    check_name(path)
-    chart = specification(outcomes, rule)
-    try:
-        if path.suffix.lower() == ".png":
-            path.write_bytes(vl_convert.vegalite_to_png(chart, scale=2))
-        else:
-            path.write_text(vl_convert.vegalite_to_svg(chart), "utf-8")
-    except OSError as error:
-        raise HostError(f"cannot write {path}: {error.strerror}", "Name another place.") from error
 
 
 def specification(outcomes: Sequence[Outcome], rule: Rule) -> dict[str, Any]:

@@ -1,0 +1,69 @@
+"""What the shell completes: contenders, runs, suites, plug-ins. Nothing here uses the network or raises."""
+
+# ruff: noqa: ARG001 - click passes context and parameter to every completer.
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+RUNS = Path("kduel-runs")
+MARKS = ("lock.json", "import.json")
+"""One of these makes a directory a run."""
+
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def paths(kind: str = "file") -> list[CompletionItem]:
+    """Tells the shell to complete file names by itself."""
+    return [CompletionItem("", type=kind)]
+
+
+def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The runs in the current directory and in kduel-runs, else directories."""
+    places = [*Path().iterdir(), *(RUNS.iterdir() if RUNS.is_dir() else ())]
+    found = sorted(str(place) for place in places if any((place / mark).is_file() for mark in MARKS))
+    matching = [CompletionItem(name) for name in found if name.startswith(incomplete)]
+    return matching or paths("dir")
+
+
+def contenders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Cached kernels and the prefixes of the kernel sources, else files."""
+    from kduel.core.cache import Cache
+    from kduel.core.errors import KduelError
+    from kduel.core.plugins import plugins
+    from kduel.core.progress import Progress
+
+    if "/" in incomplete or incomplete.startswith((".", "~")):
+        return paths()
+    found: set[str] = {"host"}
+    try:
+        for source in plugins("kernels").values():
+            found |= {line.spec for line in source.available(cache=Cache(), progress=Progress(), offline=True)}
+    except KduelError:
+        return paths()
+    matching = sorted(name for name in found if name.startswith(incomplete))
+    return [CompletionItem(name) for name in matching] or paths()
+
+
+def plugin_names(kind: str) -> Completer:
+    """The plug-ins of a kind (see kduel.core.plugins), or the suites."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from kduel.core.plugins import plugins
+        from kduel.study.load import suites
+
+        names = suites() if kind == "suites" else plugins(kind)
+        return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
+
+    return complete
+
+
+def operations(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The operations of kbench."""
+    from kduel.benchmarks.kbench import OPERATIONS
+
+    return [CompletionItem(name) for name in OPERATIONS[1:] if name.startswith(incomplete)]

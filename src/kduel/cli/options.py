@@ -1,0 +1,88 @@
+"""Options that several commands share: each is spelled, typed and explained once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from kduel.cli.completions import contenders, plugin_names, runs
+
+F = TypeVar("F", bound=Callable[..., Any])
+PLOTS = (".svg", ".png")
+
+if TYPE_CHECKING:
+    PathType = click.ParamType[Path]
+else:
+    PathType = click.ParamType  # generic only in newer versions of click
+
+
+class PlotFile(PathType):
+    """The name of a picture to write; its suffix chooses the file format."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(value)
+        if path.suffix.lower() not in PLOTS:
+            self.fail(f"{path.name!r} is not the name of a plot. End it in {' or '.join(PLOTS)}.", param, ctx)
+        return path
+
+
+def format_option(*formats: str) -> Callable[[F], F]:
+    """`--format`, with the first of `formats` as its default."""
+    return click.option(
+        "--format",
+        "-f",
+        "form",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="Output format.",
+    )
+
+
+def plot_option(shows: str) -> Callable[[F], F]:
+    """`--plot FILE.svg|FILE.png`; `shows` is what the plot shows."""
+    return click.option("--plot", type=PlotFile(), metavar="FILE.svg|FILE.png", help=f"Write a plot: {shows}.")
+
+
+def limit_option(default: int, rows: str = "Rows of the table") -> Callable[[F], F]:
+    """`--limit N`, 0 for all."""
+    return click.option(
+        "--limit", type=click.IntRange(0), default=default, show_default=True, help=f"{rows}; 0: all."
+    )
+
+
+output_option = click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    help="Write to this file instead of standard output.",
+)
+offline_option = click.option("--offline", is_flag=True, help="Do not access the network; use the cache.")
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print only the result.")
+fail_on_option = click.option(
+    "--fail-on", type=click.Choice(["slower"]), help="Exit with status 10 if a primary metric is slower."
+)
+benchmark_option = click.option(
+    "--benchmark",
+    "-b",
+    required=True,
+    metavar="NAME",
+    help="An operation of kbench, such as pipe or null-call; an unknown name lists all.",
+)
+run_argument = click.argument("run", type=click.Path(path_type=Path), metavar="RUN", shell_complete=runs)
+machine_help = "KIND[:key=value,...], for example qemu:cpus=4,memory=2G or icount; `kduel list machines` shows all."
+
+
+def contender_arguments(name: str, metavar: str, *, required: bool = True) -> Callable[[F], F]:
+    """Kernels, a study file or a run, completed by the shell."""
+    return click.argument(name, nargs=-1, required=required, metavar=metavar, shell_complete=contenders)
+
+
+def plugin_option(*names: str, kind: str, **settings: Any) -> Callable[[F], F]:
+    """An option whose value names a plug-in of `kind`, completed by the shell; whether it exists is checked at use."""
+    return click.option(*names, shell_complete=plugin_names(kind), **settings)

@@ -1,0 +1,50 @@
+"""Where a command's result goes: standard output, a file, a plot. Files appear whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+STDOUT = Path("-")
+
+
+def emit(text: str, output: Path | None = None) -> None:
+    """Print `text`, or write it to `output`. Raises HostError where that cannot be written."""
+    if output is None or output == STDOUT:
+        click.echo(text, nl=False)
+        return
+    write(output, text.encode("utf-8", errors="backslashreplace"))
+
+
+def emit_json(document: Any, output: Path | None = None) -> None:
+    """As `emit`, of a document that msgspec encodes."""
+    import msgspec
+
+    emit(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n", output)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file whole and name it on stderr. Raises HostError."""
+    from kduel.core.errors import HostError
+    from kduel.store.rundir import write_whole
+
+    try:
+        write_whole(path, data)
+    except OSError as error:
+        raise HostError(
+            f"cannot write {path}: {error.strerror or error}",
+            "Free space, correct the permissions, or name another file.",
+        ) from error
+    click.echo(f"Written: {path}", err=True)
+
+
+def write_plot(path: Path, svg: str) -> None:
+    """Write a picture as SVG or PNG, by its suffix. Raises HostError."""
+    if path.suffix.lower() == ".png":
+        import vl_convert
+
+        write(path, vl_convert.svg_to_png(svg, scale=2))
+    else:
+        write(path, svg.encode())

@@ -1,0 +1,80 @@
+"""Temporary directories that do not stay behind, even where KDuel is killed: the next one made removes them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from kduel.core.errors import file_trouble
+
+
+def told_as_temporary_trouble(where: Path | None = None) -> AbstractContextManager[None]:
+    """Turn an OSError about temporary files into a HostError that says what to do."""
+    return file_trouble(
+        f"cannot write temporary files to {where or tempfile.gettempdir()}",
+        "Free some space there, or name another directory in TMPDIR.",
+    )
+
+
+PREFIX = "kduel-held-"
+"""Of our directories in TMPDIR. None of earlier versions' names begins so: theirs were not locked."""
+
+
+def memory_file() -> BinaryIO:
+    """A new file in memory, to be closed; it has no name, and no disk need have room for it."""
+    return open(os.memfd_create("kduel", os.MFD_CLOEXEC), "w+b")  # noqa: PTH123 - the caller closes it
+
+
+@contextmanager
+def temporary_directory(
+    parent: Path | None = None, prefix: str = PREFIX, told: AbstractContextManager[None] | None = None
+) -> Iterator[Path]:
+    """A new directory `PREFIX...` in `parent` (by default TMPDIR), gone at the end; it may be renamed meanwhile.
+
+    Its maker holds a lock on it, which ends with the process; those beside it that nobody holds any more are removed.
+    Raises HostError where none can be made, in the words of `told`.
+    """
+    with told or told_as_temporary_trouble(parent):
+        place = parent or Path(tempfile.gettempdir())
+        _sweep(place, prefix)
+        path, held = _made(place, prefix)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(held)
+
+
+def _made(place: Path, prefix: str) -> tuple[Path, int]:
+    """A new directory and the descriptor that holds its lock."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
+        held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        # Another process may have swept it in the moment before it was locked.
+        if path.exists() and os.path.samestat(path.stat(), os.fstat(held)):
+            return path, held
+        os.close(held)
+
+
+def _sweep(place: Path, prefix: str) -> None:
+    """Remove the directories of our own user that nobody holds."""
+    for path in place.glob(f"{prefix}*"):
+        try:
+            found = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            if os.fstat(found).st_uid == os.geteuid():
+                fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+        except OSError:  # EWOULDBLOCK: it is in use
+            pass
+        finally:
+            os.close(found)

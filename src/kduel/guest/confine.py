@@ -1,0 +1,141 @@
+"""QEMU confined: a user who owns nothing, a filter of system calls, and no file but those that it is handed.
+
+What a guest can do to its host, it does by QEMU. So QEMU may not gain rights, start programs or change its own
+scheduling; where KDuel is root, it runs as a user of its own, another one for each boot; and whatever it reads or
+writes it inherits as open files, so that no directory of the host need be open to that user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from kduel.core.errors import HostError
+from kduel.core.temporary import memory_file
+
+SANDBOX = ("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny")
+"""QEMU's arguments: the system calls that it does without."""
+USERS = range(1_801_715_712, 1_801_715_712 + (1 << 16))
+"""User ids that nobody has: above all that distributions, directories and containers hand out."""
+NOBODY = 65534
+"""Where a user namespace does not have those."""
+KVM = Path("/dev/kvm")
+
+
+def user_for_guest() -> int | None:
+    """The user and group id that QEMU is to run as; None, KDuel's own, where KDuel is not root."""
+    if os.geteuid() != 0:
+        return None
+    chosen = secrets.choice(USERS)
+    return chosen if _is_mapped(chosen) else NOBODY
+
+
+def _is_mapped(user: int) -> bool:
+    """Whether this user namespace has the id: /proc/self/uid_map says `first outside count`, a range a line."""
+    ranges = (map(int, line.split()) for line in Path("/proc/self/uid_map").read_text().splitlines())
+    return any(first <= user < first + count for first, _, count in ranges)
+
+
+def prefix(user: int | None, accelerator: str) -> list[str]:
+    """The command that starts QEMU confined, and lets it die with us however we die. Raises HostError."""
+    if shutil.which("setpriv") is None:
+        raise HostError(
+            "setpriv is not installed; it takes QEMU's rights away", "Install it: apt-get install util-linux."
+        )
+    lower: list[str] = []
+    if user is not None:
+        group = kvm_group() if accelerator == "kvm" else None
+        groups = ["--clear-groups"] if group is None else ["--groups", str(group)]
+        lower = ["--reuid", str(user), "--regid", str(user), *groups]
+    return ["setpriv", *lower, "--no-new-privs", "--pdeathsig", "KILL", "--"]
+
+
+def kvm_group() -> int | None:
+    """The group that opens /dev/kvm; None where everybody may.
+
+    Raises HostError where only root may: QEMU is not root, and must not be.
+    """
+    facts = KVM.stat()
+    everybody, group = 0o006, 0o060
+    if facts.st_mode & everybody == everybody:
+        return None
+    if facts.st_mode & group == group and facts.st_gid != 0:
+        return facts.st_gid
+    raise HostError(
+        f"only root may open {KVM} (mode {stat.S_IMODE(facts.st_mode):04o}, group {facts.st_gid}), and QEMU does not "
+        "run as root",
+        f"Let a group have it: chgrp kvm {KVM}; chmod 660 {KVM}.",
+    )
+
+
+class Open(Protocol):
+    """An open file or socket."""
+
+    def fileno(self) -> int: ...
+
+
+class Handles:
+    """Open files that QEMU inherits. It knows them as /proc/self/fd/N; they are closed with `held`."""
+
+    def __init__(self, user: int | None, held: contextlib.ExitStack) -> None:
+        self.user, self.held = user, held
+        self.numbers: list[int] = []
+
+    def reading(self, path: Path) -> Path:
+        """What QEMU is to read a file as. Raises HostError where it cannot be opened."""
+        try:
+            source = self.held.enter_context(path.open("rb"))
+        except OSError as error:
+            raise HostError(
+                f"{path}, which the guest boots from, cannot be opened: {error.strerror}",
+                "Was it, or the cache, removed during the run? Run again: what is missing is made again.",
+            ) from error
+        if self.user is None or os.fstat(source.fileno()).st_mode & stat.S_IROTH:
+            return self._known_as(source)
+        # Opening it anew, by the name that QEMU is given, takes the file's own permission.
+        copy = self.held.enter_context(memory_file())
+        shutil.copyfileobj(source, copy, 1 << 20)
+        copy.flush()
+        return self._known_as(copy)
+
+    def writing(self, path: Path) -> Path:
+        """What QEMU is to write a new file as, which is at `path` only when all handles are closed."""
+        copy = self.held.enter_context(memory_file())
+        self.held.callback(_bring_out, copy, path)
+        return self._known_as(copy)
+
+    def given(self, file: Open) -> Path:
+        """What QEMU is to use a pipe or a nameless file as, which becomes its user's."""
+        if self.user is not None:
+            os.fchown(file.fileno(), self.user, -1)
+        return self._known_as(file)
+
+    def socket(self, end: Open) -> int:
+        """The number by which QEMU is to know an end of a socket."""
+        self.numbers.append(end.fileno())
+        return end.fileno()
+
+    def _known_as(self, file: Open) -> Path:
+        self.numbers.append(file.fileno())
+        return Path(f"/proc/self/fd/{file.fileno()}")
+
+
+@contextlib.contextmanager
+def nameless(data: bytes) -> Iterator[Path]:
+    """A file in memory with that content, by a path that this process knows it by."""
+    with memory_file() as stream:
+        stream.write(data)
+        stream.flush()
+        yield Path(f"/proc/self/fd/{stream.fileno()}")
+
+
+def _bring_out(source: BinaryIO, path: Path) -> None:
+    source.seek(0)
+    with path.open("wb") as target:
+        shutil.copyfileobj(source, target, 1 << 20)

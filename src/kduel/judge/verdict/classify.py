@@ -1,0 +1,89 @@
+"""What an interval says: the one place that decides between higher, lower, within delta and undecided.
+
+Runs, imported values, exact counts, simulations and the lint's leave-one-out all call `classify`. Numbers are on a
+comparison's own scale (logarithms for a ratio); arrays may have any shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kduel.core.experiment import Better
+from kduel.core.results import Scale, Verdict
+
+ABOVE, BELOW, WITHIN, UNDECIDED = 1, -1, 0, 2
+
+Sides = NDArray[np.int_]
+
+
+def supports(side: ArrayLike, low: ArrayLike, high: ArrayLike, margin: ArrayLike) -> NDArray[np.bool_]:
+    """Whether an interval still shows what was decided: lies within +-margin, or excludes 0 on that side."""
+    low, high, margin = np.asarray(low), np.asarray(high), np.asarray(margin)
+    within = (np.maximum(-low, high) <= margin) & (margin > 0)
+    found: NDArray[np.bool_] = np.select(
+        [np.equal(side, WITHIN), np.equal(side, ABOVE), np.equal(side, BELOW)], [within, low > 0, high < 0], False
+    )
+    return found
+
+
+def classify(
+    low: ArrayLike, high: ArrayLike, margin: ArrayLike, pairs: ArrayLike, fewest: int, equivalent_from: int
+) -> Sides:
+    """WITHIN where the interval lies within +-margin, else ABOVE or BELOW where it excludes 0, else UNDECIDED.
+
+    `margin` is 0 where nothing may count as equivalent. Nothing is decided below `fewest` pairs, WITHIN not below
+    `equivalent_from`.
+    """
+    count = np.asarray(pairs)
+    found: Sides = np.select(
+        [
+            supports(WITHIN, low, high, margin) & (count >= equivalent_from),
+            supports(ABOVE, low, high, margin) & (count >= fewest),
+            supports(BELOW, low, high, margin) & (count >= fewest),
+        ],
+        [WITHIN, ABOVE, BELOW],
+        UNDECIDED,
+    )
+    return found
+
+
+def verdict(scale: Scale, side: int, better: Better) -> Verdict:
+    """What a side is called."""
+    if side == UNDECIDED:
+        return "undecided"
+    if side == WITHIN:
+        return "equal" if scale == "exact" else "equivalent"
+    if better == "none":
+        return "different" if scale == "exact" else "higher" if side == ABOVE else "lower"
+    return "faster" if (side == ABOVE) == (better == "higher") else "slower"
+
+
+class Discoveries(NamedTuple):
+    """What Benjamini and Hochberg's procedure makes of many p-values."""
+
+    tested: int
+    """How many p-values there are."""
+    level: float
+    """The level of the intervals that belong to it: with R of m called, 1 - alpha R/m (Benjamini and Yekutieli,
+    2005). Such an interval excludes 0 exactly where the procedure calls the metric."""
+    q_values: list[float | None]
+    """By metric, in the order given."""
+
+
+def benjamini_hochberg(p_values: Sequence[float | None], alpha: float) -> Discoveries:
+    """The procedure over those that have a p-value."""
+    ranked = sorted(p for p in p_values if p is not None)
+    count = len(ranked)
+    called = max((place for place, p in enumerate(ranked, 1) if p <= alpha * place / count), default=0)
+    least = 1.0
+    q_of: dict[float, float] = {}
+    for place in range(count, 0, -1):
+        least = min(least, ranked[place - 1] * count / place)
+        q_of.setdefault(ranked[place - 1], least)
+    return Discoveries(
+        count, alpha * max(called, 1) / max(count, 1), [None if p is None else q_of[p] for p in p_values]
+    )

@@ -1,0 +1,145 @@
+"""Whether a run can still decide anything: the chance of a verdict at its last look, by what was seen so far.
+
+Stopping for futility ends a run as undecided, which is no false alarm: it costs no alpha, and the power that
+docs/statistics.md tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import ArrayLike
+from scipy.special import stdtr
+
+from kduel.core.samples import Samples
+from kduel.judge.verdict.adjust import Estimates
+from kduel.judge.verdict.comparison import Comparison, compare, determined, margin
+from kduel.judge.verdict.judge import gate, split
+from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.sample_size import reachable_delta_pct
+from kduel.judge.verdict.spending import Floats, critical_t, student_levels
+from kduel.judge.verdict.wording import percent, plural
+
+FROM_BLOCK = 6
+"""Before that, too little is known of the spread."""
+CHANCE = 0.05
+"""A metric that has a smaller chance of a verdict is given up."""
+
+
+class Hopeless(Struct, kw_only=True):
+    """A primary metric of one contender that is unlikely to be decided within the run's maximum."""
+
+    benchmark: str
+    metric: str
+    contender: str
+    chance: float
+    """Of a verdict at the last look, between 0 and 1."""
+    blocks_more: int | None
+    """About how many more blocks would decide it; null if unknown."""
+    delta_pct: float | None
+    """The smallest delta that the rest of the run could settle; null where there is no ratio."""
+    withheld: str
+    """Why the verdict that the interval shows is not given."""
+
+
+def futile(
+    samples: Sequence[Samples], rule: Rule, *, exact: bool = False, without: Collection[str] = ()
+) -> list[Hopeless]:
+    """The undecided primary metrics, if every one of them is hopeless; empty while there is hope or no telling.
+
+    Contenders in `without` cannot be measured and are not waited for.
+    """
+    found = compare(samples, rule)
+    if exact or not found:
+        return []
+    blocks = len(found[0].blocks)
+    if not FROM_BLOCK <= blocks < rule.max_blocks:
+        return []
+    alpha = split(samples, rule)
+    hopeless = []
+    for c in found:
+        if not c.table.primary or determined(c.table) or c.contender in without:
+            continue
+        finding = gate(c, alpha)
+        if finding.verdict != "undecided":
+            continue
+        chance = chance_of(c, alpha) if not finding.withheld else 0.0
+        if chance is None or chance >= CHANCE:
+            return []
+        hopeless.append(
+            Hopeless(
+                benchmark=c.table.benchmark,
+                metric=c.table.metric.name,
+                contender=c.contender,
+                chance=chance,
+                blocks_more=finding.more,
+                delta_pct=reachable_delta_pct(c, alpha),
+                withheld=finding.withheld,
+            )
+        )
+    return hopeless
+
+
+def chance_of(c: Comparison, alpha: float) -> float | None:
+    """The chance of a verdict for one comparison; None where too few pairs or values that do not vary tell nothing."""
+    if not c.n:
+        return 0.0
+    if c.n < c.rule.fewest or c.scales[-1] == "exact":
+        return None
+    now = Estimates(*(values[-1:] for values in c.estimates))
+    rest = c.rule.max_blocks - len(c.blocks)
+    border = margin(c.scales[-1], c.rule)
+    return float(chance_to_decide(now, np.array([c.n]), np.array([c.n + rest]), border, c.rule, alpha)[-1])
+
+
+def chance_to_decide(
+    found: Estimates, pairs: ArrayLike, last_pairs: ArrayLike, border: float, rule: Rule, alpha: float
+) -> Floats:
+    """The predictive probability that the last interval excludes 0 or lies within +-border, by look.
+
+    The mean that the run will end with is predicted from the present one with a flat prior (Spiegelhalter, Freedman
+    and Blackburn, 1986), the spread taken to be as seen.
+    """
+    count, last = np.asarray(pairs, dtype=float), np.asarray(last_pairs, dtype=float)
+    looks = rule.looks()
+    level = student_levels(alpha, looks, looks, rule.max_blocks)[-1:]
+    half = critical_t(level, last - 1) * found.error * np.sqrt(count / last)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = found.error * np.sqrt(1 - count / last)
+
+        def below(bound: Floats) -> Floats:
+            chance: Floats = stdtr(found.freedom, (bound - found.mean) / scale)
+            return chance
+
+        within = np.where(half < border, below(border - half) - below(half - border), 0.0)
+        chance: Floats = 1 - below(half) + below(-half) + within
+    # Without a spread, or at the last look, nothing is left to predict.
+    return np.where(scale > 0, chance, 1.0)
+
+
+def tell(hopeless: Sequence[Hopeless], rule: Rule, reasons: Sequence[str] = ()) -> str:
+    """What is hopeless, why, and what would help."""
+    sentences = []
+    for one in hopeless:
+        sentence = (
+            f"{one.benchmark}/{one.metric} of {one.contender} has a chance of {100 * one.chance:.0f} % to be decided"
+        )
+        if one.withheld:
+            sentence = f"{one.benchmark}/{one.metric} of {one.contender} cannot be decided: {one.withheld}"
+        elif one.blocks_more is not None:
+            sentence += f"; it would take about {plural(one.blocks_more, 'more block')} at the spread seen"
+        sentences.append(f"{sentence}.")
+    reach = [one.delta_pct for one in hopeless if one.delta_pct is not None]
+    help_ = "measure longer in each trial, quiet the host, or raise --max-blocks"
+    if reach and max(reach) > rule.delta_pct:
+        help_ += f"; {plural(rule.max_blocks, 'block')} can settle a delta of {percent(max(reach))} (--delta)"
+    return " ".join(
+        [
+            f"No undecided primary metric is likely to be decided within {plural(rule.max_blocks, 'block')}.",
+            *sentences,
+            *reasons,
+            f"What would help: {help_}.",
+        ]
+    )

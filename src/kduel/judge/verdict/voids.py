@@ -1,0 +1,79 @@
+"""Trials without a value: whether the contender decides which ones, and which claims that forbids."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from kduel.judge.verdict.classify import ABOVE, BELOW, WITHIN
+from kduel.judge.verdict.comparison import Comparison
+
+LEVEL = 0.05
+ALL_OF_ONE_ARM = 2
+"""So many missing values, all of one arm, count as dependent: Fisher's test needs five of twenty blocks to see it."""
+
+
+class Missing(NamedTuple):
+    """How many of an arm's trials gave no value."""
+
+    missing: int
+    trials: int
+
+
+def missing(c: Comparison, arm: str) -> Missing:
+    """Of the trials that were carried out, void ones included."""
+    values = c.before if arm == c.baseline else c.after
+    gone = np.isnan(values)
+    if arm in c.table.order:
+        position_of = dict(zip(c.table.blocks, c.table.order[arm], strict=False))
+        carried_out = np.array([position_of.get(block) is not None for block in c.blocks], dtype=bool)
+    else:
+        carried_out = np.ones(gone.shape, dtype=bool)
+    return Missing(int((gone & carried_out).sum()), int(carried_out.sum()))
+
+
+def depends(first: Missing, second: Missing) -> str:
+    """Evidence that missing values depend on the arm, or an empty string."""
+    if first.trials and second.trials:
+        chance = fisher(*first, *second)
+        if chance < LEVEL:
+            return f"Fisher's exact test: p = {chance:.2g}"
+    if not min(first.missing, second.missing) and max(first.missing, second.missing) >= ALL_OF_ONE_ARM:
+        return "all of one contender"
+    return ""
+
+
+def flattered(c: Comparison, side: int) -> str:
+    """Why a verdict for this side must not be given, or an empty string.
+
+    What is missing may be what was slow, so that the arm that misses more looks better than it is: it may be called
+    worse, but neither better nor equivalent; where no side is better, nothing may be called.
+    """
+    first, second = missing(c, c.baseline), missing(c, c.contender)
+    evidence = depends(first, second)
+    if not evidence:
+        return ""
+    higher = c.table.metric.better == "higher"
+    of_contender = second.missing * first.trials > first.missing * second.trials
+    worse = (BELOW if higher else ABOVE) if of_contender else (ABOVE if higher else BELOW)
+    if side == worse and c.table.metric.better != "none" and side != WITHIN:
+        return ""
+    return (
+        f"{second.missing} of {second.trials} trials of {c.contender} gave no value, and {first.missing} of "
+        f"{first.trials} of {c.baseline} ({evidence})"
+    )
+
+
+def fisher(first: int, first_total: int, second: int, second_total: int) -> float:
+    """Fisher's exact test, two-sided: shares of `first` in `first_total` and of `second` in `second_total`."""
+    hits, total = first + second, first_total + second_total
+    ways = math.comb(total, hits)
+
+    def chance(count: int) -> float:
+        return math.comb(first_total, count) * math.comb(second_total, hits - count) / ways
+
+    seen = chance(first)
+    possible = range(max(0, hits - second_total), min(first_total, hits) + 1)
+    return min(1.0, sum(p for count in possible if (p := chance(count)) <= seen * (1 + 1e-9)))

@@ -1,0 +1,110 @@
+"""Whether a run may be continued: what makes two locks the same experiment, and the facts in which they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kduel.core.errors import InputError
+from kduel.store.rundir import Lock, study_of
+from kduel.study.load import Study
+
+NUMBERS = ("delta", "alpha", "max", "fixed", "unit", "order", "settle")
+"""Of a study, what decides how it is carried out and judged; its title and description may change."""
+PROVENANCE = ("spec", "provenance")
+"""Of a kernel, how it was found: what is compared is what was found."""
+WAYS = ("entries",)
+"""Of a machine's facts, those that only name how it boots what the other facts identify."""
+OLD_ARGV = "argv"
+"""QEMU's arguments, by contender. In schema 1 they held the cache's paths, and were kept by kernel specification; what a
+user can set in them is compared by itself."""
+MOST_NAMED = 5
+"""Differences that a message lists."""
+LONGEST = 60
+"""Characters of a value in a message."""
+
+
+def check_same_run(old: Lock, new: Lock, path: Path) -> None:
+    """Raises InputError, naming each fact that differs, where continuing would mix two experiments."""
+    found = [f"{what}: {short(was)} in the run, {short(now)} now" for what, was, now in differences(old, new)]
+    if not found:
+        return
+    listed = found[:MOST_NAMED] + ([f"and {len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else [])
+    raise InputError(
+        f"{path} holds a run that differs from this one:\n" + "\n".join(f"  {line}" for line in listed),
+        "Continuing would mix two experiments. Restore what differs, or start a new run with another --out.",
+    )
+
+
+def differences(old: Lock, new: Lock) -> list[tuple[str, Any, Any]]:
+    """What was compared and differs: its name, its value in `old`, its value in `new`."""
+    return [
+        *compare("contenders", {one.name: one for one in old.contenders}, {one.name: one for one in new.contenders}),
+        *compare("kernels", kernels(old), kernels(new)),
+        *compare("benchmarks", {one.label: one for one in old.steps}, {one.label: one for one in new.steps}),
+        *compare("order of the benchmarks", [one.label for one in old.steps], [one.label for one in new.steps]),
+        *compare("study", numbers(old), numbers(new)),
+        *compare("machine", *machines(old, new)),
+    ]
+
+
+def compare(name: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The leaves in which two values differ, as JSON has them; a missing one is None."""
+    old, new = plain(old), plain(new)
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in [*old, *(key for key in new if key not in old)]:
+            yield from compare(f"{name}.{key}", old.get(key), new.get(key))
+    elif old != new:
+        yield name, old, new
+
+
+def plain(value: Any) -> Any:
+    """The value as it comes back from JSON."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def kernels(lock: Lock) -> dict[str, dict[str, Any]]:
+    """By contender: the kernel's release and image, the scheduler, ...; not where they came from."""
+    return {
+        contender.name: {key: value for key, value in kernel.items() if key not in PROVENANCE}
+        for contender, kernel in zip(lock.contenders, lock.kernels, strict=False)
+    }
+
+
+def numbers(lock: Lock) -> dict[str, Any]:
+    """The study's numbers."""
+    return {key: lock.study.get(key) for key in NUMBERS}
+
+
+def machines(old: Lock, new: Lock) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The machines' kinds, settings and facts; where one lock is older, the facts that both know."""
+    was, now = (dict(lock.machine.get("facts") or {}) for lock in (old, new))
+    left_out = set(WAYS)
+    if old.schema != new.schema:
+        left_out |= {OLD_ARGV} | (was.keys() ^ now.keys())
+    first, second = (
+        {key: lock.machine.get(key) for key in ("kind", "settings", "exact")}
+        | {"facts": {key: value for key, value in facts.items() if key not in left_out}}
+        for lock, facts in ((old, was), (new, now))
+    )
+    return first, second
+
+
+def same_study(lock: Lock, study: Study) -> bool:
+    """Whether a run was started from this study, as far as that is known before anything is prepared."""
+    known = study_of(lock, study.text)
+    return all(
+        plain(getattr(known, key)) == plain(getattr(study, key))
+        for key in ("contenders", "machine", "machine_settings", "settle", "blocks", "steps")
+    ) and (known.about.delta, known.about.alpha) == (study.about.delta, study.about.alpha)
+
+
+def short(value: Any) -> str:
+    """A value in a message."""
+    if value is None:
+        return "nothing"
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

@@ -1,0 +1,87 @@
+"""Runs of version 0.1.0, unpacked (fixtures/README.md says how they were made), and `kduel` as a user starts it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kduel.cli import kduel as kduel_command
+from kduel.core.plugins import plugins
+
+HERE = Path(__file__).parent
+FIXTURES = HERE / "fixtures"
+SPINE = HERE.parent / "spine"
+SOURCE = HERE.parents[1] / "src"
+KINDS = sorted(path.name.removesuffix(".tar.xz") for path in FIXTURES.glob("*.tar.xz"))
+
+
+@pytest.fixture
+def unpack(tmp_path: Path) -> Callable[[str], Path]:
+    """The run directory of an old run, fresh for each test."""
+
+    def run(kind: str) -> Path:
+        with tarfile.open(FIXTURES / f"{kind}.tar.xz") as tar:
+            tar.extractall(tmp_path / "old", filter="data")
+        return tmp_path / "old" / kind
+
+    return run
+
+
+@pytest.fixture
+def output(outside: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What `kduel ARGUMENTS...` prints, started in this very process. Fails where its exit status is not 0."""
+    monkeypatch.syspath_prepend(outside)
+    plugins.cache_clear()
+
+    def call(*arguments: object) -> str:
+        capsys.readouterr()
+        assert kduel_command.main([*map(str, arguments)], standalone_mode=False) in (None, 0)
+        return capsys.readouterr().out
+
+    yield call
+    plugins.cache_clear()
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """Where the plug-ins of tests/spine/outside.py are installed."""
+    info = tmp_path / "site/outside-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1.0\n")
+    groups = {"benchmarks": "BENCHMARK", "kernels": "KERNELS", "machines": "MACHINE", "report": "REPORT"}
+    (info / "entry_points.txt").write_text(
+        "".join(f"[kduel.{group}]\noutside = outside:{name}\n" for group, name in groups.items())
+    )
+    (tmp_path / "site/outside.py").write_text((SPINE / "outside.py").read_text())
+    return tmp_path / "site"
+
+
+@pytest.fixture
+def environment(tmp_path: Path, outside: Path) -> dict[str, str]:
+    """A user who has installed these plug-ins."""
+    return os.environ | {
+        "PYTHONPATH": f"{SOURCE}:{outside}",
+        "KDUEL_CACHE": str(tmp_path / "cache"),
+        "NO_COLOR": "1",
+    }
+
+
+@pytest.fixture
+def kduel(environment: dict[str, str], tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `kduel ARGUMENTS...`, by default in an empty directory."""
+    place = tmp_path / "place"
+    place.mkdir()
+
+    def call(*arguments: object, cwd: Path = place) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "kduel", *map(str, arguments)],
+            env=environment, cwd=cwd, capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+
+    return call

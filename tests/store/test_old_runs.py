@@ -1,0 +1,46 @@
+"""Runs of version 0.1.0 open, report, compare and continue as they did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FIXTURES = Path(__file__).parent / "fixtures"
+KINDS = sorted(path.name.removesuffix(".tar.xz") for path in FIXTURES.glob("*.tar.xz"))
+EXPECTED = json.loads((FIXTURES / "reports.json").read_text())
+
+
+def part_of(found: Any, like: Any) -> Any:
+    """`found` with no keys but those that `like` has."""
+    if isinstance(like, dict):
+        return {key: part_of(found[key], value) for key, value in like.items()}
+    if isinstance(like, list) and len(found) == len(like):
+        return [part_of(one, other) for one, other in zip(found, like, strict=True)]
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_old_run_is_reported_as_it_was(output, unpack: Callable[[str], Path], kind: str):
+    assert part_of(json.loads(output("report", unpack(kind), "--format", "json")), EXPECTED[kind]) == EXPECTED[kind]
+
+
+def test_old_runs_are_compared(output, unpack: Callable[[str], Path]):
+    for kind in sorted({*KINDS} - {"interrupted", "process"}):
+        run = unpack(kind)
+        for words in (["diff", run], ["history", run], ["report", run]):
+            assert output(*words)
+
+
+def test_an_old_run_is_continued(kduel, unpack: Callable[[str], Path]):
+    run = unpack("process")
+    plan = (run / "plan.jsonl").read_bytes()
+    done = kduel("resume", run)
+    assert done.returncode == 0, done.stderr
+    assert len(list((run / "trials").iterdir())) == 6
+    assert (run / "plan.jsonl").read_bytes() == plan
+    found = json.loads((run / "results.json").read_text())
+    assert {tuple(metric["values"]["outside-old"]) for metric in found["metrics"]} == {(5, 5, 5), (6, 6, 6)}

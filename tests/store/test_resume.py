@@ -1,0 +1,146 @@
+"""What may be continued, and from where; the message names what differs."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "kernels"))
+from made_kernels import bzimage
+
+from kduel.cli.execute import default_out
+from kduel.core.errors import InputError
+from kduel.store.identity import check_same_run
+from kduel.store.rundir import Lock, RunDir, study_of
+
+STUDY = """
+[study]
+name = "letters"
+[[contender]]
+kernel = "./old/bzImage"
+[[contender]]
+kernel = "new/bzImage"
+[machine]
+kind = "process"
+[settle]
+mode = "fixed"
+seconds = 0
+[blocks]
+fixed = 2
+[[benchmark]]
+use = "outside-letters"
+primary = ["letters"]
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A directory with a study of two kernel images that are named by relative paths."""
+    place = tmp_path / "studies"
+    for number, name in enumerate(("old", "new")):
+        (place / name).mkdir(parents=True)
+        (place / name / "bzImage").write_bytes(bzimage(f"6.{number}.0"))
+    (place / "study.toml").write_text(STUDY)
+    return place
+
+
+def trials(run: Path) -> list[Path]:
+    """The trials that are there, in the order of time."""
+    return sorted((run / "trials").iterdir())
+
+
+def shorten(run: Path) -> None:
+    """As if the runner had been killed after the second trial."""
+    for trial in trials(run)[2:]:
+        shutil.rmtree(trial)
+
+
+def test_a_run_is_continued_from_anywhere_while_its_kernels_are_the_same(kduel, place: Path, tmp_path: Path):
+    """Relative paths are those of the directory in which it was started, or, where that is gone, of the present one."""
+    assert kduel("run", "study.toml", "--out", "run", cwd=place).returncode == 0
+    run = place / "run"
+    shorten(run)
+    done = kduel("resume", run)
+    assert done.returncode == 0, done.stderr
+    assert len(trials(run)) == 4
+
+    # The same command; what only describes the study may have changed.
+    shorten(run)
+    (place / "study.toml").write_text(STUDY.replace('name = "letters"', 'name = "letters"\ntitle = "Letters"'))
+    assert kduel("run", "study.toml", "--out", "run", cwd=place).returncode == 0
+    assert len(trials(run)) == 4
+
+    shorten(run)
+    place = place.rename(tmp_path / "moved")
+    done = kduel("resume", "run", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert len(trials(place / "run")) == 4
+
+    shorten(place / "run")
+    (place / "new/bzImage").write_bytes(bzimage("6.9.0"))
+    done = kduel("resume", "run", cwd=place)
+    assert done.returncode == 2
+    assert "kernels.new/bzImage.release: 6.1.0 in the run, 6.9.0 now" in done.stderr
+    assert "kernels.new/bzImage.sha256: " in done.stderr and "kernels.old/bzImage" not in done.stderr
+    assert len(trials(place / "run")) == 2
+
+
+def test_where_no_directory_is_given_only_the_same_study_continues_an_unfinished_run(
+    unpack: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+):
+    run = unpack("interrupted")
+    study = study_of(RunDir.open(run).lock(), "")
+    monkeypatch.chdir(run.parent)
+    Path("kduel-runs").mkdir()
+    wanted = default_out(study)
+    run.rename(wanted)
+    assert default_out(study) == wanted
+    for key, value in (
+        ("blocks", msgspec.structs.replace(study.blocks, max=9)),
+        ("about", msgspec.structs.replace(study.about, delta=2.0)),
+        ("machine_settings", study.machine_settings | {"memory": "1G"}),
+        ("steps", study.steps[:1]),
+    ):
+        assert default_out(msgspec.structs.replace(study, **{key: value})) != wanted, key
+
+
+def changed(lock: Lock, **facts: Any) -> Lock:
+    """The lock as today's version would write it, with some of the machine's facts replaced."""
+    known = lock.machine["facts"]
+    arguments = known.get("argv", {})
+    new = (
+        {"argv": dict(zip((one.name for one in lock.contenders), arguments.values(), strict=False))}
+        if arguments
+        else {}
+    )
+    machine = lock.machine | {"facts": known | new | facts}
+    return msgspec.structs.replace(lock, schema=2, machine=machine)
+
+
+@pytest.mark.parametrize("kind", ["qemu", "interrupted", "board", "icount", "local", "build", "process"])
+def test_an_old_lock_is_the_same_run_with_its_arguments_kept_by_contender(unpack: Callable[[str], Path], kind: str):
+    path = unpack(kind)
+    lock = RunDir.open(path).lock()
+    check_same_run(lock, changed(lock, sandbox="a fact that version 0.1.0 did not know"), path)
+    with pytest.raises(InputError, match=r"machine\.facts\.extra: 1 in the run, 2 now"):
+        check_same_run(changed(lock, extra=1), changed(lock, extra=2), path)
+
+
+def test_each_fact_that_differs_is_named(unpack: Callable[[str], Path]):
+    path = unpack("qemu")
+    lock = RunDir.open(path).lock()
+    with pytest.raises(InputError) as caught:
+        check_same_run(lock, changed(lock, qemu="9.1.0", pinned=[1]), path)
+    assert (
+        "machine.facts.qemu: 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3) in the run, 9.1.0 now" in caught.value.message
+    )
+    assert "machine.facts.pinned: [0,1] in the run, [1] now" in caught.value.message
+    settings = msgspec.structs.replace(lock, machine=lock.machine | {"settings": {"memory": "1G"}})
+    with pytest.raises(InputError, match=r"machine\.settings\.memory: 512M in the run, 1G now"):
+        check_same_run(lock, settings, path)
