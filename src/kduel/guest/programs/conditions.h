@@ -12,7 +12,7 @@
 #include <sched.h>
 #include <sys/resource.h>
 
-enum { PHASE_MAX = 10000000, ENVIRONMENT_MAX = 4000, LAYOUT_MAX = 1 << 18, HELD_MAX = 1024, TIMES = 5 };
+enum { PHASE_MAX = 4000000, ENVIRONMENT_MAX = 4000, LAYOUT_MAX = 1 << 18, HELD_MAX = 256, TIMES = 5 };
 
 struct condition {
     uint64_t seed;

@@ -209,7 +209,7 @@ static const struct operation *operation_called(const char *name) {
 
 /* What is carried out before, under some conditions: it leaves the kernel's and the processor's state otherwise. */
 static const char *const befores[] = {"fork-exit", "pipe", "fault-anonymous", "create-delete", "mmap", "epoll-10"};
-enum { BEFORES = sizeof befores / sizeof *befores, BEFORE_CALLS = 20 };
+enum { BEFORES = sizeof befores / sizeof *befores, BEFORE_CALLS = 8 };
 
 static void carry_out_before(const char *name) {
     const struct operation *what = operation_called(name);
@@ -219,7 +219,7 @@ static void carry_out_before(const char *name) {
 }
 
 enum { ROUNDS_MAX = 12 };
-static const double settled_ticks = 20e6; /* five timer interrupts of 4 ms: by then the scheduler has formed its opinion */
+static const double settled_ticks = 12e6; /* three timer interrupts of 4 ms: by then the scheduler has formed its opinion */
 
 /* Rounds, unmeasured, until two in a row have the same median and mean; where tasks are woken, for some timer
  * interrupts at least. Gives the number of rounds, negative where they never agreed. */
@@ -254,7 +254,7 @@ static void exact(const struct operation *what, long count, const struct conditi
     if (what->open) what->open(what->argument);
     measure_each(operations, calls, empty_samples);
     qsort(empty_samples, (size_t)calls, sizeof *empty_samples, by_value);
-    int rounds = warm_up(what, calls);
+    int rounds = warm_up(what, count < calls ? count : calls);
     spin(c->phase);
     MARK_RESET();
     for (const struct operation *o = operations; o <= what && !*situation; o++) MARK_SELECT();
