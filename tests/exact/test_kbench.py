@@ -139,7 +139,7 @@ def made(number: int, *samples: float, situation: str = "", empty: float = 6, ho
     line = msgspec.json.decode(REAL) | {
         "condition": condition, "situation": situation, "count": len(samples), "samples": samples, "empty": empty,
         "hops": hops, "median": (middle - empty) / hops, "mean": (sum(samples) / len(samples) - empty) / hops,
-        "operation": "pipe",
+        "operation": "pipe", "min": (min(samples) - empty) / hops, "max": (max(samples) - empty) / hops,
     }  # fmt: skip
     return msgspec.json.encode(line).decode() + "\n"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kduel.core.format import MISSING, amount, percent, signed
+from kduel.core.format import amount, effect, percent, signed
 from kduel.core.results import COUNTED, MetricResult, Results
 from kduel.core.text import visible
 from kduel.report.content.digest import Comparison, decided, largest_first, side
@@ -33,7 +33,7 @@ def counted_lines(comparison: Comparison) -> Iterator[Line]:
     same = [m for m in measured if m.verdict in ("equal", "equivalent")]
     open_ones = sorted((m for m in measured if m.verdict == "undecided"), key=largest_first)
     width = max((len(name(m)) for m in measured), default=0)
-    yield [(f"{'':{width + 11}}{'change':>9}  {'range over conditions':>24}  {'per operation':>25}", "dim")]
+    yield [(f"{'':{width + 11}}{'change':>22}  {'over conditions':>20}  {'exact, per operation':>25}", "dim")]
     for group in dict.fromkeys(m.group or OTHER for m in large):
         yield [(visible(group, 40), "italic")]
         yield from (line(m, width) for m in large if (m.group or OTHER) == group)
@@ -57,16 +57,12 @@ def name(metric: MetricResult) -> str:
 
 
 def line(metric: MetricResult, width: int) -> Line:
-    """`  more     fork-exit    +12.4 %   +11.9 to +13.0 %   301,203 to 338,000`."""
-    share = metric.effect_pct
-    if share is None and metric.effect is not None and metric.baseline_mean:
-        share = 100 * metric.effect / metric.baseline_mean
-    change = MISSING if share is None else percent(share)
+    """`  more     fork-exit  +37,301 (+12.4 %)   +11.9 to +13.0 %   301,203 → 338,504`."""
     values = f"{amount(metric.baseline_mean)} → {amount(metric.mean)}"
     return [
         (f"  {metric.word:<8}", style(metric)),
         (f" {name(metric):<{width}}", "bold"),
-        (f"{change:>9}  {span(metric):>24}  {values:>25}", ""),
+        (f"{effect(metric):>22}  {span(metric):>20}  {values:>25}", ""),
         (f"  {agreement(metric)}", "dim"),
     ]
 
