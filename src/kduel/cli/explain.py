@@ -68,7 +68,14 @@ def command(
     cache = Cache(progress=progress)
     chosen = subject.find(list(targets), benchmark, contender or "", cache=cache, progress=progress, offline=offline)
     index = step_index(chosen.ready, benchmark)
-    counted = count_arms(chosen.ready, chosen.names, cache=cache, progress=progress, disassemble=annotate is not None)
+    counted = count_arms(
+        chosen.ready,
+        chosen.names,
+        cache=cache,
+        progress=progress,
+        seed=chosen.seed,
+        disassemble=annotate is not None,
+    )
     chosen.check(counted, index)
     if annotate is not None:
         label = chosen.ready.study.steps[index].label

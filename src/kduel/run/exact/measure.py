@@ -110,15 +110,21 @@ def name_functions(machine: IcountMachine, arm: Arm, kallsyms: Path) -> None:
 
 
 def count_arms(
-    ready: Ready, names: tuple[str, str], *, cache: Cache, progress: Progress, disassemble: bool = False
+    ready: Ready,
+    names: tuple[str, str],
+    *,
+    cache: Cache,
+    progress: Progress,
+    seed: int = 0,
+    disassemble: bool = False,
 ) -> list[Counted]:
-    """Both arms of a comparison, at the same time where the machine allows."""
+    """Both arms of a comparison, at the same time where the machine allows. `seed` is that of the block."""
     machine = exact_machine(ready)
     arms = {arm.contender.name: arm for arm in ready.arms}
     order = range(len(ready.study.steps))
 
     def count(name: str) -> Counted:
-        script = ready.dress.script(arms[name].contender, order)
+        script = ready.dress.script(arms[name].contender, order, seed)
         return count_arm(machine, arms[name], script, cache=cache, disassemble=disassemble)
 
     with progress.task(f"counting {names[0]} and {names[1]}"), ThreadPoolExecutor(min(2, machine.parallel)) as pool:

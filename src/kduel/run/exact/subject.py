@@ -42,6 +42,11 @@ class Subject(Struct, frozen=True, kw_only=True):
     names: tuple[str, str]
     run: RunDir | None = None
 
+    @property
+    def seed(self) -> int:
+        """What the run's first block drew its conditions from; 0 without a run."""
+        return next((planned.seed for planned in self.run.plan() if planned.block == 1), 0) if self.run else 0
+
     def check(self, counted: list[Counted], index: int) -> None:
         """That what was counted is what the run measured. Raises NotMeasuredError where it is not, bit for bit."""
         if self.run is None:
