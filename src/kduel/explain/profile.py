@@ -207,8 +207,11 @@ class Naming:
             yield function, count
 
 
-def profile(dump: Dump, symbols: Symbols, region: int) -> Profile:
-    """One region with names. Raises NotMeasuredError where the guest never entered it."""
+def profile(dump: Dump, symbols: Symbols, region: int, *, boot: bool = False) -> Profile:
+    """One region with names; in a `boot` the kernel's threads do its work, and are not beside it.
+
+    Raises NotMeasuredError where the guest never entered it.
+    """
     if not dump.begins.get(region):
         raise NotMeasuredError(
             "the guest never came to the region that was to be counted", "Did the benchmark run? See its output."
@@ -231,6 +234,8 @@ def profile(dump: Dump, symbols: Symbols, region: int) -> Profile:
             inner = (function,) if not chain or chain[-1] != f"→{function}" else ()
             named = tuple(name.removeprefix("→") for name in (*chain, *inner))
             context = naming.context(chain, function)
+            if boot and context == THREAD:
+                context = OPERATION
             moved = count if _BULK.match(function) else int(steps and position == len(pieces[key]) - 1)
             if context == OPERATION and moved:
                 stacks[BULK, *named] += moved * times

@@ -272,11 +272,15 @@ class IcountMachine(QemuMachine):
         """The files that stand in `fixed`."""
         return {} if self.root_at is None else {ROOT: self.root.image}
 
+    def entry(self, arm: Arm) -> int | None:
+        """The address of the kernel's first instruction; None where QEMU does not enter it itself."""
+        return pvh_entry(self.images[arm.kernel.sha256].read_bytes())
+
     def boot_instructions(self, trial: Trial, head: bytes, notes: dict[str, str]) -> str:
         """How many instructions this boot takes up to init, counted in one that is the same but for the count itself;
         always as long. Empty where the kernel has no entry that QEMU knows."""
         arm = trial.arm
-        entry = pvh_entry(self.images[arm.kernel.sha256].read_bytes())
+        entry = self.entry(arm)
         if entry is None:
             return ""
         nothing = f"{0:015}"

@@ -1,7 +1,8 @@
 /* A QEMU plug-in that counts the instructions of marked regions, by call chain and block of code, exactly.
  *
  * Arguments: out=FILE (written when QEMU ends), disassemble=on (adds every block's text), boot=ADDRESS (instead of all
- * else: count from the first block at ADDRESS to the first of user code, write that, and end QEMU). Without any, nothing is
+ * else: count from the first block at ADDRESS to the first of user code, write that, and end QEMU; with functions=on the
+ * boot is region 1, counted like others, and QEMU goes on). Without any, nothing is
  * counted. In all cases a preloaded guard (guard.c) is told when the vCPU is about to halt.
  *
  * A guest program selects a region by number, with as many SELECT markers, and measures between BEGIN and END
@@ -73,7 +74,7 @@ enum { BEGIN, END, SELECT, RESET, NO_MARKER };
 enum { READS = 1, WRITES = 2 };
 
 static const char *out_path;
-static bool disassemble, x86;
+static bool disassemble, x86, boot_functions;
 static uint64_t boot_entry;
 static struct node root, *nodes[TABLE];
 static struct stack *stacks[TABLE];
@@ -248,10 +249,24 @@ static inline void account(uint64_t next) {
     tally->times++;
 }
 
+/* The boot as a region: from its entry to where the kernel first returns to user code. */
+static void follow_boot(const struct block *block) {
+    if (block->pc == boot_entry && !begins[1]) {
+        begins[1] = 1;
+        region = 1;
+        active = true;
+    } else if (active && began && began->kernel && began->ends_in_interrupt_return && !block->kernel) {
+        region = 0;
+        active = false;
+        boot_functions = false;
+    }
+}
+
 static void on_block(unsigned vcpu, void *data) {
     (void)vcpu;
     struct block *block = data;
     account(block->pc);
+    if (boot_functions) follow_boot(block);
     follow(block);
     began = block;
     began_at = 0;
@@ -504,6 +519,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
     for (int i = 0; i < count; i++) {
         if (!strncmp(words[i], "out=", 4)) out_path = words[i] + 4;
         else if (!strcmp(words[i], "disassemble=on")) disassemble = true;
+        else if (!strcmp(words[i], "functions=on")) boot_functions = true;
         else if (!strncmp(words[i], "boot=", 5)) boot_entry = strtoull(words[i] + 5, NULL, 0);
     }
     x86 = !strcmp(info->target_name, "x86_64");
@@ -518,7 +534,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
         return 0;
     }
     counter_new();
-    if (boot_entry) {
+    if (boot_entry && !boot_functions) {
         qemu_plugin_register_vcpu_tb_trans_cb(id, on_boot_translation);
         return 0;
     }
