@@ -40,8 +40,9 @@ _INTERRUPT_ENTRY = re.compile(
     r"^→?(?:el[01](?:h|t)?(?:_(?:64|32))?_(?:irq|fiq)|el[01]_irq)"
 )
 _BULK = re.compile(
-    r"^(?:__)?(?:mem(?:cpy|set|move)(?:_orig|_erms|_mcsafe)?|(?:clear|copy)_page(?:_\w+)?|clear_user(?:_\w+)?|"
-    r"copy_user(?:_\w+)?|rep_(?:movs|stos)_alternative|copy_user_nocache|memcpy_flushcache|copy_mc\w*)$"
+    r"^(?:__)?(?:mem(?:cpy|set|move)(?:_orig|_erms)?|clear_page(?:_orig|_rep|_erms)?|copy_page(?:_regs|_rep|_mc)?|"
+    r"clear_user(?:_original|_rep_good|_erms)?|copy_user(?:_generic\w*|_enhanced_fast_string|_nocache|_short_string)?|"
+    r"rep_(?:movs|stos)_alternative|memcpy_flushcache|copy_mc\w*)$"
 )
 """Functions that do nothing but move bytes: how long their path is depends on the loop that the processor's features
 select, and not on what the kernel does."""
