@@ -1,6 +1,6 @@
 """How far do exact counts move under what must not matter, and do verdicts flip? Counted once, and under conditions.
 
-    python perf/exact_robustness.py [--operations a,b,...] [--perturbations N] [--out FILE.json] KERNEL KERNEL...
+    python perf/exact_robustness.py [--operations a,b,...] [--only PERTURBATION]... [--out FILE.json] KERNEL KERNEL...
 
 Boots every kernel once under each of 32 perturbations of what surrounds the operations: memory, command line, script, host
 name, delays, order and number of operations, address layouts, environment, files, sysctls, a sleeping process, another
@@ -218,7 +218,9 @@ def main() -> None:
     read = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     read.add_argument("kernels", nargs="*", default=[f"debian:{v}-cloud" for v in ("5.10", "6.1", "6.12", "7")])
     read.add_argument("--operations", default=",".join(OPERATIONS[1:]))
-    read.add_argument("--perturbations", type=int, default=len(PERTURBATIONS), help="Only the first N.")
+    read.add_argument(
+        "--only", action="append", choices=list(PERTURBATIONS), metavar="NAME", help="Only this one; repeat it."
+    )
     read.add_argument("--out", type=Path, help="Keep the counts there, and go on from what is there.")
     given = read.parse_args()
     cache, found = Cache(), {}
@@ -227,7 +229,7 @@ def main() -> None:
             which: {kernel: Counts(**counts) for kernel, counts in each.items()}
             for which, each in json.loads(given.out.read_text()).items()
         }
-    for which in list(PERTURBATIONS)[: given.perturbations]:
+    for which in given.only or PERTURBATIONS:
         if which in found:
             continue
         found[which] = count(given.kernels, which, given.operations.split(","), cache)
