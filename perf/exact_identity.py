@@ -36,7 +36,8 @@ from kduel.machines import Trial
 from kduel.machines.icount import IcountMachine
 from kduel.machines.repetition import contents, fingerprint
 from kduel.run.prepare import make_ready
-from kduel.study.load import Study, assemble, contender_tables, parse_study, suite_text
+from kduel.study.contenders import contender_tables
+from kduel.study.load import Study, assemble, parse_study, suite_text
 
 ALONE, OTHERWISE, TOGETHER, BUSY = 2, 2, 4, 2
 SHORT = ("boot", "null-call", "signal-deliver", "pipe", "tcp", "switch-8-16k", "fork-exec", "fault-file", "timer")

@@ -17,6 +17,7 @@ from kduel.cli.options import (
     quiet_option,
 )
 from kduel.cli.output import emit, write_plot
+from kduel.core.text import printable
 
 
 @click.command("explain", short_help="Say which kernel functions a difference comes from.")
@@ -82,7 +83,7 @@ def command(
     if annotate is not None:
         label = chosen.ready.study.steps[index].label
         for arm in counted:
-            click.echo(annotated(arm.name, annotate, *annotation(arm, index, label, annotate, boot=boot)))
+            click.echo(printable(annotated(arm.name, annotate, *annotation(arm, index, label, annotate, boot=boot))))
         return
     found = explanation(chosen.ready, counted, index)
     chosen.keep(found)
@@ -91,4 +92,4 @@ def command(
     if form == "json":
         emit(as_json(found).decode(), output)
     else:
-        emit(as_text(found, limit), output)
+        emit(printable(as_text(found, limit)), output)

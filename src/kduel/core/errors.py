@@ -51,4 +51,5 @@ def file_trouble(what: str, remedy: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise HostError(f"{what}: {error.strerror or error}", remedy) from error
+        named = f" ({error.filename})" if isinstance(error.filename, str) and error.filename not in what else ""
+        raise HostError(f"{what}: {error.strerror or error}{named}", remedy) from error

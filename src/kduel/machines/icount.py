@@ -24,18 +24,18 @@ import msgspec
 from msgspec import Meta, structs
 
 from kduel.benchmarks.boot_instructions import GUEST_FILE
-from kduel.core.cache import Cache
+from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import HostError, InputError, NotMeasuredError
 from kduel.core.progress import Progress
-from kduel.core.temporary import temporary_directory
+from kduel.core.temporary import temporary_directory, told_as_temporary_trouble
 from kduel.guest import confine, initramfs, programs
 from kduel.guest.cpio import Cpio
 from kduel.guest.launch import run
 from kduel.guest.root import Root, root_image
 from kduel.guest.vm import VirtualMachine
 from kduel.kernels.files.image import pvh_entry, uncompressed
-from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
-from kduel.machines.qemu import QemuMachine, QemuSettings, mebibytes, qemu_version
+from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Seconds, Trial
+from kduel.machines.qemu import QemuMachine, QemuSettings, Size, mebibytes, qemu_version
 from kduel.machines.repetition import Fingerprint, contents, fingerprint, first_difference, odd_one
 
 CPU = "max,family=6,model=6,stepping=3"
@@ -60,7 +60,7 @@ STILL = "nokaslr norandmaps"
 class IcountSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The [machine] table of a study with kind = "icount"."""
 
-    memory: str = "512M"
+    memory: Size = "512M"
     cpu: str = ""
     """QEMU's CPU model and what is left out of it; by default CPU without what is MASKED."""
     workers: Annotated[int, Meta(ge=0, le=1024)] = 0
@@ -69,7 +69,7 @@ class IcountSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=Tr
     """Above 0: address layouts are random, from the number of the block modulo this; each block has its own."""
     cmdline: str = ""
     """Words added to every contender's command line."""
-    boot_deadline: float = 600.0
+    boot_deadline: Seconds = 600.0
     """Seconds of the host's from start to the script."""
 
 
@@ -145,8 +145,9 @@ class IcountMachine(QemuMachine):
         known = self.cache.path("proofs", self.key(trial)) / "files.json"
         with temporary_directory() as place:
             twins = [trial, *(structs.replace(trial, into=place / number) for number in ("2", "3"))]
-            for twin in twins[1:]:
-                twin.into.mkdir()
+            with told_as_temporary_trouble(place):
+                for twin in twins[1:]:
+                    twin.into.mkdir()
             if known.is_file():
                 outcome = self.boot_once(trial)
                 earlier = msgspec.json.decode(known.read_bytes(), type=dict[str, str])
@@ -274,7 +275,8 @@ class IcountMachine(QemuMachine):
 
     def entry(self, arm: Arm) -> int | None:
         """The address of the kernel's first instruction; None where QEMU does not enter it itself."""
-        return pvh_entry(self.images[arm.kernel.sha256].read_bytes())
+        with told_as_cache_trouble(self.cache.root):
+            return pvh_entry(self.images[arm.kernel.sha256].read_bytes())
 
     def boot_instructions(self, trial: Trial, head: bytes, notes: dict[str, str]) -> str:
         """How many instructions this boot takes up to init, counted in one that is the same but for the count itself;
@@ -360,6 +362,16 @@ class Icount(MachineKind):
     )
     Settings = IcountSettings
 
+    def read_settings(self, table: dict[str, Any]) -> Any:
+        """As for other machines; before any kernel is fetched."""
+        settings = super().read_settings(table)
+        memory = mebibytes(settings.memory, "memory")
+        if not PMEM_STEP <= memory <= 1024 or memory % PMEM_STEP:
+            raise InputError(
+                f"machine icount: memory = {settings.memory!r} cannot be", "Give 128M to 1024M in steps of 128M."
+            )
+        return settings
+
     def prepare(
         self,
         settings: Any,
@@ -375,13 +387,6 @@ class Icount(MachineKind):
         if architectures != {"x86_64"}:
             raise InputError(
                 f"machine icount runs x86_64 kernels, not {', '.join(sorted(architectures - {'x86_64'}))}"
-            )
-        if (
-            not PMEM_STEP <= mebibytes(settings.memory, "memory") <= 1024
-            or mebibytes(settings.memory, "") % PMEM_STEP
-        ):
-            raise InputError(
-                f"machine icount: memory = {settings.memory!r} cannot be", "Give 128M to 1024M in steps of 128M."
             )
         qemu_version()
         root = root_image(needs.packages, cache=cache, progress=progress, offline=offline)

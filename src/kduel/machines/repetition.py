@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kduel.guest.console import read_console
+from kduel.guest.envelope import OWN
 
 CONSOLE = "console.log"
-NOT_COMPARED = (CONSOLE, "guest.sh", "rerun.sh")
+NOT_COMPARED = OWN
 """Written by the host. Of the console what the guest printed is compared."""
 
 Fingerprint = dict[str, str]

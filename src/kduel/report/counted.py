@@ -22,7 +22,7 @@ OUTSIDE_PCT = 5.0
 def is_counted(results: Results) -> bool:
     """Whether a run's primary metrics are counts of instructions on a deterministic machine."""
     primary = [metric for metric in results.metrics if metric.role == "primary"]
-    return bool(results.machine.get("exact") and primary) and all(metric.unit == COUNTED for metric in primary)
+    return bool(results.machine.exact and primary) and all(metric.unit == COUNTED for metric in primary)
 
 
 def counted_lines(comparison: Comparison) -> Iterator[Line]:

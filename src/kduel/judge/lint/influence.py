@@ -10,13 +10,19 @@ import numpy as np
 
 from kduel.core.results import Warning_
 from kduel.judge.lint.case import Case, Floats, amount, short
+from kduel.judge.lint.findings import Code
 from kduel.judge.lint.statistics import outlier
+from kduel.judge.verdict.classify import UNDECIDED, classify, verdict
+from kduel.judge.verdict.comparison import margin
+from kduel.judge.verdict.rule import Rule
 
 LEVEL = 0.05
-"""The chance that clean normal data have a trial that counts as standing out at all, over the ways of looking."""
+"""Of imported data: the chance that clean ones have a trial that counts as standing out at all. They are few and
+already published, so that one look too many costs little; a run has its share of the lint's level instead."""
 FEWEST = 5
-ENOUGH = 10
-"""Trials without which nothing is called equivalent."""
+OFF = 0.25
+"""By how much of its width the interval of a result may be off the plain mean, adjusted for the order of trials;
+one that is farther off rests on something else than these values."""
 
 
 class Suspect(NamedTuple):
@@ -35,7 +41,7 @@ def one_trial(case: Case) -> Iterator[Warning_]:
         told = without(case, suspect)
         if told:
             yield Warning_(
-                code="one-trial",
+                code=Code.ONE_TRIAL,
                 message=f"One trial carries the conclusion: without {suspect.words} {told}. Find out what happened in it; "
                 "repeat the run, or use a metric that one trial cannot carry (a median or a percentile).",
             )
@@ -64,7 +70,7 @@ def paired_suspects(case: Case) -> Iterator[Suspect]:
     seen = set()
     for values in views:
         place, chance = outlier(values)
-        if chance < LEVEL / len(views) and place not in seen:
+        if chance < 2 * case.level / len(views) and place not in seen:
             seen.add(place)
             words = f"block {blocks[place]} ({short(before[place])} against {amount(after[place], case.metric.unit)})"
             yield Suspect(place, place, words)
@@ -120,18 +126,16 @@ def other_verdict(case: Case, whole: tuple[Floats, Floats], left: tuple[Floats, 
     else:
         return ""
     centre, error = estimate(*whole, case.paired)
-    if error == 0 or not math.isfinite(error) or abs((low + high) / 2 - centre) > 0.05 * (high - low):
+    if error == 0 or not math.isfinite(error) or abs((low + high) / 2 - centre) > OFF * (high - low):
         return ""
-    errors = (high - low) / 2 / error
+    errors, adjustment = (high - low) / 2 / error, (low + high) / 2 - centre
     centre, error = estimate(*left, case.paired)
+    centre += adjustment
+    rule = Rule(delta_pct=case.delta_pct)
+    border = margin(result.scale, rule)
     low, high = centre - errors * error, centre + errors * error
-    if result.scale == "ratio" and result.n >= ENOUGH and max(-low, high) <= math.log1p(case.delta_pct / 100):
-        return "equivalent"
-    if low <= 0 <= high:
-        return ""
-    if result.better == "none":
-        return "higher" if low > 0 else "lower"
-    return "faster" if (low > 0) == (result.better == "higher") else "slower"
+    side = int(classify(low, high, border, result.n, FEWEST, rule.equivalent_from))
+    return "" if side == UNDECIDED else verdict(result.scale, side, result.better)
 
 
 def estimate(before: Floats, after: Floats, paired: bool) -> tuple[float, float]:
