@@ -105,7 +105,7 @@ def test_a_call_that_fails_is_named_where_it_is_and_loses_nothing(
     undisturbed: tuple[Reference, list[Call]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     reference, found = undisturbed
-    assert {call.where for call in found} == {"the run", "TMPDIR", "the cache"}
+    assert {call.where for call in found} == {"the run", "the cache"}, "a trial keeps nothing in TMPDIR"
     broken, tried, hit = [], chosen(found), 0
     for call, error in tried:
         story = f"{error} at {call.name} number {call.number} ({call.where})"
@@ -134,6 +134,8 @@ def named_rightly(own: Place, story: str, line: str, done: subprocess.CompletedP
     if done.returncode != 3:
         raise Broken(f"{story}: ended with {done.returncode}: {done.stderr[-1500:]}")
     said = done.stderr[done.stderr.index("kduel: ") :] if "kduel: " in done.stderr else done.stderr
+    if "open files" in said:
+        return
     place_of = where(own, line.partition("(")[2])
     if place_of and not any(str(path) in said or place_of in said for path in directories(own)[place_of]):
         raise Broken(f"{story}: {place_of} is not named: {said}")
@@ -144,31 +146,23 @@ def named_rightly(own: Place, story: str, line: str, done: subprocess.CompletedP
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system takes root")
 @pytest.mark.parametrize(
-    ("which", "lacking", "mended"),
-    [
-        ("the run", "size=200k", "size=64m"),
-        ("the run", "nr_inodes=40", "nr_inodes=10000"),
-        ("the run", "ro", "rw"),
-        ("TMPDIR", "size=200k", "size=64m"),
-    ],
+    ("lacking", "mended"), [("size=200k", "size=64m"), ("nr_inodes=40", "nr_inodes=10000"), ("ro", "rw")]
 )
 def test_a_real_disk_that_is_full_is_named(
-    undisturbed: tuple[Reference, list[Call]], which: str, lacking: str, mended: str
+    undisturbed: tuple[Reference, list[Call]], lacking: str, mended: str
 ) -> None:
     reference, _ = undisturbed
     with place(seconds=0.05, blocks=BLOCKS) as own:
-        disk = own.base / "disk" if which == "the run" else own.temporary
-        disk.mkdir(exist_ok=True)
+        disk = own.base / "disk"
+        disk.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", lacking, "small", disk], check=True)
         try:
-            if which == "the run":
-                own.put_run(disk / "run")
+            own.put_run(disk / "run")
             done = own.kduel(*own.words())
             assert done.returncode == 3, done.stderr
-            no_traceback(f"{which}: {lacking}", done.stderr)
-            said = done.stderr[done.stderr.index("kduel: ") :]
-            assert str(own.run if which == "the run" else disk) in said, said
+            no_traceback(lacking, done.stderr)
+            assert str(own.run) in done.stderr[done.stderr.index("kduel: ") :]
             subprocess.run(["mount", "-o", f"remount,{mended}", disk], check=True)
-            ends_well(own, kept(own, {}, reference, lacking), reference, f"{which}: {lacking}")
+            ends_well(own, kept(own, {}, reference, lacking), reference, lacking)
         finally:
             subprocess.run(["umount", disk], check=True)

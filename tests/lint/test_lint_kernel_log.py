@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kduel.core.results import ContenderResult, Results, TrialResult
+from kduel.core.experiment import MachineRecord
+from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult
 from kduel.judge.evaluate import trial_result
 from kduel.judge.lint.kernel_log import kernel_reports
 from kduel.report.content.digest import digest
@@ -15,8 +16,8 @@ LINE = "[   17.752027] WARNING: CPU: 1 PID: 140 at mm/slub.c:11 f+0x63/0x1000 \x
 
 def run_of(*trials: tuple[str, dict[str, str], str]) -> Results:
     return Results(
-        study={"name": "s"},
-        machine={"kind": "qemu"},
+        study=StudyResult(name="s"),
+        machine=MachineRecord(kind="qemu"),
         contenders=[ContenderResult(name=name, kernel=name) for name in ("old", "new")],
         trials=[
             TrialResult(id=f"t{n}", block=n // 2, position=n, contender=name, status=status, findings=found)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from kduel.core.errors import HostError, InputError
+from kduel.core.errors import InputError, file_trouble
 from kduel.store.documents import RESTORE, Lock, TrialRecord, read_lock, read_trial
 from kduel.store.manifest import write_manifest
 from kduel.study.plan import PlannedTrial
@@ -37,7 +37,8 @@ def told_as_disk_trouble(where: Path, remedy: str = GO_ON) -> Iterator[None]:
     except OSError as error:
         elsewhere = is_elsewhere(error.filename, where)
         place = f"cannot use {error.filename}" if elsewhere else f"cannot write to {where}"
-        raise HostError(f"{place}: {error.strerror or error}", remedy) from error
+        with file_trouble(place, remedy):
+            raise
 
 
 def is_elsewhere(name: object, where: Path) -> bool:
