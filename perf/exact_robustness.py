@@ -36,7 +36,8 @@ from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 from kduel.machines import Trial
 from kduel.run.prepare import make_ready
-from kduel.study.load import assemble, contender_tables, parse_study
+from kduel.study.contenders import contender_tables
+from kduel.study.load import assemble, parse_study
 
 STUDY = """[study]
 name = "robustness"
