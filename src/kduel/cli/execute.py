@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -177,7 +178,10 @@ def told_standing(progress: TrialDone, arms: int) -> str:
         whose = f" of {one.contender}" if arms > 2 else ""
         unit = " %" if one.scale == "ratio" else ""
         wide = one.low is None or (one.scale == "ratio" and one.high is not None and one.high > TOO_WIDE_TO_TELL)
-        interval = "no interval yet" if wide else f"{one.low:+.2f} to {one.high:+.2f}{unit}"
+        if one.scale == "exact" and one.low is not None and one.high is not None:
+            interval = f"{one.low:+,.0f}" + (f" to {one.high:+,.0f}" if one.high != one.low else "")
+        else:
+            interval = "no interval yet" if wide else f"{one.low:+.2f} to {one.high:+.2f}{unit}"
         rest = one.verdict if one.decided else f"~{one.blocks_more} more blocks" if one.blocks_more else "undecided"
         parts.append(f"{one.benchmark}/{one.metric}{whose} {interval} ({rest})")
     if others := progress.standings[TOLD_AT_MOST:]:
@@ -194,11 +198,14 @@ def told_standing(progress: TrialDone, arms: int) -> str:
 def write_up(path: Path, fail_on: str | None) -> None:
     """The report in the terminal and as a page, results.json beside; ends the process where `--fail-on` applies."""
     from kduel.judge.evaluate import judge_run
+    from kduel.report.counted import is_counted, next_command
     from kduel.report.text import show
     from kduel.store.rundir import told_as_disk_trouble, write_whole
 
     results = judge_run(path)
     click.echo(show(results), nl=False, color=True)
+    if is_counted(results) and (command := next_command(results, shlex.quote(str(path)))):
+        click.echo(f"\nWhere the largest difference comes from: {command}")
     with told_as_disk_trouble(path):
         write_whole(path / "results.json", msgspec.json.encode(results) + b"\n")
     sys.stdout.flush()
