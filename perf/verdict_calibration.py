@@ -1,8 +1,9 @@
-"""The verdict rule on simulated noise, at length: every figure that docs/statistics.md quotes.
+"""The verdict rule on simulated noise, at length: every table of docs/statistics.md, written by this script.
 
-    .venv/bin/python perf/verdict_calibration.py [--runs 20000]
+    .venv/bin/python perf/verdict_calibration.py [--runs 20000] [--write]
 
-The code that judges real runs judges the simulated ones. Seeded; about a minute of one processor.
+The code that judges real runs judges the simulated ones. Seeded; about ten minutes of one processor. With --write the
+tables in docs/statistics.md are replaced, between `<!-- table NAME -->` and `<!-- end of NAME -->`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
@@ -18,134 +21,293 @@ import numpy as np
 
 from kduel.core.experiment import Metric
 from kduel.core.samples import Samples
-from kduel.judge.verdict import looks as sequence
-from kduel.judge.verdict.calibrate import simulate
+from kduel.judge.verdict import noise as noises
+from kduel.judge.verdict.adjust import plain
+from kduel.judge.verdict.calibrate import Outcome, simulate
 from kduel.judge.verdict.interim import standing
 from kduel.judge.verdict.judge import judge
-from kduel.judge.verdict.looks import plan_looks, prefix_statistics
-from kduel.judge.verdict.noise import NAMES, Noise, made_up, orders
+from kduel.judge.verdict.looks import interval, plan_looks
+from kduel.judge.verdict.noise import DIFFERING, NAMES, Noise, made_up, scaled
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import critical_t, normal_levels, student_levels
+from kduel.study.orders import turned_round
 
-RULE = Rule()
-SPREADS = (0.5, 0.7, 1.0, 1.4, 2.0, 4.2)
+DOCUMENT = Path(__file__).parents[1] / "docs/statistics.md"
+RULE, FIRST = Rule(), Rule.of_edition(1)
+BOTH = float(np.sqrt(2))
+"""Boots that vary by 1 % each make a ratio that varies by 1.41 %."""
+SLOW = ("missing", "censored")
+"""Noises with missing values are judged run by run."""
+
+counted = {"runs": 0, "refuted": 0}
 
 
-def title(text: str) -> None:
-    print(f"\n## {text}\n")
+def tried(rule: Rule, noise: Noise, effect: float = 0.0, *, runs: int, **more: object) -> Outcome:
+    """A simulation, counted."""
+    found = simulate(rule, noise, effect, runs=max(100, runs), **more)  # type: ignore[arg-type]
+    if noise.name not in SLOW:
+        counted["runs"] += found.runs
+        counted["refuted"] += found.refuted
+    return found
 
 
-def rule_itself(runs: int) -> None:
-    title("The rule: per cent of runs; blocks on average (spread: SD of the paired ratio)")
-    print(
-        f"{'noise':8} {'spread':>6} | {'false':>6} {'equal':>6} {'blocks':>6} | {'+2 %':>6} {'blocks':>6} | equal at delta"
-    )
-    for name in NAMES:
-        for spread in SPREADS:
-            noise = made_up(name, spread)
-            none, two, border = (simulate(RULE, noise, effect, runs=runs) for effect in (0, 2, 1))
-            print(
-                f"{name:8} {spread:5.1f}% | {100 * none.any_difference:6.2f} {100 * none.equivalent:6.1f} "
-                f"{none.blocks_mean:6.2f} | {100 * two.higher:6.1f} {two.blocks_mean:6.2f} | {100 * border.equivalent:.2f}"
+def table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
+    """Markdown."""
+    heads = list(heads)
+    return [
+        f"| {' | '.join(heads)} |",
+        f"|{'---|' * len(heads)}",
+        *(f"| {' | '.join(str(cell) for cell in row)} |" for row in rows),
+    ]
+
+
+def pct(share: float, digits: int = 1) -> str:
+    """A share in per cent."""
+    return f"{100 * share:.{digits}f}"
+
+
+def error_rates(runs: int) -> list[str]:
+    """Every noise: alarms, equivalence, power, false equivalence."""
+    rows = []
+    for name in (name for name in NAMES if name not in DIFFERING):
+        few = runs // 5 if name in SLOW else runs
+        wide, usual = made_up(name, 4.2), made_up(name, 1.0)
+        alarms = [tried(RULE, noise, runs=few) for noise in (usual, wide)]
+        seven = tried(RULE, wide, runs=few // 4, metrics=7, seed=2) if name not in SLOW else None
+        two, border = tried(RULE, usual, 2.0, runs=few // 2), tried(RULE, usual, 1.0, runs=few // 2)
+        rows.append(
+            (
+                wide.about,
+                *(pct(one.any_difference) for one in alarms),
+                pct(seven.any_difference) if seven else "-",
+                pct(alarms[0].equivalent),
+                f"{alarms[0].blocks_mean:.1f}",
+                pct(two.higher),
+                f"{two.blocks_mean:.1f}",
+                pct(border.equivalent),
             )
+        )
+    return table(
+        (
+            "noise",
+            "false alarms, spread 1 %",
+            "4.2 %",
+            "any of seven, 4.2 %",
+            "equivalent, rightly",
+            "blocks",
+            "2 % found",
+            "blocks",
+            '"equivalent" at a true 1 %',
+        ),
+        rows,
+    )
 
 
-def families(runs: int) -> None:
-    title("Seven primary metrics: per cent of runs in which any of them is a false alarm")
-    for name in NAMES:
-        found = [simulate(RULE, made_up(name, spread), runs=runs, metrics=7).any_difference for spread in (1.0, 4.2)]
-        print(f"{name:8} spread 1.0 %: {100 * found[0]:.2f}   spread 4.2 %: {100 * found[1]:.2f}")
-    wrong = simulate(Rule(alpha=0.35), made_up("normal", 4.2), runs=runs, metrics=7).any_difference
-    print(f"alpha not split, with spending: {100 * wrong:.1f}")
+def contenders(runs: int) -> list[str]:
+    """Any of several contenders, places balanced."""
+    rows = []
+    for name in ("normal", "bimodal", "ar-0.4", "ar-0.5", "ar-0.8", "period-3", "period-4", "period-5", "place"):
+        noise = made_up(name, 4.2)
+        found = [tried(RULE, noise, runs=runs // 2, contenders=count) for count in (2, 3, 4, 5)]
+        rows.append((noise.about, *(pct(one.any_difference) for one in found)))
+    return table(("noise", "two contenders", "three", "four", "five"), rows)
 
 
-def levels_for_t(runs: int) -> None:
-    title("False alarms over alpha, 20 blocks: levels of a z test with t quantiles, and the levels used here")
-    for rule in (RULE, Rule(look_every=1), Rule(max_blocks=10), Rule(max_blocks=40), Rule(first_look=10)):
+def comparisons(runs: int) -> list[str]:
+    """Any of many comparisons, and the fewest pairs that so many need."""
+    rows = []
+    for name in ("normal", "heavy", "bimodal", "sharp"):
+        noise = made_up(name, 4.2)
+        found = [tried(RULE, noise, runs=2 * runs // (count + 1), metrics=count) for count in (1, 7, 30, 100)]
+        rows.append((noise.about, *(pct(one.any_difference) for one in found)))
+    fewest = [str(RULE.for_comparisons(count).fewest) for count in (1, 7, 30, 100)]
+    return table(("noise", "1 comparison", "7", "30", "100"), [*rows, ("*fewest pairs*", *fewest)])
+
+
+def orders(runs: int) -> list[str]:
+    """The first edition's plan and rule, and the choices for the second."""
+    rows = []
+    periods = {
+        f"period {trials} trials, {sds} SD": Noise("", "", scaled(sine(trials, sds), 0.03))
+        for trials in (3, 4, 5)
+        for sds in (1, 2)
+    }
+    places = {
+        f"second boot {sds:g} SD slower": Noise("", "", scaled(partial(noises.place, sds), 0.03))
+        for sds in (2.0, 20.0)
+    }
+    others = {made_up(n, 4.2).about: made_up(n, 4.2) for n in ("normal", "bimodal", "ar-0.5", "ar-0.8")}
+    early = Rule(adjust_from=6, first_look=6, fewest_pairs=6)
+    never = Rule(adjust_from=None)
+    for about, noise in (others | periods | places).items():
+        turned = tried(FIRST, noise, runs=runs, plan=turned_round)
+        found = [tried(rule, noise, runs=runs) for rule in (never, early, RULE)]
+        rows.append((about, pct(turned.any_difference), *(pct(one.any_difference) for one in found)))
+    return table(
+        ("noise", "turned round (first edition)", "free, no covariate", "free, covariate from 6", "as it is"), rows
+    )
+
+
+def sine(trials: int, sds: float) -> noises.Draw:
+    """A sine of this period and height on normal noise."""
+
+    def draw(generator: np.random.Generator, arms: noises.Arms) -> np.ndarray:
+        phase = generator.random((arms.shape[0], 1))
+        wave = sds * np.sin(2 * np.pi * (np.arange(arms.shape[1]) / trials + phase))
+        return noises.normal(generator, arms) + wave
+
+    return draw
+
+
+def blocks(runs: int) -> list[str]:
+    """Blocks to the end of a run, before and after."""
+    rows = []
+    for metrics in (1, 7):
+        for cv in (0.5, 1.0, 2.0):
+            cells = []
+            for effect in (0, 1, 2, 3, 5, 10, 20):
+                noise, few = made_up("normal", cv * BOTH), runs // metrics
+                before = tried(FIRST, noise, effect, runs=few, metrics=metrics, plan=turned_round).blocks_mean
+                after = tried(RULE, noise, effect, runs=few, metrics=metrics).blocks_mean
+                cells.append(f"{before:.1f} → {after:.1f} ({100 * (after / before - 1):+.0f} %)")
+            rows.append((metrics, f"{cv:g} %", *cells))
+    return table(
+        ("metrics", "CV of a boot", "no effect", "+1 %", "+2 %", "+3 %", "+5 %", "+10 %", "+20 %"),
+        rows,
+    )
+
+
+def covariate(runs: int) -> list[str]:
+    """A covariate of the host by its correlation with the noise; boots vary by 1 % each."""
+    rows = []
+    for host in (None, 0.0, 0.3, 0.5, 0.7, 0.9):
+        rule = RULE if host is None else Rule(covariates=("host",))
+        wide = tried(rule, made_up("normal", 4.2), runs=runs, host=host)
+        none, one = (tried(rule, made_up("normal", BOTH), effect, runs=runs, host=host) for effect in (0, 1))
+        rows.append(
+            (
+                "without" if host is None else f"{host:g}",
+                pct(wide.any_difference),
+                pct(none.equivalent),
+                f"{none.blocks_mean:.1f}",
+                pct(one.higher),
+                f"{one.blocks_mean:.1f}",
+            )
+        )
+    return table(("r", "false alarms", "equivalent at no effect", "blocks", "+1 % found", "blocks"), rows)
+
+
+def giving_up(runs: int) -> list[str]:
+    """What stopping for futility costs."""
+    rows = []
+    for metrics in (1, 7):
+        for cv, effect in ((1.0, 0), (1.0, 1), (2.0, 0), (2.0, 1), (2.0, 2), (2.0, 3)):
+            noise, few = made_up("normal", cv * BOTH), runs // metrics
+            found = [tried(RULE, noise, effect, runs=few, metrics=metrics, futility=stop) for stop in (False, True)]
+            cells = [f"{pct(one.any_difference)} / {pct(one.equivalent)} / {one.blocks_mean:.1f}" for one in found]
+            rows.append((metrics, f"{cv:g} %", f"+{effect} %" if effect else "none", *cells))
+    return table(
+        (
+            "metrics",
+            "CV of a boot",
+            "effect",
+            "to the end: difference / equivalent / blocks",
+            "with `--futility stop`",
+        ),
+        rows,
+    )
+
+
+def rare_modes(runs: int) -> list[str]:
+    """Boots of the contender that are 20 % slower now and then; a boot varies by .5 % otherwise."""
+    rows = []
+    for name in ("rare-1", "rare-5", "rare-10"):
+        noise = made_up(name, 0.5 * BOTH)
+        first = tried(Rule(first_look=10, max_blocks=10), noise, runs=runs)
+        found = [tried(rule, noise, runs=runs) for rule in (RULE, Rule(first_look=20))]
+        rows.append((noise.about, *(pct(one.equivalent) for one in (first, *found))))
+    return table(
+        (
+            "noise",
+            "equivalent after 10 blocks",
+            "at the end of a run of one metric",
+            "of a run that goes on to 20 blocks",
+        ),
+        rows,
+    )
+
+
+def voids(runs: int) -> list[str]:
+    """Trials without a value."""
+    rows = []
+    for name in SLOW:
+        found = tried(RULE, made_up(name, 4.2), runs=runs // 4)
+        rows.append(
+            (made_up(name, 4.2).about, pct(found.any_difference), pct(found.lower), f"{found.blocks_mean:.1f}")
+        )
+    return table(("noise", "any difference", "called lower", "blocks"), rows)
+
+
+def levels_for_t(runs: int) -> list[str]:
+    """Levels of a z test with t quantiles, and the levels used."""
+    rows = []
+    for about, rule in (
+        ("from 4, every block, to 20", RULE),
+        ("from 5, every block, to 20", RULE.for_comparisons(7)),
+        ("6, 8, ..., 20", FIRST),
+        ("to 10", Rule(max_blocks=10)),
+        ("to 40", Rule(max_blocks=40)),
+    ):
         looks = plan_looks(rule, range(1, rule.max_blocks + 1))
         generator = np.random.default_rng(5)
-        alphas = (0.05, 0.05 / 7, 0.05 / 20)
-        widths = [
-            [critical_t(levels(a, looks.blocks, looks.pairs, rule.max_blocks), looks.pairs) / np.sqrt(looks.pairs)
-             for a in alphas]
-            for levels in (normal_levels, student_levels)
-        ]  # fmt: skip
-        hits = np.zeros((2, 3))
-        total = 20 * runs
-        for _ in range(total // 20_000):
-            mean, sd = prefix_statistics(generator.standard_normal((20_000, rule.max_blocks)), looks.pairs)
-            for i in range(2):
-                for j in range(3):
-                    hits[i, j] += (np.abs(mean) > widths[i][j] * sd).any(axis=1).sum()
-        ratio = hits / total / np.array(alphas)
-        print(
-            f"looks {rule.first_look}, every {rule.look_every}, to {rule.max_blocks}: "
-            f"alpha .05 {ratio[0, 0]:.3f} -> {ratio[1, 0]:.3f}; .05/7 {ratio[0, 1]:.3f} -> {ratio[1, 1]:.3f}; "
-            f".05/20 {ratio[0, 2]:.3f} -> {ratio[1, 2]:.3f}"
-        )
+        cells = []
+        for alpha in (0.05, 0.05 / 7, 0.05 / 20):
+            for levels in (normal_levels, student_levels):
+                nominal = levels(alpha, looks.blocks, looks.pairs, rule.max_blocks)
+                hits = 0
+                for _ in range(20):
+                    low, high = interval(
+                        plain(generator.standard_normal((runs, rule.max_blocks)), looks.pairs), nominal
+                    )
+                    hits += int(((low > 0) | (high < 0)).any(axis=1).sum())
+                cells.append(f"{hits / 20 / runs / alpha:.2f}")
+        rows.append((about, *(f"{one} → {other}" for one, other in zip(cells[::2], cells[1::2], strict=True))))
+    return table(("looks", "alpha .05", ".05 / 7", ".05 / 20"), rows)
 
 
-def fewest_pairs(runs: int) -> None:
-    title("Why five pairs: false alarms of a single look at so many, per cent")
-    kept, sequence.FEWEST_PAIRS = sequence.FEWEST_PAIRS, 2
-    for name in NAMES:
-        found = [100 * simulate(Rule.fixed(n), made_up(name, 4.2), runs=runs).any_difference for n in (2, 3, 4, 5, 6)]
-        print(
-            f"{name:8} " + "  ".join(f"n={n}: {value:5.2f}" for n, value in zip((2, 3, 4, 5, 6), found, strict=True))
-        )
-    halves = Noise("halves", "", two_sharp_modes)
-    found = [100 * simulate(Rule.fixed(n), halves, runs=runs, metrics=7).any_difference for n in (2, 3, 4, 5, 6)]
-    print("two sharp modes, half of the boots each, seven metrics: " + "  ".join(f"{value:.2f}" for value in found))
-    sequence.FEWEST_PAIRS = kept
-
-
-def two_sharp_modes(generator: np.random.Generator, runs: int, blocks: int) -> np.ndarray:
-    modes = generator.random((2, runs, blocks)) < 0.5
-    return 0.05 * (modes[0] * 1.0 - modes[1] + 0.01 * generator.standard_normal((runs, blocks)))
-
-
-def other_ways(runs: int) -> None:
-    title("What the parts of the rule are for: false alarms without them, per cent")
+def without(runs: int) -> list[str]:
+    """What the parts of the rule are for: false alarms without them."""
     generator = np.random.default_rng(9)
+    rows = []
     looks = plan_looks(RULE, range(1, 21))
-    mean, sd = prefix_statistics(generator.standard_normal((runs, 20)), looks.pairs)
-    half = critical_t(np.full(len(looks.pairs), 0.05), looks.pairs) / np.sqrt(looks.pairs) * sd
-    print(f"a look at p < .05 at 6, 8, ..., 20 blocks: {100 * (np.abs(mean) > half).any(axis=1).mean():.1f}")
-    for blocks in (5, 10, 20):
-        drift = np.linspace(0, 2, 2 * blocks) + generator.standard_normal((runs, 2 * blocks))
-        first, then = drift[:, :blocks], drift[:, blocks:]
-        error = np.sqrt((first.var(axis=1, ddof=1) + then.var(axis=1, ddof=1)) / blocks)
-        alarm = (
-            np.abs(then.mean(axis=1) - first.mean(axis=1)) > critical_t(np.array([0.05]), [2 * blocks - 1]) * error
-        )
-        print(f"all of A, then all of B, while the machine drifts by 2 SD, n = {blocks}: {100 * alarm.mean():.0f}")
+    low, high = interval(plain(generator.standard_normal((runs, 20)), looks.pairs), np.full(len(looks.pairs), 0.05))
+    rows.append(
+        ("a look at p < .05 after every block from the fourth", pct(((low > 0) | (high < 0)).any(axis=1).mean()))
+    )
+    for count in (5, 10, 20):
+        drift = np.linspace(0, 2, 2 * count) + generator.standard_normal((runs, 2 * count))
+        first, then = drift[:, :count], drift[:, count:]
+        error = np.sqrt((first.var(axis=1, ddof=1) + then.var(axis=1, ddof=1)) / count)
+        critical = critical_t(np.array([0.05]), [2 * count - 2])
+        alarm = np.abs(then.mean(axis=1) - first.mean(axis=1)) > critical * error
+        rows.append((f"all of A, then all of B, a drift of 2 SD, n = {count}", pct(alarm.mean())))
     for between in (0.3, 0.5, 1.0):
         arms = between * generator.standard_normal((2, runs, 10, 1)) + generator.standard_normal((2, runs, 10, 10))
         pooled = arms.reshape(2, runs, 100)
         error = np.sqrt(pooled.var(axis=2, ddof=1).sum(axis=0) / 100)
         alarm = np.abs(pooled[1].mean(axis=1) - pooled[0].mean(axis=1)) > 1.972 * error
-        print(
-            f"10 iterations of 10 boots as 100 values, boot SD / iteration SD = {between}: {100 * alarm.mean():.0f}"
+        rows.append(
+            (f"10 iterations of 10 boots as 100 values, boot SD / iteration SD = {between}", pct(alarm.mean()))
         )
-    for order, by_chance in (("every block in random order", True), ("every second block turned round", False)):
-        for name, blur in (("5 %", 0.02), ("5 %, blurred", 0.3)):
-            noise = Noise("", "", position_effect(blur, by_chance))
-            found = [100 * simulate(RULE, noise, runs=runs, metrics=metrics).any_difference for metrics in (1, 7)]
-            print(f"the second boot of a block is slower by {name}; {order}: "
-                  f"one metric {found[0]:.1f}, any of seven {found[1]:.1f}")  # fmt: skip
+    unsplit = tried(Rule(alpha=0.35), made_up("normal", 4.2), runs=runs // 4, metrics=7)
+    rows.append(("alpha not split over seven metrics", pct(unsplit.any_difference)))
+    for pairs in (2, 3):
+        short = tried(Rule.fixed(pairs, fewest_pairs=2), made_up("sharp", 4.2), runs=runs, metrics=7)
+        rows.append((f"seven metrics with two sharp modes, {pairs} pairs", pct(short.any_difference)))
+    return table(("what is left out", "false alarms, %"), rows)
 
 
-def position_effect(blur: float, by_chance: bool):  # type: ignore[no-untyped-def]
-    """The second boot of a block is always slower than the first: the rule does not know of it."""
-
-    def draw(generator: np.random.Generator, runs: int, blocks: int) -> np.ndarray:
-        sign = generator.choice([-1.0, 1.0], (runs, blocks)) if by_chance else orders(generator, runs, blocks)
-        return 0.05 * (sign + blur * generator.standard_normal((runs, blocks)))
-
-    return draw
-
-
-def table(benchmark: str, logs: np.ndarray, primary: bool) -> Samples:
+def pairs_of(logs: np.ndarray, benchmark: str, primary: bool) -> Samples:
     return Samples(
         benchmark=benchmark,
         metric=Metric(name="rate", unit="ops/s", better="higher"),
@@ -155,58 +317,97 @@ def table(benchmark: str, logs: np.ndarray, primary: bool) -> Samples:
     )
 
 
-def exploratory(runs: int) -> None:
-    title("Exploratory metrics beside a primary one that may end the run early; nothing differs, per cent")
+def exploratory(runs: int) -> list[str]:
+    """Exploratory metrics beside a primary one that may end the run early; nothing differs."""
     generator = np.random.default_rng(4)
-    runs = runs // 20
+    rows = []
     for correlation in (0.0, 0.9):
-        alarms = plain = 0
-        for _ in range(runs):
+        alarms = bare = 0
+        for _ in range(runs // 20):
             shared = generator.standard_normal(20)
             others = [
                 correlation * shared + np.sqrt(1 - correlation**2) * generator.standard_normal(20) for _ in range(3)
             ]
-            samples = [table("p", 0.03 * shared, True)] + [
-                table(f"e{i}", 0.03 * other, False) for i, other in enumerate(others)
-            ]
-            ended = standing(samples[:1], RULE)[0]
-            blocks = 20 if not ended.decided else judge(samples[:1], RULE)[0].decided_at or 20
-            cut = [table(s.benchmark, np.log(s.values["B"][:blocks]), s.primary) for s in samples]  # type: ignore[arg-type]
-            found = judge(cut, RULE)[1:]
+            primary = pairs_of(0.03 * shared, "p", True)
+            ended = 20
+            for count in range(4, 20):
+                if standing([pairs_of(0.03 * shared[:count], "p", True)], RULE)[0].decided:
+                    ended = count
+                    break
+            cut = [pairs_of(0.03 * other[:ended], f"e{i}", False) for i, other in enumerate(others)]
+            found = judge([pairs_of(0.03 * shared[:ended], primary.benchmark, True), *cut], RULE)[1:]
             alarms += any(result.verdict in ("faster", "slower") for result in found)
-            plain += (found[0].beside["p_t"] or 0) < 0.05
-        print(
-            f"correlation {correlation}: any of three called {100 * alarms / runs:.1f} (nominal 5); "
-            f"plain p < .05 of one of them {100 * plain / runs:.1f}"
-        )
+            bare += (found[0].beside["p_t"] or 0) < 0.05
+        total = runs // 20
+        rows.append((f"{correlation:g}", pct(alarms / total), pct(bare / total)))
+    return table(("correlation with the primary metric", "any of three called", "plain p < .05 of one of them"), rows)
 
 
-def more_blocks(runs: int) -> None:
-    title('"About k more blocks": how often they did decide')
+def more_blocks(runs: int) -> list[str]:
+    """How often "about k more blocks", said after ten of forty, did decide."""
     rule = Rule(max_blocks=40)
     generator = np.random.default_rng(6)
+    rows = []
     for effect in (0.0, 0.5, 1.2, 2.0):
         said = kept = 0
         for _ in range(runs // 40):
             logs = np.log1p(effect / 100) + 0.02 * generator.standard_normal(40)
-            now = standing([table("p", logs[:10], True)], rule)[0]
+            now = standing([pairs_of(logs[:10], "p", True)], rule)[0]
             if not now.decided and now.blocks_more is not None and 10 + now.blocks_more <= 40:
                 said += 1
-                kept += standing([table("p", logs[: 10 + now.blocks_more], True)], rule)[0].decided
-        print(
-            f"true effect {effect} %, spread 2 %, told at 10 blocks: {said} times, came true in {100 * kept / said:.0f} %"
-        )
+                kept += standing([pairs_of(logs[: 10 + now.blocks_more], "p", True)], rule)[0].decided
+        rows.append((f"{effect:g} %", said, f"{100 * kept / max(said, 1):.0f} %"))
+    return table(("true effect", "said", "came true"), rows)
+
+
+PARTS: dict[str, Callable[[int], list[str]]] = {
+    "error-rates": error_rates,
+    "contenders": contenders,
+    "comparisons": comparisons,
+    "orders": orders,
+    "blocks": blocks,
+    "covariate": covariate,
+    "futility": giving_up,
+    "rare-modes": rare_modes,
+    "voids": voids,
+    "levels": levels_for_t,
+    "without": without,
+    "exploratory": exploratory,
+    "more-blocks": more_blocks,
+}
+
+
+def held(runs: int) -> list[str]:
+    """The last of all: how many verdicts were refuted by the interval they came with."""
+    return [
+        f"{counted['refuted']} verdicts of {counted['runs']:,} simulated runs are refuted by the interval that the run ended with "
+        f"({runs:,} runs a figure in most tables)."
+    ]
+
+
+def write(name: str, lines: list[str]) -> None:
+    """Replace a table in the document."""
+    text = DOCUMENT.read_text("utf-8")
+    start, end = f"<!-- table {name} -->\n", f"<!-- end of {name} -->"
+    if text.count(start) != 1 or text.count(end) != 1:
+        raise SystemExit(f"docs/statistics.md has no place for the table {name}")
+    before, rest = text.split(start)
+    DOCUMENT.write_text(before + start + "\n".join(lines) + "\n" + end + rest.split(end)[1], "utf-8")
 
 
 def main() -> None:
     """Everything, with the time it took."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20_000)
-    runs = parser.parse_args().runs
+    parser.add_argument("--only", choices=PARTS, action="append")
+    parser.add_argument("--write", action="store_true", help="replace the tables in docs/statistics.md")
+    given = parser.parse_args()
     start = time.process_time()
-    print(f"{runs:,} runs a figure; standard error of a 5 % figure {100 * np.sqrt(0.05 * 0.95 / runs):.2f} points")
-    for part in (rule_itself, families, levels_for_t, fewest_pairs, other_ways, exploratory, more_blocks):
-        part(runs)
+    for name, part in {**{n: p for n, p in PARTS.items() if n in (given.only or PARTS)}, "held": held}.items():
+        lines = part(given.runs)
+        print(f"\n## {name}\n", *lines, sep="\n", flush=True)
+        if given.write and not (given.only and name == "held"):
+            write(name, lines)
     print(f"\n{time.process_time() - start:.0f} s of one processor")
 
 

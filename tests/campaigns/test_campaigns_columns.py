@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from kduel.analysis.campaigns.compare import Campaigns, campaigns
-from kduel.analysis.campaigns.history import Point, by_time, history, picture
+from kduel.analysis.campaigns.history import Point, by_time, history
 from kduel.cli.history import command as history_command
 from kduel.core.errors import InputError
+from kduel.report.campaigns.history import picture
 from kduel.store.imported import Source, bring_in
 
 SPINE = Path(__file__).parents[1] / "spine"

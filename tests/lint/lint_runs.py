@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kduel.core.experiment import Better, Contender, Metric, Statistic
-from kduel.core.results import ContenderResult, MetricResult, Results, TrialResult
+from kduel.core.experiment import Better, Contender, MachineRecord, Metric, Statistic
+from kduel.core.results import ContenderResult, MetricResult, Results, StudyResult, TrialResult
 from kduel.core.samples import Samples
 from kduel.judge.lint import examine
 from kduel.judge.verdict.judge import judge, judge_primary
@@ -65,8 +65,8 @@ def linted(
     else:
         metrics = judge_unpaired(tables, Rule())
     results = Results(
-        study={"delta": 1.0, "imported": imported},
-        machine={"exact": exact},
+        study=StudyResult(imported=imported),
+        machine=MachineRecord(exact=exact),
         contenders=[ContenderResult(name=name, kernel=name) for name in samples.contenders],
         trials=list(trials),
         metrics=metrics,

@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lint_runs import linted, noise, result_of, said, table
 
-from kduel.core.experiment import TrialStatus
-from kduel.core.results import ContenderResult, Results, TrialResult
+from kduel.core.experiment import MachineRecord, TrialStatus
+from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult
 from kduel.judge import lint
 from kduel.judge.lint import examine
 from kduel.judge.lint.execution import crashes, not_interleaved
@@ -220,7 +220,7 @@ class TestConduct:
             for n, status in enumerate(each)
         ]
         contenders = [ContenderResult(name=name, kernel=name) for name in statuses]
-        return Results(study={}, machine={}, contenders=contenders, trials=trials, metrics=[])
+        return Results(study=StudyResult(), machine=MachineRecord(), contenders=contenders, trials=trials, metrics=[])
 
     def test_a_contender_that_crashes_more_often_is_a_finding(self) -> None:
         (found,) = crashes(self.run({"old": ["ok"] * 10, "new": ["void"] * 5 + ["ok"] * 5}))
@@ -299,7 +299,9 @@ def test_whatever_was_measured_is_examined_without_falling_over(
 ) -> None:
     count = min(len(old), len(new))
     samples = table(old[:count], new[:count], paired=paired, unit=unit, benchmark="fileio")
-    results = Results(study={}, machine={}, contenders=[], trials=[], metrics=[result_of(samples)])
+    results = Results(
+        study=StudyResult(), machine=MachineRecord(), contenders=[], trials=[], metrics=[result_of(samples)]
+    )
     examine(results, [samples], {}, [])
     for warning in results.metrics[0].warnings:
         assert "nan" not in warning.message and "inf" not in warning.message.replace("interval", "")

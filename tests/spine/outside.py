@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,9 @@ class ProcessMachine(Machine):
         if trial.arm.kernel.release in self.settings.shorter:
             for said in trial.into.glob("*-letters-*/stdout"):
                 said.write_text("4\n")
+        if self.settings.noisy:
+            for said in trial.into.glob("*-letters-*/stdout"):
+                said.write_text(f"{5 + zlib.crc32(trial.id.encode()) % 50}\n")
         time.sleep(self.settings.sleep)
         return Outcome(timings={"done": time.monotonic() - start})
 
@@ -98,6 +102,8 @@ class Process(MachineKind):
         panics: list[str] = []
         shorter: list[str] = []
         """Kernels in which every text has four letters."""
+        noisy: bool = False
+        """Every trial counts another number of letters."""
 
     def prepare(
         self, settings: Any, arms: Sequence[Arm], needs: Needs, *, cache: Any, progress: Any, offline: bool = False

@@ -138,7 +138,7 @@ def test_slower_is_a_status_only_where_it_is_asked_for(kduel, write_study, tmp_p
     assert kduel("run", study, "--out", tmp_path / "plain").returncode == 0
     failed = kduel("run", study, "--out", tmp_path / "run", "--fail-on", "slower")
     assert failed.returncode == 10
-    assert "slower" in failed.stdout and "Report: " in failed.stdout
+    assert "slower" in failed.stdout and "Written: " in failed.stderr
     same = write_study(blocks="fixed = 10")
     assert kduel("run", same, "--out", tmp_path / "same", "--fail-on", "slower").returncode == 0
 
@@ -211,3 +211,23 @@ def test_garbled_output_is_a_missing_value_not_a_number(kduel, write_study, tmp_
     metric = next(m for m in results["metrics"] if m["benchmark"] == "letters-hello")
     assert sorted(metric["values"]["outside-new"], key=str) == [5, 5, None]
     assert metric["n"] == 2
+
+
+def test_a_run_that_can_decide_nothing_says_so_and_ends_where_that_is_asked_for(kduel, write_study, tmp_path: Path):
+    study = write_study(machine="noisy = true", blocks="max = 12")
+    stopped = kduel("run", study, "--out", tmp_path / "stopped", "--seed", "5", "--futility", "stop")
+    assert stopped.returncode == 0, stopped.stderr
+    assert "No undecided primary metric is likely to be decided within 12 blocks." in stopped.stderr
+    assert "What would help:" in stopped.stderr
+    blocks = {name.split("-")[1] for name in trials(tmp_path / "stopped")}
+    assert 6 <= len(blocks) < 12
+    results = json.loads((tmp_path / "stopped" / "results.json").read_text())
+    assert {m["verdict"] for m in results["metrics"] if m["role"] == "primary"} == {"undecided"}
+    assert [warning["code"] for warning in results["warnings"]].count("futile") == 1
+    # Where nobody can be asked the run continues, and so does one that is resumed.
+    told = kduel("resume", tmp_path / "stopped")
+    assert told.returncode == 0 and "The run continues" in told.stderr
+    assert len(trials(tmp_path / "stopped")) == 24
+    asked = kduel("run", study, "--out", tmp_path / "asked", "--futility", "ask")
+    assert asked.returncode == 3 or "needs a terminal" in asked.stderr
+    assert not (tmp_path / "asked").exists()

@@ -8,27 +8,30 @@ from pathlib import Path
 import click
 
 from kduel.cli.execute import carry_out
+from kduel.cli.futility import Choice, futility_option
 from kduel.cli.options import fail_on_option, offline_option, quiet_option, run_argument
 
 
 @click.command("resume")
 @run_argument
 @offline_option
+@futility_option
 @fail_on_option
 @quiet_option
-def command(run: Path, offline: bool, fail_on: str | None, quiet: bool) -> None:
+def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | None, quiet: bool) -> None:
     """Continue the interrupted RUN (a directory). Plan, interim analyses and verdict are those of an uninterrupted run.
 
     Relative paths in the study are looked up from the directory in which the run was started.
     """
     from kduel.core.errors import InputError
-    from kduel.store.rundir import RunDir, study_of
+    from kduel.store.documents import study_of
+    from kduel.store.rundir import RunDir
 
     opened = RunDir.open(run)
     if opened.imported:
         raise InputError(f"{run} was imported and has no trials to run", "`kduel report` writes a report of it.")
     lock = opened.lock()
-    text = (run / "study.toml").read_text("utf-8")
+    text = opened.study_text()
     out = run.absolute()
     # A directory that is gone (a run of another host) cannot mislead: the kernels' hashes are compared.
     with contextlib.chdir(lock.directory if lock.directory and Path(lock.directory).is_dir() else "."):
@@ -39,6 +42,7 @@ def command(run: Path, offline: bool, fail_on: str | None, quiet: bool) -> None:
             seed=lock.seed,
             seed_given=True,
             offline=offline,
+            futility=futility,
             fail_on=fail_on,
             quiet=quiet,
         )

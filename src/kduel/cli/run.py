@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from kduel.cli.execute import carry_out
+from kduel.cli.futility import Choice, futility_option
 from kduel.cli.options import (
     contender_arguments,
     fail_on_option,
@@ -64,6 +65,7 @@ from kduel.core.errors import InputError
     "--layouts", type=click.IntRange(1), metavar="N", help="Machine icount: repeat with N address-space layouts."
 )
 @offline_option
+@futility_option
 @fail_on_option
 @quiet_option
 def command(
@@ -78,6 +80,7 @@ def command(
     delta: float | None,
     layouts: int | None,
     offline: bool,
+    futility: Choice | None,
     fail_on: str | None,
     quiet: bool,
 ) -> None:
@@ -95,7 +98,8 @@ def command(
     kduel run --aa 2 debian:6.12
     kduel run STUDY.toml --machine qemu:accel=tcg
     """
-    from kduel.study.load import assemble, contender_tables, parse_study, read_study, suite_text
+    from kduel.study.contenders import contender_tables
+    from kduel.study.load import assemble, parse_study, read_study, suite_text
 
     if blocks is not None and max_blocks is not None:
         raise InputError(
@@ -144,6 +148,7 @@ def command(
         seed=seed if seed is not None else secrets.randbelow(2**31),
         seed_given=seed is not None,
         offline=offline,
+        futility=futility,
         fail_on=fail_on,
         quiet=quiet,
     )

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from kduel.cli import printable
 from kduel.core.progress import Progress as ProgressReport
 from kduel.core.progress import Task
+from kduel.core.text import printable
 
 
 class BarTask(Task):
@@ -37,7 +37,7 @@ class Terminal(ProgressReport):
 
     def info(self, text: str) -> None:
         if not self.quiet:
-            self.print(text)
+            self.print(printable(text))
 
     def warn(self, text: str) -> None:
         self.print(f"{click.style('note:', fg='yellow', bold=True)} {printable(text)}")
@@ -50,6 +50,18 @@ class Terminal(ProgressReport):
             self.progress.console.print(Text.from_ansi(text), soft_wrap=True)
         else:
             click.echo(text, err=True)
+
+    def confirm(self, question: str) -> bool:
+        """Ask yes or no, bars out of the way; no where input has ended."""
+        if self.progress is not None:
+            self.progress.stop()
+        try:
+            return click.confirm(question, default=False, err=True)
+        except click.Abort:
+            return False
+        finally:
+            if self.progress is not None:
+                self.progress.start()
 
     @contextmanager
     def task(self, text: str, total: float | None = None) -> Iterator[Task]:

@@ -15,7 +15,7 @@ from kduel.core.results import BYTES, MetricResult, Results
 from kduel.core.text import visible
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.report import Format
-from kduel.report.content.digest import Comparison, Digest, decided, digest, side
+from kduel.report.content.digest import Comparison, Digest, decided, digest, side, unseen
 
 WIDTH = 100
 RATES = ("/s", "ops", "Hz")
@@ -110,7 +110,8 @@ def worth(metric: MetricResult) -> str:
         ) + (", too small to matter" if metric.below_delta else "")
     if metric.n == 1:
         return "n = 1: may be chance"
-    return f"undecided, n = {metric.n}: {interval(metric)}"
+    was = f", {metric.was}" if metric.was else ""
+    return f"undecided{was}, n = {metric.n}: {interval(metric)}"
 
 
 def sentences(metrics: list[MetricResult]) -> Iterator[str]:
@@ -126,7 +127,7 @@ def sentences(metrics: list[MetricResult]) -> Iterator[str]:
         yield f"Differs by too little to matter: {listed(small)}."
     same = [m for m in judged if m.verdict in ("equal", "equivalent")]
     if same:
-        yield f"The same in both: {listed(same)}."
+        yield f"The same in both: {listed(same)}{unseen(same)}."
     undecided = [m for m in judged if m.verdict == "undecided" and m.n]
     if undecided:
         single = all(m.n == 1 for m in undecided)

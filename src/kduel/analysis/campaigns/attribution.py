@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from kduel.analysis.campaigns.columns import Column
 from kduel.core.results import Difference
+from kduel.core.text import plural
 from kduel.judge.lint.confounds import Declared, differences
-from kduel.judge.verdict.wording import plural
 
 FOLLOWS = Declared(kernels=True, scheduler=True)
 """What differs because the kernel or the scheduler does, and is no thing of its own."""

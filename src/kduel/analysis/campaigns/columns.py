@@ -15,6 +15,7 @@ from kduel.judge.evaluate import environments_of
 from kduel.store import imported
 from kduel.store.collect import collect
 from kduel.store.imported.support.store import Spread, conditions_of, record_of
+from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir
 
 Environment = dict[str, Any]
@@ -108,10 +109,11 @@ def columns_of(path: Path) -> list[Column]:
 
 def own_columns(run: RunDir) -> list[Column]:
     """Of a run measured by KDuel: what its trials captured, and what its lock says of machine and scheduler."""
-    lock, records = run.lock(), run.records()
+    lock = run.lock()
+    records = trials_of(run, lock)
     environments = environments_of(run, lock, records)
-    facts = {key: value for key, value in lock.machine.get("facts", {}).items() if key not in GUEST_FACTS}
-    machine = {"kind": lock.machine.get("kind"), "settings": lock.machine.get("settings", {}), **facts}
+    facts = {key: value for key, value in lock.machine.facts.items() if key not in GUEST_FACTS}
+    machine = {"kind": lock.machine.kind, "settings": lock.machine.settings, **facts}
     parameters = {step.label: {"use": step.benchmark, **step.parameters} for step in lock.steps}
     tables = collect(run.path)
     started = sorted(record.started for record in records if record.started)

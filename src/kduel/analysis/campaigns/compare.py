@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct, field
@@ -12,8 +12,8 @@ from msgspec import Struct, field
 from kduel.analysis.campaigns.attribution import Attribution, attribute, few, same_run
 from kduel.analysis.campaigns.columns import Column, Series, columns
 from kduel.analysis.campaigns.within import declared, judge_within
-from kduel.core.experiment import Better, Contender
-from kduel.core.results import ContenderResult, Difference, MetricResult, Results
+from kduel.core.experiment import Better, Contender, MachineRecord
+from kduel.core.results import ContenderResult, Difference, MetricResult, Results, StudyResult
 from kduel.core.samples import Samples
 from kduel.judge.lint import examine
 from kduel.judge.lint.confounds import Declared, differences
@@ -225,11 +225,10 @@ def between(
     else:
         tables = [table for key in keys if (table := side_by_side(key, before, after)) is not None]
         changes = judge_unpaired(tables, rule) if tables else []
-    study: dict[str, Any] = {"name": "", "delta": delta or rule.delta_pct, "imported": not attribution.same_run}
     names = (before.name, after.name)
     results = Results(
-        study=study,
-        machine={},
+        study=StudyResult(delta=delta or rule.delta_pct, alpha=rule.alpha, imported=not attribution.same_run),
+        machine=MachineRecord(),
         contenders=[ContenderResult(name=name, kernel="") for name in names],
         trials=[],
         metrics=changes,

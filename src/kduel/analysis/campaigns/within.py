@@ -34,7 +34,7 @@ def judge_within(
     rule = msgspec.structs.replace(rule, alpha=share * rule.alpha, delta_pct=delta or rule.delta_pct)
     # All contenders stay, so that alpha is split over as many comparisons as in the run.
     tables = [first(table, before.contender) for table in collect(run.path)]
-    judged = judge(tables, rule, exact=bool(lock.machine.get("exact")))
+    judged = judge(tables, rule, exact=lock.machine.exact)
     names = {before.contender: before.name, after.contender: after.name}
     results = [renamed(result, names) for result in judged if result.contender == after.contender]
     return results, [of_two(table, names) for table in tables]

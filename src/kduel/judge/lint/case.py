@@ -129,7 +129,6 @@ def arm(table: Samples, name: str) -> Arm:
 
 def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
     """Every verdict whose two arms have a value each."""
-    delta = float(results.study.get("delta") or results.study.get("delta_pct") or 1.0)
     # Not by the name in full: `a/b` + `c` and `a` + `b/c` are two metrics.
     tables = {(table.benchmark, table.metric.name): table for table in samples}
     void = {(trial.contender, trial.block) for trial in results.trials if trial.status == "void"}
@@ -151,7 +150,7 @@ def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
                 paired=table.paired,
                 baseline=baseline,
                 contender=contender,
-                delta_pct=delta,
+                delta_pct=results.study.delta,
                 table=table,
                 level=level,
                 absent=(fewer, less),

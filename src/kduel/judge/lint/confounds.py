@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from kduel.core.experiment import Contender
 from kduel.core.results import Difference, Warning_
+from kduel.core.text import plural
 from kduel.judge.lint.findings import Code
-from kduel.judge.verdict.wording import plural
 
 Environment = Mapping[str, Any]
 

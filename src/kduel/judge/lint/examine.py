@@ -15,6 +15,7 @@ from kduel.judge.lint.drift import autocorrelation, drift, first_trial
 from kduel.judge.lint.execution import crashes, not_interleaved
 from kduel.judge.lint.harness import fixed_by_harness
 from kduel.judge.lint.influence import one_trial
+from kduel.judge.lint.kernel_log import kernel_reports
 from kduel.judge.lint.missing import missing
 from kduel.judge.lint.order import order_effect
 from kduel.judge.lint.reporting import page_cache, unreliable
@@ -71,7 +72,7 @@ def examine(
 
     `environments` has each contender's trials; `declared` are further keys that the study says differ.
     """
-    exact = bool(results.machine.get("exact"))
+    exact = results.machine.exact
     for case in cases(results, samples):
         for check in CHECKS:
             counted = exact or (case.metric.exact and case.steady)
@@ -81,3 +82,4 @@ def examine(
     results.warnings.extend(not_interleaved(results, samples))
     results.warnings.extend(confounded(results.differences))
     results.warnings.extend(crashes(results))
+    results.warnings.extend(kernel_reports(results))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kduel.core.experiment import LEFT_OUT
 from kduel.core.results import Results, Warning_
 from kduel.core.samples import Samples
 from kduel.judge.lint.findings import Code
@@ -12,7 +13,7 @@ from kduel.judge.verdict.voids import Missing, depends
 
 def not_interleaved(results: Results, samples: list[Samples]) -> Iterator[Warning_]:
     """Arms measured one after the other: whatever changed meanwhile looks like a difference between them."""
-    if results.study.get("imported"):
+    if results.study.imported:
         yield Warning_(
             code=Code.NOT_INTERLEAVED,
             message="Imported: the trials were not interleaved or randomised as far as anyone can tell, and the environment "
@@ -51,7 +52,7 @@ def crashes(results: Results) -> Iterator[Warning_]:
     """Void trials that depend on the contender."""
     totals: dict[str, tuple[int, int]] = {}
     for trial in results.trials:
-        if trial.reason.startswith("left-out:"):
+        if trial.void and trial.void.code == LEFT_OUT:
             continue
         void, total = totals.get(trial.contender, (0, 0))
         totals[trial.contender] = void + (trial.status == "void"), total + 1

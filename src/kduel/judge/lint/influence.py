@@ -12,13 +12,17 @@ from kduel.core.results import Warning_
 from kduel.judge.lint.case import Case, Floats, amount, short
 from kduel.judge.lint.findings import Code
 from kduel.judge.lint.statistics import outlier
+from kduel.judge.verdict.classify import UNDECIDED, classify, verdict
+from kduel.judge.verdict.comparison import margin
+from kduel.judge.verdict.rule import Rule
 
 LEVEL = 0.05
 """Of imported data: the chance that clean ones have a trial that counts as standing out at all. They are few and
 already published, so that one look too many costs little; a run has its share of the lint's level instead."""
 FEWEST = 5
-ENOUGH = 10
-"""Trials without which nothing is called equivalent."""
+OFF = 0.25
+"""By how much of its width the interval of a result may be off the plain mean, adjusted for the order of trials;
+one that is farther off rests on something else than these values."""
 
 
 class Suspect(NamedTuple):
@@ -122,18 +126,16 @@ def other_verdict(case: Case, whole: tuple[Floats, Floats], left: tuple[Floats, 
     else:
         return ""
     centre, error = estimate(*whole, case.paired)
-    if error == 0 or not math.isfinite(error) or abs((low + high) / 2 - centre) > 0.05 * (high - low):
+    if error == 0 or not math.isfinite(error) or abs((low + high) / 2 - centre) > OFF * (high - low):
         return ""
-    errors = (high - low) / 2 / error
+    errors, adjustment = (high - low) / 2 / error, (low + high) / 2 - centre
     centre, error = estimate(*left, case.paired)
+    centre += adjustment
+    rule = Rule(delta_pct=case.delta_pct)
+    border = margin(result.scale, rule)
     low, high = centre - errors * error, centre + errors * error
-    if result.scale == "ratio" and result.n >= ENOUGH and max(-low, high) <= math.log1p(case.delta_pct / 100):
-        return "equivalent"
-    if low <= 0 <= high:
-        return ""
-    if result.better == "none":
-        return "higher" if low > 0 else "lower"
-    return "faster" if (low > 0) == (result.better == "higher") else "slower"
+    side = int(classify(low, high, border, result.n, FEWEST, rule.equivalent_from))
+    return "" if side == UNDECIDED else verdict(result.scale, side, result.better)
 
 
 def estimate(before: Floats, after: Floats, paired: bool) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kduel.core.results import MetricResult
+from kduel.core.text import plural
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.rule import Rule
 
@@ -103,11 +104,8 @@ def undecided(result: MetricResult, rule: Rule) -> list[str]:
             sentences.append("The step of the clock hides how equal they are.")
     else:
         sentences.append(f"Undecided: {amount(result)}.")
-    if result.former_verdict is not None:
-        sentences.append(
-            f"It was {result.former_verdict} after {plural(result.former_at or 0, 'block')}; the interval over all blocks "
-            "no longer shows that."
-        )
+    if result.was:
+        sentences.append(f"It {result.was}; the interval over all blocks no longer shows that.")
     if result.withheld:
         sentences.append(
             f"No verdict: {result.withheld}. Missing trials may be the slow ones, so the arm that misses more "
@@ -151,10 +149,6 @@ def amount(result: MetricResult) -> str:
         kind = "range" if result.scale == "exact" else "interval"
         said += f" ({kind} {number(low, True)} to {number(high, True)})"
     return said
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def percent(value: float, sign: bool = False) -> str:

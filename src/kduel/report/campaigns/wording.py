@@ -9,7 +9,7 @@ from kduel.analysis.campaigns.claims import Judged
 from kduel.analysis.campaigns.compare import Between, Campaigns, Cell, Row
 from kduel.core.format import MISSING, effect, interval, mean_and_sd, percent
 from kduel.core.results import Difference
-from kduel.judge.verdict.wording import plural
+from kduel.core.text import plural
 from kduel.report.campaigns.page import Page, Section, Table
 from kduel.report.content.digest import sided
 

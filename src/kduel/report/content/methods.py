@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from kduel.core.format import plain_number
 from kduel.core.results import Results
-from kduel.core.text import visible
-from kduel.report.content.digest import count, delta_of, trial_word
+from kduel.core.text import plural, visible
+from kduel.judge.verdict.rule import Rule, planned_rule
+from kduel.judge.verdict.spending import RHO
+from kduel.report.content.caveats import trial_word
 
 
 def methods(results: Results) -> list[str]:
     """Paragraphs, each a thought; only what is true of this run."""
-    if results.machine.get("exact"):
+    if results.machine.exact:
         return [exact(), records(results)]
-    said = [imported(results) if results.study.get("imported") else design(results), rule(results), beside(), void()]
+    said = [imported(results) if results.study.imported else design(results), rule(results), beside(), void()]
     return [paragraph for paragraph in [*said, records(results)] if paragraph]
 
 
@@ -27,12 +29,8 @@ def exact() -> str:
 
 def imported(results: Results) -> str:
     """For results measured elsewhere."""
-    sources = results.study.get("source") or []
-    names = [
-        one.get("name") if isinstance(one, dict) else one
-        for one in (sources if isinstance(sources, list) else [sources])
-    ]
-    source = f" ({visible(', '.join(map(str, names)), 200)})" if names else ""
+    names = [one.name for one in results.study.source]
+    source = f" ({visible(', '.join(names), 200)})" if names else ""
     return (
         f"The values were measured elsewhere and imported{source}. Nothing is known of the order of the trials, so they count "
         "as neither interleaved nor randomised, and trials of the same number are not taken as pairs."
@@ -42,39 +40,83 @@ def imported(results: Results) -> str:
 def design(results: Results) -> str:
     """What a trial and a block are."""
     study = results.study
-    seed = f" (seed {visible(study['seed'], 40)})" if study.get("seed") is not None else ""
-    unit = "load of the scheduler" if study.get("unit") == "load" else trial_word(results)
+    seed = f" (seed {study.seed})" if study.seed is not None else ""
+    unit = "load of the scheduler" if study.unit == "load" else trial_word(results)
     return (
         f"A trial is one fresh {unit} of one contender, running all benchmarks; it gives one number a metric, however many "
-        f"samples were taken inside. A block holds one trial of every contender in random order{seed}, so that whatever drifts "
-        f"touches all of them alike. This run has {count(len(results.blocks), 'block')}."
+        f"samples were taken inside. A block holds one trial of every contender in random order{seed}"
+        f"{', which every second block reverses' if study.edition == 1 else ''}, so that whatever drifts "
+        f"touches all of them alike. This run has {plural(len(results.blocks), 'block')}."
     )
 
 
 def rule(results: Results) -> str:
-    """How values become a verdict."""
-    study = results.study
-    delta = delta_of(results)
-    within = f"±{plain_number(delta)} %" if delta is not None else "the smallest effect of interest"
-    alpha = study.get("alpha")
-    level = f"{plain_number(round(100 * alpha, 3))} %" if isinstance(alpha, int | float) else "the declared alpha"
-    compared = (
-        "The effect is the difference of the mean logarithms, as a change in per cent of the baseline"
-        if study.get("imported")
-        else "The effect is the mean over the blocks of the logarithm of contender over baseline, as a change in per cent"
+    """How values become a verdict: all numbers are those of the rule that judged."""
+    imported = results.study.imported
+    primary = sum(m.role == "primary" and m.scale != "exact" for m in results.metrics)
+    judged = planned_rule(results.study).for_comparisons(primary)
+    return " ".join(
+        sentence
+        for sentence in (
+            effect(imported),
+            f"The error of {plain_number(round(100 * judged.alpha, 3))} % is divided evenly over the "
+            f"{plural(primary, 'primary comparison')} (Bonferroni)."
+            if primary > 1
+            else f"The error is {plain_number(round(100 * judged.alpha, 3))} %.",
+            "" if imported else looks(judged),
+            "" if imported else adjustment(judged),
+            f"A metric is equivalent when its whole interval lies within ±{plain_number(judged.delta_pct)} % (from "
+            f"{judged.equivalent_from} {'trials of each arm' if imported else 'complete blocks'} on), faster or slower (higher or "
+            f"lower where neither side is better) when the interval excludes 0 (from {judged.fewest} on), and undecided "
+            "otherwise: undecided never means equal.",
+            ""
+            if imported or len(judged.looks()) == 1
+            else "A verdict that an interim analysis reached is given only if the last interval still shows it.",
+            "Exploratory metrics are held to a false discovery rate (Benjamini-Hochberg) and count as hints.",
+        )
+        if sentence
     )
-    looks = (
-        ""
-        if study.get("imported") or study.get("fixed")
-        else " Looking after each block costs nothing: the intervals are repeated ones, with the error spent over the looks."
+
+
+def effect(imported: bool) -> str:
+    """What is estimated."""
+    what = (
+        "the difference of the mean logarithms"
+        if imported
+        else "the mean over the blocks of the logarithm of contender over baseline"
     )
     return (
-        f"{compared}; values that can be zero or negative are compared by their difference instead. The error of {level} is "
-        f"divided over the primary metrics.{looks} A metric is equivalent when its whole interval lies within {within} (from 10 "
-        "blocks on), faster or slower (higher or lower where neither side is better) when the interval excludes 0, and undecided "
-        "otherwise: undecided never means equal. Exploratory metrics are held to a false discovery rate (Benjamini-Hochberg) "
-        "and count as hints."
+        f"The effect is {what}, as a change in per cent; values that can be zero or negative are compared by their "
+        "difference instead."
     )
+
+
+def looks(judged: Rule) -> str:
+    """When the values are analysed, and what pays for it."""
+    when = judged.looks()
+    if len(when) == 1:
+        return f"The values are analysed once, after {plural(when[0], 'block')}."
+    every = "every block" if judged.look_every == 1 else f"every {plural(judged.look_every, 'block')}"
+    return (
+        f"The values are analysed after {every} from the {ordinal(when[0])} on, up to {when[-1]}, with repeated t intervals: the "
+        f"error spent by the fraction t of the blocks is its t^{RHO:g} part (Kim and DeMets), so that interim analyses cost nothing."
+    )
+
+
+def adjustment(judged: Rule) -> str:
+    """What enters the interval beside the differences."""
+    if judged.adjust_from is None or judged.max_blocks < judged.adjust_from:
+        return ""
+    names = ", ".join(f"{visible(name, 60)} measured on the host" for name in judged.covariates)
+    return (
+        f"From {judged.adjust_from} complete blocks on, the place of a trial within its block{' and ' + names if names else ''} "
+        "enters the interval as a covariate, at the price of a degree of freedom each."
+    )
+
+
+def ordinal(number: int) -> str:
+    """As numbers of blocks are said."""
+    return {4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth"}.get(number, f"{number}th")
 
 
 def beside() -> str:
@@ -95,5 +137,5 @@ def void() -> str:
 
 def records(results: Results) -> str:
     """What program made this."""
-    version = results.study.get("kduel") or results.machine.get("kduel")
+    version = results.study.kduel
     return f"Measured with KDuel {visible(version, 40)}." if version else ""

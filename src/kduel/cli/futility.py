@@ -1,0 +1,60 @@
+"""`--futility`: what a run does when no undecided primary metric is likely to be decided any more."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from kduel.core.errors import InputError
+
+if TYPE_CHECKING:
+    from kduel.cli.terminal import Terminal
+    from kduel.core.results import Results
+    from kduel.judge.verdict.futility import Hopeless
+    from kduel.judge.verdict.rule import Rule
+
+Choice = Literal["stop", "continue", "ask"]
+
+CAUSES = ("two-modes", "drift", "autocorrelation", "order-effect", "quantised", "ties", "host-load", "host-wait")
+"""Codes of the lint's findings that explain why values vary."""
+
+futility_option = click.option(
+    "--futility",
+    type=click.Choice(["stop", "continue", "ask"]),
+    help="If no undecided primary metric is likely to be decided within the maximum of blocks.  "
+    "[default: ask on a terminal, else continue]",
+)
+
+
+def chosen(given: Choice | None, quiet: bool) -> Choice:
+    """What applies here. Raises InputError where nobody can be asked."""
+    terminal = sys.stdin.isatty() and sys.stderr.isatty()
+    if given == "ask" and not terminal:
+        raise InputError("--futility ask needs a terminal to ask on", "Give --futility stop or --futility continue.")
+    return given or ("ask" if terminal and not quiet else "continue")
+
+
+def gives_up(choice: Choice, terminal: Terminal, run: Path, hopeless: list[Hopeless], rule: Rule) -> bool:
+    """Say what is hopeless and why; whether the run ends here."""
+    from kduel.judge.evaluate import judge_run
+    from kduel.judge.verdict.futility import tell
+
+    terminal.warn(tell(hopeless, rule, list(reasons(judge_run(run), hopeless))))
+    if choice == "ask":
+        return terminal.confirm("End the run here, as undecided?")
+    if choice == "continue":
+        terminal.info("The run continues (--futility stop would end it).")
+    return choice == "stop"
+
+
+def reasons(results: Results, hopeless: list[Hopeless]) -> Iterator[str]:
+    """What the lint found that explains the spread of those metrics, each finding once."""
+    keys = {(one.benchmark, one.metric, one.contender) for one in hopeless}
+    concerned = [m for m in results.metrics if (m.benchmark, m.metric, m.contender) in keys]
+    every = [*results.warnings, *(warning for one in concerned for warning in one.warnings)]
+    found = [warning for warning in every if warning.code in CAUSES]
+    yield from {warning.code: warning.message for warning in reversed(found)}.values()
