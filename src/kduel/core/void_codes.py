@@ -43,6 +43,7 @@ VOID_CODES: tuple[VoidCode, ...] = (
     ),
     VoidCode("does-not-build", "The kernel does not build.", "The message has the first error of the compiler."),
     VoidCode("not-measurable", "The build could not be measured.", "The message has the cause."),
+    VoidCode("not-configured", "The kernel's configuration cannot be made.", "The message has the cause."),
     VoidCode(
         "no-return", "The machine did not answer after the reboot.", "Power-cycle it: it boots its default kernel."
     ),
@@ -69,4 +70,28 @@ VOID_CODES: tuple[VoidCode, ...] = (
     VoidCode("scheduler-ended", "The scheduler's process ended.", "Read its output in the trial's directory."),
     VoidCode("not-all-tasks", "The scheduler did not have all tasks.", "Start it without a partial mode."),
     VoidCode("scheduler-changed", "The scheduler was exchanged during the trial.", "Find what restarts it."),
+    VoidCode("scheduler-not-started", "The scheduler did not start in time.", "The message has its last lines."),
+    VoidCode("scheduler-does-not-end", "The scheduler did not stop when asked.", "Stop it on the machine."),
+    VoidCode(
+        "no-sched-ext", "The kernel has no sched_ext.", "Use a kernel of 6.12 or later with CONFIG_SCHED_CLASS_EXT."
+    ),
+    VoidCode("not-ready", "A step ran though the setup had failed.", "Read setup/stdout in the trial's directory."),
+    VoidCode("no-such-knob", "The kernel has no such knob.", "Remove it from the study for this kernel."),
+    VoidCode(
+        "no-such-feature", "The kernel's scheduler has no such feature.", "The message lists those that it has."
+    ),
+    VoidCode("knob-refused", "The kernel refused a knob's value.", "The message has the kernel's reason."),
+    VoidCode("knob-not-set", "A knob did not keep the value that was set.", "Give a value that the kernel accepts."),
+    VoidCode("knob-not-restored", "A knob's former value could not be restored.", "Reboot the machine."),
+    VoidCode("no-preempt-mode", "The kernel does not show its preemption mode.", "Use one with PREEMPT_DYNAMIC."),
+    VoidCode("preempt-not-set", "The kernel did not take the preemption mode.", "The message lists its modes."),
+    VoidCode("no-answer", "The machine stopped answering during the trial.", "Check the network and the machine."),
+    VoidCode("unreachable", "The machine cannot be reached.", "Check that it is on and that `ssh` reaches it."),
+    VoidCode("wrong-host-key", "The machine's host key is not the known one.", "Check that it is the right machine."),
+    VoidCode("not-admitted", "The machine does not admit this user.", "Let it admit a key (ssh-copy-id)."),
+    VoidCode("no-such-host", "The machine's name cannot be resolved.", "Write `place` as for ssh."),
+    VoidCode("ssh-settings", "ssh does not accept its settings.", "Correct ~/.ssh/config."),
+    VoidCode("no-sudo", "sudo asks for a password or refuses.", "Log in as root, or allow sudo without a password."),
+    VoidCode("too-much-output", "A step sent more than a trial may.", "Write less to standard output in the step."),
 )
+"""In the order of the documentation."""
