@@ -63,6 +63,8 @@ def carry_out(
         if ready.machine.timing_warning:
             terminal.warn(ready.machine.timing_warning)
         terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
+        if not ready.machine.exact and (short := too_short(study)):
+            terminal.warn(short)
         planned = len(study.names) * (study.blocks.fixed or study.blocks.max)
         with terminal.task("trials", total=planned) as task:
             shown = 0
@@ -126,6 +128,20 @@ def told_plan(study: Study) -> str:
     if study.blocks.fixed is not None:
         return f"{study.blocks.fixed} blocks"
     return f"up to {study.blocks.max} blocks, fewer when it is decided sooner"
+
+
+def too_short(study: Study) -> str:
+    """What is to be said of a study whose blocks are too few for any verdict; empty where they are not."""
+    from kduel.judge.verdict.rule import fewest_for
+
+    comparisons = (len(study.names) - 1) * sum(len(step.primary) for step in study.steps)
+    blocks, fewest = study.blocks.fixed or study.blocks.max, fewest_for(comparisons)
+    if not comparisons or not 1 < blocks < fewest:
+        return ""
+    return (
+        f"{blocks} blocks are too few for a statistical verdict: one of {comparisons} primary comparison(s) takes {fewest} "
+        "complete blocks. Only values that chance has no part in can be decided."
+    )
 
 
 def told_trial(progress: TrialDone) -> str:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kduel.core.experiment import EDITION, Contender
+from kduel.core.experiment import Contender
 from kduel.core.results import ContenderResult, Results
 from kduel.judge.lint import examine
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.unpaired import judge_unpaired
 from kduel.store.imported.support.store import CAVEAT, declared, environments, read, record_of
 
+IMPORTED_EDITION = 1
+"""Imported values have no order, and one look: of the rule's editions only the fewest values matter, which are five,
+however many comparisons there are. Published data are seldom more, and nobody can add to them."""
+
 
 def rule_of(run: Path) -> Rule:
     """The rule with the smallest effect of interest that the import was given."""
-    return Rule(delta_pct=record_of(run).delta)
+    return Rule.of_edition(IMPORTED_EDITION, delta_pct=record_of(run).delta)
 
 
 def results(run: Path) -> Results:
@@ -29,7 +33,7 @@ def results(run: Path) -> Results:
             "title": record.title,
             "delta": rule.delta_pct,
             "alpha": rule.alpha,
-            "edition": EDITION,
+            "edition": IMPORTED_EDITION,
             "imported": True,
             "imported_at": record.imported,
             "source": [

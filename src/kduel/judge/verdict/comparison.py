@@ -128,7 +128,7 @@ class Comparison:
     def estimates(self) -> Estimates:
         """By look: mean and standard error of the paired differences on that look's scale."""
         before, after = self.pairs
-        pairs, adjust_from = self.looks.pairs, self.rule.adjust_from
+        pairs, adjust_from = self.looks.pairs, self.rule.adjusts_from
         found = estimates(differences(before, after), self.regressors, pairs, adjust_from)
         ratio = np.array([scale == "ratio" for scale in self.scales])
         if ratio.any():

@@ -112,12 +112,13 @@ def present(c: Comparison, alpha: float) -> Finding:
 def explore(comparisons: list[Comparison], rule: Rule) -> list[Finding]:
     """Exploratory metrics: Benjamini and Hochberg's procedure on repeated p-values, valid whenever the run stopped."""
     discoveries = benjamini_hochberg([repeated_p(c) for c in comparisons], rule.alpha)
-    fewest = rule.for_comparisons(discoveries.tested).fewest
     found = []
     for c, q_value in zip(comparisons, discoveries.q_values, strict=True):
         finding = present(c, discoveries.level)._replace(q_value=q_value)
         if finding.low is not None and finding.high is not None and not finding.confounded:
-            side = classify(finding.low, finding.high, c.margins[-1], c.n, fewest, rule.equivalent_from)
+            side = classify(
+                finding.low, finding.high, c.margins[-1], c.n, c.rule.for_exploring().fewest, rule.equivalent_from
+            )
             finding = called(c, finding, int(side), int(c.complete.size))
         found.append(finding)
     return found
