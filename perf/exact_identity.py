@@ -31,7 +31,8 @@ from kduel.guest.console import read_console
 from kduel.machines import Trial
 from kduel.machines.icount import IcountMachine
 from kduel.run.prepare import make_ready
-from kduel.study.load import Study, assemble, contender_tables, parse_study, suite_text
+from kduel.study.contenders import contender_tables
+from kduel.study.load import Study, assemble, parse_study, suite_text
 
 ALONE, OTHERWISE, TOGETHER, BUSY = 2, 2, 4, 2
 TRIALS = ALONE + OTHERWISE + TOGETHER + BUSY

@@ -27,7 +27,8 @@ from kduel.guest import programs
 from kduel.machines import Trial
 from kduel.machines.icount import IcountMachine, plugin_api
 from kduel.run.prepare import make_ready
-from kduel.study.load import assemble, contender_tables, parse_study, suite_text
+from kduel.study.contenders import contender_tables
+from kduel.study.load import assemble, parse_study, suite_text
 
 TRIALS, ROUNDS = 2, 3
 

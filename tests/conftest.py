@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
+from collections.abc import Callable
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A shell starts what it puts in the background with SIGINT ignored, and children inherit that; several tests
@@ -14,3 +18,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # No test is one of timing: a busy machine must not fail one.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+
+def _need(*programs: str) -> str:
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    found = next(filter(None, (shutil.which(program, path=path) for program in programs)), None)
+    if found is None:
+        # In CI a skipped test would hide that scripts/setup-dev does not install what the test calls.
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"not installed: {' or '.join(programs)}")
+    return found
+
+
+@pytest.fixture(scope="session")
+def need() -> Callable[..., str]:
+    """need(PROGRAM, ...): the path of the first of these programs that is installed.
+
+    Without any of them the test is skipped; where CI is set it fails.
+    """
+    return _need

@@ -68,6 +68,11 @@ class Case:
         except ParseError:
             return None
 
+    def untrue(self, values: Values) -> str:
+        """As fuzzing.Target says: any value but those of the untouched output."""
+        changed = {name: value for name, value in values.items() if (self.whole or {}).get(name) != value}
+        return f"gave {changed}" if changed else ""
+
     def impossible(self, values: Values, texts: Texts) -> str:
         """As fuzzing.Target says."""
         if values.keys() != self.metrics.keys():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 import subprocess
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -89,14 +89,13 @@ def test_scripts_are_posix_shell(name: str, data: st.DataObject) -> None:
     assert checked.returncode == 0 and not checked.stderr, checked.stderr + script
 
 
-@pytest.mark.skipif(not shutil.which("shellcheck"), reason="needs the package shellcheck")
-def test_scripts_pass_shellcheck() -> None:
+def test_scripts_pass_shellcheck(need: Callable[..., str]) -> None:
     scripts = {case.benchmark.script(case.parameters) for case in CASES}
     scripts |= {benchmark(name).script(benchmark(name).read_parameters({})) for name in NAMES}
     script = '#!/bin/sh -e\n: "${KDUEL_STEP:=}" "${KDUEL_SCRATCH:=}"\n' + "".join(
         f"(\n{s})\n" for s in sorted(scripts)
     )
-    checked = subprocess.run(["shellcheck", "-"], input=script, text=True, capture_output=True, check=False)
+    checked = subprocess.run([need("shellcheck"), "-"], input=script, text=True, capture_output=True, check=False)
     assert checked.returncode == 0, checked.stdout
 
 

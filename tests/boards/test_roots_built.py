@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -118,10 +118,11 @@ def kernel() -> Kernel:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[int]:
+def server(tmp_path: Path, need: Callable[..., str]) -> Iterator[int]:
     """Offers tmp_path/tree; its port."""
-    if shutil.which("ganesha.nfsd") is None or os.geteuid() != 0:
-        pytest.skip("needs root rights, and nfs-ganesha: apt-get install nfs-ganesha nfs-ganesha-vfs")
+    ganesha = need("ganesha.nfsd")
+    if os.geteuid() != 0:
+        pytest.skip("an NFS server needs root rights")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
@@ -130,7 +131,7 @@ def server(tmp_path: Path) -> Iterator[int]:
     (tmp_path / "ganesha.conf").write_text(GANESHA.replace("@PORT@", str(port)).replace("@PLACE@", str(tmp_path)))
     files = {"-f": "ganesha.conf", "-p": "ganesha.pid", "-L": "ganesha.log"}
     words = [word for option, name in files.items() for word in (option, tmp_path / name)]
-    process = subprocess.Popen(["ganesha.nfsd", "-F", *words])
+    process = subprocess.Popen([ganesha, "-F", *words])
     try:
         while True:
             assert process.poll() is None, (tmp_path / "ganesha.log").read_text()

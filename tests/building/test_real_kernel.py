@@ -6,8 +6,8 @@ KDUEL_TEST_BUILD names the source, such as debian-source:6.1; the kernel is kept
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
+from collections.abc import Callable
 
 import pytest
 
@@ -36,10 +36,9 @@ class Heard(Progress):
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "ppc", "arm64"])
-def test_the_recipe_takes_whole_and_every_byte_is_told(arch: str) -> None:
+def test_the_recipe_takes_whole_and_every_byte_is_told(arch: str, need: Callable[..., str]) -> None:
     target = TARGETS[arch]
-    if shutil.which(target.tool("gcc")) is None:
-        pytest.skip(f"{target.tool('gcc')} is not installed")
+    need(target.tool("gcc"))
     heard = Heard()
     kernel = resolve(f"{SOURCE},arch={arch},config=tinyconfig+guest", cache=Cache(), progress=heard)
     assert not heard.warnings, "the guest's options take on every architecture"

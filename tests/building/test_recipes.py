@@ -15,7 +15,7 @@ from kduel.kernels.build.make import Make, Unbuildable, clean_environment
 from kduel.kernels.build.recipe import configure, fingerprint, merged, read_recipe, settings
 from kduel.kernels.build.toolchain import TARGETS, compiler
 from kduel.kernels.sizes.options import Options
-from kduel.study.load import name_all, short_name
+from kduel.study.contenders import name_all, short_name
 
 NAMES = st.from_regex(r"[A-Z][A-Z0-9_]{0,8}", fullmatch=True)
 VALUES = st.sampled_from(["y", "m", "n", "17", '"text"', "0x10"])

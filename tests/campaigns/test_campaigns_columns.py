@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from kduel.analysis.campaigns.compare import Campaigns, campaigns
-from kduel.analysis.campaigns.history import history, picture
+from kduel.analysis.campaigns.history import Point, by_time, history
 from kduel.cli.history import command as history_command
 from kduel.core.errors import InputError
+from kduel.report.campaigns.history import picture
 from kduel.store.imported import Source, bring_in
 
 SPINE = Path(__file__).parents[1] / "spine"
@@ -118,6 +119,45 @@ def test_history_finds_the_run_where_the_level_changed(tmp_path: Path) -> None:
     plot = tmp_path / "history.svg"
     done = CliRunner().invoke(history_command, [str(tmp_path), "--contender", "one", "--plot", str(plot)])
     assert done.exit_code == 0 and plot.read_text().startswith("<svg")
+
+
+def test_history_orders_runs_of_one_day_by_their_number(tmp_path: Path) -> None:
+    for number in range(1, 13):
+        made(tmp_path, f"run-{number}", 1000 if number < 7 else 900, conditions=OLD)
+    (line,) = history([tmp_path], contender="one").lines
+    assert [Path(point.run).name for point in line.points] == [f"run-{number}" for number in range(1, 13)]
+    assert [step.index for step in line.steps] == [6]
+
+
+def test_a_short_history_finds_a_large_change(tmp_path: Path) -> None:
+    for number in range(1, 7):
+        made(
+            tmp_path,
+            f"run-{number}",
+            1000 if number < 4 else 900,
+            conditions=OLD.replace("01-01", f"01-{number:02d}"),
+        )
+    (line,) = history([tmp_path], contender="one").lines
+    assert [step.index for step in line.steps] == [3]
+
+
+def test_a_date_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    made(tmp_path, "old", 1000, conditions=OLD.replace("2026-01-01", "last spring"))
+    assert history([tmp_path]).skipped == {str(tmp_path / "old"): "its date, 'last spring', is not ISO 8601"}
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("2026-01-02T09:00:00Z", "2026-01-02T10:00:00Z"),
+        ("2026-01-02T10:30:00+02:00", "2026-01-02T09:00:00Z"),
+        ("2026-01-02", "2026-01-02T00:00:01Z"),
+    ],
+)
+def test_time_stamps_are_compared_as_times(earlier: str, later: str) -> None:
+    assert by_time(Point(run="b", when=earlier, n=1, mean=1, sd=None)) < by_time(
+        Point(run="a", when=later, n=1, mean=1, sd=None)
+    )
 
 
 def test_runs_measured_here_are_compared_in_blocks(tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ from kduel.machines import Trial
 from kduel.run.exact.measure import Counted, count_arms, exact_machine, explanation
 from kduel.run.exact.subject import pair
 from kduel.run.prepare import Ready, make_ready
-from kduel.study.load import assemble, contender_tables, parse_study
+from kduel.study.contenders import contender_tables
+from kduel.study.load import assemble, parse_study
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 

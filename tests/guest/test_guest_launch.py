@@ -6,15 +6,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 import tiny_kernels as tiny
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
-from kduel.guest import launch, probe
+from kduel.guest import confine, launch, probe
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose
 from kduel.guest.launch import Run, run
@@ -33,7 +35,7 @@ def machine(directory: Path, code: bytes, **changes: object) -> VirtualMachine:
         "memory_mib": 64,
         "kernel": tiny.kernel(directory / "kernel", code),
         "initrd": initrd,
-        "cmdline": "",
+        "cmdline": f"test={directory}",
     }
     return VirtualMachine(**{**given, **changes})
 
@@ -144,14 +146,14 @@ def test_a_guest_dies_with_us_however_we_die(how, tmp_path):
 
 
 def guests(directory: Path) -> list[str]:
-    """Processes of QEMU that boot a kernel from the directory."""
+    """Processes of QEMU that boot a kernel for the directory."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = entry.read_bytes().split(b"\0")
         except OSError:
             continue
-        if words[0].endswith(b"qemu-system-x86_64") and str(directory / "kernel").encode() in words:
+        if words[0].endswith(b"qemu-system-x86_64") and f"test={directory}".encode() in words:
             found.append(entry.parent.name)
     return found
 
@@ -169,6 +171,59 @@ def test_no_file_handle_and_no_process_is_left(tmp_path):
     boot(tmp_path, tiny.POWER_OFF)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     assert not guests(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's QEMU becomes somebody else")
+def test_roots_qemu_is_nobodys_and_confined(tmp_path):
+    """Its user owns nothing, it can gain no rights, system calls are filtered; a private directory is no hindrance."""
+    tmp_path.chmod(0o700)
+    os.umask(0o077)
+    found: dict[str, str] = {}
+
+    def look() -> None:
+        wait_until(lambda: guests(tmp_path))
+        found.update(
+            line.split(":\t", 1)
+            for line in Path(f"/proc/{guests(tmp_path)[0]}/status").read_text().splitlines()
+            if ":\t" in line
+        )
+
+    looker = threading.Thread(target=look)
+    looker.start()
+    try:
+        done = boot(tmp_path, tiny.say(b"up\n") + tiny.SPIN, deadline=4)
+    finally:
+        looker.join()
+        os.umask(0o022)
+    assert done.ended == "deadline" and read_console(tmp_path / "console.log")[0] == "up"
+    users = {int(word) for word in found["Uid"].split() + found["Gid"].split()}
+    assert users and users <= set(confine.USERS) and found["Groups"].strip() == ""
+    assert found["NoNewPrivs"] == "1" and found["Seccomp"] == "2"
+    assert int(found["CapEff"], 16) == int(found["CapPrm"], 16) == 0
+
+
+def test_a_qemu_that_the_host_killed_is_not_a_guest_that_went_away(tmp_path):
+    killer = threading.Thread(
+        target=lambda: (wait_until(lambda: "up" in log()), os.kill(int(guests(tmp_path)[0]), signal.SIGKILL))
+    )
+
+    def log() -> str:
+        path = tmp_path / "console.log"
+        return path.read_text() if path.exists() else ""
+
+    killer.start()
+    done = boot(tmp_path, tiny.say(b"up\n") + tiny.SPIN)
+    killer.join()
+    assert done.ended == "killed" and done.exit_status == -signal.SIGKILL
+    assert named(tmp_path, done) == "qemu-killed"
+
+
+def test_a_file_that_vanished_in_mid_run_is_named(tmp_path):
+    given = machine(tmp_path, tiny.POWER_OFF)
+    given.kernel.unlink()
+    with pytest.raises(HostError, match=str(given.kernel)) as caught:
+        run(given, tmp_path / "console.log", boot_deadline=60, deadline=60)
+    assert "cache" in caught.value.remedy
 
 
 CPUS = """CPU#0
@@ -190,9 +245,56 @@ def test_registers_say_whether_a_cpu_can_be_reached():
     assert read_registers("unknown command") == {}
 
 
-def test_a_kernel_that_boots_nowhere_proves_nothing_of_kvm(tmp_path):
+def test_a_kernel_that_boots_nowhere_proves_nothing_of_kvm(tmp_path, monkeypatch):
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         pytest.skip("there is no /dev/kvm to be tried")
+    monkeypatch.setattr(confine, "kvm_group", lambda: None)
     image = tiny.kernel(tmp_path / "kernel", tiny.POWER_OFF)
     assert not probe.kvm(image, Path("/bin/busybox"), cache=Cache(tmp_path / "cache")).works
     assert not list((tmp_path / "cache/probe").iterdir())
+
+
+def test_a_kvm_that_failed_on_a_busy_host_is_tried_longer_and_again_later(tmp_path, monkeypatch):
+    tried: list[tuple[str, float]] = []
+    now = [1000.0]
+
+    def boots(kernel: Path, busybox: Path, accelerator: str, seconds: float) -> probe.Verdict:
+        tried.append((accelerator, seconds))
+        now[0] += 15 if accelerator == "tcg" else seconds
+        return probe.Verdict(accelerator == "tcg" or seconds > 2 * probe.KVM_SECONDS, "slow")
+
+    device = tmp_path / "kvm"
+    device.touch()
+    monkeypatch.setattr(probe, "_try", boots)
+    monkeypatch.setattr(probe, "KVM", device)
+    monkeypatch.setattr(confine, "kvm_group", lambda: None)
+    monkeypatch.setattr(probe.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(probe.time, "time", lambda: now[0])
+    cache = Cache(tmp_path / "cache")
+    assert probe.kvm(tmp_path, tmp_path, cache=cache).works, "twice what the emulator took was enough"
+    assert tried == [("kvm", probe.KVM_SECONDS), ("tcg", probe.TCG_SECONDS), ("kvm", 30.0)]
+    (note,) = (tmp_path / "cache/probe").iterdir()
+    note.write_bytes(msgspec.json.encode(probe.Verdict(False, "it failed", now[0])))
+    assert probe.kvm(tmp_path, tmp_path, cache=cache).reason == "it failed", "not tried at once"
+    now[0] += probe.BELIEVED_SECONDS + 1
+    assert probe.kvm(tmp_path, tmp_path, cache=cache).works, "an hour later it is"
+
+
+@pytest.mark.parametrize(("mode", "group", "wanted"), [(0o666, 0, None), (0o660, 106, 106)])
+def test_the_group_that_opens_kvm(tmp_path, monkeypatch, mode, group, wanted):
+    device = tmp_path / "kvm"
+    device.touch()
+    device.chmod(mode)
+    if os.geteuid() == 0:
+        os.chown(device, 0, group)
+    elif group:
+        pytest.skip("only root gives files away")
+    monkeypatch.setattr(confine, "KVM", device)
+    assert confine.kvm_group() == wanted
+    words = confine.prefix(12345, "kvm")
+    assert ("--clear-groups" in words) == (wanted is None)
+    assert "--clear-groups" in confine.prefix(12345, "tcg")
+    device.chmod(0o600)
+    with pytest.raises(HostError, match="only root may open") as caught:
+        confine.kvm_group()
+    assert "chmod 660" in caught.value.remedy

@@ -172,23 +172,21 @@ def test_nothing_of_the_script_is_left_behind(run, tmp_path):
 
 
 @pytest.mark.parametrize("shell", ["dash", "bash", "busybox sh"])
-def test_any_posix_shell_runs_it(run, shell):
-    if not shutil.which(shell.split()[0]):
-        pytest.skip(f"{shell} is not here")
+def test_any_posix_shell_runs_it(run, shell, need):
+    need(shell.split()[0])
     out = run(Part(label="a", script="echo $((1 + 1))", timeout=10, before="true"), setup="true", shell=shell)
     assert run.done.stderr == ""
     assert (out / "01-a/stdout").read_text() == "2\n"
     assert json.loads((out / "01-a/exit.json").read_text())["status"] == 0
 
 
-def test_shellcheck_finds_nothing(tmp_path):
-    if not shutil.which("shellcheck"):
-        pytest.skip("shellcheck is not here")
+def test_shellcheck_finds_nothing(tmp_path, need):
+    shellcheck = need("shellcheck")
     guest = Path(__file__).parents[2] / "src/kduel/guest"
     text = compose([Part(label="a", script="true", timeout=1, before="true", after="true")], settle=NOW, setup="true")
     (tmp_path / "guest.sh").write_text(text)
-    subprocess.run(["shellcheck", "-s", "sh", tmp_path / "guest.sh"], check=True)
-    subprocess.run(["shellcheck", "-s", "dash", guest / "init.sh", guest / "run.sh"], check=True)
+    subprocess.run([shellcheck, "-s", "sh", tmp_path / "guest.sh"], check=True)
+    subprocess.run([shellcheck, "-s", "dash", guest / "init.sh", guest / "run.sh"], check=True)
 
 
 def test_a_label_that_is_no_name_is_a_mistake():

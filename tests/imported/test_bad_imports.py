@@ -102,7 +102,9 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> N
         (HEADER + ",note", "has besides 'note'"),
         (HEADER.replace("unit", "units"), "lacks 'unit'; has besides 'units'"),
         (HEADER + ",value", "has twice 'value'"),
-        (HEADER.replace(",", ";"), "no format that KDuel knows"),
+        (HEADER.replace(",", ";"), "no format that KDuel knows: its columns are separated by semicolons"),
+        (HEADER.replace(",", "\t"), "no format that KDuel knows: its columns are separated by tabs"),
+        (HEADER + ",kind,kind", "has twice 'kind'"),
         ("1,2,3", "lacks 'contender'"),
     ],
 )

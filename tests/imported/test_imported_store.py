@@ -63,7 +63,7 @@ def test_the_baseline_and_the_primary_metrics_may_be_chosen(tmp_path: Path) -> N
     assert tables["b/m"].contenders == ["new", "old"]
     assert [tables["b/m"].primary, tables["c/m"].primary] == [False, True]
     found = results(tmp_path / "run")
-    assert found.study["delta"] == 2.5
+    assert found.study.delta == 2.5
     assert [m.role for m in found.metrics] == ["exploratory", "primary"]
     for wrong in ({"baseline": "none"}, {"primary": ["d"]}, {"delta": 0.0}):
         with pytest.raises(InputError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -40,9 +40,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def mirror(tmp_path: Path, signing_home: Path, built: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
-    if not (shutil.which("apt-get") and shutil.which("gpg")):
-        pytest.skip("needs apt and gpg")
+def mirror(
+    tmp_path: Path, signing_home: Path, built: Path, monkeypatch: pytest.MonkeyPatch, need: Callable[..., str]
+) -> Iterator[Mirror]:
+    need("apt-get")
+    need("gpg")
     with Mirror(tmp_path / "mirror", signing_home, built) as served:
         for name in [name for name in os.environ if name.startswith("KDUEL_") or name.lower().endswith("_proxy")]:
             monkeypatch.delenv(name)

@@ -4,6 +4,7 @@ import gzip
 import lzma
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -96,13 +97,11 @@ def test_dashes_and_underscores_are_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("big", [False, True])
 @pytest.mark.parametrize("ending", ["", ".xz", ".gz", ".zst"])
-def test_all_kinds_of_files(bits: int, big: bool, ending: str, tmp_path: Path) -> None:
+def test_all_kinds_of_files(bits: int, big: bool, ending: str, tmp_path: Path, need: Callable[..., str]) -> None:
     plain = module(RELEASE, depends="a,b", bits=bits, big=big)
     path = tmp_path / f"x.ko{ending}"
     if ending == ".zst":
-        if not shutil.which("zstd"):
-            pytest.skip("needs zstd")
-        path.write_bytes(subprocess.run(["zstd", "-c"], input=plain, capture_output=True, check=True).stdout)
+        path.write_bytes(subprocess.run([need("zstd"), "-c"], input=plain, capture_output=True, check=True).stdout)
     else:
         path.write_bytes({"": bytes, ".xz": lzma.compress, ".gz": gzip.compress}[ending](plain))
     assert module_bytes(path) == plain
@@ -142,14 +141,15 @@ def test_where_a_users_modules_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.network
-@pytest.mark.skipif(not (shutil.which("depmod") and shutil.which("modprobe")), reason="kmod tells what is right")
 @pytest.mark.parametrize("spec", ["debian:6.1-cloud", "debian:7-cloud"])
-def test_as_modprobe_does(spec: str, real_cache: Cache, tmp_path: Path) -> None:
+def test_as_modprobe_does(spec: str, real_cache: Cache, tmp_path: Path, need: Callable[..., str]) -> None:
     kernel = resolve(spec, cache=real_cache, progress=Progress())
     assert kernel.modules is not None
     (tmp_path / "lib/modules").mkdir(parents=True)
     shutil.copytree(kernel.modules, tmp_path / "lib/modules" / kernel.release)
-    subprocess.run(["depmod", "-b", str(tmp_path), kernel.release], check=True)
+    depmod = Path(need("depmod"))
+    modprobe = depmod.with_name("modprobe")
+    subprocess.run([depmod, "-b", str(tmp_path), kernel.release], check=True)
     (tmp_path / "none").mkdir()
     for name in (
         "virtio_blk",
@@ -162,7 +162,7 @@ def test_as_modprobe_does(spec: str, real_cache: Cache, tmp_path: Path) -> None:
         "xfs",
         "nd_pmem",
     ):
-        command = ["modprobe", "-d", str(tmp_path), "-C", str(tmp_path / "none"), "-S", kernel.release, "-D", name]
+        command = [modprobe, "-d", tmp_path, "-C", tmp_path / "none", "-S", kernel.release, "-D", name]
         told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         theirs = [Path(line.split()[1]).name for line in told.splitlines() if line.startswith("insmod")]
         ours = [path.name for path in closure(kernel.modules, [name])]

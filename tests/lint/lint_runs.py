@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kduel.core.experiment import Better, Contender, Metric, Statistic
-from kduel.core.results import ContenderResult, MetricResult, Results
+from kduel.core.experiment import Better, Contender, MachineRecord, Metric, Statistic
+from kduel.core.results import ContenderResult, MetricResult, Results, StudyResult
 from kduel.core.samples import Samples
 from kduel.judge.lint import examine
 from kduel.judge.verdict.judge import judge, judge_primary
@@ -50,21 +50,22 @@ def table(
     )
 
 
-def linted(samples: Samples, *, imported: bool = False, exact: bool = False, quick: bool = False) -> Results:
-    """The run of one metric, judged and examined."""
+def linted(*tables: Samples, imported: bool = False, exact: bool = False, quick: bool = False) -> Results:
+    """The run of these metrics, judged and examined."""
+    samples = tables[0]
     if samples.paired:
         how = judge_primary if quick else judge
-        metrics = how([samples], Rule(max_blocks=len(samples.blocks)), exact=exact)
+        metrics = how(tables, Rule(max_blocks=len(samples.blocks)), exact=exact)
     else:
-        metrics = judge_unpaired([samples], Rule())
+        metrics = judge_unpaired(tables, Rule())
     results = Results(
-        study={"delta": 1.0, "imported": imported},
-        machine={"exact": exact},
+        study=StudyResult(imported=imported),
+        machine=MachineRecord(exact=exact),
         contenders=[ContenderResult(name=name, kernel=name) for name in samples.contenders],
         trials=[],
         metrics=metrics,
     )
-    examine(results, [samples], {}, [Contender(kernel=name, name=name) for name in samples.contenders])
+    examine(results, list(tables), {}, [Contender(kernel=name, name=name) for name in samples.contenders])
     return results
 
 

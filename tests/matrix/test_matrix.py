@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from kduel.analysis.matrix import Matrix, advise, shape
 from kduel.analysis.matrix.grid import Place, pairs, places
 from kduel.analysis.matrix.growth import growth
-from kduel.core.results import ContenderResult, MetricResult, Results, TrialResult
+from kduel.core.experiment import MachineRecord
+from kduel.core.results import ContenderResult, MetricResult, Results, StudyResult, TrialResult
 from kduel.judge.imported import results as imported_results
 from kduel.judge.verdict.judge import judge
 
@@ -183,8 +184,8 @@ def crossed(seed: int = 3, blocks: int = 6) -> Results:
         for label in values
     ]
     return Results(
-        study={"delta": 1.0, "alpha": 0.05, "fixed": blocks},
-        machine={},
+        study=StudyResult(fixed=blocks),
+        machine=MachineRecord(),
         contenders=contenders,
         trials=trials,
         metrics=judge(tables, Rule.fixed(blocks)),
@@ -337,12 +338,12 @@ def test_a_difference_too_small_to_matter_has_no_colour() -> None:
     from kduel.report.plots import matrix as matrix_plots
 
     results = crossed()
-    results.machine = {"exact": True}
-    results.study["delta"] = 50.0
+    results.machine = MachineRecord(exact=True)
+    results.study.delta = 50.0
     rows = matrix_plots.heat_rows(shape(results) or pytest.fail("no matrix"))
     assert {row["tone"] for row in rows} == {"same", "undecided"}
     assert "≈ −20 %" in {row["said"] for row in rows}
-    results.study["delta"] = 1.0
+    results.study.delta = 1.0
     rows = matrix_plots.heat_rows(shape(results) or pytest.fail("no matrix"))
     assert "better" in {row["tone"] for row in rows}
     text = report_format("matrix").render(results)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import statistics
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from kduel.core.format import relative_pct
 from kduel.core.results import MetricResult, Results
 from kduel.judge.imported import results
 from kduel.report import report_format
@@ -117,7 +119,7 @@ def test_generations_lint(judged: Callable[[str], Results]) -> None:
         "perf-stat/cpu_migrations": {"ties", "unreliable"},
         "perf-stat/task_clock": {"fixed-by-harness"},
         "sysbench-fileio-seqwr/total_time": {"fixed-by-harness"},
-        "cyclictest/max_latency": {"one-trial", "maximum", "unreliable", "first-trial"},
+        "cyclictest/max_latency": {"one-trial", "maximum", "unreliable"},
     }
     latency = one(found, "cyclictest/max_latency")
     carrying = next(w.message for w in latency.warnings if w.code == "one-trial")
@@ -148,8 +150,8 @@ def test_footprint_deltas_recompute(
     judged: Callable[[str], Results], benchmark: str, metric: str, printed: int
 ) -> None:
     found = one(judged("footprint"), f"{benchmark}/{metric}")
-    assert found.effect_pct is not None
-    assert round(found.effect_pct) == printed
+    percent = relative_pct(found)
+    assert percent is not None and round(percent) == printed
 
 
 @pytest.mark.parametrize(("metric", "printed"), [("linux_version", 6), ("user_space", 1)])
@@ -188,7 +190,7 @@ def test_footprint_deltas_are_printed_in_the_studys_form(
     (row,) = [line for line in part.splitlines() if line.startswith(f"{metric} (")]
     told = row.split("|")[3].partition("%")[0].replace(" ", "").replace("−", "-")
     assert round(float(told)) == printed
-    assert row.endswith("n = 1: may be chance")
+    assert row.endswith("exact" if benchmark.startswith("size-") else "n = 1: may be chance")
 
 
 def test_footprint_lint_speaks_and_the_summary_claims_nothing(judged: Callable[[str], Results]) -> None:
@@ -199,7 +201,8 @@ def test_footprint_lint_speaks_and_the_summary_claims_nothing(judged: Callable[[
     text = " ".join(report_format("summary").render(found).split())
     assert "conditions: make" in text and "configurations differ in 1 option" in text
     assert "measured once each, so that no difference can be told from chance" in text
-    assert "Costs:" not in text and "Gains:" not in text
+    claims = re.split("Costs: |Gains: ", text.partition("Summary:")[2])[1:]
+    assert claims and all(claim.startswith("size-") for claim in claims), "only what chance has no part in is claimed"
 
 
 def test_footprint_parts_add_up() -> None:
@@ -217,11 +220,21 @@ def test_footprint_parts_add_up() -> None:
 @pytest.mark.parametrize("name", ["footprint", "desktop", "desktop-power", "desktop-smt"])
 def test_one_measurement_decides_nothing_and_is_told(judged: Callable[[str], Results], name: str) -> None:
     found = judged(name)
-    assert {m.verdict for m in found.metrics} == {"undecided"}
-    measured = [m for m in found.metrics if m.n == 1]
+    sizes = [m for m in found.metrics if m.benchmark.startswith("size-")]
+    assert {m.verdict for m in sizes} <= {"different"} and bool(sizes) == (name == "footprint")
+    others = [m for m in found.metrics if m not in sizes]
+    assert {m.verdict for m in others} == {"undecided"}
+    measured = [m for m in others if m.n == 1]
     assert measured and all("single-trial" in codes(m) for m in measured)
-    assert all("Cannot decide" in m.told for m in found.metrics)
+    assert all("Cannot decide" in m.told for m in others)
     assert all(m.ci_low_pct is None and m.ci_high_pct is None for m in found.metrics)
+
+
+def test_footprint_sizes_differ_for_certain(judged: Callable[[str], Results]) -> None:
+    """1,838,116 against 2,253,870 bytes of text is no matter of chance."""
+    text = one(judged("footprint"), "size-sandpoint/text")
+    assert (text.verdict, text.scale, text.effect, text.n) == ("different", "exact", 2_253_870 - 1_838_116, 1)
+    assert "single-trial" not in codes(text)
 
 
 # Study 002.

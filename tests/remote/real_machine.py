@@ -167,7 +167,7 @@ def study(real: Real, tmp_path: Path, spec: str, **change: Any) -> None:
     seen = {}
     for trial in sorted((tmp_path / "run" / "trials").iterdir()):
         record = json.loads((trial / "trial.json").read_text())
-        assert record["status"] == "ok", f"{record['reason']} {record['failed_steps']}"
+        assert record["status"] == "ok", f"{record['void']} {record['failed_steps']}"
         assert record["facts"]["connection_cuts"] >= 1
         captured = json.loads((trial / "environment.json").read_text())
         assert "ssh.service" in captured["conditions"]["services"]

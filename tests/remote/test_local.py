@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,8 +46,9 @@ mount --bind "$T/units" /etc/systemd/system
 mount --bind "$T/cmdline" /proc/cmdline
 mount --bind "$T/boot_id" /proc/sys/kernel/random/boot_id
 [ ! -e "$T/var" ] || cp -a "$T/var/." /var/lib/
-mkdir -p /tmp/kduel-sched
-mount --bind "$T/sched" /tmp/kduel-sched
+mkdir -p /run/kduel-sched /tmp/kduel-sched
+mount --bind "$T/sched" /run/kduel-sched
+mount --bind "$T/planted" /tmp/kduel-sched
 cat "$T/domainname" >/proc/sys/kernel/domainname
 sh -c 'echo $$ >"$T/pid"; exec "$@"' sh "$@" && s=0 || s=$?
 cat /proc/sys/kernel/domainname >"$T/domainname"
@@ -77,6 +79,7 @@ class Fixture:
         (place / "work").mkdir()
         (place / "units").mkdir()
         (place / "sched").mkdir()
+        (place / "planted").mkdir()
         (place / "domainname").write_text("before\n")
         (place / "cmdline").write_text("root=/dev/sda1\n")
         (place / "grub.cfg").write_text(GRUB)
@@ -116,7 +119,7 @@ class Fixture:
             self.said = process.communicate(timeout=120)[0]
         return process
 
-    def records(self) -> list[dict[str, object]]:
+    def records(self) -> list[dict[str, Any]]:
         return [json.loads(path.read_text()) for path in sorted(self.run.glob("trials/*/trial.json"))]
 
     def stdout(self) -> dict[str, str]:
@@ -142,6 +145,20 @@ def test_sysctls_are_compared_without_a_reboot_and_put_back(fixture: Fixture) ->
     assert "in one boot of this machine" in " ".join(fixture.said.split())
     captured = json.loads(next(fixture.run.glob("trials/*/environment.json")).read_text())
     assert float(captured["temperatures"]["load"]) >= 0
+
+
+def test_what_a_local_user_left_in_tmp_is_not_run_as_root(fixture: Fixture) -> None:
+    planted = fixture.place / "planted" / "gates.sh"
+    planted.write_text(f"id -u >{fixture.place}/owned\nsched_stop() {{ :; }}\n")
+    orphan = fixture.place / "work" / "kduel-orphan"
+    orphan.mkdir()
+    (orphan / "session").write_text(f"{os.getsid(0)}\n")
+    os.chown(orphan, 1234, 1234)
+    process = fixture.kduel("run", str(fixture.study()), "--out", str(fixture.run))
+    assert process.returncode == 0, fixture.said
+    assert not (fixture.place / "owned").exists(), "the planted file ran as root"
+    assert planted.read_text().startswith("id -u"), "and nothing of KDuel's was written through it"
+    assert orphan.exists(), "what is not root's is not taken for a trial's"
 
 
 def test_the_unit_must_be_declared(fixture: Fixture) -> None:
@@ -228,7 +245,7 @@ def test_a_reboot_in_mid_trial_voids_it(fixture: Fixture) -> None:
     fixture.kduel("resume", str(fixture.run))
     fixture.kduel("resume", str(fixture.run))
     (first,) = fixture.records()
-    assert first["status"] == "void" and str(first["reason"]).startswith("rebooted"), first
+    assert first["status"] == "void" and first["void"]["code"] == "rebooted", first
     assert "boot_id" in first["facts"], "the boot that it died in"
     assert not list((fixture.place / "work").glob(f"kduel-{first['id']}")), "nothing of the dead trial is left"
 
@@ -240,7 +257,8 @@ def test_a_machine_that_does_not_go_down_is_given_up(fixture: Fixture) -> None:
     study.write_text(study.read_text().replace("boot_deadline = 20", "boot_deadline = 3"))
     process = fixture.kduel("run", str(study), "--out", str(fixture.run))
     assert process.returncode == 1, fixture.said
-    assert str(fixture.records()[0]["reason"]).startswith("boot-refused: the machine did not go down within 3 s")
+    assert fixture.records()[0]["void"]["code"] == "boot-refused"
+    assert fixture.records()[0]["void"]["message"].startswith("the machine did not go down within 3 s")
 
 
 def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_a_power_cut_in_mid_trial(real: Own) -> None:
     assert [record["id"] for record in records] == [
         json.loads(line)["id"] for line in real.ssh(f"cat {run}/plan.jsonl").splitlines()
     ]
-    assert records[0]["status"] == "void" and records[0]["reason"].startswith("rebooted: "), records[0]
+    assert records[0]["status"] == "void" and records[0]["void"]["code"] == "rebooted", records[0]
     assert [record["status"] for record in records[1:]] == ["ok"] * 3
     assert len({record["facts"]["boot_id"] for record in records}) == 4
     assert "status of 1 trial" in real.ssh(f"cat {run}/results.json") or json.loads(

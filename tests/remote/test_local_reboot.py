@@ -28,9 +28,7 @@ def test_a_run_across_reboots(real: Own) -> None:
     records = real.records(run)
     planned = [json.loads(line)["id"] for line in real.ssh(f"cat {run}/plan.jsonl").splitlines()]
     assert [record["id"] for record in records] == planned
-    assert [record["status"] for record in records] == ["ok", "ok"], [
-        (r["reason"], r["failed_steps"]) for r in records
-    ]
+    assert [record["status"] for record in records] == ["ok", "ok"], [(r["void"], r["failed_steps"]) for r in records]
     boots = [record["facts"]["boot_id"] for record in records]
     assert len({first, *boots}) == 3, "each in a boot of its own"
     old, new = real.releases

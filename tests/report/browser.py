@@ -31,15 +31,14 @@ FLAGS = [
 ]
 
 
-def executable() -> str | None:
-    """Where a Chromium is."""
-    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 
 class Browser:
     """One page. `problems` are exceptions, console errors and security violations; `requests` every URL asked for."""
 
-    def __init__(self, width: int = 1200, height: int = 1600) -> None:
+    def __init__(self, executable: str, width: int = 1200, height: int = 1600) -> None:
+        self.executable = executable
         self.width, self.height = width, height
         self.problems: list[str] = []
         self.requests: list[str] = []
@@ -59,7 +58,7 @@ class Browser:
             os.dup2(high[1], 4)
 
         self.process = subprocess.Popen(
-            [str(executable()), *FLAGS, f"--user-data-dir={self.profile}"],
+            [self.executable, *FLAGS, f"--user-data-dir={self.profile}"],
             preexec_fn=wire,
             close_fds=False,
             stdin=subprocess.DEVNULL,

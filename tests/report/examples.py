@@ -11,10 +11,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from scipy import stats
 
-from kduel.core.results import ContenderResult, Difference, MetricResult, Results, TrialResult, Verdict, Warning_
+from kduel.core.experiment import MachineRecord, Void
+from kduel.core.results import (
+    ContenderResult,
+    Difference,
+    MetricResult,
+    Results,
+    SourceFile,
+    StudyResult,
+    TrialResult,
+    Verdict,
+    Warning_,
+)
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = (
@@ -23,6 +35,9 @@ HOSTILE = (
 )
 
 Values = dict[str, list[float | None]]
+
+
+PANIC = Void("panic", "Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000000b")
 
 
 def rough(
@@ -122,15 +137,13 @@ def published() -> Results:
         ),
     }
     return Results(
-        study={
-            "name": "generations",
-            "title": "Linux 4.19 and 6.6 in QEMU",
-            "delta_pct": 1.0,
-            "alpha": 0.05,
-            "imported": True,
-            "source": "generations.csv",
-        },
-        machine={"kind": "imported"},
+        study=StudyResult(
+            name="generations",
+            title="Linux 4.19 and 6.6 in QEMU",
+            imported=True,
+            source=[SourceFile(name="generations.csv", sha256="cd" * 32, format="csv")],
+        ),
+        machine=MachineRecord(kind="imported"),
         contenders=[ContenderResult(name=name, kernel=name) for name in names],
         trials=[],
         metrics=[
@@ -185,9 +198,8 @@ def simulated(
                 position=position,
                 contender=str(name),
                 status="void" if void else "partial" if voids and position == 14 else "ok",
-                reason="panic: Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000000b"
-                if void
-                else "",
+                void=PANIC if void else None,
+                reason=str(PANIC) if void else "",
                 failed_steps={"fio-randread-4k": "it ended with status 1"} if voids and position == 14 else {},
                 started=f"2026-03-14T{9 + position // 60 % 14:02d}:{position % 60:02d}:00Z",
                 seconds=41.0 + float(random.normal()),
@@ -221,10 +233,9 @@ def simulated(
                 )
             )
     return Results(
-        study={"name": "quick", "title": "", "delta_pct": 1.0, "alpha": 0.05, "max_blocks": 20, "seed": seed, "suite": "quick",
-               "looks": [6, 8, 10, 12]},
-        machine={"kind": "qemu", "accelerator": "tcg", "exact": False, "timing_warning": (
-            "The machine was emulated (TCG): times follow the emulator's costs, not a processor's. Read them as a test of the method.")},
+        study=StudyResult(name="quick", max=20, seed=seed, origin="quick", unit="boot", order="fixed"),
+        machine=MachineRecord(kind="qemu", facts={"accelerator": "tcg"}, timing_warning=(
+            "The machine was emulated (TCG): times follow the emulator's costs, not a processor's. Read them as a test of the method.")),
         contenders=[
             ContenderResult(name=name, kernel=name.replace("-", ":"), release=f"{name}-cloud-amd64", sha256="ab" * 32,
                             cmdline="mitigations=auto") for name in contenders
@@ -265,8 +276,9 @@ def undecided() -> Results:
 def single() -> Results:
     """One trial of each, imported."""
     found = simulated(blocks=1, metrics=6)
-    found.study = {"name": "footprint", "delta_pct": 1.0, "alpha": 0.05, "imported": True, "source": "footprint.csv"}
-    found.machine = {"kind": "imported"}
+    source = SourceFile(name="footprint.csv", sha256="cd" * 32, format="csv")
+    found.study = StudyResult(name="footprint", imported=True, source=[source])
+    found.machine = MachineRecord(kind="imported")
     found.trials = []
     found.differences = []
     found.environment = {}
@@ -288,8 +300,8 @@ def exact() -> Results:
         ("boot", "instructions", "none", 9_120_455_120, 9_131_002_344),
     ]
     return Results(
-        study={"name": "exact", "title": "The cost of a patch", "delta_pct": 0.1, "alpha": 0.05},
-        machine={"kind": "qemu-icount", "exact": True, "timing_warning": ""},
+        study=StudyResult(name="exact", title="The cost of a patch", delta=0.1),
+        machine=MachineRecord(kind="qemu-icount", exact=True),
         contenders=[ContenderResult(name=name, kernel=f"tree:{name}") for name in names],
         trials=[
             TrialResult(id=f"000{i}-b01-{name}", block=1, position=i, contender=name, status="ok", directory=f"trials/000{i}-b01-{name}")
@@ -311,21 +323,16 @@ def exact() -> Results:
 def hostile() -> Results:
     """Every string that a guest, a study or an import can set, set to harm."""
     found = simulated(contenders=(f"a {HOSTILE}", f"b {HOSTILE}"), blocks=6, metrics=3, voids=True)
-    found.study = {
-        **found.study,
-        "title": HOSTILE,
-        "name": HOSTILE,
-        "source": HOSTILE,
-        "suite": HOSTILE,
-        HOSTILE: HOSTILE,
-    }
-    found.machine = {
-        **found.machine,
-        "timing_warning": HOSTILE,
-        "kind": HOSTILE,
-        "accelerator": HOSTILE,
-        HOSTILE: HOSTILE,
-    }
+    source = SourceFile(name=HOSTILE, sha256=HOSTILE, format=HOSTILE)
+    found.study = msgspec.structs.replace(
+        found.study, title=HOSTILE, name=HOSTILE, about=HOSTILE, origin=HOSTILE, kduel=HOSTILE, source=[source]
+    )
+    found.machine = MachineRecord(
+        kind=HOSTILE,
+        timing_warning=HOSTILE,
+        facts={"accelerator": HOSTILE, HOSTILE: HOSTILE},
+        settings={HOSTILE: HOSTILE},
+    )
     found.warnings = [Warning_(code=HOSTILE, message=HOSTILE)]
     found.environment = {name: {HOSTILE: HOSTILE, "uname": HOSTILE} for name in found.environment}
     for contender in found.contenders:
@@ -335,6 +342,7 @@ def hostile() -> Results:
     for trial in found.trials:
         trial.id += HOSTILE
         trial.reason = HOSTILE
+        trial.void = Void(HOSTILE, HOSTILE)
         trial.directory = f"trials/{HOSTILE}"
         trial.failed_steps = {HOSTILE: HOSTILE}
     for number, metric in enumerate(found.metrics):

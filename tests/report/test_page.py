@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from browser import Browser, executable
+from browser import PROGRAMS, Browser
 from examples import ALL, Results, hostile, published, simulated
 
 from kduel.report import report_format
 
-pytestmark = pytest.mark.skipif(executable() is None, reason="no Chromium is installed: apt-get install chromium")
-
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with Browser() as started:
+def browser(need: Callable[..., str]) -> Iterator[Browser]:
+    with Browser(need(*PROGRAMS)) as started:
         yield started
 
 

@@ -27,6 +27,7 @@ from kduel.schedulers import setup
 from kduel.schedulers.build import Tools, build, find
 from kduel.schedulers.bundle import libraries_of, make_bundle
 from kduel.schedulers.check import check, read_look
+from kduel.schedulers.snippets import UNDO
 
 FAKE = """#!/bin/sh
 # Does to $KDUEL_SCHED_SYS what a scheduler and the kernel do to /sys/kernel/sched_ext.
@@ -89,7 +90,7 @@ class Guest:
         return int((self.root / "state" / "pid").read_text())
 
     def reason(self) -> str:
-        return self.setup.check(self.trial)
+        return str(self.setup.check(self.trial) or "")
 
 
 @pytest.fixture
@@ -113,6 +114,15 @@ def test_a_scheduler_that_stays_is_green_and_ends_when_told(guest: Guest) -> Non
     assert (guest.root / "state" / "ended").read_text() == "0\n"
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_nobody_else_may_write_where_the_gates_are(guest: Guest) -> None:
+    os.umask(0o022)
+    guest.begin()
+    assert (guest.root / "state").stat().st_mode & 0o777 == 0o700
+    del guest.environment["KDUEL_SCHED_DIR"]
+    for script in (guest.setup.before_all, guest.setup.before_each, guest.setup.after_all, UNDO):
+        assert "/run/kduel-sched" in script and "/tmp" not in script
 
 
 def test_a_process_that_outlives_its_scheduler_does_not_end_the_next_one(guest: Guest) -> None:
@@ -237,7 +247,7 @@ def test_a_knob_that_somebody_turned_voids_the_trial(tmp_path: Path) -> None:
     def reason(before: str, after: str) -> str:
         (tmp_path / "gates" / "01-a.before").write_text(f"state absent\n{before}\n")
         (tmp_path / "gates" / "01-a.after").write_text(f"state absent\n{after}\n")
-        return check(tmp_path, Contender(kernel="k", sysctl={"debug.sched.base_slice_ns": 3_000_000}))
+        return str(check(tmp_path, Contender(kernel="k", sysctl={"debug.sched.base_slice_ns": 3_000_000})) or "")
 
     kept = f"knob {slice_ns} 3000000\nknob {features} NO_RUN_TO_PARITY"
     assert reason(kept, kept) == ""
@@ -253,7 +263,7 @@ def test_without_scheduler_policy_or_knob_nothing_is_added() -> None:
     added = setup(plain, [plain, Contender(kernel="l")], cache=Cache())
     assert not any((added.before_all, added.before_each, added.after_each, added.after_all, added.files))
     assert added.wrap("true\n") == "true\n"
-    assert added.check(Path("/nonexistent")) == ""
+    assert added.check(Path("/nonexistent")) is None
 
 
 def test_a_policy_is_told_or_launched() -> None:
@@ -346,11 +356,11 @@ def test_the_environment_has_the_sysctls_that_were_in_force(tmp_path: Path) -> N
 def test_a_setup_whose_time_was_up_is_told_as_that(tmp_path: Path) -> None:
     (tmp_path / "setup").mkdir()
     (tmp_path / "setup" / "exit.json").write_text('{"status": 124, "seconds": 493.05, "started": 4605.95}')
-    reason = check(tmp_path, Contender(kernel="k", scheduler="scx_fake"))
+    reason = str(check(tmp_path, Contender(kernel="k", scheduler="scx_fake")))
     assert reason.startswith("setup-failed: ") and reason.endswith("ended with status 124: its time was up")
     (tmp_path / "setup" / "exit.json").write_text("{")
-    assert check(tmp_path, Contender(kernel="k", scheduler="scx_fake")).startswith("gates-missing")
+    assert check(tmp_path, Contender(kernel="k", scheduler="scx_fake")).code == "gates-missing"
 
 
 def test_check_without_setup_record(tmp_path: Path) -> None:
-    assert check(tmp_path, Contender(kernel="k", scheduler="scx_fake")).startswith("gates-missing")
+    assert check(tmp_path, Contender(kernel="k", scheduler="scx_fake")).code == "gates-missing"

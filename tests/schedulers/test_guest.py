@@ -31,10 +31,10 @@ pytestmark = [pytest.mark.guest, pytest.mark.network]
 KERNEL = "debian:7-cloud"
 MISHAP = r"""
 case $(cat /proc/sys/kernel/domainname) in
-killed) kill -KILL "$(cat /tmp/kduel-sched/pid)"; sleep 3;;
+killed) kill -KILL "$(cat /run/kduel-sched/pid)"; sleep 3;;
 ejected) echo S >/proc/sysrq-trigger; sleep 3;;
-swapped) words=$(tr '\0' ' ' </proc/"$(cat /tmp/kduel-sched/pid)"/cmdline)
-    kill -TERM "$(cat /tmp/kduel-sched/pid)"; sleep 3
+swapped) words=$(tr '\0' ' ' </proc/"$(cat /run/kduel-sched/pid)"/cmdline)
+    kill -TERM "$(cat /run/kduel-sched/pid)"; sleep 3
     $words >/dev/null 2>&1 & sleep 6;;
 turned) echo 4000000 >/sys/kernel/debug/sched/base_slice_ns;;
 esac
@@ -88,7 +88,7 @@ class Done(NamedTuple):
 
     @property
     def told(self) -> tuple[str, str]:
-        return self.record.status, self.record.reason
+        return self.record.status, str(self.record.void)
 
 
 def carry_out(text: str, where: Path) -> dict[str, Done]:

@@ -11,7 +11,8 @@ import pytest
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
 from kduel.judge.evaluate import environments_of
-from kduel.store.rundir import RunDir, TrialRecord
+from kduel.store.documents import TrialRecord
+from kduel.store.rundir import RunDir
 
 
 def records(run: RunDir, environments: list[dict]) -> list[TrialRecord]:

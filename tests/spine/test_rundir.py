@@ -11,12 +11,26 @@ from pathlib import Path
 import pytest
 
 from kduel.core.errors import HostError, InputError
-from kduel.store.rundir import Lock, RunDir, TrialRecord, write_whole
+from kduel.core.experiment import Contender, MachineRecord, Settle, Step
+from kduel.store.documents import KernelRecord, Lock, TrialRecord
+from kduel.store.rundir import RunDir, write_whole
+from kduel.study.load import About, Blocks
 from kduel.study.plan import PlannedTrial
 
 
 def lock() -> Lock:
-    return Lock(kduel="0", seed=1, origin="s", study={}, machine={}, contenders=[], kernels=[], steps=[])
+    return Lock(
+        kduel="0",
+        seed=1,
+        origin="s",
+        study=About(name="s"),
+        blocks=Blocks(),
+        settle=Settle(),
+        machine=MachineRecord(kind="qemu"),
+        contenders=[Contender(kernel="a", name="a")],
+        kernels=[KernelRecord(spec="a")],
+        steps=[Step(label="x", benchmark="kbench")],
+    )
 
 
 def planned(number: int) -> PlannedTrial:

@@ -10,16 +10,8 @@ import pytest
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
-from kduel.study.load import (
-    assemble,
-    contender_tables,
-    name_all,
-    parse_study,
-    read_machine,
-    read_study,
-    schema,
-    suites,
-)
+from kduel.study.contenders import contender_tables, name_all
+from kduel.study.load import assemble, parse_study, read_machine, read_study, schema, suites
 
 HEAD = '[study]\nname = "s"\n'
 TWO = '[[contender]]\nkernel = "debian:6.1"\n[[contender]]\nkernel = "debian:6.10"\n'

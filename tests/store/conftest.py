@@ -37,6 +37,7 @@ def unpack(tmp_path: Path) -> Callable[[str], Path]:
 def output(outside: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """What `kduel ARGUMENTS...` prints, started in this very process. Fails where its exit status is not 0."""
     monkeypatch.syspath_prepend(outside)
+    monkeypatch.setenv("PYTHONPATH", f"{SOURCE}:{outside}")
     plugins.cache_clear()
 
     def call(*arguments: object) -> str:

@@ -16,8 +16,10 @@ from made_kernels import bzimage
 
 from kduel.cli.execute import default_out
 from kduel.core.errors import InputError
+from kduel.store import collect
+from kduel.store.documents import Lock, study_of
 from kduel.store.identity import check_same_run
-from kduel.store.rundir import Lock, RunDir, study_of
+from kduel.store.rundir import RunDir
 
 STUDY = """
 [study]
@@ -112,14 +114,10 @@ def test_where_no_directory_is_given_only_the_same_study_continues_an_unfinished
 
 def changed(lock: Lock, **facts: Any) -> Lock:
     """The lock as today's version would write it, with some of the machine's facts replaced."""
-    known = lock.machine["facts"]
-    arguments = known.get("argv", {})
-    new = (
-        {"argv": dict(zip((one.name for one in lock.contenders), arguments.values(), strict=False))}
-        if arguments
-        else {}
-    )
-    machine = lock.machine | {"facts": known | new | facts}
+    known = lock.machine.facts
+    names = [one.name for one in lock.contenders]
+    arguments = {"argv": dict(zip(names, known["argv"].values(), strict=False))} if "argv" in known else {}
+    machine = msgspec.structs.replace(lock.machine, facts=known | arguments | facts)
     return msgspec.structs.replace(lock, schema=2, machine=machine)
 
 
@@ -141,6 +139,25 @@ def test_each_fact_that_differs_is_named(unpack: Callable[[str], Path]):
         "machine.facts.qemu: 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3) in the run, 9.1.0 now" in caught.value.message
     )
     assert "machine.facts.pinned: [0,1] in the run, [1] now" in caught.value.message
-    settings = msgspec.structs.replace(lock, machine=lock.machine | {"settings": {"memory": "1G"}})
+    settings = msgspec.structs.replace(lock, machine=msgspec.structs.replace(lock.machine, settings={"memory": "1G"}))
     with pytest.raises(InputError, match=r"machine\.settings\.memory: 512M in the run, 1G now"):
         check_same_run(lock, settings, path)
+
+
+def test_each_output_is_parsed_once_by_the_runner(output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """And once by the report, which reads raw files only."""
+    parsed: list[Path] = []
+    parse = collect.parse_step
+
+    def count(directory: Path, *rest: Any) -> dict[str, float]:
+        parsed.append(directory)
+        return parse(directory, *rest)
+
+    monkeypatch.setattr(collect, "parse_step", count)
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY.replace("./old/bzImage", "outside:old").replace("new/bzImage", "outside:new"))
+    monkeypatch.chdir(tmp_path)
+    output("run", study, "--out", tmp_path / "run", "--quiet")
+    by_runner = [path for path in parsed if path.parent.name.startswith(".new-")]
+    assert len(by_runner) == 4 and len(set(by_runner)) == 4
+    assert len(parsed) == 8

@@ -6,7 +6,7 @@ import csv
 import math
 import random
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ import pytest
 
 from kduel.analysis.matrix.scaling import scaling
 from kduel.analysis.tradeoffs import aspects, front
-from kduel.core.experiment import Metric
-from kduel.core.results import ContenderResult, Results, TrialResult, Warning_
+from kduel.core.experiment import MachineRecord, Metric
+from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult, Warning_
 from kduel.core.samples import Samples
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
@@ -63,8 +63,8 @@ def made(
             )
         )
     return Results(
-        study={"name": "trade", "delta": 1.0, "alpha": 0.05, "fixed": blocks},
-        machine={"kind": "ssh"},
+        study=StudyResult(name="trade", fixed=blocks),
+        machine=MachineRecord(kind="ssh"),
         contenders=[ContenderResult(name=name, kernel=f"installed:{name}") for name in names],
         trials=trials,
         metrics=judge(tables, Rule.fixed(blocks)),
@@ -261,15 +261,13 @@ def test_the_published_scaling_recomputes() -> None:
     assert all(step.low is None for step in steps), "one trial has no interval"
 
 
-def test_the_picture_shows_everyone_in_each_panel(three: Results, tmp_path: Path) -> None:
+def test_the_picture_shows_everyone_in_each_panel(three: Results, tmp_path: Path, need: Callable[..., str]) -> None:
     sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
-    from browser import Browser, executable
+    from browser import PROGRAMS, Browser
 
-    if executable() is None:
-        pytest.skip("no Chromium is installed: apt-get install chromium")
     page = tmp_path / "index.html"
     page.write_text(report_format("html").render(three), "utf-8")
-    with Browser() as browser:
+    with Browser(need(*PROGRAMS)) as browser:
         browser.open(page)
         for number in range(3):
             plot = f"document.querySelectorAll('[data-plot=tradeoffs]')[{number}]"

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from kduel.benchmarks.support.bootlog import MARKS, STAGES, Init, Line, Timeline, console_lines, initcalls, timeline
 from kduel.core.errors import InputError
+from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir
 
 LOG_LIMIT = 16 << 20
@@ -55,9 +56,10 @@ def read_boots(path: Path) -> list[Boots]:
     run = RunDir.open(path)
     if run.imported:
         raise InputError(f"{path} was measured elsewhere: its boots left no console log here")
-    found = {c.name: Boots(name=c.name, timelines=[], initcalls=[]) for c in run.lock().contenders}
+    lock = run.lock()
+    found = {c.name: Boots(name=c.name, timelines=[], initcalls=[]) for c in lock.contenders}
     consoles: list[tuple[str, list[Line]]] = []
-    for record in run.records():
+    for record in trials_of(run, lock):
         trial = run.directory(record.id)
         lines = console_lines(_text(trial / "console.log"))
         if record.contender in found and timeline(lines).moments:

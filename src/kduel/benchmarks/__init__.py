@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +19,7 @@ from kduel.core.errors import InputError
 from kduel.core.experiment import Metric
 from kduel.core.plugins import plugins
 from kduel.core.samples import LARGEST
+from kduel.core.untrusted import Garbled, exit_status, read
 
 Parse = Callable[..., dict[str, float]]
 
@@ -31,13 +32,32 @@ class ParserFault(ParseError):
     """The parser failed on output that it should have refused: a fault of the benchmark. The step gives no number."""
 
 
+class Files(Mapping[str, str]):
+    """Files by name, each read when it is asked for, so that only what a parser wants is ever in memory."""
+
+    def __init__(self, paths: dict[str, Path], limit: int) -> None:
+        self._paths, self._limit = paths, limit
+
+    def __getitem__(self, name: str) -> str:
+        return read(self._paths[name], self._limit)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._paths
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._paths))
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+
 class Raw(Struct, frozen=True):
     """What one step of one trial left behind. Text is decoded leniently; it is not to be trusted."""
 
     stdout: str
     stderr: str
     exit_status: int
-    files: dict[str, str] = {}
+    files: Mapping[str, str] = {}
     """Further files that the step's script wrote into its directory ($KDUEL_STEP), by name."""
 
     @classmethod
@@ -47,23 +67,21 @@ class Raw(Struct, frozen=True):
         A file above `limit` bytes is cut there. Raises ParseError without exit.json.
         """
 
-        def text(path: Path) -> str:
-            with path.open("rb") as stream:
-                return stream.read(limit).decode("utf-8", errors="replace")
-
         own = {"stdout", "stderr", "exit.json"}
         try:
-            status = int(msgspec.json.decode((directory / "exit.json").read_bytes())["status"])
             return cls(
-                stdout=text(directory / "stdout"),
-                stderr=text(directory / "stderr"),
-                exit_status=status,
-                files={
-                    **{p.name: text(p) for p in sorted(directory.iterdir()) if p.name not in own and p.is_file()},
-                    **{name: text(p) for name in trial_files if (p := directory.parent / name).is_file()},
-                },
+                stdout=read(directory / "stdout", limit),
+                stderr=read(directory / "stderr", limit),
+                exit_status=exit_status(directory),
+                files=Files(
+                    {
+                        **{p.name: p for p in directory.iterdir() if p.name not in own and p.is_file()},
+                        **{name: p for name in trial_files if (p := directory.parent / name).is_file()},
+                    },
+                    limit,
+                ),
             )
-        except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+        except (OSError, Garbled) as error:
             raise ParseError(f"the step left no whole output: {error}") from error
 
 
@@ -176,7 +194,9 @@ def _guarded(parse: Parse) -> Parse:
             return parse(self, raw, parameters)
         try:
             return checked(parse(self, raw, parameters), self.metrics(parameters))
-        except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
+        except ParseError:
+            raise
+        except Exception as error:
             reason = f"{type(error).__name__}: {error}"[:200]
             raise ParserFault(f"the parser of {self.name} failed on the output ({reason})") from error
 

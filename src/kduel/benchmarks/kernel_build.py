@@ -54,7 +54,7 @@ class KernelBuild(Benchmark):
             [
                 NEEDS_BUILD,
                 "# shellcheck disable=SC2086 # several words each",
-                f'"$KDUEL_TIMED" "$KDUEL_STEP/times.json" "$KDUEL_MAKE" -s -j{jobs} $KDUEL_TARGETS '
+                f'"$KDUEL_TIMED" "$KDUEL_STEP/times.json" "$KDUEL_MAKE" -s -j"{jobs}" $KDUEL_TARGETS '
                 '>"$KDUEL_STEP/build.log" 2>&1',
                 "",
             ]

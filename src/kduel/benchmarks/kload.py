@@ -137,9 +137,9 @@ class Kload(Benchmark):
                 '--dir "$KDUEL_SCRATCH"'
             )
         return (
-            "group=\n"
-            '[ ! -f /sys/fs/cgroup/cgroup.controllers ] || group="--cgroup /sys/fs/cgroup"\n'
-            f'"$KDUEL_PROGRAMS/kload" {" ".join(words)} $group\n'
+            "set --\n"
+            "[ ! -f /sys/fs/cgroup/cgroup.controllers ] || set -- --cgroup /sys/fs/cgroup\n"
+            f'"$KDUEL_PROGRAMS/kload" {" ".join(words)} "$@"\n'
         )
 
     def seconds(self, parameters: Any) -> float:

@@ -183,16 +183,16 @@ class Lmbench(Benchmark):
                 f"cd {FOLDER}",
                 'bin=$PWD; cd "$OLDPWD"',
                 # Where lmbench looks for what it executes.
-                "mkdir -p /var/tmp/lmbench; cp $bin/hello /var/tmp/lmbench/hello; cp $bin/hello /tmp/hello",
+                'mkdir -p /var/tmp/lmbench; cp "$bin"/hello /var/tmp/lmbench/hello; cp "$bin"/hello /tmp/hello',
                 "dd if=/dev/zero of=file bs=1M count=8 2>/dev/null",
                 # A guest knows no names.
                 "[ -s /etc/hosts ] || echo 127.0.0.1 localhost >/etc/hosts",
                 # As lmbench's own config-run does, once for all: else each command finds out for itself, for seconds.
-                "ENOUGH=$($bin/enough); export ENOUGH",
-                "TIMING_O=$($bin/timing_o); LOOP_O=$($bin/loop_o); export TIMING_O LOOP_O",
-                *(f"$bin/{server} -s" for server in servers),
-                *(f'echo "# {command}"; $bin/{command} 2>&1' for command in commands),
-                *(f"$bin/{server} -S localhost" for server in servers),
+                'ENOUGH=$("$bin"/enough); export ENOUGH',
+                'TIMING_O=$("$bin"/timing_o); LOOP_O=$("$bin"/loop_o); export TIMING_O LOOP_O',
+                *(f'"$bin"/{server} -s' for server in servers),
+                *(f'echo "# {command}"; "$bin"/{command} 2>&1' for command in commands),
+                *(f'"$bin"/{server} -S localhost' for server in servers),
                 "",
             ]
         )

@@ -14,18 +14,23 @@ import click
 
 from kduel import __version__
 from kduel.cli.interrupt import Interrupt, interrupted
+from kduel.cli.trouble import system_trouble
 from kduel.core.errors import INTERRUPTED, KduelError
+from kduel.core.text import printable
 
 COMMANDS = {
     "run": "Measure contenders against each other and reach a verdict.",
     "resume": "Continue an interrupted run.",
     "report": "Write a report of a run in one of several formats.",
+    "verify": "Check that no file of a run was changed afterwards.",
     "kernels": "List available and cached kernels.",
     "list": "List benchmarks, suites, machines, boards and report formats.",
     "init": "Write a commented study file to start from.",
     "plan": "Estimate the blocks and the time that a verdict needs.",
     "diff": "Compare runs made at different times, with all that changed between them.",
     "history": "Show metrics over all runs in time, and where they changed.",
+    "index": "Write an SQLite index of many runs.",
+    "query": "Ask the index of many runs.",
     "import": "Import results measured elsewhere.",
     "calibrate": "Simulate the verdict rule on synthetic or measured noise.",
     "explain": "Show which kernel functions a difference comes from.",
@@ -84,11 +89,6 @@ def complain(error: KduelError) -> None:
         click.echo(printable(error.remedy), err=True)
 
 
-def printable(text: str) -> str:
-    """Without control characters, which a guest may have put there."""
-    return "".join(c if c in "\n\t" or c.isprintable() else "�" for c in text)
-
-
 DRAWN = {"─": "-", "▲": "^", "▼": "v", "↑": "^", "↓": "v", "→": "->", "★": "*", "☆": "+"}
 
 
@@ -110,7 +110,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="kduel.spelt")
     interruptions = [
-        number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN
+        number
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) != signal.SIG_IGN
     ]
     interrupt = Interrupt()
     for number in interruptions:
@@ -128,15 +130,19 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except KduelError as error:
         complain(error)
         status = error.exit_status
-    except (KeyboardInterrupt, RuntimeError) as error:
-        if not interrupted(error):
-            raise
-        click.echo("kduel: interrupted", err=True)
-        status = INTERRUPTED
     except BrokenPipeError:
         # The reader of our output (head, less) has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
+    except (KeyboardInterrupt, RuntimeError, OSError, ValueError) as error:
+        if interrupted(error):
+            click.echo("kduel: interrupted", err=True)
+            status = INTERRUPTED
+        elif trouble := system_trouble(error):
+            complain(trouble)
+            status = trouble.exit_status
+        else:
+            raise
     if interrupt.heard:
         for number in interruptions:
             signal.signal(number, signal.SIG_IGN)

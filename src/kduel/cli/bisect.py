@@ -9,6 +9,7 @@ import click
 
 from kduel.cli.options import benchmark_option, limit_option, plot_option, quiet_option
 from kduel.cli.output import write_plot
+from kduel.core.text import printable
 
 ABORT = 255
 """Tells `git bisect run` to stop: nothing is known of the commit, nor will be of the next one."""
@@ -111,7 +112,7 @@ def command(
             status, said = one_step(trier, tree, *step)
         except KduelError as error:
             status, said = ABORT, str(error)
-        click.echo(said)
+        click.echo(printable(said))
         click.get_current_context().exit(status)
     old, new = (commit_of(tree, end) for end in ends)
     with worktree(tree, work / "source", old) as place:
@@ -132,11 +133,12 @@ def tell(place: Path, result: Any, benchmark: str, limit: int, plot: Path | None
     if len(result.found.commits) != 1:
         click.echo("Skipped commits hide which one it is. It is one of these:")
         for commit in result.found.commits:
-            click.echo(f"  {git(place, 'show', '--no-patch', '--format=%h %s', commit)}")
+            click.echo(printable(f"  {git(place, 'show', '--no-patch', '--format=%h %s', commit)}"))
         return
     commit = result.found.commits[0]
     click.echo("The first commit with the new cost:\n")
-    click.echo(git(place, "show", "--no-patch", "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n    %s", commit))
+    shown = git(place, "show", "--no-patch", "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n    %s", commit)
+    click.echo(printable(shown))
     if result.before is not None and result.after is not None:
         change = result.after - result.before
         click.echo(
@@ -144,6 +146,6 @@ def tell(place: Path, result: Any, benchmark: str, limit: int, plot: Path | None
             f"({change:+,.10g} per operation)."
         )
     if result.explanation is not None:
-        click.echo("\n" + as_text(result.explanation, limit), nl=False)
+        click.echo("\n" + printable(as_text(result.explanation, limit)), nl=False)
         if plot is not None:
             write_plot(plot, as_svg(result.explanation))

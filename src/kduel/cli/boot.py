@@ -28,6 +28,6 @@ def command(run: Path, limit: int) -> None:
     kduel run ... --machine 'board:arm64-virt,cmdline=initcall_debug log_buf_len=4M'
     """
     from kduel.analysis.boot import as_text, read_boots
-    from kduel.cli import printable
+    from kduel.core.text import printable
 
     click.echo(printable(as_text(read_boots(run), limit)), nl=False)

@@ -11,6 +11,7 @@ from kduel.cli.completions import runs as complete_runs
 from kduel.cli.options import format_option, output_option, plot_option
 from kduel.cli.output import emit, emit_json, write_plot
 from kduel.core.errors import InputError
+from kduel.core.text import printable
 
 if TYPE_CHECKING:
     from kduel.judge.verdict.calibrate import Outcome
@@ -105,7 +106,7 @@ def command(
     if form == "json":
         emit_json(as_document(rule, noises, outcomes), output)
     else:
-        emit(as_text(rule, noises, outcomes) + "\n", output)
+        emit(printable(as_text(rule, noises, outcomes)) + "\n", output)
     if plot is not None:
         from kduel.report.plots.calibration import specification
         from kduel.report.plots.effects import svg
@@ -192,7 +193,7 @@ def measured(found: list[Comparison]) -> list[Noise]:
     if not noises:
         raise refused[0]
     for reason in refused:
-        click.echo(f"left out: {reason.message}", err=True)
+        click.echo(printable(f"left out: {reason.message}"), err=True)
     return noises
 
 

@@ -27,10 +27,13 @@ FORMATS = ("text", "markdown", "html", "json")
 )
 @click.option("--claims", type=click.Path(path_type=Path), metavar="FILE", help="Test the claims in this TOML file.")
 @click.option(
-    "--delta", type=float, default=1.0, show_default=True, metavar="PCT", help="Smallest effect of interest, in %."
+    "--delta",
+    type=float,
+    metavar="PCT",
+    help="Smallest effect of interest, in %.  [default: the run's own within a run, 1 between runs]",
 )
 def command(
-    runs: tuple[str, ...], form: str, output: Path | None, against: str, claims: Path | None, delta: float
+    runs: tuple[str, ...], form: str, output: Path | None, against: str, claims: Path | None, delta: float | None
 ) -> None:
     """Compare runs made at different times, one column for each contender.
 

@@ -19,7 +19,7 @@ def command(host: str | None, form: str) -> None:
 
     Exit status 3 if something prevents measurement.
     """
-    from kduel.cli import printable
+    from kduel.core.text import printable
     from kduel.machines.host.doctor import examine_host, examine_tree
 
     if host is None:

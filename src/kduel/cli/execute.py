@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +17,13 @@ from kduel.cli.futility import Choice, chosen, gives_up
 from kduel.cli.interrupt import interrupted
 from kduel.cli.terminal import Terminal
 from kduel.core.errors import NOT_MEASURED, SLOWER, InputError
+from kduel.core.text import printable
 from kduel.study.load import Study
 from kduel.study.plan import slug
 
 if TYPE_CHECKING:
     from kduel.run.runner import TrialDone
-    from kduel.store.rundir import Lock
+    from kduel.store.documents import Lock
 
 RUNS = Path("kduel-runs")
 
@@ -51,48 +54,58 @@ def carry_out(
     terminal = Terminal(quiet)
     choice = chosen(futility, quiet)
     path = out or default_out(study)
+    with suppress(FileNotFoundError):
+        path.stat()  # What cannot be a path is refused before anything is fetched.
     lock = RunDir.open(path).lock() if (path / "lock.json").is_file() else None
     if lock is not None:
         seed = seed_of(lock, path, seed, seed_given)
         if lock.contenders != study.contenders:
             lock = None
-    ready = make_ready(
-        study, cache=Cache(progress=terminal), progress=terminal, offline=offline, lock=lock, origin=origin
-    )
+    with told_how_to_go_on(path):
+        ready = make_ready(
+            study, cache=Cache(progress=terminal), progress=terminal, offline=offline, lock=lock, origin=origin
+        )
+        try:
+            if ready.machine.timing_warning:
+                terminal.warn(ready.machine.timing_warning)
+            terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
+            if not ready.machine.exact and (short := too_short(study)):
+                terminal.warn(short)
+            planned = len(study.names) * (study.blocks.fixed or study.blocks.max)
+            with terminal.task("trials", total=planned) as task:
+                shown = 0
+
+                def watch(progress: TrialDone) -> None:
+                    nonlocal shown
+                    task.advance(progress.done - shown)
+                    shown = progress.done
+                    terminal.info(told_trial(progress))
+                    if progress.block_done and progress.standings:
+                        terminal.info(f"      {told_standing(progress, len(study.names))}")
+
+                run = run_study(
+                    ready,
+                    path,
+                    origin=origin,
+                    seed=seed,
+                    progress=terminal,
+                    watch=watch,
+                    give_up=partial(gives_up, choice, terminal, path),
+                )
+        finally:
+            ready.machine.close()
+        write_up(run.path, fail_on)
+
+
+@contextmanager
+def told_how_to_go_on(path: Path) -> Iterator[None]:
+    """Whenever an interruption comes, also while the report is written: nothing is lost, and how to go on."""
     try:
-        if ready.machine.timing_warning:
-            terminal.warn(ready.machine.timing_warning)
-        terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
-        if not ready.machine.exact and (short := too_short(study)):
-            terminal.warn(short)
-        planned = len(study.names) * (study.blocks.fixed or study.blocks.max)
-        with terminal.task("trials", total=planned) as task:
-            shown = 0
-
-            def watch(progress: TrialDone) -> None:
-                nonlocal shown
-                task.advance(progress.done - shown)
-                shown = progress.done
-                terminal.info(told_trial(progress))
-                if progress.block_done and progress.standings:
-                    terminal.info(f"      {told_standing(progress, len(study.names))}")
-
-            run = run_study(
-                ready,
-                path,
-                origin=origin,
-                seed=seed,
-                progress=terminal,
-                watch=watch,
-                give_up=partial(gives_up, choice, terminal, path),
-            )
+        yield
     except (KeyboardInterrupt, RuntimeError) as error:
         if interrupted(error) and (path / "lock.json").is_file():
             click.echo(f"kduel: interrupted; what is measured is kept. Go on with: kduel resume {path}", err=True)
         raise
-    finally:
-        ready.machine.close()
-    write_up(run.path, fail_on)
 
 
 def default_out(study: Study) -> Path:
@@ -150,8 +163,8 @@ def told_trial(progress: TrialDone) -> str:
     line = (
         f"{progress.done:4}  block {record.block:<3} {record.contender:<28} {record.seconds:6.1f} s  {record.status}"
     )
-    if record.reason:
-        line += f"  {record.reason.splitlines()[0][:160]}"
+    if record.void:
+        line += f"  {str(record.void).splitlines()[0][:160]}"
     elif record.failed_steps:
         line += "  without " + ", ".join(f"{label} ({why[:80]})" for label, why in record.failed_steps.items())
     return line
@@ -200,5 +213,5 @@ def write_up(path: Path, fail_on: str | None) -> None:
     whole = {trial.contender for trial in results.trials if trial.status != "void"}
     lost = [contender.name for contender in results.contenders if contender.name not in whole]
     if lost:
-        click.echo(f"kduel: not measured: {', '.join(lost)}; the report says why.", err=True)
+        click.echo(printable(f"kduel: not measured: {', '.join(lost)}; the report says why."), err=True)
         raise click.exceptions.Exit(NOT_MEASURED)

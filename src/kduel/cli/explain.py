@@ -17,6 +17,7 @@ from kduel.cli.options import (
     quiet_option,
 )
 from kduel.cli.output import emit, write_plot
+from kduel.core.text import printable
 
 
 @click.command("explain", short_help="Say which kernel functions a difference comes from.")
@@ -73,7 +74,7 @@ def command(
     if annotate is not None:
         label = chosen.ready.study.steps[index].label
         for arm in counted:
-            click.echo(annotated(arm.name, annotate, *annotation(arm, index, label, annotate)))
+            click.echo(printable(annotated(arm.name, annotate, *annotation(arm, index, label, annotate))))
         return
     found = explanation(chosen.ready, counted, index)
     chosen.keep(found)
@@ -82,4 +83,4 @@ def command(
     if form == "json":
         emit(as_json(found).decode(), output)
     else:
-        emit(as_text(found, limit), output)
+        emit(printable(as_text(found, limit)), output)

@@ -40,15 +40,16 @@ def command(
 
     Runs on different machines, or with different parameters, are different series.
     """
-    from kduel.analysis.campaigns import history
+    from kduel.analysis.campaigns.history import history
     from kduel.report.campaigns import page
+    from kduel.report.campaigns.history import drawn, page_of
 
-    found = history.history(places, metric=metric, contender=contender, alpha=alpha)
+    found = history(places, metric=metric, contender=contender, alpha=alpha)
     if plot is not None:
-        write_plot(plot, history.drawn(found))
+        write_plot(plot, drawn(found))
     if form == "json":
         emit_json(found, output)
     elif form == "html":
-        emit(page.html(history.page_of(found), history.drawn(found)), output)
+        emit(page.html(page_of(found), drawn(found)), output)
     else:
-        emit(getattr(page, form)(history.page_of(found)), output)
+        emit(getattr(page, form)(page_of(found)), output)

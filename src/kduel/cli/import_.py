@@ -61,10 +61,10 @@ def command(
     named: old=a.json new=b.json.
 
     The CSV has the columns contender,trial,benchmark,metric,unit,better,value: one value a line, better being higher,
-    lower or none; the first contender is the baseline.
+    lower or none; the first contender is the baseline. A column kind (time, rate, count, size, other) may say more:
+    counts and sizes are exact, so that one value of each contender decides.
     """
-    from kduel.cli import printable
-    from kduel.judge.verdict.wording import plural
+    from kduel.core.text import plural, printable
     from kduel.store.imported import bring_in
 
     record = bring_in(

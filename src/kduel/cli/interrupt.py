@@ -6,7 +6,7 @@ import time
 
 
 class Interrupt:
-    """Handles SIGINT and SIGTERM: both end the work like Ctrl-C, cleanly, with everything kept.
+    """Handles SIGINT, SIGTERM and SIGHUP: each ends the work like Ctrl-C, cleanly, with everything kept.
 
     One wish may come as several signals (`timeout` tells the process, then its group; people press twice): those that
     follow within a second must not tear the cleaning up.

@@ -73,7 +73,7 @@ def has_word(line: Available, word: str) -> bool:
 
 def table(lines: list[Available]) -> str:
     """Columns, a header above."""
-    from kduel.cli import printable
+    from kduel.core.text import printable
 
     rows = [("KERNEL", "VERSION", "FROM", "")]
     rows += [(line.spec, line.version, line.where, "cached" if line.cached else "") for line in lines]

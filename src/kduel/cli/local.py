@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from kduel.cli.options import run_argument
+from kduel.core.text import printable
 
 
 @click.group("local")
@@ -41,7 +42,7 @@ def remove() -> None:
     from kduel.machines.remote.local_unit import remove as carry_out
 
     for line in carry_out() or ["there was nothing to remove"]:
-        click.echo(line)
+        click.echo(printable(line))
 
 
 @command.command("status")

@@ -11,6 +11,7 @@ from kduel.cli.completions import runs
 from kduel.cli.options import format_option, output_option
 from kduel.cli.output import emit, emit_json
 from kduel.core.errors import InputError
+from kduel.core.text import printable
 
 if TYPE_CHECKING:
     from kduel.core.samples import Samples
@@ -90,7 +91,7 @@ def command(
     if form == "json":
         emit_json({"schema": 1, "rule": rule, "costs": costs, "no_cost": silent, "iterations": division}, output)
     else:
-        emit("\n".join([*cost_lines(costs, silent, rule), *division_lines(division), ""]), output)
+        emit(printable("\n".join([*cost_lines(costs, silent, rule), *division_lines(division), ""])), output)
 
 
 def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:
@@ -98,6 +99,7 @@ def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:
     from kduel.judge.evaluate import rule_of
     from kduel.judge.imported import rule_of as imported_rule
     from kduel.store.collect import collect
+    from kduel.store.integrity import trials_of
     from kduel.store.rundir import RunDir
 
     run = RunDir.open(path)
@@ -106,7 +108,7 @@ def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:
         return imported_rule(path), samples, None
     lock = run.lock()
     seconds: dict[str, list[float]] = {}
-    for record in run.records():
+    for record in trials_of(run, lock):
         if record.status != "void" and record.seconds > 0:
             seconds.setdefault(record.contender, []).append(record.seconds)
     known = len(seconds) == len(lock.contenders)
@@ -192,6 +194,11 @@ def cost_lines(costs: list[Cost], silent: list[str], rule: Rule) -> list[str]:
             f"a delta of {cost.delta_reached_pct:.1f} %.",
         )
     lines.append('"Safely": if the spread is as high as so few pairs cannot exclude (its upper bound at 80 %).')
+    if not all(cost.paired for cost in costs):
+        lines.append(
+            "Nothing pairs these values, so the spread is that of independent ones (pairs: the values of the smaller "
+            "arm); blocks of a run may need fewer."
+        )
     if silent:
         lines.append(f"No cost can be told of: {'; '.join(silent)}.")
     return lines

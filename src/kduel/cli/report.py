@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,8 +36,13 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     help="Write to this file; - is standard output.  [default: RUN/report/index.html for html, else standard output]",
 )
+@click.option(
+    "--all-findings",
+    is_flag=True,
+    help="Show every finding with every metric it affects, not only the three weightiest.",
+)
 @click.option("--open", "open_it", is_flag=True, help="Open the page in a browser (html).")
-def command(run: Path, form: str, output: Path | None, open_it: bool) -> None:
+def command(run: Path, form: str, output: Path | None, all_findings: bool, open_it: bool) -> None:
     """Write a report of RUN, the directory of a run or an import. Verdicts are computed anew from its raw files.
 
     FILE may be results measured elsewhere, with all contenders in it, read as `kduel import` reads them. Import them to
@@ -45,7 +51,8 @@ def command(run: Path, form: str, output: Path | None, open_it: bool) -> None:
     from kduel.core.errors import InputError
     from kduel.report import report_format
 
-    chosen = report_format(form)
+    chosen = copy.copy(report_format(form))
+    chosen.all_findings = all_findings
     if open_it and (form != "html" or output == STDOUT):
         raise InputError("--open needs a page", "Give --format html, and an --output that is a file, or none.")
     if form == "html" and output is None:
@@ -59,7 +66,7 @@ def command(run: Path, form: str, output: Path | None, open_it: bool) -> None:
         if form == "text":
             from kduel.report.text import show
 
-            click.echo(show(results), nl=False, color=True)
+            click.echo(show(results, all_findings=all_findings), nl=False, color=True)
             return
         click.echo(chosen.render_for(results, relative_url(run, Path.cwd())), nl=False)
         return

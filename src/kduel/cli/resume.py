@@ -24,13 +24,14 @@ def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | No
     Relative paths in the study are looked up from the directory in which the run was started.
     """
     from kduel.core.errors import InputError
-    from kduel.store.rundir import RunDir, study_of
+    from kduel.store.documents import study_of
+    from kduel.store.rundir import RunDir
 
     opened = RunDir.open(run)
     if opened.imported:
         raise InputError(f"{run} was imported and has no trials to run", "`kduel report` writes a report of it.")
     lock = opened.lock()
-    text = (run / "study.toml").read_text("utf-8")
+    text = opened.study_text()
     out = run.absolute()
     # A directory that is gone (a run of another host) cannot mislead: the kernels' hashes are compared.
     with contextlib.chdir(lock.directory if lock.directory and Path(lock.directory).is_dir() else "."):

@@ -98,7 +98,8 @@ def command(
     kduel run --aa 2 debian:6.12
     kduel run STUDY.toml --machine qemu:accel=tcg
     """
-    from kduel.study.load import assemble, contender_tables, parse_study, read_study, suite_text
+    from kduel.study.contenders import contender_tables
+    from kduel.study.load import assemble, parse_study, read_study, suite_text
 
     if blocks is not None and max_blocks is not None:
         raise InputError(

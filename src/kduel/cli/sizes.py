@@ -73,9 +73,10 @@ def command(
     kduel sizes tree:linux.orig tree:linux --by symbol
     kduel sizes RUN --by option --limit 0
     """
-    from kduel.cli import printable
+
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
+    from kduel.core.text import printable
     from kduel.kernels.sizes.comparison import as_document, as_text, beside
 
     progress = Terminal(quiet)
@@ -112,7 +113,7 @@ def of_kernel(spec: str, *, cache: Cache, progress: Progress, offline: bool) -> 
     from kduel.core.experiment import Contender
     from kduel.kernels import resolve
     from kduel.kernels.sizes.comparison import Subject
-    from kduel.study.load import short_name
+    from kduel.study.contenders import short_name
 
     kernel = resolve(spec, cache=cache, progress=progress, offline=offline)
     if kernel.vmlinux is None:
@@ -131,11 +132,13 @@ def of_run(path: Path, contender: str) -> tuple[Subject, Subject]:
     from kduel.core.errors import InputError
     from kduel.kernels.sizes.comparison import Subject
     from kduel.machines.build import KEPT
+    from kduel.store.integrity import trials_of
     from kduel.store.rundir import RunDir
 
     run = RunDir.open(path)
+    lock = None if run.imported else run.lock()
     kept = {}
-    for record in run.records():
+    for record in trials_of(run, lock) if lock else []:
         place = run.directory(record.id) / KEPT
         if (place / "vmlinux").is_file():
             config = place / "config"
@@ -145,7 +148,7 @@ def of_run(path: Path, contender: str) -> tuple[Subject, Subject]:
                 config=config if config.is_file() else None,
                 files={},
             )
-    names = [name.name for name in run.lock().contenders] if not run.imported else []
+    names = [one.name for one in lock.contenders] if lock else []
     if contender and contender not in names[1:]:
         raise InputError(f"{path} has no contender {contender!r}", f"It has: {', '.join(names[1:])}.")
     wanted = [*names[:1], *([contender] if contender else [name for name in names[1:] if name in kept][:1])]

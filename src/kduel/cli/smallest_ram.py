@@ -45,7 +45,8 @@ def command(
     from kduel.machines import Arm, Needs, Outcome, machine_kind
     from kduel.machines.qemu import QemuMachine
     from kduel.run.smallest_ram import smallest
-    from kduel.study.load import name_all, read_machine
+    from kduel.study.contenders import name_all
+    from kduel.study.load import read_machine
 
     progress = Terminal(quiet or form == "json")
     cache = Cache(progress=progress)
@@ -78,7 +79,7 @@ def command(
     if form == "json":
         emit_json(found)
         return
-    from kduel.cli import printable
+    from kduel.core.text import printable
 
     width = max(len(name) for name in found)
     for name, result in found.items():

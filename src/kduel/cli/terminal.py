@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from kduel.cli import printable
 from kduel.core.progress import Progress as ProgressReport
 from kduel.core.progress import Task
+from kduel.core.text import printable
 
 
 class BarTask(Task):
@@ -37,7 +37,7 @@ class Terminal(ProgressReport):
 
     def info(self, text: str) -> None:
         if not self.quiet:
-            self.print(text)
+            self.print(printable(text))
 
     def warn(self, text: str) -> None:
         self.print(f"{click.style('note:', fg='yellow', bold=True)} {printable(text)}")

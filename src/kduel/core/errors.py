@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -51,4 +52,7 @@ def file_trouble(what: str, remedy: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise HostError(f"{what}: {error.strerror or error}", remedy) from error
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            remedy = "Close other programs or raise the limit (ulimit -n), then start again: nothing is lost."
+        named = f" ({error.filename})" if isinstance(error.filename, str) and error.filename not in what else ""
+        raise HostError(f"{what}: {error.strerror or error}{named}", remedy) from error

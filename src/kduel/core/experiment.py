@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -58,6 +59,10 @@ class Contender(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A directory with the modules of a bare kernel image, where it needs any."""
 
 
+LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+"""What a step may be called: its directory is named after it."""
+
+
 class Step(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One benchmark with one set of parameters, as a trial runs it. `label` names it and is unique in a study."""
 
@@ -80,3 +85,33 @@ class Settle(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 TrialStatus = Literal["ok", "partial", "void"]
 """ok: every step gave its metrics; partial: some did; void: none may be used (panic, hang, failed gate...)."""
+
+
+LEFT_OUT = "left-out"
+"""The code of a trial that was not run, because its contender cannot be measured."""
+
+
+class Void(Struct, frozen=True, forbid_unknown_fields=True):
+    """Why nothing of a trial may be used."""
+
+    code: str
+    """For scripts: panic, oops, hang, deadline, wrong-machine, left-out, ..."""
+    message: str = ""
+    """For people: a paragraph, with the console's relevant lines."""
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+
+class MachineRecord(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The machine of a run, as lock.json and the results have it."""
+
+    kind: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """The study's table [machine], without the kind."""
+    exact: bool = False
+    """Whether repeated trials give bit-identical numbers."""
+    timing_warning: str = ""
+    """What a reader must know of times measured there."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What the machine reports of itself: accelerator, versions, ...; the keys are those of its kind."""

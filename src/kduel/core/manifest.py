@@ -50,19 +50,23 @@ class Manifest(Struct):
     def of(cls, directory: Path, known: Manifest | None = None) -> Manifest:
         """Of what lies in a directory now. Files of which `known` has the stamp are not read. Raises OSError."""
         found = cls(schema=SCHEMA, fresh=True)
-        for root, folders, names in os.walk(directory, onerror=_raise):
-            for name in [*folders, *names]:
-                path = Path(root, name)
-                facts = path.lstat()
-                relative = str(path.relative_to(directory))
-                if stat.S_ISLNK(facts.st_mode):
-                    found.links[relative] = str(path.readlink())
-                elif stat.S_ISREG(facts.st_mode):
-                    file = File(facts.st_size, bool(facts.st_mode & 0o100), "", facts.st_ino, facts.st_ctime_ns)
-                    before = known.files.get(relative) if known else None
-                    same = before is not None and before.stamp() == file.stamp()
-                    file.digest = before.digest if before and same else digest(path)
-                    found.files[relative] = file
+        waiting = [""]
+        while waiting:
+            inside = waiting.pop()
+            with os.scandir(directory / inside) as listed:
+                for entry in listed:
+                    relative = f"{inside}{entry.name}"
+                    facts = entry.stat(follow_symlinks=False)
+                    if stat.S_ISDIR(facts.st_mode):
+                        waiting.append(f"{relative}/")
+                    elif stat.S_ISLNK(facts.st_mode):
+                        found.links[relative] = str(Path(entry.path).readlink())
+                    elif stat.S_ISREG(facts.st_mode):
+                        file = File(facts.st_size, bool(facts.st_mode & 0o100), "", facts.st_ino, facts.st_ctime_ns)
+                        before = known.files.get(relative) if known else None
+                        same = before is not None and before.stamp() == file.stamp()
+                        file.digest = before.digest if before and same else digest(Path(entry.path))
+                        found.files[relative] = file
         return found
 
     @classmethod
@@ -95,6 +99,8 @@ class Manifest(Struct):
     def differs(self, directory: Path) -> str:
         """How a directory differs from the manifest, or empty; new stamps are taken over. Raises OSError."""
         now = Manifest.of(directory, self if len(self.files) > MANY else None)
+        if (now.files, now.links) == (self.files, self.links):
+            return ""
         for relative in sorted({*self.files, *self.links, *now.files, *now.links}):
             if relative not in now.files and relative not in now.links:
                 return f"{relative} is missing"
@@ -131,7 +137,3 @@ def digest(path: Path) -> str:
                 total.update(piece)
             position += PIECE
     return total.hexdigest()
-
-
-def _raise(error: OSError) -> None:
-    raise error

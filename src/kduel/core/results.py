@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from kduel.core.experiment import Better, Statistic, TrialStatus
+from kduel.core.experiment import EDITION, Better, MachineRecord, Settle, Statistic, TrialStatus, Void
 
 SCHEMA = 1
 
@@ -51,11 +51,17 @@ class TrialResult(Struct, kw_only=True):
     position: int
     contender: str
     status: TrialStatus
+    void: Void | None = None
+    """Why nothing of the trial may be used."""
     reason: str = ""
+    """The same as text, `code: message`; else empty."""
     started: str | None = None
     seconds: float | None = None
     directory: str | None = None
     failed_steps: dict[str, str] = field(default_factory=dict)
+    findings: dict[str, str] = field(default_factory=dict)
+    """What the kernel told of trouble though the trial brought results: its name (warning, hang, kasan, ...) to the first
+    line of each."""
 
 
 class MetricResult(Struct, kw_only=True):
@@ -155,14 +161,53 @@ class Difference(Struct, kw_only=True):
     """Whether the study says that this differs."""
 
 
+class SourceFile(Struct, kw_only=True):
+    """A file that results were imported from."""
+
+    name: str
+    sha256: str
+    format: str
+
+
+class StudyResult(Struct, kw_only=True):
+    """The study as it was carried out. What an import does not know is null, or absent from its lists."""
+
+    name: str = ""
+    title: str = ""
+    about: str = ""
+    delta: float = 1.0
+    """The smallest effect of interest, in per cent."""
+    alpha: float = 0.05
+    max: int | None = None
+    """The most blocks."""
+    fixed: int | None = None
+    """The number of blocks, where it was fixed."""
+    unit: Literal["boot", "load"] | None = None
+    order: Literal["fixed", "shuffled"] | None = None
+    settle: Settle | None = None
+    edition: int = EDITION
+    """Of the method that the run was planned by and is judged by."""
+    covariates: list[str] = field(default_factory=list)
+    """What was measured on the host beside each trial and enters the intervals."""
+    seed: int | None = None
+    origin: str | None = None
+    """The suite's name or the study file's path, as given."""
+    kduel: str | None = None
+    """The version that carried it out, or imported it."""
+    imported: bool = False
+    imported_at: str | None = None
+    """UTC, ISO 8601."""
+    source: list[SourceFile] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    """What the imported files hold besides, and why it is not here."""
+
+
 class Results(Struct, kw_only=True):
     """A run, judged."""
 
     schema: int = SCHEMA
-    study: dict[str, Any]
-    """name, title, delta_pct, alpha, looks, max_blocks, seed, suite, imported, source, ..."""
-    machine: dict[str, Any]
-    """kind, accelerator, timing_warning, exact, facts..."""
+    study: StudyResult
+    machine: MachineRecord
     contenders: list[ContenderResult]
     trials: list[TrialResult]
     metrics: list[MetricResult]

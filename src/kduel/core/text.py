@@ -1,6 +1,7 @@
-"""Making strings safe to show: what a guest, a study file or an import said may hold anything.
+"""Text that others wrote (a guest, a study file, an import), made safe to show on a terminal, in a log or a report.
 
-Every format first makes hidden characters visible with the functions here, then escapes what is special to itself.
+A terminal obeys escape sequences: text that is shown as it came may set the window's title, clear the screen, forge a
+link or hide what stands before it. Whatever KDuel prints goes through one of the two functions here.
 """
 
 from __future__ import annotations
@@ -23,6 +24,13 @@ def visible(text: object, longest: int = LONGEST) -> str:
     return "".join(shown(character) for character in line)
 
 
+def printable(text: str) -> str:
+    """The same for text of several lines, which keeps its line ends and tabs and is not cut: it is for messages."""
+    if text.isprintable():
+        return text
+    return "".join(c if c in "\n\t" else shown(c) for c in text)
+
+
 def shown(character: str) -> str:
     """The character, or how to write it where it cannot be seen."""
     if character.isprintable():
@@ -43,3 +51,8 @@ ASCII = str.maketrans(
 def ascii_only(text: str) -> str:
     """For places where only plain ASCII is sure to arrive: our own signs spelled out, the rest as \\u00e9."""
     return text.translate(ASCII).encode("ascii", "backslashreplace").decode("ascii")
+
+
+def plural(number: int, noun: str, nouns: str = "") -> str:
+    """`1 block`, `1,200 blocks`; `nouns` is an irregular plural."""
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"

@@ -34,9 +34,14 @@ class Clock(Struct, frozen=True, kw_only=True):
     """Instructions over all operations, as the guest's clock told."""
 
 
+EXPLANATION_SCHEMA = 1
+"""Of explain/*.json in a run."""
+
+
 class Explanation(Struct, kw_only=True):
     """Where a difference comes from. Counts are over `operations`; divide for one."""
 
+    schema: int = EXPLANATION_SCHEMA
     benchmark: str
     baseline: str
     contender: str

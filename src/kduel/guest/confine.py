@@ -86,6 +86,8 @@ class Handles:
     def __init__(self, user: int | None, held: contextlib.ExitStack) -> None:
         self.user, self.held = user, held
         self.numbers: list[int] = []
+        self.words: list[str] = []
+        """Arguments of QEMU's that stand before all others."""
 
     def reading(self, path: Path) -> Path:
         """What QEMU is to read a file as. Raises HostError where it cannot be opened."""
@@ -109,6 +111,24 @@ class Handles:
         copy = self.held.enter_context(memory_file())
         self.held.callback(_bring_out, copy, path)
         return self._known_as(copy)
+
+    def disk(self, path: Path) -> Path:
+        """What QEMU is to use as a disk, for reading and, where this process may, for writing. Raises HostError."""
+        ways = [os.O_RDONLY, *([os.O_RDWR] if os.access(path, os.W_OK) else [])]
+        numbers = []
+        try:
+            for way in ways:
+                numbers.append(os.open(path, way | os.O_CLOEXEC))
+                self.held.callback(os.close, numbers[-1])
+        except OSError as error:
+            raise HostError(
+                f"the disk {path} cannot be opened: {error.strerror}", "Correct the board's file."
+            ) from error
+        self.numbers += numbers
+        # Of such a set QEMU takes the descriptor that fits, without asking for the file's own permission.
+        for number in numbers:
+            self.words += ["-add-fd", f"fd={number},set={numbers[0]}"]
+        return Path(f"/dev/fdset/{numbers[0]}")
 
     def given(self, file: Open) -> Path:
         """What QEMU is to use a pipe or a nameless file as, which becomes its user's."""

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
+from kduel.core.untrusted import read
+from kduel.guest.console import read_console
+from kduel.guest.environment import environments_in
+from kduel.guest.signs import LOCKUPS, OOPS, OURS, PANIC, PANIC_REASONS, REPORTS, Sign, killed_init, out_of_memory
+
 LINES = 12
 WIDTH = 200
+MOST_LOG = 4 << 20
+"""Bytes of the kernel's log as a script captured it."""
+MOST_LINES = 50_000
+"""Lines of a console that are searched, from either end."""
+LONGEST = 500
+"""Characters of a line that are searched."""
+OUT_OF_MEMORY = "ran out of memory"
 
 
 class Diagnosis(Struct, frozen=True):
@@ -16,18 +30,6 @@ class Diagnosis(Struct, frozen=True):
 
     void: str
     message: str
-
-
-_SIGNS: tuple[tuple[str, str, str], ...] = (
-    # The first one that is found names the trouble: a cause stands before what it leads to.
-    ("out-of-memory", r"Out of memory: Killed|System is deadlocked on memory|Out of memory and no killable", "ran out of memory"),
-    ("oops", r"\b(?:Oops: |BUG: (?:unable|kernel) |[Uu]nable to handle kernel |Internal error: |general protection fault|kernel BUG at |invalid opcode: )", "had a kernel oops"),
-    ("panic", r"Kernel panic - not syncing", "panicked"),
-    ("soft-lockup", r"watchdog: BUG: soft lockup|rcu: INFO: rcu_\w+ (?:self-)?detected (?:expedited )?stalls?", "had a CPU locked up"),
-    ("hang", r"INFO: task \S+ blocked for more than \d+ seconds", "had a task that hung"),
-    ("boot-failed", r"kduel: cannot boot: ", "could not reach its script"),
-    ("setup-failed", r"kduel: setup failed", "could not carry out the setup lines"),
-)  # fmt: skip
 
 
 def diagnose(
@@ -38,10 +40,9 @@ def diagnose(
     `console` are its lines without the host's times; `ended` as in kduel.guest.launch.Run; `ready` whether the
     script began; `seconds` how long the machine ran; `stderr` what QEMU itself said; `stuck` as in Run.
     """
-    for void, pattern, words in _SIGNS:
-        for index, line in enumerate(console):
-            if re.search(pattern, line):
-                return Diagnosis(void, f"The guest {words}:\n{excerpt(console, index)}")
+    console = looked_at(console)
+    if told := told_by_kernel(console):
+        return told
     if ended in HOST_ENDED:
         void, what = HOST_ENDED[ended]
         said = f" QEMU said: {stderr.strip()[:1000]}" if stderr.strip() else ""
@@ -71,6 +72,37 @@ def diagnose(
     return Diagnosis("silent-exit", f"The guest went away without a word about why.{where} {tail}{said}")
 
 
+def told_by_kernel(console: Sequence[str]) -> Diagnosis | None:
+    """What the kernel itself told of, the cause before what it led to: an oops before the panic that it ends in, a
+    lockup before the panic that it is set to end in; what a kernel survives only where it told of nothing else."""
+
+    def found(name: str, index: int, words: str) -> Diagnosis:
+        return Diagnosis(name, f"The guest {words}:\n{excerpt(console, index)}")
+
+    oops = OOPS.first(console)
+    for index, line in enumerate(console):
+        if panic := PANIC.search(line):
+            kind = next((name for name, pattern in PANIC_REASONS if pattern.search(panic["reason"])), "panic")
+            if kind == "out-of-memory" or (kind == "panic" and "kill init" in line and killed_init(console)):
+                return found("out-of-memory", index, OUT_OF_MEMORY)
+            for sign in LOCKUPS:
+                if sign.name == kind:
+                    first = sign.first(console)
+                    return found(kind, index if first is None else first, sign.words)
+            if oops is None or oops > index:
+                return found("panic", index, "panicked")
+            break
+    for sign in (OOPS, *LOCKUPS):
+        if (first := sign.first(console)) is not None:
+            return found(sign.name, first, sign.words)
+    if (killed := next(out_of_memory(console), None)) is not None:
+        return found("out-of-memory", killed, OUT_OF_MEMORY)
+    for sign in OURS:
+        if (first := sign.first(console)) is not None:
+            return found(sign.name, first, sign.words)
+    return None
+
+
 HOST_ENDED = {
     "killed": (
         "qemu-killed",
@@ -98,6 +130,12 @@ def last_step(console: Sequence[str]) -> str:
     return ""
 
 
+def looked_at(console: Sequence[str]) -> list[str]:
+    """The lines that are searched, each cut: what a guest can make us do is bounded, and so is the time that it takes."""
+    ends = [*console[:MOST_LINES], *console[-MOST_LINES:]] if len(console) > 2 * MOST_LINES else console
+    return [line[:LONGEST] for line in ends]
+
+
 def excerpt(console: Sequence[str], start: int) -> str:
     """Some lines of a console from `start`, cut to a size that can be shown, indented."""
     shown = [line.rstrip()[:WIDTH] for line in console[start : start + 3 * LINES] if line.strip()]
@@ -106,9 +144,21 @@ def excerpt(console: Sequence[str], start: int) -> str:
 
 def findings(console: Sequence[str]) -> dict[str, str]:
     """Signs of trouble in the console of a trial that brought its results home: name to the first line of each."""
+    console = looked_at(console)
     found: dict[str, str] = {}
-    for void, pattern, _ in (*_SIGNS, ("warning", r"WARNING: CPU: \d+", "")):
-        for line in console:
-            if void not in found and re.search(pattern, line):
-                found[void] = line.strip()[:WIDTH]
+    for sign in (OOPS, Sign("panic", PANIC), *LOCKUPS, *OURS, *REPORTS):
+        if (first := sign.first(console)) is not None:
+            found[sign.name] = console[first].strip()[:WIDTH]
+    if (killed := next(out_of_memory(console), None)) is not None:
+        found["out-of-memory"] = console[killed].strip()[:WIDTH]
+    return found
+
+
+def findings_in(trial: Path) -> dict[str, str]:
+    """`findings` of a trial's console.log, and of the kernel's log that its script captured at the end, in which is also
+    what a kernel keeps from its console."""
+    found = findings(read_console(trial / "console.log"))
+    for environment in environments_in(trial):
+        with contextlib.suppress(OSError):
+            found = findings(read(environment / "dmesg", MOST_LOG).splitlines()) | found
     return found

@@ -8,7 +8,8 @@ The stream is text lines up to the archive:
     <20480 bytes of tar>
     KDUEL END
 
-Nothing in it is trusted: sizes are bounded, and only plain files and directories below the target are unpacked.
+Nothing in it is trusted. It goes into a file as it comes, bounded, and is never in memory as a whole; what it holds is
+checked before any of it is unpacked, and only plain files and directories below the target are.
 """
 
 from __future__ import annotations
@@ -16,12 +17,26 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-import tarfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from typing import BinaryIO
+
+from msgspec import Struct
+
+from kduel.guest import untar
 
 LIMIT = 256 << 20
 """Bytes of results that one trial may send home."""
-MOST_MEMBERS = 20_000
+BEFORE = 64 << 10
+"""Bytes that may come before the archive."""
+KEPT = 16 << 20
+"""Bytes that are kept of a stream which is no whole envelope."""
+RAW = "results.raw"
+"""The file that takes the stream, in the trial's directory. It stays there where the envelope is broken."""
+LATER = ("trial.json", "environment.json", "manifest.sha256")
+"""Files that KDuel writes when a trial's own are there."""
+OWN = frozenset({*LATER, "console.log", "guest.sh", "rerun.sh", RAW})
+"""Files of KDuel's own in a trial's directory: no guest's file has such a name there."""
+_END = b"\nKDUEL END\n"
 _HEAD = re.compile(rb"^KDUEL BEGIN (\d{1,12}) ([0-9a-f]{64})\r?\n", re.MULTILINE)
 _MARK = re.compile(rb"^KDUEL (READY|DONE) (\d{1,9}\.\d{1,6})(?: (\d{1,3}))?\r?$", re.MULTILINE)
 
@@ -30,77 +45,129 @@ class BrokenEnvelope(Exception):
     """What came is not a whole envelope. The message says what is wrong with it."""
 
 
+class Inbox:
+    """Takes the stream as it comes into the file `path`, and knows how far it has come."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path.open("wb")
+        self._start = b""
+        self._last = b""
+        self.received = 0
+
+    def feed(self, data: bytes) -> None:
+        """Some bytes that have just come. What goes beyond the bound is dropped."""
+        if not self.full:
+            self._file.write(data)
+        self.received += len(data)
+        self._start += data[: 4096 - len(self._start)]
+        self._last = (self._last + data)[-len(_END) :]
+
+    def has(self, mark: str) -> bool:
+        """Whether READY, DONE or BEGIN came."""
+        return f"KDUEL {mark}".encode() in self._start
+
+    @property
+    def home(self) -> bool:
+        """Whether the end of an envelope came last."""
+        return self._last == _END
+
+    @property
+    def full(self) -> bool:
+        """Whether more came than a trial may send."""
+        return self.received > LIMIT + (1 << 20)
+
+    def close(self) -> None:
+        """The file is complete."""
+        self._file.close()
+
+
+class Envelope(Struct, frozen=True):
+    """A whole envelope in a stream: where its archive lies, and the marks before it."""
+
+    start: int
+    size: int
+    marks: dict[str, tuple[float, int | None]]
+    """As `marks` gives them."""
+
+
 def seal(archive: bytes) -> bytes:
     """An archive in its envelope, as the guest's shell does it too."""
     digest = hashlib.sha256(archive).hexdigest().encode()
-    return b"KDUEL BEGIN %d %s\n" % (len(archive), digest) + archive + b"\nKDUEL END\n"
+    return b"KDUEL BEGIN %d %s\n" % (len(archive), digest) + archive + _END
 
 
 def marks(stream: bytes) -> dict[str, tuple[float, int | None]]:
     """The marks before the archive: name to (guest uptime in seconds, exit status or None)."""
     head = _HEAD.search(stream)
-    before = stream[: head.start()] if head else stream[: 64 << 10]
+    before = stream[: head.start()] if head else stream[:BEFORE]
     return {
         match[1].decode(): (float(match[2]), int(match[3]) if match[3] else None) for match in _MARK.finditer(before)
     }
 
 
-def open_envelope(stream: bytes) -> bytes:
-    """The archive inside. Raises BrokenEnvelope."""
-    head = _HEAD.search(stream)
+def open_envelope(stream: BinaryIO) -> Envelope:
+    """Find the archive in a stream, and see that it is whole. Raises BrokenEnvelope."""
+    stream.seek(0)
+    before = stream.read(BEFORE)
+    head = _HEAD.search(before)
     if head is None:
-        raise BrokenEnvelope(f"no envelope begins in the {len(stream)} bytes that came")
+        raise BrokenEnvelope(f"no envelope begins in the {stream.seek(0, io.SEEK_END)} bytes that came")
     size, digest = int(head[1]), head[2].decode()
     if size > LIMIT:
         raise BrokenEnvelope(f"it announces {size} bytes, more than the {LIMIT} that are allowed")
-    archive = stream[head.end() : head.end() + size]
-    if len(archive) < size:
-        raise BrokenEnvelope(f"{len(archive)} of {size} bytes came")
-    if hashlib.sha256(archive).hexdigest() != digest:
+    stream.seek(head.end())
+    summed, left = hashlib.sha256(), size
+    while left and (piece := stream.read(min(left, untar.PIECE))):
+        summed.update(piece)
+        left -= len(piece)
+    if left:
+        raise BrokenEnvelope(f"{size - left} of {size} bytes came")
+    if summed.hexdigest() != digest:
         raise BrokenEnvelope("its checksum does not match")
-    if not stream[head.end() + size :].lstrip(b"\r\n").startswith(b"KDUEL END"):
+    if not stream.read(64).lstrip(b"\r\n").startswith(b"KDUEL END"):
         raise BrokenEnvelope("its end is missing")
-    return archive
+    return Envelope(start=head.end(), size=size, marks=marks(before))
 
 
-def unpack(archive: bytes, into: Path) -> None:
-    """Plain files and directories of a tar into `into`; whatever else it holds is refused.
+def unpack(stream: BinaryIO, into: Path, start: int = 0, size: int | None = None) -> None:
+    """Plain files and directories of the tar at `start` of a stream into `into`; whatever else it holds is refused.
 
-    Raises BrokenEnvelope for links, devices, names that leave `into`, too many or too large members, or no tar.
+    Raises BrokenEnvelope, and then has written nothing, for links, devices, names that leave `into` or are KDuel's
+    own, too many, too deep or too large members, or no tar; OSError where `into` cannot be written to.
     """
+    end = stream.seek(0, io.SEEK_END) if size is None else start + size
+    if end - start > LIMIT:
+        raise BrokenEnvelope(f"it holds more than the {LIMIT} bytes that are allowed")
     try:
-        _unpack(archive, into)
-    except (tarfile.TarError, EOFError, UnicodeError, ValueError, OverflowError, RecursionError) as error:
-        raise BrokenEnvelope(f"it holds no tar: {error}") from error
-    except OSError as error:
-        if error.errno is None or isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError):
-            raise BrokenEnvelope(f"it holds names that cannot be: {error}") from error
+        found = untar.members(stream, start, end)
+        for member in found:
+            if taken(member.parts):
+                raise untar.Refused(f"{member.name!r} is the name of a file of KDuel's own")
+        untar.write(stream, found, into)
+    except untar.Refused as error:
+        raise BrokenEnvelope(f"its archive is refused: {error}") from error
+
+
+def taken(parts: tuple[str, ...]) -> bool:
+    """Whether a path is for KDuel's own files: at the top, or at the top of one of several loads of a shared boot."""
+    inner = parts[1:] if re.fullmatch(r"load-[0-9]+", parts[0]) else parts
+    return bool(inner) and inner[0] in OWN
+
+
+def bring_in(path: Path, into: Path) -> Envelope:
+    """Unpack the stream in the file `path` into `into`. The file is removed; where the envelope is broken its first
+    KEPT bytes stay, for whoever wants to know what came. Raises BrokenEnvelope, and OSError as `unpack` does."""
+    try:
+        with path.open("rb") as stream:
+            found = open_envelope(stream)
+            unpack(stream, into, found.start, found.size)
+    except BrokenEnvelope:
+        if path.stat().st_size > KEPT:
+            with path.open("r+b") as stream:
+                stream.truncate(KEPT)
+        elif not path.stat().st_size:
+            path.unlink()
         raise
-
-
-def _unpack(archive: bytes, into: Path) -> None:
-    total = 0
-    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
-        for count, member in enumerate(tar):
-            total += max(member.size, 0)
-            if count >= MOST_MEMBERS or total > LIMIT:
-                raise BrokenEnvelope("it holds more than is allowed")
-            target = into / _safe(member.name)
-            if member.isdir():
-                target.mkdir(parents=True, exist_ok=True)
-            elif member.isreg() and not member.issparse():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                source = tar.extractfile(member)
-                with target.open("xb") as sink:
-                    sink.write(source.read() if source else b"")
-            else:
-                raise BrokenEnvelope(f"{member.name!r} is neither a plain file nor a directory")
-
-
-def _safe(name: str) -> PurePosixPath:
-    """A member's path, known to stay below the directory that it is unpacked in."""
-    path = PurePosixPath(name)
-    bad = path.is_absolute() or ".." in path.parts or any(not part.isprintable() for part in path.parts)
-    if bad or len(name) > 512 or any(len(part.encode()) > 255 for part in path.parts):
-        raise BrokenEnvelope(f"{name[:100]!r} is not a path that results may have")
-    return path
+    path.unlink()
+    return found

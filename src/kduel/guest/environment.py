@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kduel.core.untrusted import read, whole
 from kduel.guest.conditions import read_conditions
 
 _LIMIT = 4 << 20
@@ -20,6 +21,12 @@ _VOLATILE = re.compile(
 """Sysctls that count, or that say what is said elsewhere."""
 _MOVING = re.compile(r"temperatures$|load$|fans\.")
 """Conditions that are another at every moment."""
+
+
+def environments_in(trial: Path) -> list[Path]:
+    """The directories with a captured environment: one, or one for each load of a shared boot."""
+    found = [trial / "environment", *sorted(trial.glob("load-*/environment"))]
+    return [path for path in found if (path / "uname").is_file()]
 
 
 def read_environment(directory: Path) -> dict[str, Any]:
@@ -45,8 +52,8 @@ def read_environment(directory: Path) -> dict[str, Any]:
     if (path := f"{_CLOCK}/available_clocksource") in files:
         found["clocksources"] = files[path].split()
     found.update(_cpus(files.get("/proc/cpuinfo", "")))
-    if match := re.search(r"^MemTotal:\s+(\d+) kB", files.get("/proc/meminfo", ""), re.MULTILINE):
-        found["memory_kib"] = int(match[1])
+    if match := re.search(r"^MemTotal:\s+([0-9]{1,18}) kB", files.get("/proc/meminfo", ""), re.MULTILINE):
+        found["memory_kib"] = whole(match[1])
     packages = (line.split(" ", 1) for line in files.get("/kduel.packages", "").splitlines() if " " in line)
     config = read_config(directory / "config.gz")
     preempt = preemption(files.get("/sys/kernel/debug/sched/preempt", ""), found.get("uname", ""), config)
@@ -127,7 +134,6 @@ def _captured(path: Path) -> dict[str, str]:
 
 def _text(path: Path) -> str:
     try:
-        with path.open("rb") as stream:
-            return stream.read(_LIMIT).decode("utf-8", errors="replace")
+        return read(path, _LIMIT)
     except OSError:
         return ""

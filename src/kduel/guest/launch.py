@@ -32,8 +32,8 @@ POWER_OFF_SECONDS = 15.0
 class Run(Struct, kw_only=True):
     """What came of one run of a virtual machine."""
 
-    stream: bytes
-    """All that came over the results port, bounded."""
+    results: Path
+    """The file with all that came over the results port, bounded: for kduel.guest.envelope."""
     ended: str
     """`off`: the guest switched itself off; `boot-deadline`, `deadline`: it was killed then; `flood`: it was
     killed for sending too much; `lingered`: results were home, but it had to be killed; `killed`: a signal that was
@@ -63,7 +63,7 @@ def run(
     writes: Mapping[str, Path] = MappingProxyType({}),
     linger: float = POWER_OFF_SECONDS,
 ) -> Run:
-    """Boot `machine`, keep its console in the file `console`, return when it is gone.
+    """Boot `machine`, keep its console in the file `console` and what it sends in RAW beside it, return when it is gone.
 
     Deadlines are seconds from now: for the READY mark, and for the whole envelope. `pin` are host CPUs, one for
     each vCPU, or none; `handles` are nameless files that QEMU inherits (as /proc/self/fd/N); `extra` more arguments, in
@@ -86,11 +86,10 @@ def run(
         for file in handles:
             given.given(file)
         argv = [*machine.argv(wiring, paused=True), *named(extra, {**reads, **writes})]
-        confined = [
-            *machine.opened(given.reading).argv(wiring, paused=True),
-            *named(extra, {key: given.reading(path) for key, path in reads.items()}
-                   | {key: given.writing(path) for key, path in writes.items()}),
-        ]  # fmt: skip
+        files = {key: given.reading(path) for key, path in reads.items()}
+        files |= {key: given.writing(path) for key, path in writes.items()}
+        name, *words = machine.opened(given).argv(wiring, paused=True)
+        confined = [name, *given.words, *words, *named(extra, files)]
         process = _start(confined, machine.accelerator, given)
         held.callback(_bury, process)
         for end in (serial_far, results_far, monitor_far, observer_far):
@@ -98,7 +97,9 @@ def run(
         pinned = _release(process, monitor, pin, argv)
         log = ConsoleLog(console, started)
         held.callback(log.close)
-        watch = _Watch(process, serial, results, log, started)
+        inbox = envelope.Inbox(console.with_name(envelope.RAW))
+        held.callback(inbox.close)
+        watch = _Watch(process, serial, results, log, inbox, started)
         watch.timings["launched"] = time.monotonic() - started
         ended = watch.until_gone(boot_deadline, deadline, linger)
         stuck = stuck_cpus(observer) if ended.endswith("deadline") else []
@@ -110,7 +111,7 @@ def run(
         watch.timings["kernel"] = log.first
     watch.timings["off"] = time.monotonic() - started
     return Run(
-        stream=bytes(watch.stream),
+        results=inbox.path,
         ended=ended,
         exit_status=process.returncode,
         stderr=watch.stderr.decode("utf-8", errors="replace"),
@@ -207,11 +208,11 @@ class _Watch:
         console: io.FileIO,
         results: io.FileIO,
         log: ConsoleLog,
+        inbox: envelope.Inbox,
         started: float,
     ) -> None:
         assert process.stderr is not None
-        self.process, self.started, self.log = process, started, log
-        self.stream = bytearray()
+        self.process, self.started, self.log, self.inbox = process, started, log, inbox
         self.stderr = bytearray()
         self.timings: dict[str, float] = {}
         self._home = False
@@ -242,7 +243,7 @@ class _Watch:
                 if key.fd == self._gone:
                     return "off"
                 self._take(key)
-            if len(self.stream) > envelope.LIMIT + (1 << 20):
+            if self.inbox.full:
                 return "flood"
 
     def drain(self) -> None:
@@ -278,13 +279,12 @@ class _Watch:
         self.stderr += data[: (64 << 10) - len(self.stderr)]
 
     def _take_results(self, data: bytes) -> None:
-        self.stream += data
+        self.inbox.feed(data)
         now = time.monotonic() - self.started
-        if "ready" not in self.timings and b"KDUEL READY" in self.stream[:4096]:
-            self.timings["ready"] = now
-        if "done" not in self.timings and b"KDUEL DONE" in self.stream[:4096]:
-            self.timings["done"] = now
-        if not self._home and self.stream.endswith(b"\nKDUEL END\n"):
+        for name in ("ready", "done"):
+            if name not in self.timings and self.inbox.has(name.upper()):
+                self.timings[name] = now
+        if not self._home and self.inbox.home:
             self._home = True
             self.timings.setdefault("done", now)
             self.timings["home"] = now

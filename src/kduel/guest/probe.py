@@ -14,6 +14,7 @@ from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import HostError
 from kduel.core.temporary import temporary_directory
 from kduel.guest import confine
+from kduel.guest.confine import KVM
 from kduel.guest.console import read_console
 from kduel.guest.cpio import Cpio
 from kduel.guest.launch import run
@@ -42,18 +43,19 @@ def kvm(kernel: Path, busybox: Path, *, cache: Cache) -> Verdict:
     """Boot a tiny guest with this kernel under KVM. That it works is kept until the host boots anew, that it does not
     for BELIEVED_SECONDS.
 
-    On a busy host KVM gets twice the time that the emulator needs for the same guest, which is the slower of the two. A kernel that boots under neither accelerator proves nothing of KVM: then KVM is taken not to work, this time.
+    On a busy host KVM gets twice the time that the emulator needs for the same guest, which is the slower of the two.
+    A kernel that boots under neither accelerator proves nothing of KVM: then KVM is taken not to work, this time.
     """
-    device = Path("/dev/kvm")
-    if not device.exists():
+    if not KVM.exists():
         return Verdict(False, "this host has no /dev/kvm")
-    if not os.access(device, os.R_OK | os.W_OK):
+    if not os.access(KVM, os.R_OK | os.W_OK):
         return Verdict(False, "/dev/kvm may not be opened by this user (join the group kvm)")
     try:
-        confine.kvm_group()
+        if os.geteuid() == 0:
+            confine.kvm_group()
     except HostError as error:
         return Verdict(False, f"{error.message}. {error.remedy}")
-    session = Path("/proc/sys/kernel/random/boot_id").read_text().strip() + f"-{device.stat().st_ctime_ns}"
+    session = Path("/proc/sys/kernel/random/boot_id").read_text().strip() + f"-{KVM.stat().st_ctime_ns}"
     note = cache.root / "probe" / f"kvm-{hashlib.sha256(session.encode()).hexdigest()[:16]}.json"
     with told_as_cache_trouble(cache.root):
         note.parent.mkdir(parents=True, exist_ok=True)

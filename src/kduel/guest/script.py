@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Sequence
 
 from msgspec import Struct
 
-from kduel.core.experiment import Settle
+from kduel.core.experiment import LABEL, Settle
 from kduel.guest import own_file
 
 
@@ -25,7 +24,7 @@ class Part(Struct, frozen=True, kw_only=True):
     """One step of the script."""
 
     label: str
-    """[A-Za-z0-9._-]+; the step's directory is NN-label."""
+    """As LABEL; the step's directory is NN-label."""
     script: str
     """Run by `sh -e` in an empty directory; see kduel.benchmarks.Benchmark.script."""
     timeout: float
@@ -54,7 +53,7 @@ def compose(parts: Sequence[Part], *, settle: Settle, setup: str = "") -> str:
     bound = math.ceil(settle.seconds * 100)
     out.append(f"settle {settle.mode} {bound}\n")
     for position, part in enumerate(parts):
-        if not re.fullmatch(r"[A-Za-z0-9._-]+", part.label):
+        if not LABEL.fullmatch(part.label):
             raise ValueError(f"a step cannot be called {part.label!r}")
         name = directory_of(position, part)
         if part.before.strip():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
 from msgspec import Struct, structs
 
-from kduel.guest.confine import SANDBOX
+from kduel.guest.confine import SANDBOX, Handles
 
 RESULTS_PORT = "kduel.results"
 ROOT_SERIAL = "kduel-root"
@@ -64,10 +63,10 @@ class VirtualMachine(Struct, frozen=True, kw_only=True):
         """The row of BOARDS for the architecture."""
         return BOARDS[self.architecture]
 
-    def opened(self, reading: Callable[[Path], Path]) -> Self:
-        """The same machine with the files that `reading` gives for those that it reads."""
-        root = reading(self.root) if self.root else None
-        return structs.replace(self, kernel=reading(self.kernel), initrd=reading(self.initrd), root=root)
+    def opened(self, given: Handles) -> Self:
+        """The same machine with its files as QEMU is handed them. Raises HostError."""
+        root = given.reading(self.root) if self.root else None
+        return structs.replace(self, kernel=given.reading(self.kernel), initrd=given.reading(self.initrd), root=root)
 
     def argv(self, wiring: Wiring, *, paused: bool = False) -> list[str]:
         """QEMU's arguments: nothing of the host but the files named here, no network, no reboot."""

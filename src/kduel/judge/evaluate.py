@@ -6,23 +6,28 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
-from kduel.core.results import ContenderResult, Results, TrialResult, Warning_
+from kduel.core.errors import InputError
+from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult, Warning_
 from kduel.core.samples import Samples
-from kduel.explain.compare import Explanation, slim
+from kduel.explain.compare import EXPLANATION_SCHEMA, Explanation, slim
 from kduel.judge.lint import examine
 from kduel.judge.verdict.futility import futile, tell
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule, planned_rule
+from kduel.store import integrity
 from kduel.store.collect import Collector
-from kduel.store.rundir import Lock, RunDir, TrialRecord, read_json
+from kduel.store.documents import RESTORE, Lock, TrialRecord, read_document, read_json
+from kduel.store.integrity import trials_of
+from kduel.store.rundir import RunDir
 
 Environment = dict[str, Any]
 
 
 def rule_of(lock: Lock) -> Rule:
     """The rule that the run was planned by: looks on the way, or one look at a fixed number of blocks."""
-    return planned_rule(lock.study | {"edition": lock.edition, "covariates": lock.covariates})
+    return planned_rule(study_result(lock))
 
 
 def judge_run(path: Path) -> Results:
@@ -34,7 +39,7 @@ def judge_run(path: Path) -> Results:
         return results(path)
     lock = run.lock()
     collector = Collector(run, lock)
-    records = run.records()
+    records = trials_of(run, lock)
     for record in records:
         collector.add(record)
     return assemble(run, lock, records, collector.samples())
@@ -43,28 +48,21 @@ def judge_run(path: Path) -> Results:
 def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[Samples]) -> Results:
     """The results of what is there so far."""
     rule = rule_of(lock)
-    metrics = judge(samples, rule, exact=bool(lock.machine.get("exact")))
+    metrics = judge(samples, rule, exact=lock.machine.exact)
     environments = environments_of(run, lock, records)
     results = Results(
-        study=lock.study
-        | {
-            "edition": lock.edition,
-            "covariates": lock.covariates,
-            "seed": lock.seed,
-            "origin": lock.origin,
-            "kduel": lock.kduel,
-        },
+        study=study_result(lock),
         machine=lock.machine,
         contenders=[
             ContenderResult(
                 name=contender.name,
                 kernel=contender.kernel,
-                release=kernel.get("release"),
-                sha256=kernel.get("sha256"),
+                release=kernel.release,
+                sha256=kernel.sha256,
                 cmdline=contender.cmdline,
                 scheduler=contender.scheduler,
                 policy=contender.policy,
-                facts=kernel,
+                facts=msgspec.to_builtins(kernel),
             )
             for contender, kernel in zip(lock.contenders, lock.kernels, strict=True)
         ],
@@ -75,18 +73,36 @@ def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[
         explanations=explanations_of(run),
     )
     # In a guest whose root, or busybox alone, is the same for all arms, nothing but the kernel set these.
-    own_defaults = ("sysctl", "settings") if {"root", "busybox"} & lock.machine.get("facts", {}).keys() else ()
+    own_defaults = ("sysctl", "settings") if {"root", "busybox"} & lock.machine.facts.keys() else ()
     examine(results, samples, environments, lock.contenders, declared=own_defaults)
-    if hopeless := futile(samples, rule, exact=bool(lock.machine.get("exact"))):
+    results.warnings[:0] = [
+        Warning_(code="changed-afterwards", message=f"The run is not as it was left: {change}.")
+        for change in integrity.examine(run, lock, records).changes
+    ]
+    if hopeless := futile(samples, rule, exact=lock.machine.exact):
         results.warnings.append(Warning_(code="futile", message=tell(hopeless, rule)))
     return results
+
+
+def study_result(lock: Lock) -> StudyResult:
+    """The study as reports show it."""
+    return StudyResult(
+        **structs.asdict(lock.study),
+        **structs.asdict(lock.blocks),
+        settle=lock.settle,
+        edition=lock.edition,
+        covariates=lock.covariates,
+        seed=lock.seed,
+        origin=lock.origin,
+        kduel=lock.kduel,
+    )
 
 
 def explanations_of(run: RunDir) -> list[dict[str, Any]]:
     """What `kduel explain` kept in the run, made small enough for a report. Raises InputError for a damaged file."""
     found = []
     for path in sorted((run.path / "explain").glob("*.json")):
-        explanation: Explanation = read_json(path, Explanation)
+        explanation = read_document(path, Explanation, EXPLANATION_SCHEMA)
         small: dict[str, Any] = msgspec.to_builtins(slim(explanation))
         found.append(small)
     return found
@@ -100,12 +116,20 @@ def trial_result(record: TrialRecord) -> TrialResult:
         position=record.position,
         contender=record.contender,
         status=record.status,
-        reason=record.reason,
+        void=record.void,
+        reason=str(record.void or ""),
         started=record.started or None,
         seconds=record.seconds,
         directory=f"trials/{record.id}",
         failed_steps=record.failed_steps,
+        findings=findings_of(record),
     )
+
+
+def findings_of(record: TrialRecord) -> dict[str, str]:
+    """What the trial's kernel told of trouble."""
+    found = record.facts.get("console_findings")
+    return {str(name): str(line) for name, line in found.items()} if isinstance(found, dict) else {}
 
 
 def environments_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> dict[str, list[Environment]]:
@@ -122,6 +146,14 @@ def environments_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> dict
             parts = {key: bytes(part) for key, part in read_json(path, decoder).items()}
             for part in parts.values():
                 if part not in decoded:
-                    decoded[part] = msgspec.json.decode(part)
+                    decoded[part] = decode_part(part, path)
             found[record.contender].append({key: decoded[part] for key, part in parts.items()})
     return found
+
+
+def decode_part(part: bytes, path: Path) -> Any:
+    """The value of a key of an environment.json. Raises InputError where it is nested too deeply to be one."""
+    try:
+        return msgspec.json.decode(part)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: {error}", RESTORE) from error

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kduel.core.experiment import Contender
-from kduel.core.results import ContenderResult, Results
+import msgspec
+
+from kduel.core.experiment import Contender, MachineRecord
+from kduel.core.results import ContenderResult, MetricResult, Results, SourceFile, StudyResult
+from kduel.core.samples import Samples
 from kduel.judge.lint import examine
+from kduel.judge.verdict.comparison import determined
+from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.unpaired import judge_unpaired
 from kduel.store.imported.support.store import CAVEAT, declared, environments, read, record_of
@@ -28,21 +33,19 @@ def results(run: Path) -> Results:
     rule = rule_of(run)
     known = environments(run)
     found = Results(
-        study={
-            "name": record.title,
-            "title": record.title,
-            "delta": rule.delta_pct,
-            "alpha": rule.alpha,
-            "edition": IMPORTED_EDITION,
-            "imported": True,
-            "imported_at": record.imported,
-            "source": [
-                {"name": stored.name, "sha256": stored.sha256, "format": stored.format} for stored in record.files
-            ],
-            "skipped": record.skipped,
-            "kduel": record.kduel,
-        },
-        machine={"kind": "imported", "facts": {"caveat": CAVEAT}},
+        study=StudyResult(
+            name=record.title,
+            title=record.title,
+            delta=rule.delta_pct,
+            alpha=rule.alpha,
+            edition=IMPORTED_EDITION,
+            imported=True,
+            imported_at=record.imported,
+            source=[SourceFile(name=one.name, sha256=one.sha256, format=one.format) for one in record.files],
+            skipped=record.skipped,
+            kduel=record.kduel,
+        ),
+        machine=MachineRecord(kind="imported", facts={"caveat": CAVEAT}),
         contenders=[
             ContenderResult(
                 name=name, kernel=str(known[name].get("release", "")), release=release(known[name].get("release"))
@@ -50,13 +53,41 @@ def results(run: Path) -> Results:
             for name in record.contenders
         ],
         trials=[],
-        metrics=judge_unpaired(samples, rule),
+        metrics=judged(samples, rule),
         blocks=samples[0].blocks,
         environment={name: facts for name, facts in known.items() if facts},
     )
     arms = [Contender(kernel=name, name=name) for name in record.contenders]
     examine(found, samples, {name: [facts] if facts else [] for name, facts in known.items()}, arms, declared(run))
     return found
+
+
+def judged(samples: list[Samples], rule: Rule) -> list[MetricResult]:
+    """Every metric of every contender, in the order of `samples`: by the rule for values that nothing pairs, but those
+    that chance has no part in as in a run, where one value of each decides."""
+    exact = [counted(table) for table in samples if determined(table)]
+    found = {(m.benchmark, m.metric, m.contender): m for m in judge([table for table in exact if table], rule)}
+    others = [table for table in samples if not (determined(table) and counted(table))]
+    found |= {(m.benchmark, m.metric, m.contender): m for m in judge_unpaired(others, rule)}
+    results = []
+    for table in samples:
+        for contender in table.contenders[1:]:
+            result = found[table.benchmark, table.metric.name, contender]
+            result.values = {name: list(values) for name, values in table.values.items()}
+            results.append(result)
+    return results
+
+
+def counted(table: Samples) -> Samples | None:
+    """The table with each contender's one value as often as the one with the fewest has it, so that every trial has its
+    partner; None where a contender has no value."""
+    values = {name: [value for value in column if value is not None] for name, column in table.values.items()}
+    least = min(len(column) for column in values.values())
+    if not least:
+        return None
+    return msgspec.structs.replace(
+        table, blocks=list(range(1, least + 1)), values={name: [*column[:least]] for name, column in values.items()}
+    )
 
 
 def release(found: object) -> str | None:

@@ -40,6 +40,10 @@ class Kernel(Struct, frozen=True, kw_only=True):
     """Where it came from: packages with versions and hashes, suite, tree's commit, ..."""
 
 
+class InstalledKernel(Kernel, frozen=True, kw_only=True):
+    """A kernel on the machine that is measured: its files are there, and none of them here. `image` is not to be read."""
+
+
 class Available(Struct, frozen=True, kw_only=True):
     """A line of `kduel kernels`."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
-from kduel.kernels import Kernel, KernelSource
+from kduel.kernels import InstalledKernel, Kernel, KernelSource
 
 NOWHERE = Path("/nonexistent/installed-elsewhere")
 
@@ -31,7 +31,7 @@ class Installed(KernelSource):
                 f"{spec!r} names no release", "Write what `uname -r` says there: installed:6.1.0-50-amd64."
             )
         # What its image is, the machine finds out: see its facts in lock.json.
-        return Kernel(
+        return InstalledKernel(
             spec=spec,
             release=release,
             image=NOWHERE,

@@ -8,18 +8,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
-from kduel.core.experiment import Contender
+from kduel.core.experiment import Contender, Void
 from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
 from kduel.guest import programs
-from kduel.kernels import Kernel, resolve
+from kduel.kernels import InstalledKernel, Kernel, resolve
+
+Seconds = Annotated[float, Meta(gt=0, le=7 * 86_400)]
+"""Of a deadline in a machine's settings."""
 
 
 class Arm(Struct, frozen=True):
@@ -64,7 +67,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """What became of a boot."""
 
     void: str = ""
-    """Empty, or why nothing of this trial may be used, by its name: panic, oops, hang, soft-lockup, out-of-memory,
+    """Empty, or why nothing of this trial may be used, by its name: panic, oops, hard-lockup, soft-lockup,
+    workqueue-lockup, hang, out-of-memory,
     silent-exit, no-console, deadline, broken-envelope, wrong-machine, ..."""
     message: str = ""
     """For a void trial: a paragraph with the console's relevant lines."""
@@ -73,6 +77,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
     (script ended), `off` (machine gone); those that were reached."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What is true of this boot alone: argv, pids pinned, ..."""
+
+    @property
+    def why(self) -> Void | None:
+        """Code and message of a void trial; None of a good one."""
+        return Void(self.void, self.message) if self.void else None
 
 
 class Machine(ABC):
@@ -103,6 +112,8 @@ class MachineKind(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    installed_kernels: ClassVar[bool] = False
+    """Whether the machine has kernels of its own to boot."""
 
     class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """Overridden by each kind."""
@@ -124,7 +135,13 @@ class MachineKind(ABC):
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:
         """A contender's kernel, to be booted. A kind that boots nothing may want something else of it."""
-        return resolve(spec, cache=cache, progress=progress, offline=offline, modules=modules)
+        found = resolve(spec, cache=cache, progress=progress, offline=offline, modules=modules)
+        if isinstance(found, InstalledKernel) and not self.installed_kernels:
+            raise InputError(
+                f"the machine {self.name} has no kernels of its own, so {spec} names none",
+                "Give a kernel to boot, such as debian:6.12 or a bzImage; or measure on the machines ssh or local.",
+            )
+        return found
 
     def read_settings(self, table: dict[str, Any]) -> Any:
         """The typed settings. Raises InputError naming the key."""

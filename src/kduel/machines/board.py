@@ -9,27 +9,37 @@ from __future__ import annotations
 import fcntl
 import os
 import platform
+import re
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.guest import initramfs, mounted
 from kduel.guest.busybox import Busybox, busybox
-from kduel.guest.confine import SANDBOX
+from kduel.guest.confine import SANDBOX, Handles
 from kduel.guest.root import Root
 from kduel.guest.vm import RESULTS_PORT, VirtualMachine, Wiring, chardev
 from kduel.kernels import Kernel
 from kduel.kernels.files.image import contents, entered_alike
-from kduel.machines import Arm, Machine, MachineKind, Needs, Trial
+from kduel.machines import Arm, Machine, MachineKind, Needs, Seconds, Trial
 from kduel.machines.boards import ROOT_FILE, Board, Emulated, board, known
-from kduel.machines.qemu import TCG_WARNING, QemuMachine, QemuSettings, host_cpu, host_cpus, mebibytes, qemu_version
+from kduel.machines.qemu import (
+    TCG_WARNING,
+    QemuMachine,
+    QemuSettings,
+    Size,
+    host_cpu,
+    host_cpus,
+    mebibytes,
+    qemu_version,
+)
 
 BUILT_IN = {"disk": "CONFIG_EXT4_FS", "nfs": "CONFIG_ROOT_NFS"}
 """What a kernel must have built in to mount a root."""
@@ -40,13 +50,13 @@ class BoardSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=Tru
 
     place: str = ""
     """Which board: a name that `kduel list boards` knows, or a file of your own (MINE.toml)."""
-    memory: str = ""
+    memory: Size = ""
     """RAM; by default what the board's description says."""
     cpus: Annotated[int, Meta(ge=0, le=255)] = 0
     """0: what the board's description says."""
     cmdline: str = ""
     """Words added to every contender's command line."""
-    boot_deadline: float = 300.0
+    boot_deadline: Seconds = 300.0
     """Seconds from start to the script."""
 
 
@@ -56,6 +66,17 @@ class BoardGuest(VirtualMachine, frozen=True, kw_only=True):
     emulated: Emulated
     ram_disk: bool = True
     """Whether what a boot brings along is its initial RAM disk, and not the disk of its root, or nothing."""
+
+    def opened(self, given: Handles) -> Self:
+        """With the files that the description's further arguments name by their absolute paths, too."""
+        extra = []
+        for before, word in zip(("", *self.emulated.extra), self.emulated.extra, strict=False):
+            match = re.search(r"(?:^|(?<=file=))/[^,]+", word)
+            if match and (path := Path(match[0])).is_file():
+                handed = given.disk(path) if before in ("-drive", "-blockdev") else given.reading(path)
+                word = word.replace(match[0], str(handed))
+            extra.append(word)
+        return structs.replace(super().opened(given), emulated=structs.replace(self.emulated, extra=extra))
 
     def argv(self, wiring: Wiring, *, paused: bool = False) -> list[str]:
         """QEMU's arguments: nothing of the host but the files named here, no network, no reboot."""
@@ -209,6 +230,8 @@ class Boards(MachineKind):
         """The typed settings, of a board that is there. Raises InputError, HostError where its emulator is not: before
         any kernel is fetched for it."""
         settings = super().read_settings(table)
+        if settings.memory != "":
+            mebibytes(settings.memory, "memory")
         emulated = board(settings.place).qemu
         if emulated is None:
             from kduel.machines.labgrid import board as labgrid_board

@@ -11,20 +11,20 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-import msgspec
 from msgspec.structs import replace
 
 from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import InputError
 from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
+from kduel.core.temporary import temporary_directory
+from kduel.core.untrusted import Garbled, exit_status
 from kduel.kernels import Kernel
 from kduel.kernels.build import timed as timed_script
 from kduel.kernels.build.built import FromSource, Planned
@@ -62,8 +62,7 @@ class BuildMachine(Machine):
         """Configure into an empty directory, run the script there, keep what tells of the kernel."""
         plan = self.plans[trial.arm.kernel.sha256]
         began = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix=".build-", dir=self.directory, ignore_cleanup_errors=True) as name:
-            work = Path(name)
+        with temporary_directory(self.directory, ".building-") as work:
             make = Make(
                 source=plan.source.tree,
                 build=work / "build",
@@ -171,8 +170,8 @@ def trouble_of(into: Path) -> Outcome | None:
     """Why nothing was built, where a step's build failed."""
     for log in sorted(into.glob("*/build.log")):
         try:
-            status = int(msgspec.json.decode((log.parent / "exit.json").read_bytes())["status"])
-        except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError):
+            status = exit_status(log.parent)
+        except Garbled:
             continue
         if status == 124:
             return not_built("deadline", "the build did not end in time", "raise the benchmark's patience")

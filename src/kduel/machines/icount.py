@@ -19,10 +19,10 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta, structs
 
 from kduel.benchmarks.boot_instructions import GUEST_FILE
-from kduel.core.cache import Cache
+from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
-from kduel.core.temporary import temporary_directory
+from kduel.core.temporary import temporary_directory, told_as_temporary_trouble
 from kduel.guest import confine, initramfs, programs
 from kduel.guest.console import read_console
 from kduel.guest.cpio import Cpio
@@ -30,8 +30,8 @@ from kduel.guest.launch import run
 from kduel.guest.root import Root, root_image
 from kduel.guest.vm import VirtualMachine
 from kduel.kernels.files.image import pvh_entry, uncompressed
-from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
-from kduel.machines.qemu import QemuMachine, QemuSettings, mebibytes, qemu_version
+from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Seconds, Trial
+from kduel.machines.qemu import QemuMachine, QemuSettings, Size, mebibytes, qemu_version
 
 CPU = "max,-rdrand,-rdseed,-erms,-fsrm,-la57"
 """No entropy; no fast string instructions, whose every byte would count as one; page tables of four levels."""
@@ -48,7 +48,7 @@ STILL = "nokaslr norandmaps"
 class IcountSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The [machine] table of a study with kind = "icount"."""
 
-    memory: str = "512M"
+    memory: Size = "512M"
     cpu: str = CPU
     """QEMU's CPU model and what is left out of it; without the entropy instructions trials can be repeated."""
     workers: Annotated[int, Meta(ge=0, le=1024)] = 0
@@ -57,7 +57,7 @@ class IcountSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=Tr
     """Above 0: address layouts are random, from the number of the block modulo this; each block has its own."""
     cmdline: str = ""
     """Words added to every contender's command line."""
-    boot_deadline: float = 600.0
+    boot_deadline: Seconds = 600.0
     """Seconds of the host's from start to the script."""
 
 
@@ -135,7 +135,8 @@ class IcountMachine(QemuMachine):
 
             def boot_twin() -> None:
                 try:
-                    twin_outcome.append(self.boot_once(structs.replace(trial, into=place)))
+                    with told_as_temporary_trouble(place):
+                        twin_outcome.append(self.boot_once(structs.replace(trial, into=place)))
                 except BaseException as error:  # noqa: BLE001 - raised again below, in the caller's thread
                     twin_outcome.append(error)
 
@@ -210,7 +211,8 @@ class IcountMachine(QemuMachine):
         """How many instructions this boot takes up to init, counted in one that is the same but for the count itself;
         always as long. Empty where the kernel has no entry that QEMU knows."""
         arm = trial.arm
-        entry = pvh_entry(self.images[arm.kernel.sha256].read_bytes())
+        with told_as_cache_trouble(self.cache.root):
+            entry = pvh_entry(self.images[arm.kernel.sha256].read_bytes())
         if entry is None:
             return ""
         nothing = f"{0:015}"
@@ -295,6 +297,16 @@ class Icount(MachineKind):
     )
     Settings = IcountSettings
 
+    def read_settings(self, table: dict[str, Any]) -> Any:
+        """As for other machines; before any kernel is fetched."""
+        settings = super().read_settings(table)
+        memory = mebibytes(settings.memory, "memory")
+        if not PMEM_STEP <= memory <= 1024 or memory % PMEM_STEP:
+            raise InputError(
+                f"machine icount: memory = {settings.memory!r} cannot be", "Give 128M to 1024M in steps of 128M."
+            )
+        return settings
+
     def prepare(
         self,
         settings: Any,
@@ -310,13 +322,6 @@ class Icount(MachineKind):
         if architectures != {"x86_64"}:
             raise InputError(
                 f"machine icount runs x86_64 kernels, not {', '.join(sorted(architectures - {'x86_64'}))}"
-            )
-        if (
-            not PMEM_STEP <= mebibytes(settings.memory, "memory") <= 1024
-            or mebibytes(settings.memory, "") % PMEM_STEP
-        ):
-            raise InputError(
-                f"machine icount: memory = {settings.memory!r} cannot be", "Give 128M to 1024M in steps of 128M."
             )
         qemu_version()
         root = root_image(needs.packages, cache=cache, progress=progress, offline=offline)

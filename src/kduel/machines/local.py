@@ -15,6 +15,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.guest.conditions import check as check_bands
+from kduel.kernels import InstalledKernel
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
 from kduel.machines.remote.connection import Broken, Refused
 from kduel.machines.remote.local_unit import ROOT, STATE, installed_for
@@ -31,7 +32,7 @@ MOST_ATTEMPTS = 2
 """At leaving for one trial's boot."""
 END = """\
 for d in {place}/kduel-*; do
-    [ -r "$d/session" ] || continue
+    [ -O "$d" ] && [ ! -L "$d" ] && [ -r "$d/session" ] || continue
     read -r s <"$d/session"
     for p in $(ps -o pid= -s "$s"); do
         case $(readlink "/proc/$p/cwd") in
@@ -149,6 +150,7 @@ class Local(MachineKind):
         "this very machine, as root: schedulers and sysctls without a reboot (unit load), kernels with a resume unit"
     )
     Settings = LocalSettings
+    installed_kernels: ClassVar[bool] = True
 
     def prepare(
         self,
@@ -182,7 +184,7 @@ def check_arms(settings: LocalSettings, arms: Sequence[Arm], now: Look) -> None:
     """Raises InputError for contenders that this machine cannot be."""
     for arm in arms:
         spec = arm.kernel.spec
-        if spec != "host" and not spec.startswith("installed:"):
+        if spec != "host" and not isinstance(arm.kernel, InstalledKernel):
             raise InputError(
                 f"the machine local runs kernels that are installed on it; {spec!r} is none",
                 f'Write kernel = "installed:{now.release}" for the one that runs now.',

@@ -10,23 +10,24 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from msgspec import structs
+from msgspec import Meta, structs
 
-from kduel.core.cache import Cache
+from kduel.core import untrusted
+from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.guest import confine, envelope, initramfs, probe, scratch
 from kduel.guest.console import read_console
-from kduel.guest.diagnosis import diagnose, findings
-from kduel.guest.environment import read_environment
+from kduel.guest.diagnosis import diagnose, findings_in
+from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import clock_trouble, gate
 from kduel.guest.launch import Run, run
 from kduel.guest.root import Root, root_image
 from kduel.guest.vm import BOARDS, VirtualMachine, Wiring
 from kduel.kernels.files.image import entered_alike
-from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
+from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Seconds, Trial
 
 TCG_WARNING = (
     "Trials ran in an emulator (QEMU TCG), which translates every instruction: times have a cost model of their own "
@@ -35,12 +36,17 @@ TCG_WARNING = (
 )
 
 
+Size = str | int
+"""Of memory or a disk, as `mebibytes` reads it."""
+MOST_MEBIBYTES = 1 << 20
+
+
 class QemuSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The [machine] table of a study with kind = "qemu"."""
 
-    cpus: int = 2
-    memory: str = "4096M"
-    disk: str = "8G"
+    cpus: Annotated[int, Meta(ge=1, le=255)] = 2
+    memory: Size = "4096M"
+    disk: Size = "8G"
     """The scratch disk, fresh for each trial; sparse on the host."""
     disk_cache: Literal["writeback", "none", "unsafe"] = "writeback"
     """QEMU's cache mode of the scratch disk; `unsafe` leaves the host's disk out of what fsync costs."""
@@ -49,18 +55,21 @@ class QemuSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True
     """Asked of every kernel by its command line; a trial that has another one is void."""
     cmdline: str = ""
     """Words added to every contender's command line."""
-    boot_deadline: float = 180.0
+    boot_deadline: Seconds = 180.0
     """Seconds from start to the script."""
     suite: str = "bookworm"
     """Of the guest root."""
 
 
-def mebibytes(size: str, key: str) -> int:
+def mebibytes(size: str | int, key: str, most: int = MOST_MEBIBYTES) -> int:
     """`4096M`, `4G` or plain MiB. Raises InputError naming the key."""
-    match = re.fullmatch(r"(\d{1,7})([MG]?)(?:iB)?", size.strip())
-    if not match or not int(match[1]):
+    match = re.fullmatch(r"(\d{1,7})([MG]?)(?:iB)?", str(size).strip(), re.ASCII)
+    found = int(match[1]) * (1024 if match[2] == "G" else 1) if match else 0
+    if not found:
         raise InputError(f"machine qemu: {key} = {size!r} is not a size", "Write it like 4096M or 4G.")
-    return int(match[1]) * (1024 if match[2] == "G" else 1)
+    if found > most:
+        raise InputError(f"machine qemu: {key} = {size!r} is too large", f"Give {most // 1024}G at most.")
+    return found
 
 
 class QemuMachine(Machine):
@@ -109,7 +118,9 @@ class QemuMachine(Machine):
 
     def carried(self, trial: Trial) -> bytes:
         """What a trial's boot brings along: its initial RAM disk."""
-        return self.bases[trial.arm.kernel.sha256].read_bytes() + initramfs.trial_archive(trial.script)
+        with told_as_cache_trouble(self.cache.root):
+            base = self.bases[trial.arm.kernel.sha256].read_bytes()
+        return base + initramfs.trial_archive(trial.script)
 
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The virtual machine of an arm."""
@@ -185,7 +196,7 @@ class QemuMachine(Machine):
         console = read_console(trial.into / "console.log")
         facts: dict[str, Any] = {"argv": done.argv, "pinned": done.pinned, "ended": done.ended}
         try:
-            envelope.unpack(envelope.open_envelope(done.stream), trial.into)
+            marks = envelope.bring_in(done.results, trial.into).marks
         except envelope.BrokenEnvelope as error:
             found = diagnose(
                 console,
@@ -199,9 +210,8 @@ class QemuMachine(Machine):
             if void == "silent-exit" and "done" in done.timings:
                 void, message = "broken-envelope", f"The results did not come home whole: {error}."
             return Outcome(void=void, message=message, timings=done.timings, facts=facts)
-        if trouble := findings(console):
+        if trouble := findings_in(trial.into):
             facts["console_findings"] = trouble
-        marks = envelope.marks(done.stream)
         status = marks.get("DONE", (0.0, None))[1]
         void, message = "", ""
         if not self.exact and (reason := why_clock_wrong(marks, done.timings)):
@@ -225,7 +235,7 @@ class QemuMachine(Machine):
 
     def why_wrong(self, trial: Trial) -> str:
         """What of the guest is not as planned; a boot may have captured its environment several times."""
-        captured = [path for path in sorted(trial.into.glob("**/environment")) if path.is_dir()]
+        captured = environments_in(trial.into)
         expected = self.expected(trial.arm)
         reasons = [gate(read_environment(path), expected) for path in captured] or ["it captured nothing of itself"]
         return next((reason for reason in reasons if reason), "")
@@ -233,11 +243,7 @@ class QemuMachine(Machine):
     @staticmethod
     def why_setup_failed(into: Path, status: int) -> str:
         """From what the setup lines said."""
-        try:
-            said = (into / "setup" / "stderr").read_bytes()[-2000:].decode(errors="replace").strip()
-        except OSError:
-            said = ""
-        return f"The setup lines failed; the script ended with {status}: {said}"
+        return f"The setup lines failed; the script ended with {status}: {untrusted.tail(into / 'setup' / 'stderr', 2000)}"
 
 
 def why_clock_wrong(marks: Mapping[str, tuple[float, int | None]], timings: Mapping[str, float]) -> str:
@@ -287,6 +293,13 @@ class Qemu(MachineKind):
     summary: ClassVar[str] = "a fresh virtual machine per trial on this host; KVM where it works, else emulated"
     Settings = QemuSettings
 
+    def read_settings(self, table: dict[str, Any]) -> Any:
+        """As for other machines; before any kernel is fetched."""
+        settings = super().read_settings(table)
+        mebibytes(settings.memory, "memory")
+        mebibytes(settings.disk, "disk")
+        return settings
+
     def prepare(
         self,
         settings: Any,
@@ -301,10 +314,6 @@ class Qemu(MachineKind):
         architectures = {arm.kernel.architecture for arm in arms}
         if architectures != {"x86_64"}:
             raise InputError(f"machine qemu runs x86_64 kernels, not {', '.join(sorted(architectures - {'x86_64'}))}")
-        mebibytes(settings.memory, "memory")
-        mebibytes(settings.disk, "disk")
-        if not 1 <= settings.cpus <= 255:
-            raise InputError(f"machine qemu: cpus = {settings.cpus} is not a number of CPUs", "Write 1 or more.")
         qemu_version()
         root = root_image(needs.packages, cache=cache, progress=progress, suite=settings.suite, offline=offline)
         files = needs.brought("x86_64", cache=cache)

@@ -9,6 +9,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.guest.conditions import check as check_bands
+from kduel.kernels import InstalledKernel
 from kduel.machines import Arm, Machine, MachineKind, Needs
 from kduel.machines.remote.connection import REMEDIES, Broken, Connection, Refused
 from kduel.machines.remote.provision import Loan, boot_entries, bring_kernels
@@ -24,6 +25,7 @@ class Ssh(MachineKind):
         "a real machine reached by SSH, rebooted into its kernels or brought ones (grub-reboot, bootctl or kexec)"
     )
     Settings = SshSettings
+    installed_kernels: ClassVar[bool] = True
 
     def prepare(
         self,
@@ -62,7 +64,7 @@ def check_arms(settings: SshSettings, arms: Sequence[Arm]) -> None:
     """Raises InputError for contenders that this machine cannot be."""
     images: dict[str, str] = {}
     for arm in arms:
-        if arm.kernel.spec.startswith("installed:"):
+        if isinstance(arm.kernel, InstalledKernel):
             continue
         if settings.boot == "bootctl":
             raise InputError(

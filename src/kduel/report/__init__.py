@@ -19,6 +19,8 @@ class Format(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     suffix: ClassVar[str]
+    all_findings: bool = False
+    """Whether the report shows every finding instead of the most important ones; of formats that make a choice."""
 
     @abstractmethod
     def render(self, results: Results) -> str:

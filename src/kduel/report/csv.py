@@ -10,8 +10,7 @@ from typing import ClassVar
 from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.report import Format
-
-COLUMNS = ("contender", "trial", "benchmark", "metric", "unit", "better", "value")
+from kduel.store.imported.values_csv import COLUMNS, FORMULA
 
 
 class CsvFormat(Format):
@@ -38,16 +37,21 @@ def rows(results: Results) -> Iterator[tuple[str, ...]]:
     names: dict[str, None] = {}
     for metric in results.metrics:
         words = (metric.benchmark, metric.metric, metric.unit, metric.better)
-        tables.setdefault(tuple(visible(word) for word in words), {}).update(metric.values)
+        tables.setdefault(tuple(no_formula(visible(word)) for word in words), {}).update(metric.values)
         names.update(dict.fromkeys([metric.baseline, *metric.values]))
     for name in names:
-        shown = visible(name)
+        shown = no_formula(visible(name))
         columns = [(place, values.get(name, [])) for place, values in tables.items()]
         for index, block in enumerate(results.blocks):
             for place, column in columns:
                 value = column[index] if index < len(column) else None
                 if value is not None:
                     yield (shown, str(block), *place, number(value))
+
+
+def no_formula(text: str) -> str:
+    """The text with a quote before it where a spreadsheet would take it for a formula; `kduel import` takes it off."""
+    return f"'{text}" if text.lstrip("'").lstrip().startswith(FORMULA) else text
 
 
 def number(value: float) -> str:

@@ -10,9 +10,9 @@ import msgspec
 from kduel import __version__
 from kduel.core import format as amounts
 from kduel.core.results import Results, TrialResult
-from kduel.core.text import visible
+from kduel.core.text import plural, visible
 from kduel.report import Format
-from kduel.report.content.digest import SIGNS, count, decided, delta_of, digest, side, sided
+from kduel.report.content.digest import SIGNS, decided, digest, side, sided
 from kduel.report.content.environment import difference_groups, environment_rows
 from kduel.report.content.methods import methods
 from kduel.report.content.notes import key
@@ -58,9 +58,9 @@ class HtmlFormat(Format):
             marks=MARKS,
             efficiency=efficiency,
             marks_told=MARKS_TOLD,
-            imported=bool(results.study.get("imported")),
-            exact=bool(results.machine.get("exact")),
-            delta=delta_of(results),
+            imported=results.study.imported,
+            exact=results.machine.exact,
+            delta=results.study.delta,
             open_all=len(groups) <= OPEN_METRICS,
             methods=methods(results),
             explanations=explanations(results),
@@ -102,7 +102,7 @@ def templates() -> Environment:
         "side": side,
         "sided": sided,
         "decided": decided,
-        "count": count,
+        "plural": plural,
         "tone": plots.tone,
         "amount": amounts.amount,
         "detectable": amounts.detectable,

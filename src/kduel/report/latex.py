@@ -148,6 +148,7 @@ def spread(sd: float | None) -> str:
 
 def notes(said: Digest) -> str:
     """The notes and caveats as one small paragraph each."""
+    # A table in a paper has a footnote for every mark.
     lines = [rf"\textsuperscript{{{note.number}}} {escaped(note.sentence)}" for note in said.notes.notes]
     lines += [escaped(caveat) for caveat in said.caveats]
     return "{\\footnotesize\n" + "\n\n".join(lines) + "\n\n}" if lines else ""

@@ -38,9 +38,11 @@ class MailFormat(Format):
                     for sentence in sentences:
                         out += wrapped(sentence, "- ")
         if said.notes.notes:
-            out += ["", "Notes:"]
-            for note in said.notes.notes:
-                out += wrapped(note.sentence, f"[{note.number}] ")
+            out += ["", "Findings:"]
+            for number, sentence in said.notes.chosen(self.all_findings):
+                out += wrapped(sentence, f"[{number}] " if number else "    ")
+            if not self.all_findings and said.notes.hidden:
+                out += wrapped(said.notes.hidden)
         out += ["", "How sure:"]
         for sentence in [said.sure, *said.caveats]:
             out += wrapped(sentence, "- ") if sentence else []

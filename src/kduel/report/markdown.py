@@ -30,8 +30,12 @@ class MarkdownFormat(Format):
         for comparison in said.comparisons:
             parts += comparison_parts(comparison, said)
         if said.notes.notes:
-            parts.append("## Notes")
-            parts.append("\n".join(f"{note.number}. {escaped(note.sentence)}" for note in said.notes.notes))
+            parts.append("## Findings")
+            chosen = said.notes.chosen(self.all_findings)
+            parts.append(
+                "\n".join(f"{f'{number}.' if number else '   -'} {escaped(words)}" for number, words in chosen)
+            )
+            parts.append("" if self.all_findings else escaped(said.notes.hidden))
         parts += ["## How sure", bullets([said.sure, *said.caveats])]
         parts += ["## Methods", *(escaped(paragraph) for paragraph in methods(results))]
         return "\n\n".join(part for part in parts if part) + "\n"

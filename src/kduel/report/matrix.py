@@ -10,7 +10,7 @@ from kduel.core.format import MISSING, amount, effect, mean_and_sd, plain_number
 from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
 from kduel.report import Format
-from kduel.report.content.digest import SIGNS, delta_of, digest
+from kduel.report.content.digest import SIGNS, digest
 from kduel.report.plots.matrix import column_of
 
 
@@ -34,11 +34,7 @@ class MatrixFormat(Format):
             parts.append("\n".join(f"  - {visible(one.told, 2000)}" for one in advice))
         parts += [
             "How sure",
-            *(
-                f"  {line}"
-                for line in (matrix_sureness(matrix, bool(results.machine.get("exact"))), *said.caveats)
-                if line
-            ),
+            *(f"  {line}" for line in (matrix_sureness(matrix, results.machine.exact), *said.caveats) if line),
         ]
         return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -57,7 +53,7 @@ def leads(matrix: Matrix | None, results: Results) -> bool:
 
 def matrix_parts(matrix: Matrix, results: Results) -> list[str]:
     """What the signs mean, and every family's tables."""
-    delta = delta_of(results)
+    delta = results.study.delta
     small = "" if delta is None else f", ≈ shown to be less than the {plain_number(delta)} % that matter"
     parts = [f"▲ better, ▼ worse, ↑ higher, ↓ lower{small}, ? undecided"]
     for family in matrix.families:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 PLAIN_WIDTH = 100
-NOTES_SHOWN = 40
 
 
 class TextFormat(Format):
@@ -32,21 +31,23 @@ class TextFormat(Format):
     suffix: ClassVar[str] = ".txt"
 
     def render(self, results: Results) -> str:
-        return render_text(results, width=PLAIN_WIDTH, colour=False)
+        return render_text(results, width=PLAIN_WIDTH, colour=False, all_findings=self.all_findings)
 
 
 PLUGIN = TextFormat()
 
 
-def show(results: Results) -> str:
+def show(results: Results, *, all_findings: bool = False) -> str:
     """The report for standard output: its width, and colour only on a terminal where NO_COLOR is not set."""
     if not sys.stdout.isatty():
-        return render_text(results, width=PLAIN_WIDTH, colour=False)
+        return render_text(results, width=PLAIN_WIDTH, colour=False, all_findings=all_findings)
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
-    return render_text(results, width=max(60, min(width, 120)), colour=not os.environ.get("NO_COLOR"))
+    return render_text(
+        results, width=max(60, min(width, 120)), colour=not os.environ.get("NO_COLOR"), all_findings=all_findings
+    )
 
 
-def render_text(results: Results, *, width: int, colour: bool) -> str:
+def render_text(results: Results, *, width: int, colour: bool, all_findings: bool = False) -> str:
     """The report in lines of at most `width` columns; with terminal escapes only where `colour`."""
     from rich.console import Console
     from rich.text import Text
@@ -82,7 +83,7 @@ def render_text(results: Results, *, width: int, colour: bool) -> str:
         if comparison.gating and matrix is None:
             for line in verdict_lines(comparison, said.notes, width):
                 console.print(Text.assemble(*line), overflow="fold")
-    print_notes(console, said)
+    print_notes(console, said, all_findings)
     for comparison in said.comparisons:
         print_conclusions(console, comparison, several=len(said.comparisons) > 1)
     print_lines(console, "Trade-offs", tradeoffs_lines(results, width))
@@ -104,17 +105,15 @@ def bullets(rows: list[tuple[str, str]], mark_style: str = "") -> Table:
     return grid
 
 
-def print_notes(console: Console, said: Digest) -> None:
-    """The warnings with their numbers and the metrics they touch."""
-    notes = said.notes.notes
-    if not notes:
+def print_notes(console: Console, said: Digest, all_findings: bool) -> None:
+    """The most important notes with their numbers, or all of them with all that belongs to each."""
+    if not said.notes.notes:
         return
     console.print()
-    console.print("Notes", style="bold")
-    rows = [(str(note.number), note.sentence) for note in notes[:NOTES_SHOWN]]
-    console.print(bullets(rows, "yellow"))
-    if len(notes) > NOTES_SHOWN:
-        console.print(f"    and {len(notes) - NOTES_SHOWN} more: the HTML report has all of them")
+    console.print("Findings", style="bold")
+    console.print(bullets(said.notes.chosen(all_findings), "yellow"))
+    if more := "" if all_findings else said.notes.hidden:
+        console.print(f"    {more}")
 
 
 def print_conclusions(console: Console, comparison: Comparison, *, several: bool) -> None:

@@ -5,24 +5,20 @@ from __future__ import annotations
 import os
 import platform
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from kduel import __version__
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
-from kduel.core.experiment import EDITION
+from kduel.core.experiment import EDITION, Contender, MachineRecord
 from kduel.core.progress import Progress
+from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, Needs, machine_kind
 from kduel.run.script import Dress
 from kduel.store.collect import Prepared
-from kduel.store.rundir import LOCK_SCHEMA, Lock
+from kduel.store.documents import HostRecord, KernelRecord, Lock
 from kduel.study.load import Study
-
-NOT_BUILT = "not_built"
-"""In a kernel's provenance: why there is none."""
 
 
 class Ready(Struct, kw_only=True):
@@ -61,11 +57,11 @@ def make_ready(
     arms = []
     unbuilt: dict[str, str] = {}
     for index, contender in enumerate(study.contenders):
-        known = lock.kernels[index].get("provenance", {}) if lock is not None else {}
-        if NOT_BUILT in known:
-            unbuilt[contender.name] = known[NOT_BUILT]
+        known = lock.kernels[index] if lock is not None else None
+        if known is not None and known.unbuilt:
+            unbuilt[contender.name] = known.unbuilt
             continue
-        spec = known.get("exact", contender.kernel)
+        spec = known.provenance.get("exact", contender.kernel) if known is not None else contender.kernel
         try:
             kernel = kind.kernel(spec, cache=cache, progress=progress, offline=offline, modules=contender.modules)
         except NotMeasuredError as error:
@@ -93,65 +89,55 @@ def make_ready(
 
 def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
     """lock.json for a study made ready."""
-    study = ready.study
-    kernels = {arm.contender.name: kernel_facts(arm) for arm in ready.arms}
-    for name, why in ready.unbuilt.items():
-        kernels[name] = {"release": "", "architecture": "", "sha256": "", "provenance": {NOT_BUILT: why}}
+    study, machine = ready.study, ready.machine
+    kernels = {arm.contender.name: arm.kernel for arm in ready.arms}
     return Lock(
-        schema=LOCK_SCHEMA,
         kduel=__version__,
         seed=seed,
         origin=origin,
         directory=str(Path.cwd()),
-        study={
-            "name": study.about.name,
-            "title": study.about.title,
-            "about": study.about.about,
-            "delta": study.about.delta,
-            "alpha": study.about.alpha,
-            "max": study.blocks.max,
-            "fixed": study.blocks.fixed,
-            "unit": study.blocks.unit,
-            "order": study.blocks.order,
-            "settle": msgspec.to_builtins(study.settle),
-        },
-        machine={
-            "kind": study.machine,
-            "settings": study.machine_settings,
-            "exact": ready.machine.exact,
-            "timing_warning": ready.machine.timing_warning,
-            "facts": ready.machine.facts,
-        },
+        study=study.about,
+        blocks=study.blocks,
+        settle=study.settle,
+        machine=MachineRecord(
+            kind=study.machine,
+            settings=study.machine_settings,
+            exact=machine.exact,
+            timing_warning=machine.timing_warning,
+            facts=machine.facts,
+        ),
         contenders=study.contenders,
-        kernels=[{"spec": one.kernel} | kernels[one.name] | ready.dress.facts(one) for one in study.contenders],
+        kernels=[kernel_record(one, kernels.get(one.name), ready) for one in study.contenders],
         steps=study.steps,
         edition=EDITION,
-        host=host_facts(),
+        host=host_record(),
     )
 
 
-def kernel_facts(arm: Arm) -> dict[str, Any]:
-    """What lock.json keeps of a kernel: no path, since the run may travel."""
-    kernel = arm.kernel
-    return {
-        "spec": kernel.spec,
-        "release": kernel.release,
-        "architecture": kernel.architecture,
-        "sha256": kernel.sha256,
-        "provenance": kernel.provenance,
-    }
+def kernel_record(contender: Contender, kernel: Kernel | None, ready: Ready) -> KernelRecord:
+    """What a contender runs: no path, since the run may travel."""
+    return KernelRecord(
+        spec=kernel.spec if kernel else contender.kernel,
+        release=kernel.release if kernel else "",
+        architecture=kernel.architecture if kernel else "",
+        sha256=kernel.sha256 if kernel else "",
+        provenance=kernel.provenance if kernel else {},
+        unbuilt=ready.unbuilt.get(contender.name, ""),
+        sysctl=contender.sysctl,
+        scheduler=ready.dress.setups[contender.name].facts,
+    )
 
 
-def host_facts() -> dict[str, Any]:
+def host_record() -> HostRecord:
     """The host, as far as it may matter to a reader of the run."""
-    return {
-        "system": platform.platform(),
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-        "cpus": os.cpu_count(),
-        "cpu": cpu_model(),
-        "load": os.getloadavg()[0],
-    }
+    return HostRecord(
+        system=platform.platform(),
+        kernel=platform.release(),
+        python=platform.python_version(),
+        cpus=os.cpu_count(),
+        cpu=cpu_model(),
+        load=os.getloadavg()[0],
+    )
 
 
 def cpu_model() -> str:

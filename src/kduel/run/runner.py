@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kduel.benchmarks import ParseError
 from kduel.core.errors import NotMeasuredError
+from kduel.core.experiment import LEFT_OUT, Void
 from kduel.core.progress import Progress
 from kduel.judge.verdict.interim import Standing, finished, standing
 from kduel.machines import Outcome, Trial
 from kduel.run.prepare import Ready, lock_of
-from kduel.run.script import boot_script, bring_home, keep_environment
-from kduel.store.collect import Collector
+from kduel.run.script import boot_script, bring_home, keep_environment, set_aside
+from kduel.store.collect import Collector, Values
+from kduel.store.documents import TrialRecord
 from kduel.store.identity import check_same_run
-from kduel.store.rundir import RunDir, TrialRecord
+from kduel.store.integrity import checked_plan, trials_of
+from kduel.store.rundir import RunDir, told_as_disk_trouble
 from kduel.study.plan import PlannedTrial, make_plan
 
 if TYPE_CHECKING:
@@ -44,6 +46,16 @@ class TrialDone(Struct, kw_only=True):
     """Of a trial so far, for an estimate of the time left."""
     standings: list[Standing]
     """Of the primary metrics, after the complete blocks."""
+
+
+class Ended(Struct, frozen=True):
+    """A trial that has ended and is not visible yet."""
+
+    staged: Path
+    """Its raw files."""
+    record: TrialRecord
+    values: Values = {}
+    """What was read from them."""
 
 
 Watcher = Callable[[TrialDone], None]
@@ -90,17 +102,17 @@ class Runner:
         self.given_up: bool | None = None
         """What `give_up` said; None while it was not asked."""
         self.lock = run.lock()
-        self.plan = run.plan()
-        self.collector = Collector(run, self.lock)
+        self.plan = checked_plan(run, self.lock)
+        self.collector = Collector(run, self.lock, ready.prepared)
         self.records: dict[str, TrialRecord] = {}
         self.arms = {arm.contender.name: arm for arm in ready.arms}
-        for record in run.records():
+        for record in trials_of(run, self.lock):
             self.take(record)
 
-    def take(self, record: TrialRecord) -> None:
-        """Know of a trial that is there."""
+    def take(self, record: TrialRecord, values: Values | None = None) -> None:
+        """Know of a trial that is there, and of the values that were just read from it."""
         self.records[record.id] = record
-        self.collector.add(record)
+        self.collector.add(record, values)
 
     def go(self) -> None:
         """Boot what the plan still has, until it is decided."""
@@ -116,7 +128,7 @@ class Runner:
     def go_parallel(self, boots: list[list[PlannedTrial]]) -> None:
         """The same with several boots at once; only for machines whose trials do not touch one another."""
         waiting = iter(boots)
-        running: set[Future[list[tuple[Path, TrialRecord]]]] = set()
+        running: set[Future[list[Ended]]] = set()
         pool = ThreadPoolExecutor(self.ready.machine.parallel)
         try:
             while not (self.finished() or self.futile()):
@@ -174,13 +186,13 @@ class Runner:
             complete.append(block)
         return complete
 
-    def carry_out(self, boot: list[PlannedTrial]) -> list[tuple[Path, TrialRecord]]:
+    def carry_out(self, boot: list[PlannedTrial]) -> list[Ended]:
         """One boot: its trials' directories, staged, and what is known of them."""
         if boot[0].contender in self.ready.unbuilt:
-            return [(self.run.stage(), self.not_built(planned)) for planned in boot]
+            return [Ended(self.run.stage(), self.not_built(planned)) for planned in boot]
         arm = self.arms[boot[0].contender]
         if all(planned.contender in self.left_out() for planned in boot):
-            return [(self.run.stage(), self.not_run(planned)) for planned in boot]
+            return [Ended(self.run.stage(), self.not_run(planned)) for planned in boot]
         staged = self.run.stage()
         script = boot_script(self.ready.study, self.ready.dress, boot)
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -197,39 +209,44 @@ class Runner:
                     block=boot[0].block,
                 )
             )
-            parts = bring_home(staged, boot, self.run.stage)
-            return [
-                (part, self.record(planned, part, outcome, started, time.monotonic() - clock))
-                for planned, part in zip(boot, parts, strict=True)
-            ]
         except BaseException:
+            # Interrupted, or the host's trouble: there are no results.
             shutil.rmtree(staged, ignore_errors=True)
             raise
+        with told_as_disk_trouble(self.run.trials):
+            parts = bring_home(staged, boot, self.run.stage)
+            return [
+                self.ended(planned, part, outcome, started, time.monotonic() - clock)
+                for planned, part in zip(boot, parts, strict=True)
+            ]
 
-    def record(
-        self, planned: PlannedTrial, staged: Path, outcome: Outcome, started: str, seconds: float
-    ) -> TrialRecord:
-        """trial.json of a trial: void for the machine's or a gate's reason, else by which steps gave numbers."""
+    def ended(self, planned: PlannedTrial, staged: Path, outcome: Outcome, started: str, seconds: float) -> Ended:
+        """A trial that was booted: void for the machine's or a gate's reason, else by which steps gave numbers."""
+        values: Values = {}
         failed: dict[str, str] = {}
-        void, message = outcome.void, outcome.message
-        keep_environment(staged)
-        if not void:
-            void, message = self.ready.dress.gate(staged, planned.contender)
-        if not void:
-            for index, step in enumerate(self.ready.study.steps):
-                try:
-                    self.ready.prepared.parse(staged, index)
-                except ParseError as error:
-                    failed[step.label] = str(error)
+        void = outcome.why
+        taken = set_aside(staged)
+        if taken and void is None:
+            void = Void("broken-envelope", f"The guest left files with names of KDuel's own: {', '.join(taken)}.")
+        try:
+            keep_environment(staged)
+            if void is None:
+                void = self.ready.dress.gate(staged, planned.contender)
+        except OSError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a guest left, its raw files are kept
+            void = Void("unreadable-results", f"What the guest left cannot be read: {type(error).__name__}: {error}")
+        if void is None:
+            values, failed = self.ready.prepared.parse_trial(staged)
             if len(failed) == len(self.ready.study.steps):
-                void, message = "no-results", next(iter(failed.values()))
-        return TrialRecord(
+                void = Void("no-results", next(iter(failed.values())))
+        record = TrialRecord(
             id=planned.id,
             block=planned.block,
             position=planned.position,
             contender=planned.contender,
             status="void" if void else "partial" if failed else "ok",
-            reason=f"{void}: {message}" if void else "",
+            void=void,
             failed_steps=failed,
             started=started,
             seconds=round(seconds, 3),
@@ -238,6 +255,7 @@ class Runner:
             boot=planned.boot,
             steps=planned.steps,
         )
+        return Ended(staged, record, values)
 
     def left_out(self) -> set[str]:
         """The contenders, other than the baseline, that cannot be measured: their first trials are all void.
@@ -256,7 +274,7 @@ class Runner:
     @property
     def enough(self) -> int:
         """How many void trials, and no good one, show that a contender cannot be measured."""
-        return min(HOPELESS, self.lock.study["fixed"] or HOPELESS)
+        return min(HOPELESS, self.lock.blocks.fixed or HOPELESS)
 
     def of(self, contender: str) -> list[TrialRecord]:
         """The trials of a contender so far."""
@@ -265,18 +283,21 @@ class Runner:
     def not_run(self, planned: PlannedTrial) -> TrialRecord:
         """trial.json of a trial of a contender that is left out."""
         first = min(self.of(planned.contender), key=lambda record: record.position)
-        return unbooted(planned, f"left-out: not run, for its first trials were void. The first said: {first.reason}")
+        why = f"not run, for its first trials were void. The first said: {first.void}"
+        return unbooted(planned, Void(LEFT_OUT, why))
 
     def not_built(self, planned: PlannedTrial) -> TrialRecord:
         """trial.json of a trial of a contender that has no kernel."""
-        return unbooted(planned, f"does-not-build: not measurable: {self.ready.unbuilt[planned.contender]}")
+        why = f"not measurable: {self.ready.unbuilt[planned.contender]}"
+        return unbooted(planned, Void("does-not-build", why))
 
-    def keep(self, trials: list[tuple[Path, TrialRecord]]) -> None:
+    def keep(self, trials: list[Ended]) -> None:
         """Make a boot's trials visible, tell of them, and give up on a contender that cannot be measured."""
-        for staged, record in trials:
+        for trial in trials:
+            record = trial.record
             before = len(self.complete_blocks())
-            self.run.keep(staged, record)
-            self.take(record)
+            self.run.keep(trial.staged, record)
+            self.take(record, trial.values)
             self.watch(
                 TrialDone(
                     done=len(self.records),
@@ -290,8 +311,8 @@ class Runner:
                 )
             )
         # Only when all of the boot's trials are kept: the others may be good.
-        for _, record in trials:
-            self.refuse_hopeless(record)
+        for trial in trials:
+            self.refuse_hopeless(trial.record)
 
     def standings(self) -> list[Standing]:
         """How the primary metrics stand after the complete blocks."""
@@ -309,7 +330,7 @@ class Runner:
         if len(own) != self.enough or not self.hopeless(record.contender):
             return
         what = f"its first {len(own)} trials are void" if len(own) > 1 else "its trial is void"
-        message = f"{record.contender} could not be measured: {what}. {record.reason}"
+        message = f"{record.contender} could not be measured: {what}. {record.void}"
         where = f"Look at {self.run.directory(record.id) / 'console.log'}"
         if record.contender in self.left_out():
             self.progress.warn(f"{message}\n{where}. The others go on without it.")
@@ -317,7 +338,7 @@ class Runner:
         raise NotMeasuredError(message, f"{where}; the trials so far are kept in {self.run.path}.")
 
 
-def unbooted(planned: PlannedTrial, reason: str) -> TrialRecord:
+def unbooted(planned: PlannedTrial, void: Void) -> TrialRecord:
     """trial.json of a trial that was not booted."""
     return TrialRecord(
         id=planned.id,
@@ -325,7 +346,7 @@ def unbooted(planned: PlannedTrial, reason: str) -> TrialRecord:
         position=planned.position,
         contender=planned.contender,
         status="void",
-        reason=reason,
+        void=void,
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         boot=planned.boot,
         steps=planned.steps,

@@ -7,17 +7,19 @@ after the other, each into a directory of its own.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from kduel import schedulers
 from kduel.core.cache import Cache
-from kduel.core.experiment import Contender
+from kduel.core.experiment import Contender, Void
+from kduel.guest.envelope import LATER
 from kduel.guest.environment import read_environment
 from kduel.guest.script import Part, compose
 from kduel.machines import Arm, Needs
@@ -65,12 +67,6 @@ class Dress:
             programs=tuple(sorted(programs)),
         )
 
-    def facts(self, contender: Contender) -> dict[str, Any]:
-        """What lock.json keeps of a contender besides its kernel: its sysctls, its scheduler's version and SHA-256."""
-        found: dict[str, Any] = {"sysctl": contender.sysctl} if contender.sysctl else {}
-        scheduler = self.setups[contender.name].facts
-        return found | ({"scheduler": scheduler} if scheduler else {})
-
     def script(self, contender: Contender, order: Sequence[int]) -> Script:
         """The script of one contender's trial; `order` is the steps' order."""
         setup = self.setups[contender.name]
@@ -90,10 +86,20 @@ class Dress:
         text = compose(parts, settle=self.study.settle, setup=setup.before_all)
         return Script(text, self.study.settle.seconds + setup.seconds + sum(part.timeout for part in parts))
 
-    def gate(self, trial: Path, contender: str) -> tuple[str, str]:
-        """Why the trial is void for its scheduler, as name and paragraph, or two empty strings."""
-        name, _, message = self.setups[contender].check(trial).partition(": ")
-        return name, message
+    def gate(self, trial: Path, contender: str) -> Void | None:
+        """Why the trial is void for its scheduler, policy or sysctls."""
+        return self.setups[contender].check(trial)
+
+
+def set_aside(trial: Path) -> list[str]:
+    """Move what a trial's script left under a name that KDuel is yet to write out of its way; gives the names."""
+    names = [name for name in LATER if os.path.lexists(trial / name)]
+    for name in names:
+        if (trial / name).is_symlink():
+            (trial / name).unlink()
+        else:
+            (trial / name).rename(Path(tempfile.mkdtemp(prefix="guest-", dir=trial)) / name)
+    return names
 
 
 def keep_environment(trial: Path) -> None:

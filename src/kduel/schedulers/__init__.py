@@ -2,7 +2,7 @@
 
 validate(contender, kernel, steps, cpus=2)         InputError for what this kernel cannot have
 setup(contender, contenders, cache=cache)          shell for the guest script, files and programs for the guest
-Setup.check(trial)                                 empty, or why the trial is void
+Setup.check(trial)                                 None, or why the trial is void
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from pathlib import Path
 from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
+from kduel.core.temporary import temporary_directory
 from kduel.kernels.files.store import sha256
 from kduel.schedulers.bundle import Bundle, make_bundle, read_bundle
 from kduel.schedulers.catalogue import KNOWN, PLAIN, Known, known
@@ -113,15 +114,10 @@ def build(names: list[str], *, cache: Cache, progress: Progress, jobs: int) -> l
     if lacking:
         tools = Tools()
         tools.require(", ".join(chosen.name for chosen in lacking))
-        with told_as_cache_trouble(cache.root):
-            cache.root.mkdir(parents=True, exist_ok=True)
-            # One target directory for all: they share most of what they depend on.
-            target = Path(tempfile.mkdtemp(prefix=".cargo-", dir=cache.root))
-        try:
+        # One target directory for all: they share most of what they depend on.
+        with temporary_directory(cache.root, ".building-", told_as_cache_trouble(cache.root)) as target:
             for chosen in lacking:
                 _build_one(chosen, tools, target, cache, progress, jobs)
-        finally:
-            shutil.rmtree(target, ignore_errors=True)
     return [cached(chosen, cache) for chosen in wanted]
 
 

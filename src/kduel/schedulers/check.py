@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct, field
 
-from kduel.core.experiment import Contender
+from kduel.core.experiment import Contender, Void
+from kduel.core.untrusted import Garbled, exit_status, read
 
 SAME = ("ops", "enable_seq", "nr_rejected")
 SHOWN = 6
@@ -54,30 +54,31 @@ def read_look(text: str) -> Look:
     return look
 
 
-def check(trial: Path, contender: Contender) -> str:
-    """Empty for a trial whose gates are all green, else `name: paragraph`. `trial` is its directory, with gates/.
+def check(trial: Path, contender: Contender) -> Void | None:
+    """Why a trial is void, if any of its gates failed. `trial` is its directory, with gates/.
 
     Neither the contender's name nor any measured value plays a part.
     """
     begun = look_at(trial / "setup" / "stdout")
     if begun.failed:
         name, why = named(begun.failed)
-        return f"{name}: {why}{begun.words}"
+        return Void(name, f"{why}{begun.words}")
     gates = trial / "gates"
     before = {path.name.removesuffix(".before"): look_at(path) for path in sorted(gates.glob("*.before"))}
     after = {path.name.removesuffix(".after"): look_at(path) for path in sorted(gates.glob("*.after"))}
     if not before and (status := setup_status(trial)):
         late = ": its time was up" if status in (124, 137) else ""
-        return f"setup-failed: what starts the scheduler and sets the knobs ended with status {status}{late}{begun.words}"
+        what = f"what starts the scheduler and sets the knobs ended with status {status}{late}{begun.words}"
+        return Void("setup-failed", what)
     if not before or set(before) != set(after):
-        return "gates-missing: the gates around the benchmarks left no whole record"
+        return Void("gates-missing", "the gates around the benchmarks left no whole record")
     started = next(iter(before.values()))
     for step in before:
         for when, look in (("before", before[step]), ("after", after[step])):
             name, why = judge(look, started, contender)
             if name:
-                return f"{name}: {when} {step}: {why}{look.words}"
-    return ""
+                return Void(name, f"{when} {step}: {why}{look.words}")
+    return None
 
 
 def sysctls_seen(trial: Path) -> dict[str, str]:
@@ -94,9 +95,8 @@ def sysctls_seen(trial: Path) -> dict[str, str]:
 def setup_status(trial: Path) -> int:
     """The exit status of the setup; 0 where it is not known."""
     try:
-        found = msgspec.json.decode((trial / "setup" / "exit.json").read_bytes(), type=dict[str, float | None])
-        return int(found.get("status") or 0)
-    except (OSError, ValueError, msgspec.MsgspecError):
+        return exit_status(trial / "setup")
+    except Garbled:
         return 0
 
 
@@ -109,8 +109,7 @@ def named(failure: str) -> tuple[str, str]:
 def look_at(path: Path) -> Look:
     """The gate's record in a file, read leniently and bounded; an empty one where there is none."""
     try:
-        with path.open("rb") as stream:
-            return read_look(stream.read(1 << 16).decode("utf-8", errors="replace"))
+        return read_look(read(path, 1 << 16))
     except OSError:
         return Look()
 
@@ -151,7 +150,7 @@ def judge(look: Look, started: Look, contender: Contender) -> tuple[str, str]:
 
 def told_process(process: str) -> str:
     """The scheduler's process in words. SIGKILL and SIGTERM look alike in the kernel's log, not here."""
-    match = re.fullmatch(r"\d+ ended (\d+)", process)
+    match = re.fullmatch(r"[0-9]+ ended ([0-9]{1,9})", process)
     if not match:
         return "its process is alive" if process.endswith(" alive") else "its process is gone"
     status = int(match[1])

@@ -1,7 +1,7 @@
 # Scheduler, policy and knobs of a contender: start, look, stop. Sourced by the gates; state is kept in $sched_dir.
-sched_dir=${KDUEL_SCHED_DIR:-/tmp/kduel-sched}
+sched_dir=${KDUEL_SCHED_DIR:-/run/kduel-sched}
 sched_sys=${KDUEL_SCHED_SYS:-/sys/kernel/sched_ext}
-mkdir -p "$sched_dir"
+(umask 077; mkdir -p "$sched_dir")
 
 # Why this trial cannot count, for kduel.schedulers.check: a name, then words.
 sched_fail() {

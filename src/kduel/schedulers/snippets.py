@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kduel.core.cache import Cache
-from kduel.core.experiment import Contender
+from kduel.core.experiment import Contender, Void
 from kduel.schedulers.build import find
 from kduel.schedulers.catalogue import PLAIN
 from kduel.schedulers.check import check
@@ -21,7 +21,10 @@ from kduel.schedulers.policy import parse_policy
 
 START_LIMIT = 240
 """Seconds that a scheduler may take to be at work: scx_lavd took 43 under TCG on an idle host, 140 on a busy one."""
-LIBRARY = "/tmp/kduel-sched/gates.sh"
+DIRECTORY = '"${KDUEL_SCHED_DIR:-/run/kduel-sched}"'
+"""Where the gates keep their functions and state, in shell. Root sources them, so that nobody else may write there: not
+below /tmp, where whoever comes first makes the directory."""
+LIBRARY = f"{DIRECTORY}/gates.sh"
 USE = f". {LIBRARY}\n"
 
 
@@ -55,9 +58,9 @@ class Setup(Struct, frozen=True, kw_only=True):
             return f"export KDUEL_POLICY={shlex.quote(self.policy)}\n{script}"
         return f'exec "$KDUEL_PROGRAMS/kpolicy" {shlex.quote(self.policy)} sh -ec {shlex.quote(script)}\n'
 
-    def check(self, trial: Path) -> str:
-        """Empty, or why the trial is void: `name: paragraph`."""
-        return check(trial, self.contender) if self.before_each else ""
+    def check(self, trial: Path) -> Void | None:
+        """Why the trial is void, if anything of what the contender sets was not in force."""
+        return check(trial, self.contender) if self.before_each else None
 
 
 def setup(contender: Contender, contenders: Sequence[Contender], *, cache: Cache) -> Setup:
@@ -108,7 +111,11 @@ def setup(contender: Contender, contenders: Sequence[Contender], *, cache: Cache
 def install() -> str:
     """Shell that puts the gates' functions where the gates find them."""
     library = files("kduel.schedulers").joinpath("gates.sh").read_text("utf-8")
-    return f"mkdir -p {LIBRARY.rpartition('/')[0]}\ncat >{LIBRARY} <<'KDUEL_GATES'\n{library}KDUEL_GATES\n"
+    return f"(umask 077; mkdir -p {DIRECTORY}; cat >{LIBRARY}) <<'KDUEL_GATES'\n{library}KDUEL_GATES\n"
+
+
+UNDO = f"[ ! -e {LIBRARY} ] || (. {LIBRARY}; sched_stop)"
+"""Takes back a contender's scheduler and sysctls: shell, for the script that puts everything back."""
 
 
 def preempt_mode(cmdline: str) -> str:

@@ -7,7 +7,9 @@ from pathlib import Path
 from kduel.benchmarks import Benchmark, ParseError, Raw, benchmark
 from kduel.core.experiment import Metric, Step
 from kduel.core.samples import Samples
-from kduel.store.rundir import Lock, RunDir, TrialRecord
+from kduel.store.documents import Lock, TrialRecord
+from kduel.store.integrity import trials_of
+from kduel.store.rundir import RunDir
 
 
 def step_directory(trial: Path, index: int, label: str) -> Path:
@@ -22,6 +24,10 @@ def parse_step(directory: Path, chosen: Benchmark, parameters: object) -> dict[s
         last = (raw.stderr.strip() or raw.stdout.strip()).splitlines()[-1:]
         raise ParseError(f"it ended with status {raw.exit_status}" + (f": {last[0][:300]}" if last else ""))
     return chosen.parse(raw, parameters)
+
+
+Values = dict[int, dict[str, float]]
+"""By the step's place in the study, its metrics by name."""
 
 
 class Prepared:
@@ -39,6 +45,17 @@ class Prepared:
         directory = step_directory(trial, index, self.steps[index].label)
         return parse_step(directory, self.benchmarks[index], self.parameters[index])
 
+    def parse_trial(self, trial: Path) -> tuple[Values, dict[str, str]]:
+        """Every step's numbers, and by label why a step gave none."""
+        values: Values = {}
+        failed = {}
+        for index, step in enumerate(self.steps):
+            try:
+                values[index] = self.parse(trial, index)
+            except ParseError as error:
+                failed[step.label] = str(error)
+        return values, failed
+
     def metrics(self, index: int) -> tuple[Metric, ...]:
         """What one step yields."""
         return self.benchmarks[index].metrics(self.parameters[index])
@@ -47,29 +64,23 @@ class Prepared:
 class Collector:
     """Samples growing trial by trial, so that a runner need not read the whole run again after each block."""
 
-    def __init__(self, run: RunDir, lock: Lock) -> None:
+    def __init__(self, run: RunDir, lock: Lock, prepared: Prepared | None = None) -> None:
         self.run = run
         self.names = [contender.name for contender in lock.contenders]
-        self.prepared = Prepared(lock.steps)
+        self.prepared = prepared or Prepared(lock.steps)
         self.blocks: list[int] = []
         self.found: dict[tuple[int, str], TrialRecord] = {}
-        self.values: dict[tuple[int, str], dict[int, dict[str, float]]] = {}
+        self.values: dict[tuple[int, str], Values] = {}
 
-    def add(self, record: TrialRecord) -> None:
-        """Take in one trial's raw files."""
+    def add(self, record: TrialRecord, values: Values | None = None) -> None:
+        """Take in one trial: its raw files, or the values that were just read from them."""
         key = record.block, record.contender
         self.found[key] = record
         if record.block not in self.blocks:
             self.blocks.append(record.block)
         if record.status == "void":
             return
-        values = {}
-        for index in range(len(self.prepared.steps)):
-            try:
-                values[index] = self.prepared.parse(self.run.directory(record.id), index)
-            except ParseError:
-                continue
-        self.values[key] = values
+        self.values[key] = self.prepared.parse_trial(self.run.directory(record.id))[0] if values is None else values
 
     def samples(self, blocks: list[int] | None = None) -> list[Samples]:
         """One table a metric over the given blocks (all by default), in the study's order."""
@@ -106,7 +117,8 @@ def collect(path: Path) -> list[Samples]:
         from kduel.store.imported import read
 
         return list(read(path))
-    collector = Collector(run, run.lock())
-    for record in run.records():
+    lock = run.lock()
+    collector = Collector(run, lock)
+    for record in trials_of(run, lock):
         collector.add(record)
     return collector.samples()

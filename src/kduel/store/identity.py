@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from kduel.core.errors import InputError
-from kduel.store.rundir import Lock, study_of
+from kduel.store.documents import Lock, study_of
 from kduel.study.load import Study
 
-NUMBERS = ("delta", "alpha", "max", "fixed", "unit", "order", "settle")
-"""Of a study, what decides how it is carried out and judged; its title and description may change."""
 PROVENANCE = ("spec", "provenance")
 """Of a kernel, how it was found: what is compared is what was found."""
 WAYS = ("entries",)
@@ -69,26 +68,30 @@ def plain(value: Any) -> Any:
 def kernels(lock: Lock) -> dict[str, dict[str, Any]]:
     """By contender: the kernel's release and image, the scheduler, ...; not where they came from."""
     return {
-        contender.name: {key: value for key, value in kernel.items() if key not in PROVENANCE}
-        for contender, kernel in zip(lock.contenders, lock.kernels, strict=False)
+        contender.name: {key: value for key, value in plain(kernel).items() if key not in PROVENANCE}
+        for contender, kernel in zip(lock.contenders, lock.kernels, strict=True)
     }
 
 
 def numbers(lock: Lock) -> dict[str, Any]:
-    """The study's numbers."""
-    return {key: lock.study.get(key) for key in NUMBERS}
+    """The study's numbers; its title and description may change."""
+    return {"delta": lock.study.delta, "alpha": lock.study.alpha, "settle": lock.settle} | structs.asdict(lock.blocks)
 
 
 def machines(old: Lock, new: Lock) -> tuple[dict[str, Any], dict[str, Any]]:
     """The machines' kinds, settings and facts; where one lock is older, the facts that both know."""
-    was, now = (dict(lock.machine.get("facts") or {}) for lock in (old, new))
+    was, now = old.machine.facts, new.machine.facts
     left_out = set(WAYS)
     if old.schema != new.schema:
         left_out |= {OLD_ARGV} | (was.keys() ^ now.keys())
     first, second = (
-        {key: lock.machine.get(key) for key in ("kind", "settings", "exact")}
-        | {"facts": {key: value for key, value in facts.items() if key not in left_out}}
-        for lock, facts in ((old, was), (new, now))
+        {
+            "kind": lock.machine.kind,
+            "settings": lock.machine.settings,
+            "exact": lock.machine.exact,
+            "facts": {key: value for key, value in lock.machine.facts.items() if key not in left_out},
+        }
+        for lock in (old, new)
     )
     return first, second
 

@@ -14,82 +14,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
-from msgspec import Struct, field
 
-from kduel.core.errors import HostError, InputError
-from kduel.core.experiment import Contender, Settle, Step, TrialStatus
-from kduel.study.load import About, Blocks, Study
+from kduel.core.errors import InputError, file_trouble
+from kduel.store.documents import RESTORE, Lock, TrialRecord, read_lock, read_trial
+from kduel.store.manifest import write_manifest
 from kduel.study.plan import PlannedTrial
-
-
-class TrialRecord(Struct, kw_only=True):
-    """trial.json: what is known of a trial besides its raw files."""
-
-    id: str
-    block: int
-    position: int
-    contender: str
-    status: TrialStatus
-    reason: str = ""
-    """For a void trial: its name and a paragraph, as the machine told them."""
-    failed_steps: dict[str, str] = field(default_factory=dict)
-    """By step label: why it gave no numbers."""
-    started: str = ""
-    """UTC, ISO 8601."""
-    seconds: float = 0.0
-    timings: dict[str, float] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
-    boot: int = 0
-    steps: list[int] = field(default_factory=list)
-
-
-LOCK_SCHEMA = 2
-"""Of lock.json as it is written now."""
-
-
-class Lock(Struct, kw_only=True):
-    """lock.json: everything resolved, so that the run can be understood and repeated years later."""
-
-    schema: int = 1
-    """Of this file. Version 0.1.0 wrote none."""
-    kduel: str
-    seed: int
-    origin: str
-    """The suite's name or the study file's path, as given."""
-    directory: str = ""
-    """Where the run was started: relative paths in the study are meant from here."""
-    study: dict[str, Any]
-    """name, title, about, delta, alpha, settle, blocks: the numbers that the run goes by."""
-    machine: dict[str, Any]
-    """kind, settings, exact, parallel, timing_warning, facts."""
-    contenders: list[Contender]
-    kernels: list[dict[str, Any]]
-    """By contender: release, architecture, sha256, provenance, ..."""
-    steps: list[Step]
-    edition: int = 1
-    """Of the method that the run was planned by and is judged by: kduel.core.experiment.EDITION."""
-    covariates: list[str] = []
-    """What the machine measures on the host beside each trial and the verdict uses, declared before the first trial."""
-    host: dict[str, Any] = field(default_factory=dict)
-
-
-def study_of(lock: Lock, text: str) -> Study:
-    """The study that a run was made from; `text` is its study.toml."""
-    numbers = lock.study
-    return Study(
-        about=msgspec.convert({key: numbers[key] for key in About.__struct_fields__}, About),
-        contenders=lock.contenders,
-        machine=lock.machine["kind"],
-        machine_settings=lock.machine["settings"],
-        settle=msgspec.convert(numbers["settle"], Settle),
-        blocks=msgspec.convert({key: numbers[key] for key in Blocks.__struct_fields__}, Blocks),
-        steps=lock.steps,
-        text=text,
-    )
-
 
 GO_ON = "Free some space or mend the permissions; then `kduel resume RUN` goes on where it stopped."
 CHOOSE = "Free some space, mend the permissions, or name another place with --out."
@@ -97,11 +28,26 @@ CHOOSE = "Free some space, mend the permissions, or name another place with --ou
 
 @contextmanager
 def told_as_disk_trouble(where: Path, remedy: str = GO_ON) -> Iterator[None]:
-    """Turn an OSError while writing into an error that says what to do; what is on disk stays as it is."""
+    """Turn an OSError while writing into an error that says what to do; what is on disk stays as it is.
+
+    A file elsewhere that it is about, such as one that was deleted from the cache, is named in place of `where`.
+    """
     try:
         yield
     except OSError as error:
-        raise HostError(f"cannot write to {where}: {error.strerror or error}", remedy) from error
+        elsewhere = is_elsewhere(error.filename, where)
+        place = f"cannot use {error.filename}" if elsewhere else f"cannot write to {where}"
+        with file_trouble(place, remedy):
+            raise
+
+
+def is_elsewhere(name: object, where: Path) -> bool:
+    """Whether an error's file is neither in `where`, nor on the way to it, nor in a new run that is written beside it."""
+    if not isinstance(name, str):
+        return False
+    path, run = Path(name).absolute(), where.absolute()
+    beside = f"{run.parent}/.{run.name}-"
+    return not (path.is_relative_to(run) or run.is_relative_to(path) or str(path).startswith(beside))
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -176,36 +122,50 @@ class RunDir:
         """Whether the values were measured elsewhere and brought in by `kduel import`."""
         return (self.path / "import.json").is_file()
 
+    def study_text(self) -> str:
+        """study.toml. Raises InputError where it is damaged."""
+        path = self.path / "study.toml"
+        try:
+            return path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise InputError(f"cannot read {path}: {why}", RESTORE) from error
+
     def lock(self) -> Lock:
-        """lock.json. Raises InputError where it is damaged."""
-        lock: Lock = read_json(self.path / "lock.json", Lock)
-        return lock
+        """lock.json. Raises InputError where it is damaged, or of a later version."""
+        return read_lock(self.path / "lock.json")
 
     def plan(self) -> list[PlannedTrial]:
         """plan.jsonl. Raises InputError where it is damaged."""
         path = self.path / "plan.jsonl"
         decode = msgspec.json.Decoder(PlannedTrial).decode
-        planned = []
         try:
-            for number, line in enumerate(path.read_bytes().splitlines(), 1):
-                try:
-                    planned.append(decode(line))
-                except msgspec.DecodeError as error:
-                    raise InputError(
-                        f"{path}, line {number}: {error}", "The file was changed; restore it."
-                    ) from error
+            lines = path.read_bytes().splitlines()
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror}", "Restore it from a copy of the run.") from error
+        planned = []
+        for number, line in enumerate(lines, 1):
+            try:
+                planned.append(decode(line))
+            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+                raise InputError(f"{path}, line {number}: {error}", RESTORE) from error
         return planned
 
     def records(self) -> list[TrialRecord]:
-        """The trials that are there, in the order of time."""
-        decode = msgspec.json.Decoder(TrialRecord)
+        """The trials that are there, in the order of time. Raises InputError for one that is damaged, or a copy."""
+        try:
+            names = [entry.name for entry in os.scandir(self.trials) if not entry.name.startswith(".")]
+        except OSError as error:
+            raise InputError(f"cannot read {self.trials}: {error.strerror}", RESTORE) from error
         found = []
-        if self.trials.is_dir():
-            for entry in os.scandir(self.trials):
-                if not entry.name.startswith("."):
-                    found.append(read_json(Path(entry.path) / "trial.json", decode))
+        for name in names:
+            record = read_trial(self.trials / name / "trial.json")
+            if record.id != name:
+                raise InputError(
+                    f"{self.trials / name} holds the trial {record.id[:80]}, not one of its own name",
+                    "A directory of trials/ was copied or renamed: move it out of the run, or rename it back.",
+                )
+            found.append(record)
         return sorted(found, key=lambda record: record.position)
 
     def directory(self, trial_id: str) -> Path:
@@ -221,6 +181,7 @@ class RunDir:
         """Make a staged trial visible, whole and synced."""
         with told_as_disk_trouble(self.trials):
             (staged / "trial.json").write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+            write_manifest(staged)
             staged.chmod(0o755)
             sync_tree(staged)
             staged.replace(self.directory(record.id))
@@ -252,14 +213,3 @@ def sync_tree_top(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def read_json(path: Path, kind: Any) -> Any:
-    """A typed JSON file (`kind` is a type or a ready decoder). Raises InputError naming it."""
-    decoder = kind if isinstance(kind, msgspec.json.Decoder) else msgspec.json.Decoder(kind)
-    try:
-        return decoder.decode(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", "Restore it from a copy of the run.") from error
-    except msgspec.DecodeError as error:
-        raise InputError(f"{path}: {error}", "The file was changed; restore it from a copy of the run.") from error

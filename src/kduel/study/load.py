@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import re
 import tomllib
 import typing
-from collections import Counter
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +13,10 @@ from msgspec import Struct, field
 
 from kduel.benchmarks import Benchmark, benchmark
 from kduel.core.errors import InputError
-from kduel.core.experiment import Contender, Settle, Step
+from kduel.core.experiment import LABEL, Contender, Settle, Step
+from kduel.core.toml import check_values, parse_toml, read_text, shortened
+from kduel.study.contenders import CROSSED, check_policies, read_contenders
+from kduel.study.tables import combinations, validation_message
 
 
 class About(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -108,39 +108,17 @@ def suite_text(name: str) -> str:
 
 def read_study(path: Path) -> tuple[str, StudyFile]:
     """A study file's text and content. Raises InputError naming file and line or key."""
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InputError(
-            f"cannot read the study {path}: {reason}", "Name a study file; `kduel init study.toml` writes one."
-        ) from error
+    text = read_text(path, "the study", "Name a study file; `kduel init study.toml` writes one.")
     return text, parse_study(text, str(path))
 
 
 def parse_study(text: str, origin: str) -> StudyFile:
     """The content of a study's TOML; `origin` is named in errors."""
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(
-            f"{origin} is not TOML: {error}", "`kduel init` writes a commented study file to compare with."
-        ) from error
+    table = parse_toml(text, origin, "`kduel init` writes a commented study file to compare with.")
     try:
         return msgspec.convert(table, StudyFile, strict=True)
     except msgspec.ValidationError as error:
-        raise InputError(f"{origin}: {told(error)}", hint_for(table, error)) from error
-
-
-def told(error: msgspec.ValidationError) -> str:
-    """msgspec's message with its `$.a[0].b` said as `a[1].b`, counted from one, as people do."""
-    message, _, where = str(error).partition(" - at `")
-    if not where:
-        return message
-    path = where.rstrip("`").removeprefix("$").removeprefix(".").replace("[...]", "")
-    for index in range(999, -1, -1):
-        path = path.replace(f"[{index}]", f"[#{index + 1}]")
-    return f"{path}: {message}" if path else message
+        raise InputError(f"{origin}: {validation_message(error)}", hint_for(table, error)) from error
 
 
 def hint_for(table: dict[str, Any], error: msgspec.ValidationError) -> str:
@@ -210,113 +188,6 @@ def check_numbers(about: About, settle: Settle, blocks: Blocks, origin: str) -> 
         raise InputError(f"{origin}: settle.seconds is {settle.seconds}", "Give seconds, such as 10.")
 
 
-def contender_tables(kernels: list[str], numbered: bool) -> str:
-    """The [[contender]] tables of a suite's kernels, as TOML, so that the run's study.toml says all.
-
-    `numbered` gives each a name of its own, for one kernel against itself.
-    """
-    tables = ["\n# From the command line:\n"]
-    for number, spec in enumerate(kernels, 1):
-        # A JSON string is a TOML string too.
-        tables.append(f"[[contender]]\nkernel = {msgspec.json.encode(spec).decode()}\n")
-        if numbered:
-            name = f"{short_name(Contender(kernel=spec))} #{number}"
-            tables.append(f"name = {msgspec.json.encode(name).decode()}\n")
-    return "".join(tables)
-
-
-CROSSED = ("kernel", "scheduler", "policy", "cmdline")
-"""The keys of a contender for which a list makes a contender of every combination."""
-
-
-def read_contenders(tables: list[dict[str, Any]], origin: str) -> list[Contender]:
-    """The [[contender]] tables; a list for a key of CROSSED is a matrix."""
-    contenders = []
-    for number, table in enumerate(tables, 1):
-        where = f"{origin}: contender[#{number}]"
-        empty = [key for key in CROSSED if table.get(key) == []]
-        if empty:
-            raise InputError(f"{where}: {empty[0]} is an empty list", "Give a value, or a list with one at least.")
-        for choice in combinations(table, CROSSED):
-            try:
-                contender = msgspec.convert(choice, Contender, strict=True)
-            except msgspec.ValidationError as error:
-                known = ", ".join(Contender.__struct_fields__)
-                raise InputError(f"{where}: {told(error)}", f"A contender knows: {known}.") from error
-            if len(table.get("name", "")) and choice is not table and choice != table:
-                contender = msgspec.structs.replace(contender, name=f"{contender.name} {short_name(contender)}")
-            contenders.append(contender)
-    return name_all(contenders, origin)
-
-
-def combinations(table: dict[str, Any], keys: typing.Iterable[str]) -> list[dict[str, Any]]:
-    """The table once for every combination of what its `keys` list."""
-    spread = [key for key in keys if isinstance(table.get(key), list)]
-    if not spread:
-        return [table]
-    return [
-        {**table, **dict(zip(spread, chosen, strict=True))}
-        for chosen in itertools.product(*(table[key] for key in spread))
-    ]
-
-
-def check_policies(contenders: list[Contender], origin: str) -> None:
-    """Raises InputError naming file and contender for a policy that no kernel knows."""
-    from kduel.schedulers.policy import parse_policy
-
-    for contender in contenders:
-        if contender.policy:
-            try:
-                parse_policy(contender.policy)
-            except InputError as error:
-                raise InputError(f"{origin}: {contender.name}: {error.message}", error.remedy) from error
-
-
-def short_name(contender: Contender, parts: int = 1, *, recipe: bool = True) -> str:
-    """What a contender is called where the study gives no name; of a path, that many last parts. `recipe` says whether
-    how it is built belongs to it."""
-    kernel, *rest = contender.kernel.split(",")
-    options = [word.partition("=")[2] for word in rest if re.match(r"[a-z]+=", word)]
-    if not options and "/" not in contender.kernel:
-        kernel = contender.kernel
-    if "/" in kernel:
-        kernel = "/".join(kernel.rstrip("/").split("/")[-parts:])
-    words = [
-        kernel.replace(":", "-"),
-        *(options if recipe else []),
-        *contender.scheduler.split(),
-        contender.policy,
-        contender.cmdline,
-    ]
-    words += [f"{key}={value}" for key, value in contender.sysctl.items()]
-    return " ".join(word for word in words if word)
-
-
-def name_all(contenders: list[Contender], origin: str) -> list[Contender]:
-    """Every contender with a name of its own. Raises InputError where two would have the same."""
-    # What all share tells none apart.
-    recipe = len({c.kernel.partition(",")[2] for c in contenders}) > 1
-    named = [c if c.name else msgspec.structs.replace(c, name=short_name(c, recipe=recipe)) for c in contenders]
-    # old/bzImage and new/bzImage are told apart by as much of their paths as it takes.
-    for parts in range(2, max((c.kernel.count("/") for c in contenders), default=0) + 2):
-        held = Counter(c.name for c in named)
-        named = [
-            c
-            if given.name or held[c.name] == 1
-            else msgspec.structs.replace(c, name=short_name(given, parts, recipe=recipe))
-            for given, c in zip(contenders, named, strict=True)
-        ]
-    seen: set[str] = set()
-    for contender in named:
-        if contender.name in seen:
-            raise InputError(
-                f"{origin}: two contenders are called {contender.name!r}",
-                "Give each a name of its own. To run one kernel against itself: kduel run --aa 2 KERNEL.",
-            )
-        seen.add(contender.name)
-    return named
-
-
 def read_machine(table: dict[str, Any], given: str) -> tuple[str, dict[str, Any]]:
     """Kind and settings from [machine] and the command line's `KIND[:key=value,...]`."""
     settings = dict(table)
@@ -335,8 +206,9 @@ def read_machine(table: dict[str, Any], given: str) -> tuple[str, dict[str, Any]
             continue
         try:
             settings[key] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):  # no TOML, so a plain word
             settings[key] = value
+    check_values(settings, "--machine")
     return kind, settings
 
 
@@ -368,7 +240,9 @@ def expand(table: dict[str, Any]) -> list[Step]:
     try:
         use = msgspec.convert(head, BenchmarkTable, strict=True)
     except msgspec.ValidationError as error:
-        raise InputError(told(error), 'A benchmark table has use = "NAME", and primary = ["METRIC", ...].') from error
+        raise InputError(
+            validation_message(error), 'A benchmark table has use = "NAME", and primary = ["METRIC", ...].'
+        ) from error
     chosen = benchmark(use.use)
     rest = {key: value for key, value in table.items() if key not in head}
     empty = [name for name in single_valued(chosen) if rest.get(name) == []]
@@ -387,6 +261,11 @@ def expand(table: dict[str, Any]) -> list[Step]:
         label = chosen.label(typed)
         if use.label:
             label = use.label if parameters == rest else f"{use.label}-{label}"
+        if not LABEL.fullmatch(label):
+            raise InputError(
+                f"{shortened(repr(label))} cannot be a label: it names a directory",
+                'Give label = "..." of at most 100 letters, digits, dots, hyphens and underscores.',
+            )
         steps.append(Step(label=label, benchmark=use.use, parameters=parameters, primary=primary))
     return steps
 

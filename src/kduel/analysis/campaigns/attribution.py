@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from kduel.analysis.campaigns.columns import Column
 from kduel.core.results import Difference
+from kduel.core.text import plural
 from kduel.judge.lint.confounds import Declared, differences
-from kduel.judge.verdict.wording import plural
 
 FOLLOWS = Declared(kernels=True, scheduler=True)
 """What differs because the kernel or the scheduler does, and is no thing of its own."""
@@ -31,9 +31,14 @@ class Attribution(Struct, kw_only=True):
     told: str
 
 
+def same_run(before: Column, after: Column) -> bool:
+    """Whether both were measured in turn, in one run of KDuel."""
+    return before.run == after.run and not before.imported
+
+
 def attribute(before: Column, after: Column) -> Attribution:
     """Everything that differs between two columns, and what follows for a change between them."""
-    same_run = before.run == after.run and not before.imported
+    together = same_run(before, after)
     blind = [column.name for column in (before, after) if not column.environments]
     if blind:
         return Attribution(
@@ -41,7 +46,7 @@ def attribute(before: Column, after: Column) -> Attribution:
             things=[],
             unknown=[],
             cause=None,
-            same_run=same_run,
+            same_run=together,
             told=f"Nothing is known of where {' and '.join(blind)} was measured: a change can be put down to nothing.",
         )
     found = differences({"before": before.environments, "after": after.environments}, FOLLOWS)
@@ -52,8 +57,8 @@ def attribute(before: Column, after: Column) -> Attribution:
         things=things,
         unknown=unknown,
         cause=alone,
-        same_run=same_run,
-        told=tell(things, unknown, same_run),
+        same_run=together,
+        told=tell(things, unknown, together),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -15,7 +14,8 @@ from kduel.analysis.campaigns.compare import Campaigns, compare
 from kduel.core.errors import InputError
 from kduel.core.format import amount, percent
 from kduel.core.results import MetricResult
-from kduel.judge.verdict.wording import plural
+from kduel.core.text import plural
+from kduel.core.toml import parse_toml, read_text
 
 Standing = Literal["supported", "not supported", "contradicted"]
 
@@ -55,18 +55,17 @@ class Judged(Struct, kw_only=True):
 
 def read_claims(path: Path) -> list[Claim]:
     """The claims of a TOML file. Raises InputError naming file and key."""
+    remedy = (
+        'Write [[claim]] tables with says, metric = "benchmark/metric", and before, after, printed, cause or best.'
+    )
+    table = parse_toml(read_text(path, "the claims", "Name a readable file."), path.name, remedy)
     try:
-        return msgspec.convert(tomllib.loads(path.read_text("utf-8")), ClaimsFile, strict=True).claim
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", "Name a readable file.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
-        raise InputError(
-            f"{path.name}: {error}",
-            'Write [[claim]] tables with says, metric = "benchmark/metric", and before, after, printed, cause or best.',
-        ) from error
+        return msgspec.convert(table, ClaimsFile, strict=True).claim
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path.name}: {error}", remedy) from error
 
 
-def judge_claims(claims: Sequence[Claim], found: Sequence[Column], *, delta: float = 1.0) -> list[Judged]:
+def judge_claims(claims: Sequence[Claim], found: Sequence[Column], *, delta: float | None = None) -> list[Judged]:
     """Every claim against the columns. Raises InputError where a claim names a column or metric that is not there."""
     everything = compare(found, delta=delta, which="all")
     for claim in claims:
@@ -91,7 +90,7 @@ def check(claim: Claim, everything: Campaigns) -> None:
         )
 
 
-def judge_change(claim: Claim, found: Sequence[Column], delta: float) -> Judged:
+def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> Judged:
     """A claimed change: do the figures give it, could it be chance, and is there only one cause it could have?"""
     by_name = {column.name: column for column in found}
     # A claim stands for itself: alpha is not shared with the others.

@@ -15,6 +15,7 @@ from kduel.judge.evaluate import environments_of
 from kduel.store import imported
 from kduel.store.collect import collect
 from kduel.store.imported.support.store import Spread, conditions_of, record_of
+from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir
 
 Environment = dict[str, Any]
@@ -42,7 +43,7 @@ class Column(Struct, kw_only=True):
     run: Path
     contender: str
     when: str
-    """The day, ISO 8601, or empty where nothing says it."""
+    """ISO 8601, as exactly as it is known: the day of an import, the start of a run's first trial. Empty: unknown."""
     imported: bool
     environments: list[Environment]
     """One a trial; empty where nothing is known."""
@@ -108,10 +109,11 @@ def columns_of(path: Path) -> list[Column]:
 
 def own_columns(run: RunDir) -> list[Column]:
     """Of a run measured by KDuel: what its trials captured, and what its lock says of machine and scheduler."""
-    lock, records = run.lock(), run.records()
+    lock = run.lock()
+    records = trials_of(run, lock)
     environments = environments_of(run, lock, records)
-    facts = {key: value for key, value in lock.machine.get("facts", {}).items() if key not in GUEST_FACTS}
-    machine = {"kind": lock.machine.get("kind"), "settings": lock.machine.get("settings", {}), **facts}
+    facts = {key: value for key, value in lock.machine.facts.items() if key not in GUEST_FACTS}
+    machine = {"kind": lock.machine.kind, "settings": lock.machine.settings, **facts}
     parameters = {step.label: {"use": step.benchmark, **step.parameters} for step in lock.steps}
     tables = collect(run.path)
     started = sorted(record.started for record in records if record.started)
@@ -126,7 +128,7 @@ def own_columns(run: RunDir) -> list[Column]:
                 name=contender.name,
                 run=run.path,
                 contender=contender.name,
-                when=started[0][:10] if started else "",
+                when=started[0] if started else "",
                 imported=False,
                 environments=[environment | shared for environment in environments[contender.name]],
                 series=series(tables, contender.name, parameters),

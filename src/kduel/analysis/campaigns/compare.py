@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct, field
 
-from kduel.analysis.campaigns.attribution import Attribution, attribute, few
+from kduel.analysis.campaigns.attribution import Attribution, attribute, few, same_run
 from kduel.analysis.campaigns.columns import Column, Series, columns
-from kduel.core.experiment import Better, Contender
-from kduel.core.results import ContenderResult, Difference, MetricResult, Results
+from kduel.analysis.campaigns.within import declared, judge_within
+from kduel.core.experiment import Better, Contender, MachineRecord
+from kduel.core.results import ContenderResult, Difference, MetricResult, Results, StudyResult
 from kduel.core.samples import Samples
 from kduel.judge.lint import examine
 from kduel.judge.lint.confounds import Declared, differences
-from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.unpaired import judge_unpaired
+from kduel.store.rundir import RunDir
 
 SCHEMA = 1
+DELTA = 1.0
+"""The smallest effect of interest between runs, in per cent, unless it is given."""
 Which = Literal["both", "first", "previous", "all"]
 
 
@@ -79,23 +82,27 @@ class Campaigns(Struct, kw_only=True):
     """Metrics that cannot be compared over all columns, and why."""
 
 
-def campaigns(arguments: Sequence[str], *, delta: float = 1.0, which: Which = "both") -> Campaigns:
+def campaigns(arguments: Sequence[str], *, delta: float | None = None, which: Which = "both") -> Campaigns:
     """The comparison of `RUN` or `RUN:CONTENDER` arguments. Raises InputError."""
     return compare(columns(arguments), delta=delta, which=which)
 
 
-def compare(found: Sequence[Column], *, delta: float = 1.0, which: Which = "both") -> Campaigns:
-    """The comparison of columns. Raises InputError for a delta that cannot be meant."""
+def compare(found: Sequence[Column], *, delta: float | None = None, which: Which = "both") -> Campaigns:
+    """The comparison of columns. Raises InputError for a delta that cannot be meant.
+
+    Contenders of one run are judged by the run's own rule; without a `delta` also by its own.
+    """
     keys, left_out = comparable(found)
     pairs = list(chosen_pairs(len(found), which))
-    rule = Rule(delta_pct=delta, alpha=0.05 / max(1, len(pairs)))
+    rule = Rule(delta_pct=DELTA if delta is None else delta, alpha=0.05 / max(1, len(pairs)))
+    share = undeclared_share([(found[first], found[second]) for first, second in pairs])
     known = {column.name: column.environments for column in found}
     return Campaigns(
-        delta_pct=delta,
+        delta_pct=rule.delta_pct,
         columns=[facts(number, column) for number, column in enumerate(found)],
         confounds=differences(known, Declared()),
         rows=[row(key, found) for key in keys],
-        between=[between(found[first], found[second], keys, rule) for first, second in pairs],
+        between=[between(found[first], found[second], keys, rule, share, delta) for first, second in pairs],
         left_out=left_out,
     )
 
@@ -200,21 +207,28 @@ def reliability(key: str, found: Sequence[Column], have: Sequence[Series | None]
     return f"repeats vary by {max(spreads):.2g} % (SD)" + (f"; n = 1 in {once}" if once else "")
 
 
-def between(before: Column, after: Column, keys: Sequence[tuple[str, str]], rule: Rule) -> Between:
+def undeclared_share(pairs: Sequence[tuple[Column, Column]]) -> float:
+    """Of a run's alpha, what each comparison gets that the run itself does not make: together no more than it has."""
+    extra = [pair for pair in pairs if same_run(*pair) and not declared(*pair)]
+    contenders = min((len(RunDir.open(before.run).lock().contenders) for before, _ in extra), default=2)
+    return min(1.0, (contenders - 1) / max(1, len(extra)))
+
+
+def between(
+    before: Column, after: Column, keys: Sequence[tuple[str, str]], rule: Rule, share: float, delta: float | None
+) -> Between:
     """Two columns, judged as far as the way they were measured allows, with the lint's findings."""
     attribution = attribute(before, after)
-    tables = [table for key in keys if (table := paired_up(key, before, after, attribution.same_run)) is not None]
     if attribution.same_run:
-        blocks = max((block for table in tables for block in table.blocks), default=1)
-        fixed = Rule.fixed(blocks, delta_pct=rule.delta_pct, alpha=rule.alpha)
-        changes = judge(tables, fixed) if tables else []
+        changes, tables = judge_within(before, after, 1.0 if declared(before, after) else share, delta)
+        changes = [change for change in changes if (change.benchmark, change.metric) in keys]
     else:
+        tables = [table for key in keys if (table := side_by_side(key, before, after)) is not None]
         changes = judge_unpaired(tables, rule) if tables else []
-    study: dict[str, Any] = {"name": "", "delta": rule.delta_pct, "imported": not attribution.same_run}
     names = (before.name, after.name)
     results = Results(
-        study=study,
-        machine={},
+        study=StudyResult(delta=delta or rule.delta_pct, alpha=rule.alpha, imported=not attribution.same_run),
+        machine=MachineRecord(),
         contenders=[ContenderResult(name=name, kernel="") for name in names],
         trials=[],
         metrics=changes,
@@ -223,28 +237,21 @@ def between(before: Column, after: Column, keys: Sequence[tuple[str, str]], rule
     return Between(before=before.name, after=after.name, attribution=attribution, changes=changes)
 
 
-def paired_up(key: tuple[str, str], before: Column, after: Column, same_run: bool) -> Samples | None:
-    """A metric's values in two columns; block by block only where one run measured both in turn."""
+def side_by_side(key: tuple[str, str], before: Column, after: Column) -> Samples | None:
+    """A metric's values in columns of different runs: nothing pairs them."""
     first, second = before.series.get(key), after.series.get(key)
     if first is None or second is None or not (first.values or second.values):
         return None
-    if same_run:
-        blocks = sorted({*first.values, *second.values})
-        values = {column.name: [s.values.get(b) for b in blocks] for column, s in ((before, first), (after, second))}
-        order = {column.name: [s.order.get(b) for b in blocks] for column, s in ((before, first), (after, second))}
-    else:
-        count = max(len(first.values), len(second.values))
-        blocks = list(range(1, count + 1))
-        values, order = {}, {}
-        for column, s in ((before, first), (after, second)):
-            given: list[float | None] = list(s.values.values())
-            values[column.name] = given + [None] * (count - len(given))
+    count = max(len(first.values), len(second.values))
+    values: dict[str, list[float | None]] = {}
+    for column, series in ((before, first), (after, second)):
+        given: list[float | None] = list(series.values.values())
+        values[column.name] = given + [None] * (count - len(given))
     return Samples(
         benchmark=key[0],
         metric=first.metric,
         primary=True,
-        paired=same_run,
-        blocks=blocks,
+        paired=False,
+        blocks=list(range(1, count + 1)),
         values=values,
-        order=order,
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import re
 import statistics
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +17,8 @@ from kduel.analysis.campaigns.attribution import attribute
 from kduel.analysis.campaigns.columns import Column, columns_of
 from kduel.analysis.campaigns.steps import Step, change_points
 from kduel.core.errors import InputError
-from kduel.core.format import MISSING, mean_and_sd, percent
-from kduel.judge.verdict.wording import plural
-from kduel.report.campaigns.page import Page, Section, Table
-from kduel.report.plots.effects import PICTURE, Spec, base, svg
 
 DEEPEST = 4
-MOST_PICTURES = 12
 
 
 class Point(Struct, kw_only=True):
@@ -31,6 +29,16 @@ class Point(Struct, kw_only=True):
     n: int
     mean: float
     sd: float | None
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean; 0 where the run does not tell it."""
+        return 0.0 if self.sd is None else self.sd / math.sqrt(self.n)
+
+    @property
+    def shown(self) -> str:
+        """When it was measured: a day, or a day and a time of it (UTC)."""
+        return self.when[:16].replace("T", " ")
 
 
 class Line(Struct, kw_only=True):
@@ -90,8 +98,9 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
         for column in found:
             if contender not in column.contender:
                 continue
-            if not column.when:
-                skipped[str(path)] = "nothing says when it was measured"
+            if moment(column.when) is None:
+                told = f"its date, {column.when!r}, is not ISO 8601" if column.when else "its date is unknown"
+                skipped[str(path)] = told
                 continue
             for (label, name), series in column.series.items():
                 key = f"{label}/{name}"
@@ -106,7 +115,7 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
                 gathered.setdefault(place, []).append((point, column))
                 units[place] = series.metric.unit
     lines = [
-        line_of(place, units[place], sorted(entries, key=lambda entry: (entry[0].when, entry[0].run)), alpha)
+        line_of(place, units[place], sorted(entries, key=lambda entry: by_time(entry[0])), alpha)
         for place, entries in gathered.items()
         if len(entries) > 1
     ]
@@ -115,17 +124,35 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
 
 def line_of(place: tuple[str, str, str, str], unit: str, entries: list[tuple[Point, Column]], alpha: float) -> Line:
     """One line, its steps, and what else changed at each."""
-    steps = change_points([point.mean for point, _ in entries], alpha=alpha)
+    points = [point for point, _ in entries]
+    steps = change_points([point.mean for point in points], alpha=alpha, errors=[point.error for point in points])
     told = [attribute(entries[step.index - 1][1], entries[step.index][1]).told for step in steps]
     return Line(
         machine=place[0],
         contender=place[1],
         key=place[2],
         unit=unit,
-        points=[point for point, _ in entries],
+        points=points,
         steps=steps,
         told=told,
     )
+
+
+def moment(when: str) -> datetime | None:
+    """An ISO 8601 date or time stamp, in UTC unless it says otherwise; None for anything else."""
+    try:
+        found = datetime.fromisoformat(when)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def by_time(point: Point) -> tuple[datetime, list[tuple[int, str]]]:
+    """Sort key: the time; among imports of one day the name, in which run-2 comes before run-10."""
+    known = moment(point.when)
+    assert known is not None
+    parts = re.findall(r"\d+|\D+", point.run)
+    return known, [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
 
 def machine_of(column: Column) -> str:
@@ -141,95 +168,3 @@ def machine_of(column: Column) -> str:
     product = product.get("/sys/class/dmi/id/product_name") if isinstance(product, dict) else None
     words = [machine.get("kind"), machine.get("accelerator"), place, product, known.get("cpu_model")]
     return " ".join(str(word) for word in words if word) or "unknown machine"
-
-
-def page_of(found: History) -> Page:
-    """Tables of all lines, those with a change first."""
-    changed = sum(bool(line.steps) for line in found.lines)
-    about = (
-        f"{plural(found.runs, 'run')}, {plural(len(found.lines), 'line')}, {changed} with a change. A line without any "
-        f"change is called changed with a chance of {100 * found.alpha:g} %; it takes six runs at the very least."
-    )
-    sections = [Section(heading="Lines", sentences=[about])]
-    for line in sorted(found.lines, key=lambda line: not line.steps):
-        rows = [
-            [point.when, Path(point.run).name, mean_and_sd(point.mean, point.sd), str(point.n), mark(line, number)]
-            for number, point in enumerate(line.points)
-        ]
-        bullets = [
-            f"Changed by {change(step)} on {line.points[step.index].when} (p = {step.p:.2g}). {told}"
-            for step, told in zip(line.steps, line.told, strict=True)
-        ]
-        table = Table(head=["day", "run", line.unit, "n", "change"], rows=rows, numbers_from=2)
-        heading = f"{line.key}, {line.contender}, {line.machine}"
-        sections.append(Section(heading=heading, table=table, bullets=bullets))
-    if found.skipped:
-        bullets = [f"{run}: {why}" for run, why in found.skipped.items()]
-        sections.append(Section(heading="Left out", bullets=bullets))
-    return Page(title="History", sections=sections)
-
-
-def change(step: Step) -> str:
-    """In per cent where that means something."""
-    if step.before > 0:
-        return percent(100 * (step.after / step.before - 1))
-    return f"{step.after - step.before:+g}"
-
-
-def mark(line: Line, number: int) -> str:
-    """The change that a point begins, or a dash."""
-    return next((change(step) for step in line.steps if step.index == number), MISSING)
-
-
-def picture(found: History) -> Spec:
-    """The lines as panels, the changed ones first; a rule at each change."""
-    lines = sorted(found.lines, key=lambda line: not line.steps)[:MOST_PICTURES]
-    panels: list[Spec] = []
-    for line in lines:
-        rows: list[dict[str, Any]] = [
-            {
-                "when": point.when,
-                "mean": point.mean,
-                "low": point.mean - (point.sd or 0),
-                "high": point.mean + (point.sd or 0),
-                "run": Path(point.run).name,
-            }
-            for point in line.points
-        ]
-        steps = [{"when": line.points[step.index].when} for step in line.steps]
-        x: Spec = {"field": "when", "type": "temporal", "title": None}
-        y: Spec = {"type": "quantitative", "title": line.unit, "scale": {"zero": False}}
-        colour = PICTURE.arms[0]
-        panels.append(
-            {
-                "title": {"text": f"{line.key}, {line.contender}", "anchor": "start", "color": PICTURE.ink},
-                "width": 640,
-                "height": 140,
-                "data": {"values": rows},
-                "layer": [
-                    {
-                        "data": {"values": steps},
-                        "mark": {"type": "rule", "color": PICTURE.arms[1], "strokeWidth": 2},
-                        "encoding": {"x": x},
-                    },
-                    {
-                        "mark": {"type": "rule", "color": PICTURE.dim},
-                        "encoding": {"x": x, "y": {"field": "low", **y}, "y2": {"field": "high"}},
-                    },
-                    {
-                        "mark": {"type": "line", "point": True, "color": colour},
-                        "encoding": {"x": x, "y": {"field": "mean", **y}},
-                    },
-                ],
-            }
-        )
-    spec = base(PICTURE, 640, 140, [])
-    for key in ("width", "height", "data", "autosize"):
-        spec.pop(key)
-    spec["vconcat"] = panels
-    return spec
-
-
-def drawn(found: History) -> str:
-    """The picture as SVG, empty where there is no series."""
-    return svg(picture(found)) if found.lines else ""

@@ -99,7 +99,7 @@ def pairs(results: Results) -> list[Pair]:
     Imported contenders say nothing of themselves but their name: each is compared with the baseline.
     """
     contenders = results.contenders
-    if results.study.get("imported"):
+    if results.study.imported:
         first = contenders[0].name
         return [Pair(first, other.name, "contender", (first, other.name), "") for other in contenders[1:]]
     varied = [

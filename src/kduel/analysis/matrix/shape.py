@@ -68,7 +68,7 @@ def shape(results: Results) -> Matrix | None:
         families.setdefault(place.family, []).append(place)
     names = [contender.name for contender in results.contenders]
     compared = pairs(results)
-    exact = bool(results.machine.get("exact"))
+    exact = results.machine.exact
     by_family = {
         family: [name for name in metrics[members[0].label] if all(name in metrics[p.label] for p in members)]
         for family, members in families.items()
@@ -151,7 +151,7 @@ def judge_pairs(
     about: Mapping[str, Mapping[str, Metric]],
 ) -> list[Judged]:
     """Every metric of every place for every pair, judged together."""
-    imported = bool(results.study.get("imported"))
+    imported = results.study.imported
     position = {(trial.block, trial.contender): trial.position for trial in results.trials}
     keys: list[tuple[Pair, Place]] = []
     samples: list[Samples] = []
@@ -190,4 +190,4 @@ def judged(results: Results, samples: list[Samples], imported: bool) -> list[Met
         return judge_unpaired(samples, rule)
     from kduel.judge.verdict.judge import judge
 
-    return judge(samples, rule, exact=bool(results.machine.get("exact")))
+    return judge(samples, rule, exact=results.machine.exact)

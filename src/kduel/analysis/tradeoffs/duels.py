@@ -77,7 +77,7 @@ def duels(results: Results, wanted: Sequence[tuple[str, str]]) -> list[Duels]:
         for pair in combinations(names, 2)
         if pair not in against[key] and pair[::-1] not in against[key]
     ]
-    imported = bool(results.study.get("imported"))
+    imported = results.study.imported
     position = {(trial.block, trial.contender): trial.position for trial in results.trials}
     samples = [
         Samples(

@@ -19,10 +19,10 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, TypeVar
 
-import msgspec
 from msgspec import Meta
 
 from kduel.benchmarks import ParseError, Raw
+from kduel.core.untrusted import Garbled, decode
 
 T = TypeVar("T")
 SHOWN = 60
@@ -141,13 +141,9 @@ def json(text: str, shape: type[T], what: str) -> T:
     """A program's JSON as `shape`; unknown keys are passed over. Raises ParseError where it is cut, lacks something,
     holds a number beyond bounds or nests without end."""
     try:
-        return msgspec.json.decode(text, type=shape)
-    except msgspec.ValidationError as error:
-        raise ParseError(f"{what}: {error}") from error
-    except (msgspec.DecodeError, UnicodeError) as error:
-        raise ParseError(f"{what} is not whole JSON: {error}") from error
-    except RecursionError as error:
-        raise ParseError(f"{what} nests too deep") from error
+        return decode(text, shape)
+    except Garbled as error:
+        raise ParseError(f"{what} is not whole: {error}") from error
 
 
 def json_file(raw: Raw, name: str, shape: type[T]) -> T:

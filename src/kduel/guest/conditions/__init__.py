@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from kduel.core.errors import InputError
+from kduel.core.untrusted import read
 
 OUT_OF_BAND = 4
 """The script's exit status where a condition is not what is wanted, in time."""
@@ -134,8 +135,7 @@ esac
 def read_conditions(path: Path) -> dict[str, Any]:
     """What `begin` captured: lists for usb, modules and services, else texts. {} where there is no such file."""
     try:
-        with path.open("rb") as stream:
-            text = stream.read(MOST_BYTES).decode("utf-8", errors="replace")
+        text = read(path, MOST_BYTES)
     except OSError:
         return {}
     found: dict[str, Any] = {}

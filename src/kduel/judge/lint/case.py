@@ -1,8 +1,8 @@
-"""A case: one verdict with the values that it rests on, as the checks look at it."""
+"""A case: one verdict with the values that it rests on, as the checks examine it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,9 +13,14 @@ from numpy.typing import NDArray
 from kduel.core.experiment import Metric
 from kduel.core.results import MetricResult, Results
 from kduel.core.samples import Samples
+from kduel.judge.verdict.voids import Missing
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+FALSE_ALARMS = 0.002
+"""The chance that a check of kind "chance" raises a finding on a run of clean data: it is shared by all its verdicts."""
 
 
 class Arm(NamedTuple):
@@ -39,6 +44,12 @@ class Case:
     contender: Arm
     delta_pct: float
     """The smallest effect of interest."""
+    table: Samples
+    """Of all contenders."""
+    level: float = FALSE_ALARMS
+    """The chance of a false alarm that each check may have in this case."""
+    absent: tuple[Missing, Missing] = (Missing(0, 0), Missing(0, 0))
+    """By arm: how many of its valid trials gave no value."""
 
     @property
     def arms(self) -> tuple[Arm, Arm]:
@@ -59,6 +70,24 @@ class Case:
         """The values of both arms in the blocks that have both, with the blocks."""
         blocks, first, second = np.intersect1d(self.baseline.blocks, self.contender.blocks, return_indices=True)
         return self.baseline.values[first], self.contender.values[second], blocks
+
+    @cached_property
+    def gaps(self) -> Floats:
+        """By complete pair: the difference of the arms on the verdict's scale, logarithms for a ratio."""
+        before, after, _ = self.counterpart
+        return np.log(after / before) if self.logarithmic else after - before
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether the verdict compares logarithms, and every value has one."""
+        return self.result.scale == "ratio" and all((arm.values > 0).all() for arm in self.arms)
+
+    @cached_property
+    def deviations(self) -> tuple[Floats, Floats]:
+        """By arm: distances from the arm's median, as the verdict's scale measures them."""
+        found = [np.log(arm.values) if self.logarithmic else arm.values for arm in self.arms]
+        first, second = (values - np.median(values) for values in found)
+        return first, second
 
     @cached_property
     def residuals(self) -> tuple[Floats, Ints]:
@@ -95,19 +124,46 @@ def arm(table: Samples, name: str) -> Arm:
 
 def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
     """Every verdict whose two arms have a value each."""
-    delta = float(results.study.get("delta") or results.study.get("delta_pct") or 1.0)
-    tables = {table.key: table for table in samples}
-    arms: dict[tuple[str, str], Arm] = {}
+    # Not by the name in full: `a/b` + `c` and `a` + `b/c` are two metrics.
+    tables = {(table.benchmark, table.metric.name): table for table in samples}
+    void = {(trial.contender, trial.block) for trial in results.trials if trial.status == "void"}
+    level = FALSE_ALARMS / max(1, len(results.metrics))
+    arms: dict[tuple[str, str, str], tuple[Arm, Missing]] = {}
     for result in results.metrics:
-        table = tables.get(f"{result.benchmark}/{result.metric}")
+        place = result.benchmark, result.metric
+        table = tables.get(place)
         if table is None:
             continue
         for name in (result.baseline, result.contender):
-            if (table.key, name) not in arms:
-                arms[table.key, name] = arm(table, name)
-        baseline, contender = arms[table.key, result.baseline], arms[table.key, result.contender]
+            if (*place, name) not in arms:
+                arms[*place, name] = arm(table, name), absent(table, name, void)
+        (baseline, fewer), (contender, less) = arms[*place, result.baseline], arms[*place, result.contender]
         if baseline.values.size and contender.values.size:
-            yield Case(result, table.metric, table.paired, baseline, contender, delta)
+            yield Case(
+                result=result,
+                metric=table.metric,
+                paired=table.paired,
+                baseline=baseline,
+                contender=contender,
+                delta_pct=results.study.delta,
+                table=table,
+                level=level,
+                absent=(fewer, less),
+            )
+
+
+def absent(table: Samples, name: str, void: Set[tuple[str, int]]) -> Missing:
+    """The values that the contender's valid trials did not give; imported tables do not say what is missing."""
+    if not table.paired:
+        return Missing(0, 0)
+    values = table.values.get(name, [])
+    order = table.order.get(name) or [0] * len(values)
+    carried_out = [
+        value
+        for value, block, place in zip(values, table.blocks, order, strict=True)
+        if place is not None and (name, block) not in void
+    ]
+    return Missing(sum(value is None for value in carried_out), len(carried_out))
 
 
 def short(value: float) -> str:

@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from kduel.core.experiment import Contender
 from kduel.core.results import Difference, Warning_
-from kduel.judge.verdict.wording import plural
+from kduel.core.text import plural
+from kduel.judge.lint.findings import Code
 
 Environment = Mapping[str, Any]
 
@@ -242,7 +243,7 @@ def confounded(found: Sequence[Difference]) -> Iterator[Warning_]:
         groups = Counter(difference.group for difference in undeclared)
         listed = "; ".join(f"{group}: {quoted([d.key for d in undeclared if d.group == group])}" for group in groups)
         yield Warning_(
-            code="confounds",
+            code=Code.CONFOUNDS,
             message=f"The arms differ in {plural(len(undeclared), 'thing')} that the study does not declare ({listed}). A difference "
             "measured here may come from any of them: make them equal, or declare them as what is compared.",
         )
@@ -251,7 +252,7 @@ def confounded(found: Sequence[Difference]) -> Iterator[Warning_]:
         topics = Counter(map(topic, options))
         counted = ", ".join(f"{topics[name]} {name}" for name in TOPIC_NAMES if topics[name])
         yield Warning_(
-            code="config-differs",
+            code=Code.CONFIG_DIFFERS,
             message=f"The kernels' configurations differ in {plural(len(options), 'option')} ({counted}). The verdicts compare "
             "these builds, not the versions alone.",
         )

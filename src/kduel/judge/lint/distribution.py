@@ -8,20 +8,26 @@ from collections.abc import Iterator
 import numpy as np
 
 from kduel.core.results import Warning_
-from kduel.judge.lint.case import Case, Floats, amount, short
+from kduel.judge.lint.case import Case, Floats, Ints, amount, short
+from kduel.judge.lint.findings import Code
+from kduel.judge.lint.statistics import TAIL
 from kduel.judge.verdict.comparison import TIME_UNITS
 
 TIED = 0.5
 COARSE = 0.1
 FEWEST = 4
 FEWEST_FOR_MODES = 6
+MOST_RARE = 0.1
+"""Of all values that a rare mode holds at most."""
 LEAST_SHARE = 0.2
 """Of the values that the smaller mode holds: fewer are outliers."""
 APART = 4.0
 """Modes that are nearer than so many standard deviations are no two modes, however many values there are."""
-NORMAL_99 = ((6, 7.92), (7, 6.9), (8, 6.22), (10, 5.36), (12, 4.84), (15, 4.48), (20, 4.10), (25, APART))
-"""By number of values: what `separation` exceeds in 1 % of normal samples (40,000 simulated each;
-tests/lint/test_false_alarms.py holds it to that)."""
+CLEAN = ((6, 14.2), (7, 11.2), (8, 9.5), (10, 8.0), (12, 6.3), (15, 5.5), (20, 4.8), (30, 4.2), (40, APART))
+"""By number of values: what `separation` exceeds in one of a thousand samples, of a normal distribution or of Student's
+t with 3 degrees of freedom, whichever is more (20,000 simulated each; tests/lint/test_lint_false_alarms.py)."""
+STEEPNESS = 1.3
+"""For rarer alarms the threshold rises as the chance to the power of -STEEPNESS / number of values (same simulation)."""
 
 
 def ties(case: Case) -> Iterator[Warning_]:
@@ -33,7 +39,7 @@ def ties(case: Case) -> Iterator[Warning_]:
         if arm.values.size >= FEWEST and counts.max() >= TIED * arm.values.size:
             most = counts.argmax()
             yield Warning_(
-                code="ties",
+                code=Code.TIES,
                 message=f"{counts[most]} of {arm.values.size} values of {arm.name} are "
                 f"{amount(found[most], case.metric.unit)}: the metric hardly moves, and intervals from it are not to be trusted. Measure it "
                 "for longer, or count something that happens more often.",
@@ -46,7 +52,7 @@ def ties(case: Case) -> Iterator[Warning_]:
         step = float(np.diff(distinct).min())
         if step > COARSE * median:
             yield Warning_(
-                code="quantised",
+                code=Code.QUANTISED,
                 message=f"The values come in steps of {amount(step, case.metric.unit)}, {100 * step / median:.0f} % of "
                 f"the median {short(median)}: smaller differences cannot be seen. Measure it for longer or in a finer unit.",
             )
@@ -56,7 +62,7 @@ def maximum(case: Case) -> Iterator[Warning_]:
     """A maximum as the metric."""
     if case.metric.statistic == "max":
         yield Warning_(
-            code="maximum",
+            code=Code.MAXIMUM,
             message="This is a maximum: one sample decides it, and it grows with the time measured. Compare the 99th or "
             "99.9th percentile, and show the maximum beside.",
         )
@@ -67,24 +73,65 @@ def two_modes(case: Case) -> Iterator[Warning_]:
     if case.steady:
         return
     for arm in case.arms:
-        found = modes(arm.values)
+        found = modes(arm.values, case.level / 2)
         if found is not None:
             low, high = found
             yield Warning_(
-                code="two-modes",
+                code=Code.TWO_MODES,
                 message=f"The trials of {arm.name} fall into two groups: {low.size} around {short(low.mean())} and "
                 f"{high.size} around {amount(high.mean(), case.metric.unit)}. Something is decided anew at each boot "
                 "(placement in memory, clock source, interrupts): find it in the environments, or measure more blocks.",
             )
 
 
-def modes(values: Floats) -> tuple[Floats, Floats] | None:
-    """The two groups of a sample that is not one; None for one group."""
+def rare_mode(case: Case) -> Iterator[Warning_]:
+    """`equivalent`, though a few trials of one arm, and none of the other, lie far beyond all others."""
+    if case.result.verdict != "equivalent" or case.steady:
+        return
+    first, second = case.deviations
+    joined = np.concatenate([first, second])
+    found = far_out(joined, first.size, case.level)
+    if not found.size or np.abs(joined[found]).min() <= math.log1p(case.delta_pct / 100):
+        return
+    arm = case.arms[int(found[0] >= first.size)]
+    places = sorted(found - first.size if arm is case.contender else found)
+    kind = "block" if case.paired else "trial"
+    listed = ", ".join(
+        f"{kind} {arm.blocks[place]}: {amount(arm.values[place], case.metric.unit)}" for place in places[:4]
+    )
+    yield Warning_(
+        code=Code.RARE_MODE,
+        message=f"Equivalent by the mean, but {len(places)} of {arm.values.size} trials of {arm.name} lie far from all others "
+        f"({listed}; median {short(np.median(arm.values))}), and none of the other contender. A rare mode of one contender "
+        "is no equivalence: read the logs of these trials, or measure more blocks.",
+    )
+
+
+def far_out(deviations: Floats, border: int, level: float) -> Ints:
+    """The places of the few values far beyond all others, all of one arm (below or from `border`) and on one side.
+
+    Under tails as heavy as Student's t with 3 degrees of freedom the k farthest all lie r times as far out as the next
+    one with a chance of r ** -3k, whatever the number of values; half the level goes to k = 1, a quarter to k = 2, ...
+    """
+    order = np.argsort(-np.abs(deviations))
+    distances = np.abs(deviations)[order]
+    for count in range(max(1, int(MOST_RARE * deviations.size)), 0, -1):
+        chosen = order[:count]
+        one_arm = (chosen < border).all() or (chosen >= border).all()
+        if not one_arm or np.ptp(np.sign(deviations[chosen])) or distances[count] <= 0:
+            continue
+        if (distances[count] / distances[count - 1]) ** (TAIL * count) < level / 2**count:
+            return chosen
+    return np.array([], dtype=np.int64)
+
+
+def modes(values: Floats, level: float = 0.001) -> tuple[Floats, Floats] | None:
+    """The two groups of a sample that is not one; None for one group. `level` is the chance of a false alarm."""
     if values.size < FEWEST_FOR_MODES or np.unique(values).size < FEWEST:
         return None
     ordered = np.sort(values)
     cut, apart = separation(ordered)
-    needed = float(np.interp(ordered.size, *np.array(NORMAL_99).T))
+    needed = float(np.interp(ordered.size, *np.array(CLEAN).T)) * (0.001 / level) ** (STEEPNESS / ordered.size)
     return (ordered[:cut], ordered[cut:]) if apart > needed else None
 
 

@@ -1,18 +1,19 @@
-"""The run in the order of time: drift, and a first trial that is not like the others."""
+"""The run in the order of time: drift, successive trials that are alike, a first trial that is not like the others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from kduel.core.results import Warning_
 from kduel.judge.lint.case import Arm, Case, amount, short
-from kduel.judge.lint.statistics import t_two_sided
+from kduel.judge.lint.findings import Code
+from kduel.judge.lint.statistics import beyond, combined, serial, t_two_sided
 from kduel.judge.verdict.secondary import midranks
 
-LEVEL = 0.01
 FEWEST = 6
+FEWEST_FOR_MEMORY = 8
 
 
 def drift(case: Case) -> Iterator[Warning_]:
@@ -24,7 +25,7 @@ def drift(case: Case) -> Iterator[Warning_]:
     freedom = residuals.size - 3
     if not np.isfinite(correlation) or abs(correlation) >= 1:
         return
-    if t_two_sided(correlation * np.sqrt(freedom / (1 - correlation**2)), freedom) >= LEVEL:
+    if t_two_sided(correlation * np.sqrt(freedom / (1 - correlation**2)), freedom) >= case.level:
         return
     slope = np.polyfit(places, residuals, 1)[0] * np.ptp(places)
     share = 100 * slope
@@ -41,36 +42,56 @@ def drift(case: Case) -> Iterator[Warning_]:
         "random order."
     )
     yield Warning_(
-        code="drift",
+        code=Code.DRIFT,
         message=f"The values drift by about {size} from the first trial to the last (rank correlation with time "
         f"{correlation:+.2f}). {remedy}",
     )
 
 
+def autocorrelation(case: Case) -> Iterator[Warning_]:
+    """Successive trials that are alike once arms' means and a straight drift are taken off."""
+    if case.steady or any(arm.values.size < FEWEST_FOR_MEMORY for arm in case.arms):
+        return
+    if all(arm.positions is not None for arm in case.arms):
+        residuals, places = case.residuals
+        sequences = [residuals[np.argsort(places)]]
+    else:
+        sequences = [arm.values - arm.values.mean() for arm in case.arms]
+    correlation, chance = serial(sequences)
+    if chance < case.level:
+        yield Warning_(
+            code=Code.AUTOCORRELATION,
+            message=f"Successive trials are alike (lag-1 correlation of ranks {correlation:+.2f}, p = {chance:.1g}): a "
+            "disturbance lasted longer than one trial. Look for other work on the host, heat, or frequency changes.",
+        )
+
+
 def first_trial(case: Case) -> Iterator[Warning_]:
-    """The run's first trial, or each arm's where the arms were measured apart, against all others."""
+    """The run's first trial, or each arm's where the arms were measured apart, farther out than any other."""
     if case.steady or any(arm.values.size < FEWEST for arm in case.arms):
         return
     arms = [arm for arm in case.arms if not case.paired or opens(arm)]
-    if not arms:
-        return
-    gaps, variances = [], []
-    for arm in arms:
-        rest = arm.values[1:]
-        gaps.append(arm.values[0] - rest.mean())
-        variances.append(rest.var(ddof=1) * (1 + 1 / rest.size))
-    freedom = sum(arm.values.size - 2 for arm in arms)
-    spread = float(np.sqrt(np.mean(variances) / len(arms)))
-    gap = float(np.mean(gaps))
-    if spread == 0 or t_two_sided(gap / spread, freedom) >= LEVEL:
+    if not arms or first_chance(case, [any(arm is one for one in arms) for arm in case.arms]) >= case.level:
         return
     firsts = " and ".join(f"{short(arm.values[0])} ({arm.name})" for arm in arms)
     rests = " and ".join(amount(arm.values[1:].mean(), case.metric.unit) for arm in arms)
     yield Warning_(
-        code="first-trial",
+        code=Code.FIRST_TRIAL,
         message=f"The first trial stands out: {firsts} against a mean of {rests} in the others. Add a trial "
         "before the first that is thrown away, by a rule set beforehand.",
     )
+
+
+def first_chance(case: Case, chosen: Sequence[bool]) -> float:
+    """The chance that the first value of each chosen arm lies as far beyond all others as it does."""
+    deviations = case.deviations
+    if not all(chosen):
+        own, other = deviations if chosen[0] else deviations[::-1]
+        distances = np.abs(np.concatenate([own, other]))
+        return beyond(distances, 0) / int(distances.size)
+    if deviations[0][0] * deviations[1][0] <= 0:
+        return 1.0
+    return combined(*(min(1.0, beyond(np.abs(own), 0) / own.size) for own in deviations))
 
 
 def opens(arm: Arm) -> bool:

@@ -9,18 +9,28 @@ from kduel.core.results import Results, Warning_
 from kduel.core.samples import Samples
 from kduel.judge.lint.case import Case, cases
 from kduel.judge.lint.confounds import Environment, confounded, declared_by, differences
-from kduel.judge.lint.distribution import maximum, ties, two_modes
-from kduel.judge.lint.drift import drift, first_trial
+from kduel.judge.lint.copies import repeated_values
+from kduel.judge.lint.distribution import maximum, rare_mode, ties, two_modes
+from kduel.judge.lint.drift import autocorrelation, drift, first_trial
 from kduel.judge.lint.execution import crashes, not_interleaved
 from kduel.judge.lint.harness import fixed_by_harness
 from kduel.judge.lint.influence import one_trial
+from kduel.judge.lint.kernel_log import kernel_reports
+from kduel.judge.lint.missing import missing
+from kduel.judge.lint.order import order_effect
 from kduel.judge.lint.reporting import page_cache, unreliable
-from kduel.judge.lint.sample_size import single_trial, too_few, unequal
+from kduel.judge.lint.sample_size import single_trial, too_few
+from kduel.judge.lint.secondary import robust_disagrees
+from kduel.judge.lint.spread import unequal_spread
 
 CHECKS: tuple[Callable[[Case], Iterator[Warning_]], ...] = (
     single_trial,
     fixed_by_harness,
+    repeated_values,
+    rare_mode,
     one_trial,
+    robust_disagrees,
+    unequal_spread,
     maximum,
     page_cache,
     unreliable,
@@ -28,11 +38,26 @@ CHECKS: tuple[Callable[[Case], Iterator[Warning_]], ...] = (
     two_modes,
     first_trial,
     drift,
-    unequal,
+    autocorrelation,
+    order_effect,
+    missing,
     too_few,
 )
 """In the order in which a verdict lists what they find."""
-NOISE_ALONE = {single_trial, one_trial, unreliable, too_few, drift, first_trial}
+NOISE_ALONE = {
+    single_trial,
+    repeated_values,
+    rare_mode,
+    one_trial,
+    robust_disagrees,
+    unequal_spread,
+    unreliable,
+    first_trial,
+    drift,
+    autocorrelation,
+    order_effect,
+    too_few,
+}
 """They speak of chance, and have nothing to say where numbers are exact."""
 
 
@@ -47,7 +72,7 @@ def examine(
 
     `environments` has each contender's trials; `declared` are further keys that the study says differ.
     """
-    exact = bool(results.machine.get("exact"))
+    exact = results.machine.exact
     for case in cases(results, samples):
         for check in CHECKS:
             counted = exact or (case.metric.exact and case.steady)
@@ -57,3 +82,4 @@ def examine(
     results.warnings.extend(not_interleaved(results, samples))
     results.warnings.extend(confounded(results.differences))
     results.warnings.extend(crashes(results))
+    results.warnings.extend(kernel_reports(results))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kduel.core.experiment import LEFT_OUT
 from kduel.core.results import Results, Warning_
 from kduel.core.samples import Samples
-from kduel.judge.verdict.voids import fisher
-
-LEVEL = 0.05
+from kduel.judge.lint.findings import Code
+from kduel.judge.verdict.voids import Missing, depends
 
 
 def not_interleaved(results: Results, samples: list[Samples]) -> Iterator[Warning_]:
     """Arms measured one after the other: whatever changed meanwhile looks like a difference between them."""
-    if results.study.get("imported"):
+    if results.study.imported:
         yield Warning_(
-            code="not-interleaved",
+            code=Code.NOT_INTERLEAVED,
             message="Imported: the trials were not interleaved or randomised as far as anyone can tell, and the environment "
             "is known only as far as the import says. What changed between the arms' measurements counts as their "
             "difference. Measure anew with `kduel run` to be sure.",
@@ -23,7 +23,7 @@ def not_interleaved(results: Results, samples: list[Samples]) -> Iterator[Warnin
         return
     for name, last, following, first in successions(samples):
         yield Warning_(
-            code="not-interleaved",
+            code=Code.NOT_INTERLEAVED,
             message=f"All trials of {name} (up to number {last + 1}) came before all of {following} (from number "
             f"{first + 1}): a drift of the machine would look like a difference. Use randomised blocks.",
         )
@@ -49,10 +49,10 @@ def successions(samples: list[Samples]) -> Iterator[tuple[str, int, str, int]]:
 
 
 def crashes(results: Results) -> Iterator[Warning_]:
-    """A contender whose trials are void more often than the baseline's."""
+    """Void trials that depend on the contender."""
     totals: dict[str, tuple[int, int]] = {}
     for trial in results.trials:
-        if trial.reason.startswith("left-out:"):
+        if trial.void and trial.void.code == LEFT_OUT:
             continue
         void, total = totals.get(trial.contender, (0, 0))
         totals[trial.contender] = void + (trial.status == "void"), total + 1
@@ -61,10 +61,11 @@ def crashes(results: Results) -> Iterator[Warning_]:
     baseline = results.contenders[0].name
     void, total = totals[baseline]
     for name, (other_void, other_total) in totals.items():
-        chance = fisher(void, total, other_void, other_total)
-        if name != baseline and chance < LEVEL:
+        told = depends(Missing(void, total), Missing(other_void, other_total))
+        if name != baseline and told:
             yield Warning_(
-                code="crashes",
+                code=Code.CRASHES,
                 message=f"{other_void} of {other_total} trials of {name} are void, and {void} of {total} of {baseline} "
-                f"(Fisher's exact test: p = {chance:.2g}): that is a finding in itself. Read the consoles of the void trials.",
+                f"({told}): that is a result in itself, and the trials that are left may be the better ones. Read the console "
+                "logs of the void trials.",
             )

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kduel.core.results import HARNESS, Warning_
+from kduel.core.results import Warning_
 from kduel.judge.lint.case import Case, short
+from kduel.judge.lint.findings import Code
 
 TOLERANCE = 0.005
 """How near to the configured value counts as there."""
@@ -44,7 +45,7 @@ def told(case: Case, medians: list[float], limit: str) -> Warning_:
     """The finding, with what was seen."""
     seen = " and ".join(short(median) for median in medians)
     return Warning_(
-        code=HARNESS,
+        code=Code.FIXED_BY_HARNESS,
         message=f"The medians, {seen} {case.metric.unit}, sit on {limit}. This measures the harness, not the kernel: "
         "judge how much work was done in that time instead (operations, bytes, switches).",
     )

@@ -10,13 +10,15 @@ import numpy as np
 
 from kduel.core.results import Warning_
 from kduel.judge.lint.case import Case, Floats, amount, short
+from kduel.judge.lint.findings import Code
 from kduel.judge.lint.statistics import outlier
 from kduel.judge.verdict.classify import UNDECIDED, classify, verdict
 from kduel.judge.verdict.comparison import margin
 from kduel.judge.verdict.rule import Rule
 
 LEVEL = 0.05
-"""The chance that clean normal data have a trial that counts as standing out at all, over the ways of looking."""
+"""Of imported data: the chance that clean ones have a trial that counts as standing out at all. They are few and
+already published, so that one look too many costs little; a run has its share of the lint's level instead."""
 FEWEST = 5
 OFF = 0.25
 """By how much of its width the interval of a result may be off the plain mean, adjusted for the order of trials;
@@ -39,7 +41,7 @@ def one_trial(case: Case) -> Iterator[Warning_]:
         told = without(case, suspect)
         if told:
             yield Warning_(
-                code="one-trial",
+                code=Code.ONE_TRIAL,
                 message=f"One trial carries the conclusion: without {suspect.words} {told}. Find out what happened in it; "
                 "repeat the run, or use a metric that one trial cannot carry (a median or a percentile).",
             )
@@ -68,7 +70,7 @@ def paired_suspects(case: Case) -> Iterator[Suspect]:
     seen = set()
     for values in views:
         place, chance = outlier(values)
-        if chance < LEVEL / len(views) and place not in seen:
+        if chance < 2 * case.level / len(views) and place not in seen:
             seen.add(place)
             words = f"block {blocks[place]} ({short(before[place])} against {amount(after[place], case.metric.unit)})"
             yield Suspect(place, place, words)

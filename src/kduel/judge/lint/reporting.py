@@ -10,6 +10,7 @@ import numpy as np
 
 from kduel.core.results import Warning_
 from kduel.judge.lint.case import Case, short
+from kduel.judge.lint.findings import Code
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.wording import percent
 
@@ -28,21 +29,24 @@ STORAGE = re.compile(
 
 
 def unreliable(case: Case) -> Iterator[Warning_]:
-    """A primary metric whose interval is wider than an effect that one might quote."""
+    """Of imported data: an interval wider than the effect, which a published table quotes without its interval.
+
+    A run of KDuel's own needs no such finding: its report never shows an effect without the interval.
+    """
     result = case.result
-    if result.scale != "ratio" or result.role != "primary":
+    if case.paired or result.scale != "ratio" or result.role != "primary":
         return
     effect, low, high = result.effect_pct, result.ci_low_pct, result.ci_high_pct
     if effect is None or low is None or high is None or low <= -100 or abs(effect) <= case.delta_pct:
         return
     if result.verdict == "undecided" and result.n < ENOUGH:
-        return  # That there are too few is told already, and is the cause.
+        return  # That there are too few is another finding, and is the cause.
     # In logarithms, where up and down are alike.
     if math.log1p(high / 100) - math.log1p(low / 100) <= abs(math.log1p(effect / 100)):
         return
     certain = "Its direction is shown, its size is not" if not low <= 0 <= high else "Not even its direction is shown"
     yield Warning_(
-        code="unreliable",
+        code=Code.UNRELIABLE,
         message=f"The interval, {percent(low, True)} to {percent(high, True)}, is wider than the effect, {percent(effect, True)}. {certain}: keep "
         "this figure out of headlines, or measure more blocks.",
     )
@@ -57,7 +61,7 @@ def page_cache(case: Case) -> Iterator[Warning_]:
     fastest = float(np.median(best.values))
     if fastest * rate > FASTEST_DRIVE:
         yield Warning_(
-            code="page-cache",
+            code=Code.PAGE_CACHE,
             message=f"{short(fastest)} {case.metric.unit} ({best.name}) is faster than any drive: this is the page cache, "
             "that is memory. Use direct I/O, a file larger than RAM, or call it what it is.",
         )

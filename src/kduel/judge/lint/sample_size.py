@@ -1,4 +1,4 @@
-"""How many trials there are: none to spare, one, too few for any verdict, not as many in both arms."""
+"""How many trials there are: one, or too few for any verdict."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kduel.core.results import Warning_
 from kduel.judge.lint.case import Case
+from kduel.judge.lint.findings import Code
 from kduel.judge.verdict.rule import Rule
 
 FEWEST_PAIRS = Rule().fewest
@@ -18,7 +19,7 @@ def single_trial(case: Case) -> Iterator[Warning_]:
     """n = 1."""
     if min(arm.values.size for arm in case.arms) == 1:
         yield Warning_(
-            code="single-trial",
+            code=Code.SINGLE_TRIAL,
             message="n = 1: an arm was measured once, so nothing says how much of the difference is chance. Measure each "
             f"arm at least {FOR_RANKS} times, in random order.",
         )
@@ -33,22 +34,11 @@ def too_few(case: Case) -> Iterator[Warning_]:
         return
     if count < FEWEST_PAIRS:
         yield Warning_(
-            code="too-few",
+            code=Code.TOO_FEW,
             message=f"{count} {what} are too few for any verdict; it takes {FEWEST_PAIRS}, better {enough}.",
         )
     elif count < enough and case.result.verdict == "undecided":
         yield Warning_(
-            code="too-few",
+            code=Code.TOO_FEW,
             message=f"{count} {what} can show a large difference but never that there is none: equivalence takes {enough}.",
-        )
-
-
-def unequal(case: Case) -> Iterator[Warning_]:
-    """Arms with different numbers of values: what is missing may be missing for a reason."""
-    before, after = (arm.values.size for arm in case.arms)
-    if before != after:
-        yield Warning_(
-            code="unequal-n",
-            message=f"{case.baseline.name} has {before} values and {case.contender.name} {after}. If trials are missing "
-            "because they went badly, what is left looks better than it is: find out why.",
         )

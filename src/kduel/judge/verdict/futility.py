@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
 from kduel.core.samples import Samples
+from kduel.core.text import plural
 from kduel.judge.verdict.adjust import Estimates
 from kduel.judge.verdict.comparison import Comparison, compare, determined, margin
 from kduel.judge.verdict.judge import gate, split
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import reachable_delta_pct
 from kduel.judge.verdict.spending import Floats, critical_t, student_levels
-from kduel.judge.verdict.wording import percent, plural
+from kduel.judge.verdict.wording import percent
 
 FROM_BLOCK = 6
 """Before that, too little is known of the spread."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kduel.core.errors import InputError
-from kduel.core.experiment import Metric
 from kduel.core.samples import Samples
-
-COLUMNS = ("contender", "trial", "benchmark", "metric", "unit", "better", "value")
+from kduel.store.imported.support.foreign import Row, beginning
+from kduel.store.imported.support.gather import Gathering
+from kduel.store.imported.values_csv import PLUGIN as CSV
 
 
 class Pilot(NamedTuple):
@@ -23,83 +22,57 @@ class Pilot(NamedTuple):
 
 
 def read_pilot(path: Path) -> Pilot:
-    """Read `contender,trial,benchmark,metric,unit,better,value`, one value a line; lines of one trial that repeat a
-    metric are its iterations. The first contender is the baseline, trials of one number are a block.
+    """Read the CSV that `kduel import` reads; lines of one trial that repeat a metric are its iterations.
 
-    Raises InputError naming file and line.
+    The first contender is the baseline. Trials of one number are a block where every contender has the same ones;
+    otherwise nothing pairs the values. Raises InputError naming file and line.
     """
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.DictReader(stream)
-            if reader.fieldnames is None or missing(reader.fieldnames):
-                raise InputError(
-                    f"{path} lacks the column(s) {', '.join(missing(reader.fieldnames or []))}",
-                    f"A pilot's first line is {','.join(COLUMNS)}",
-                )
-            return assemble(path, [(reader.line_num, row) for row in reader])
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path} is no CSV: {error}", "Give a run's directory or a CSV file in UTF-8.") from error
+    beginning(path)
+    gathering = Gathering()
+    boots: dict[tuple[str, str], dict[str, dict[int, list[float]]]] = {}
 
+    def rows() -> Iterator[Row]:
+        """Numbered by line, so that the iterations of one trial are no second values of it."""
+        for count, row in enumerate(CSV.rows(path, None, []), 1):
+            arms = boots.setdefault((row.benchmark, row.metric), {})
+            arms.setdefault(row.contender, {}).setdefault(row.trial, []).append(row.value)
+            yield row._replace(trial=count)
 
-def missing(names: list[str] | tuple[str, ...] | object) -> list[str]:
-    """The columns that are not there."""
-    found = names if isinstance(names, list | tuple) else []
-    return [column for column in COLUMNS if column not in found]
-
-
-def assemble(path: Path, rows: list[tuple[int, dict[str, str]]]) -> Pilot:
-    """The tables. Raises InputError naming the line."""
-    metrics: dict[tuple[str, str], Metric] = {}
-    values: dict[tuple[str, str], dict[str, dict[int, list[float]]]] = {}
-    contenders: list[str] = []
-    for line, row in rows:
-        where = f"{path}, line {line}"
-        key = row["benchmark"], row["metric"]
-        better = row["better"]
-        if better not in ("higher", "lower", "none"):
-            raise InputError(f"{where}: better is {better!r}", "It is higher, lower or none.")
-        metric = Metric(name=row["metric"], unit=row["unit"], better=better)  # type: ignore[arg-type]
-        if metrics.setdefault(key, metric) != metric:
-            raise InputError(f"{where}: {'/'.join(key)} has another unit or direction than before", "Give it one.")
-        if row["contender"] not in contenders:
-            contenders.append(row["contender"])
-        boots = values.setdefault(key, {}).setdefault(row["contender"], {})
-        boots.setdefault(whole(where, row["trial"]), []).append(finite(where, row["value"]))
-    if len(contenders) < 2:
-        raise InputError(f"{path} has {len(contenders)} contender(s)", "A verdict compares two at least.")
-    samples, iterations = [], {}
-    for key, metric in metrics.items():
-        boots_of = {name: values[key].get(name, {}) for name in contenders}
-        blocks = sorted({trial for boots in boots_of.values() for trial in boots})
-        table = Samples(
-            benchmark=key[0],
-            metric=metric,
-            primary=True,
-            blocks=blocks,
-            values={
-                name: [math.fsum(boots[block]) / len(boots[block]) if block in boots else None for block in blocks]
-                for name, boots in boots_of.items()
-            },
+    gathering.add(path, rows())
+    names = gathering.ordered(None)
+    samples = [
+        table_of(
+            benchmark, gathering, names, {name: boots[benchmark, metric].get(name, {}) for name in names}, metric
         )
-        samples.append(table)
-        iterations[table.key] = {name: list(boots.values()) for name, boots in boots_of.items()}
-    return Pilot(samples, iterations)
+        for benchmark, metric in gathering.found
+    ]
+    return Pilot(
+        samples,
+        {
+            table.key: {
+                name: list(boots[table.benchmark, table.metric.name].get(name, {}).values()) for name in names
+            }
+            for table in samples
+        },
+    )
 
 
-def whole(where: str, text: str) -> int:
-    try:
-        return int(text)
-    except (TypeError, ValueError):
-        raise InputError(f"{where}: trial is {text!r}", "It is the number of the boot: 1, 2, ...") from None
-
-
-def finite(where: str, text: str) -> float:
-    try:
-        value = float(text)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not math.isfinite(value):
-        raise InputError(f"{where}: value is {text!r}", "Give a finite number, or leave the line out.")
-    return value
+def table_of(
+    benchmark: str, gathering: Gathering, names: list[str], boots: dict[str, dict[int, list[float]]], metric: str
+) -> Samples:
+    """One metric's means by boot."""
+    blocks = sorted({trial for of_arm in boots.values() for trial in of_arm})
+    return Samples(
+        benchmark=benchmark,
+        metric=gathering.found[benchmark, metric].metric,
+        primary=True,
+        paired=all(list(blocks) == sorted(of_arm) for of_arm in boots.values()),
+        blocks=blocks,
+        values={
+            name: [
+                math.fsum(boots[name][block]) / len(boots[name][block]) if block in boots[name] else None
+                for block in blocks
+            ]
+            for name in names
+        },
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -10,6 +9,7 @@ from msgspec import Struct
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import EDITION
+from kduel.core.results import StudyResult
 
 FEWEST_BY_COMPARISONS = ((1, 4), (7, 5), (60, 6))
 """Up to so many comparisons, a verdict takes so many complete pairs. With n pairs of values that have two sharp modes,
@@ -118,15 +118,15 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return (*before, self.max_blocks)
 
 
-def planned_rule(numbers: Mapping[str, Any]) -> Rule:
-    """The rule that a run was planned by, from what its lock and its results keep: looks on the way, or one look at a
-    fixed number of blocks. Raises InputError for an edition that is not known."""
+def planned_rule(study: StudyResult) -> Rule:
+    """The rule that a run was planned by: looks on the way, or one look at a fixed number of blocks. Raises InputError
+    for an edition that is not known."""
     given: dict[str, Any] = {
-        "edition": int(numbers.get("edition", 1)),
-        "delta_pct": float(numbers.get("delta", 1.0)),
-        "alpha": float(numbers.get("alpha", 0.05)),
-        "covariates": tuple(numbers.get("covariates", ())),
+        "edition": study.edition,
+        "delta_pct": study.delta,
+        "alpha": study.alpha,
+        "covariates": tuple(study.covariates),
     }
-    if numbers.get("fixed") is not None:
-        return Rule.fixed(int(numbers["fixed"]), **given)
-    return Rule.of_edition(max_blocks=int(numbers.get("max", 20)), **given)
+    if study.fixed is not None:
+        return Rule.fixed(study.fixed, **given)
+    return Rule.of_edition(max_blocks=20 if study.max is None else study.max, **given)

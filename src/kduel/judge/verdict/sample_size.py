@@ -92,7 +92,8 @@ class Cost(Struct, kw_only=True):
     metric: str
     contender: str
     pairs: int
-    """Complete pairs of the pilot."""
+    """Complete pairs of the pilot; where nothing pairs its values, those of the arm that has fewer."""
+    paired: bool = True
     spread_pct: float
     """Standard deviation of the paired ratio."""
     spread_high_pct: float
@@ -111,28 +112,27 @@ class Cost(Struct, kw_only=True):
 
 def reachable_delta_pct(c: Comparison, alpha: float) -> float | None:
     """The smallest delta for which the rule's maximum of blocks would do at the spread seen; None without ratios."""
-    before, after = c.pairs
-    if c.n < FEWEST_FOR_SPREAD or (before <= 0).any() or (after <= 0).any():
+    sd, _ = ratio_spread(c)
+    if sd is None:
         return None
-    sd = float(log_ratios(before, after).std(ddof=1))
     level = last_level(c.rule, alpha, c.rule.max_blocks)
     return 100 * math.expm1(min(reach(sd, max(c.rule.max_blocks, 2), level, EITHER_POWER), 700))
 
 
 def cost(c: Comparison, alpha: float, seconds_per_block: float | None = None) -> Cost | None:
     """The cost of a verdict, by the pairs that are there as a pilot; None where they tell no spread of ratios."""
-    before, after = c.pairs
-    if c.n < FEWEST_FOR_SPREAD or (before <= 0).any() or (after <= 0).any():
+    sd, pairs = ratio_spread(c)
+    if sd is None:
         return None
-    sd = float(log_ratios(before, after).std(ddof=1))
-    high = sd * math.sqrt((c.n - 1) / float(chdtri(c.n - 1, SURE)))
+    high = sd * math.sqrt((pairs - 1) / float(chdtri(pairs - 1, SURE)))
     border = margin("ratio", c.rule)
     none = blocks_for(sd, border, c.rule, alpha, EITHER_POWER, c.rule.equivalent_from)
     return Cost(
         benchmark=c.table.benchmark,
         metric=c.table.metric.name,
         contender=c.contender,
-        pairs=c.n,
+        pairs=pairs,
+        paired=c.table.paired,
         spread_pct=100 * sd,
         spread_high_pct=100 * high,
         no_difference=none,
@@ -141,6 +141,22 @@ def cost(c: Comparison, alpha: float, seconds_per_block: float | None = None) ->
         delta_reached_pct=reachable_delta_pct(c, alpha) or 0.0,
         seconds=None if seconds_per_block is None or none is None else none * seconds_per_block,
     )
+
+
+def ratio_spread(c: Comparison) -> tuple[float | None, int]:
+    """The standard deviation of the ratio within a block of a coming run, and of how many values that is known; None
+    where a value is not positive or there are fewer than FEWEST_FOR_SPREAD.
+
+    Where nothing pairs the pilot's values it is that of a ratio of independent ones: blocks may do better, as far as
+    what they share disturbs both arms.
+    """
+    arms = list(c.pairs) if c.table.paired else [values[~np.isnan(values)] for values in (c.before, c.after)]
+    pairs = min(arm.size for arm in arms)
+    if pairs < FEWEST_FOR_SPREAD or any((arm <= 0).any() for arm in arms):
+        return None, pairs
+    if c.table.paired:
+        return float(log_ratios(*arms).std(ddof=1)), pairs
+    return math.sqrt(sum(float(np.log(arm).var(ddof=1)) for arm in arms)), pairs
 
 
 def blocks_for(sd: float, border: float, rule: Rule, alpha: float, power: float, least: int) -> int | None:

@@ -37,6 +37,33 @@ def paired_t(differences: Floats) -> float | None:
     return float(2 * stdtr(n - 1, -abs(mean) / error))
 
 
+TRIMMED = 0.2
+"""The share of values that a trimmed mean leaves out at each end."""
+FEWEST_LEFT = 4
+
+
+def trimmed_mean(values: Floats) -> float:
+    """The mean without the smallest and the largest 20 %."""
+    cut = int(TRIMMED * values.size)
+    return float(np.sort(values)[cut : values.size - cut].mean())
+
+
+def trimmed_t(differences: Floats) -> float | None:
+    """Two-sided p of Yuen's trimmed t test; None where fewer than four values are left."""
+    n = differences.size
+    cut = int(TRIMMED * n)
+    left = n - 2 * cut
+    if left < FEWEST_LEFT:
+        return None
+    ordered = np.sort(differences)
+    mean = trimmed_mean(differences)
+    winsorised = np.clip(ordered, ordered[cut], ordered[n - cut - 1])
+    error = float(np.sqrt(winsorised.var(ddof=1) * (n - 1) / (left * (left - 1))))
+    if error <= 1e-12 * abs(mean):
+        return 0.0 if mean else 1.0
+    return float(2 * stdtr(left - 1, -abs(mean) / error))
+
+
 def sign_flips(differences: Floats) -> float | None:
     """Two-sided p of the permutation test that flips the signs of paired differences.
 
@@ -240,6 +267,7 @@ def beside(before: Floats, after: Floats, differences: Floats, ratio: bool) -> d
     return {
         "p_t": paired_t(differences),
         "p_permutation": sign_flips(differences),
+        "p_trimmed_t": trimmed_t(differences),
         "p_wilcoxon": wilcoxon(differences),
         "p_welch": welch(before, after),
         "p_mann_whitney": mann_whitney(before, after),

@@ -15,6 +15,7 @@ from scipy.special import stdtr, stdtrit
 
 from kduel.core.results import MetricResult, Scale
 from kduel.core.samples import Samples
+from kduel.core.text import plural
 from kduel.judge.verdict.classify import UNDECIDED, benjamini_hochberg, classify, verdict
 from kduel.judge.verdict.comparison import TIME_UNITS, check, differences, margin
 from kduel.judge.verdict.result import Finding, build
@@ -22,7 +23,7 @@ from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import POWER, fewest
 from kduel.judge.verdict.secondary import brown_forsythe, cliffs_delta, mann_whitney
 from kduel.judge.verdict.spending import Floats
-from kduel.judge.verdict.wording import amount, differs, equivalent, percent, plural
+from kduel.judge.verdict.wording import amount, differs, equivalent, percent
 
 
 class Estimate(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kduel.core.results import MetricResult
+from kduel.core.text import plural
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.rule import Rule
 
@@ -148,10 +149,6 @@ def amount(result: MetricResult) -> str:
         kind = "range" if result.scale == "exact" else "interval"
         said += f" ({kind} {number(low, True)} to {number(high, True)})"
     return said
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def percent(value: float, sign: bool = False) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
 from abc import abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +14,7 @@ from msgspec import Struct
 from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
+from kduel.core.temporary import temporary_directory
 from kduel.kernels import Available, Kernel, KernelSource
 from kduel.kernels.build.make import Make, Unbuildable, clean_environment, wants_modules
 from kduel.kernels.build.recipe import Recipe, configure, fingerprint, read_recipe
@@ -101,31 +101,29 @@ def _build(planned: Planned, into: Path, *, cache: Cache, progress: Progress) ->
     logs = cache.root / "build-logs"
     with told_as_cache_trouble(cache.root):
         logs.mkdir(exist_ok=True)
-        place = Path(tempfile.mkdtemp(prefix=".build-", dir=cache.root))
-    log = logs / f"{planned.source.version}-{target.name}-{planned.key[:16]}.log"
-    log.unlink(missing_ok=True)
-    make = Make(
-        source=planned.source.tree, build=place, log=log, target=target, ccache=planned.recipe.ccache,
-        environment=clean_environment(),
-    )  # fmt: skip
-    told = f"building {planned.source.version} for {target.name} ({planned.recipe.config})"
-    try:
-        with progress.task(told):
-            missed = configure(planned.recipe, make)
-            if missed:
-                progress.warn(f"{planned.spec}: this tree did not take {', '.join(missed)}")
-            config = (place / ".config").read_text("utf-8", errors="replace")
-            jobs = len(os.sched_getaffinity(0))
-            make.run(f"-j{jobs}", target.make, *(["modules"] if wants_modules(config) else []))
-        _keep(planned, place, into, missed)
-        shutil.copyfile(log, into / "build.log")
-        log.unlink()
-    except Unbuildable as error:
-        raise NotMeasuredError(
-            f"{planned.spec} does not build: {error}", error.why.remedy or f"The whole log: {log}"
-        ) from error
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+    with temporary_directory(cache.root, ".building-", told_as_cache_trouble(cache.root)) as place:
+        log = logs / f"{planned.source.version}-{target.name}-{planned.key[:16]}.log"
+        log.unlink(missing_ok=True)
+        make = Make(
+            source=planned.source.tree, build=place, log=log, target=target, ccache=planned.recipe.ccache,
+            environment=clean_environment(),
+        )  # fmt: skip
+        told = f"building {planned.source.version} for {target.name} ({planned.recipe.config})"
+        try:
+            with progress.task(told):
+                missed = configure(planned.recipe, make)
+                if missed:
+                    progress.warn(f"{planned.spec}: this tree did not take {', '.join(missed)}")
+                config = (place / ".config").read_text("utf-8", errors="replace")
+                jobs = len(os.sched_getaffinity(0))
+                make.run(f"-j{jobs}", target.make, *(["modules"] if wants_modules(config) else []))
+            _keep(planned, place, into, missed)
+            shutil.copyfile(log, into / "build.log")
+            log.unlink()
+        except Unbuildable as error:
+            raise NotMeasuredError(
+                f"{planned.spec} does not build: {error}", error.why.remedy or f"The whole log: {log}"
+            ) from error
 
 
 def _keep(planned: Planned, place: Path, into: Path, missed: list[str]) -> None:

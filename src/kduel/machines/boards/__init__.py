@@ -24,7 +24,6 @@ extra = []                     further arguments; with root = "disk", @ROOT@ sta
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -34,6 +33,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from kduel.core.errors import InputError
+from kduel.core.toml import parse_toml, read_text
 from kduel.guest.programs import TARGETS
 
 ROOT_FILE = "@ROOT@"
@@ -103,11 +103,8 @@ def known() -> dict[str, Board]:
 def board(name: str) -> Board:
     """The board of that name, or of the file that `name` is the path of. Raises InputError."""
     if name.endswith(".toml"):
-        try:
-            return beside(read(Path(name).read_text("utf-8"), name), Path(name).resolve().parent)
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            raise InputError(f"cannot read the board {name}: {reason}") from error
+        text = read_text(Path(name), "the board", "Name a board's description; see docs/boards.md.")
+        return beside(read(text, name), Path(name).resolve().parent)
     found = known()
     if name not in found:
         raise InputError(
@@ -136,9 +133,7 @@ def beside(found: Board, folder: Path) -> Board:
 def read(text: str, origin: str) -> Board:
     """A description's content; `origin` is named in errors. Raises InputError."""
     try:
-        found = msgspec.convert(tomllib.loads(text), Board, strict=True)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"the board {origin} is not TOML: {error}") from error
+        found = msgspec.convert(parse_toml(text, f"the board {origin}", "See docs/boards.md."), Board, strict=True)
     except msgspec.ValidationError as error:
         keys = ", ".join(Board.__struct_fields__)
         raise InputError(f"the board {origin}: {error}", f"A board's keys: {keys}; see docs/boards.md.") from error

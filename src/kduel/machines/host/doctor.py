@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from kduel.core.cache import cache_root
+from kduel.core.text import plural
 
 MEMORY_FOR_GUEST = 5 << 30
 DISK_FOR_CACHE = 4 << 30
@@ -194,11 +195,6 @@ def cpus_in(text: str) -> set[int]:
         first, _, last = part.partition("-")
         found.update(range(int(first), int(last or first) + 1))
     return found
-
-
-def plural(count: int, word: str) -> str:
-    """`1 timer`, `2 timers`."""
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def governor(root: Path) -> Iterator[Finding]:

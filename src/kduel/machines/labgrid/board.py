@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import gzip
 import importlib.util
 import re
 import shutil
@@ -49,13 +48,11 @@ def check_installed() -> None:
 class ConsoleResults:
     """Parts what comes over a console: messages into the log, marks and results into the stream of the envelope."""
 
-    def __init__(self, log: ConsoleLog) -> None:
-        self.log = log
-        self.stream = bytearray()
+    def __init__(self, log: ConsoleLog, inbox: envelope.Inbox) -> None:
+        self.log, self.inbox = log, inbox
         self.home = False
         self._rest = b""
-        self._letters: list[bytes] | None = None
-        self._size = 0
+        self._letters: Letters | None = None
 
     def feed(self, data: bytes) -> None:
         """Some bytes that have just come."""
@@ -75,21 +72,50 @@ class ConsoleResults:
     def _line(self, line: bytes) -> None:
         if self._letters is None:
             self.log.feed(line + b"\n")
-            if mark := re.search(rb"KDUEL (?:READY|DONE|BEGIN) .*", line):
-                self.stream += mark[0] + b"\n"
-                if mark[0].startswith(b"KDUEL BEGIN"):
-                    self._letters = []
+            if mark := re.search(rb"KDUEL (?:READY|DONE|BEGIN) .{0,100}", line):
+                self.inbox.feed(mark[0] + b"\n")
+                if begin := re.match(rb"KDUEL BEGIN ([0-9]{1,12}) ", mark[0]):
+                    self._letters = Letters(self.inbox, min(int(begin[1]), envelope.LIMIT))
         elif line.strip() == b"KDUEL END":
             # Damage is left to the envelope's own checksum.
-            try:
-                archive = gzip.decompress(base64.b64decode(b"".join(self._letters), validate=False))
-            except (ValueError, OSError, EOFError, zlib.error):
-                archive = b""
-            self.stream += archive + b"\nKDUEL END\n"
+            self._letters.finish()
+            self.inbox.feed(b"\nKDUEL END\n")
             self._letters, self.home = None, True
-        elif LETTERS.fullmatch(line.strip()) and self._size < envelope.LIMIT:
-            self._letters.append(line.strip())
-            self._size += len(line)
+        elif LETTERS.fullmatch(line.strip()):
+            self._letters.feed(line.strip())
+
+
+class Letters:
+    """Results that come as lines of base64 of a gzip. They are unpacked as they come, and no further than announced:
+    a megabyte of gzip may be a gigabyte."""
+
+    def __init__(self, inbox: envelope.Inbox, size: int) -> None:
+        self.inbox, self.left = inbox, size
+        self._unpacked = zlib.decompressobj(wbits=31)
+        self._letters = b""
+        self._broken = False
+
+    def feed(self, letters: bytes) -> None:
+        """A line."""
+        self._letters += letters
+        whole = len(self._letters) // 4 * 4
+        self._take(self._letters[:whole])
+        self._letters = self._letters[whole:]
+
+    def finish(self) -> None:
+        """No more lines come."""
+        self._take(self._letters)
+
+    def _take(self, letters: bytes) -> None:
+        if self._broken or not self.left or not letters:
+            return
+        try:
+            data = self._unpacked.decompress(base64.b64decode(letters, validate=False), self.left)
+        except (ValueError, zlib.error):
+            self._broken = True
+            return
+        self.left -= len(data)
+        self.inbox.feed(data)
 
 
 class LabgridMachine(BoardMachine):
@@ -182,18 +208,20 @@ class LabgridMachine(BoardMachine):
         if carried := self.carried(trial):
             (files / (INITRD if self.board.root == "ram" else ROOT)).write_bytes(carried)
         log = ConsoleLog(trial.into / "console.log", started)
-        results = ConsoleResults(log)
+        inbox = envelope.Inbox(trial.into / envelope.RAW)
+        results = ConsoleResults(log, inbox)
         timings: dict[str, float] = {}
         try:
             ended, trouble = self._carry_out(trial, results, timings, started)
         finally:
             results.finish()
             log.close()
+            inbox.close()
             self._off()
         if log.first is not None:
             timings["kernel"] = log.first
         timings["off"] = time.monotonic() - started
-        done = Run(stream=bytes(results.stream), ended=ended, exit_status=0, stderr=trouble, timings=timings)
+        done = Run(results=inbox.path, ended=ended, exit_status=0, stderr=trouble, timings=timings)
         return self.judge(trial, done)
 
     def _carry_out(
@@ -221,8 +249,8 @@ class LabgridMachine(BoardMachine):
                 results.feed(self._read())
             except OSError as error:
                 return "off", f"the console is gone: {error}"
-            for mark, name in ((b"KDUEL READY", "ready"), (b"KDUEL DONE", "done")):
-                if name not in timings and mark in results.stream[:4096]:
+            for name in ("ready", "done"):
+                if name not in timings and results.inbox.has(name.upper()):
                     timings[name] = time.monotonic() - started
         timings["home"] = time.monotonic() - started
         return "off", ""

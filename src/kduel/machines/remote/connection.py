@@ -9,6 +9,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import BinaryIO
 
 from msgspec import Struct
 
@@ -86,29 +87,39 @@ class Connection:
             ]
         self.argv += ["--", place]
 
-    def run(self, script: str, *, stdin: bytes = b"", timeout: float = 60.0, root: bool = True) -> Done:
-        """Shell lines there, as root unless told otherwise. Raises Broken and Refused."""
+    def run(
+        self,
+        script: str,
+        *,
+        stdin: bytes = b"",
+        timeout: float = 60.0,
+        root: bool = True,
+        out: BinaryIO | None = None,
+    ) -> Done:
+        """Shell lines there, as root unless told otherwise. What they print goes to the file `out` where one is given,
+        and is else in `Done`. Raises Broken and Refused."""
         command = f"sh -c {shlex.quote(script)}"
         if root and self.sudo:
             command = f"sudo -n {command}"
         with ExitStack() as held:
             with told_as_temporary_trouble():
-                given, out, err = (held.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+                given, kept, err = (held.enter_context(tempfile.TemporaryFile()) for _ in range(3))
                 given.write(stdin)
                 given.seek(0)
+            sink = out or kept
             environment = {key: value for key, value in os.environ.items() if key not in ("SSH_ASKPASS", "DISPLAY")}
             process = subprocess.Popen(
-                [*self.argv, command], stdin=given, stdout=out, stderr=err, env=environment, start_new_session=True
+                [*self.argv, command], stdin=given, stdout=sink, stderr=err, env=environment, start_new_session=True
             )
             try:
-                status = self.wait(process, out.fileno(), timeout)
+                status = self.wait(process, sink.fileno(), timeout)
             finally:
                 if process.poll() is None:
                     process.kill()
                     process.wait()
-            out.seek(0)
+            kept.seek(0)
             err.seek(0)
-            done = Done(status, out.read(MOST_BYTES), err.read(64 << 10).decode("utf-8", errors="replace"))
+            done = Done(status, kept.read(MOST_BYTES), err.read(64 << 10).decode("utf-8", errors="replace"))
         if status == 255:
             self.complain(done)
         if root and self.sudo and status == 1 and "sudo:" in done.stderr:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
+from kduel.kernels import InstalledKernel
 from kduel.machines import Arm
 from kduel.machines.remote import grub, kernels, sdboot
 from kduel.machines.remote.connection import Broken, Connection, Refused
@@ -77,7 +78,7 @@ class Loan:
 
 def bring_kernels(loan: Loan, arms: Sequence[Arm], now: Look, facts: dict[str, Any]) -> None:
     """Install there what is not installed there. Raises InputError, HostError."""
-    wanted = {arm.kernel.release: arm for arm in arms if not arm.kernel.spec.startswith("installed:")}
+    wanted = {arm.kernel.release: arm for arm in arms if not isinstance(arm.kernel, InstalledKernel)}
     if now.release not in wanted:
         asked(loan.connection, kernels.REMOVE, "kernels of an earlier run cannot be taken away")
     for release, arm in wanted.items():
@@ -110,7 +111,7 @@ def grub_entries(loan: Loan, arms: Sequence[Arm], now: Look) -> dict[str, Entry]
     found, texts = {}, []
     for number, arm in enumerate(arms, 1):
         name, release, words = arm.contender.name, arm.kernel.release, arm.contender.cmdline
-        if arm.kernel.spec.startswith("installed:") or release in there:
+        if isinstance(arm.kernel, InstalledKernel) or release in there:
             like = grub.entry_of(config, release)
         else:
             like = grub.entry_of(config, now.release) if now.release in there else grub.entries(config)[0]

@@ -12,6 +12,7 @@ import msgspec
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
+from kduel.kernels import InstalledKernel
 from kduel.machines import Arm, Machine, Needs, Outcome, Trial
 from kduel.machines.remote.connection import REMEDIES, Broken, Connection, Refused
 from kduel.machines.remote.grub import Entry
@@ -97,7 +98,7 @@ def survey(connection: Connection, settings: Surveyed, arms: Sequence[Arm], *, b
         )
     images = {}
     for arm in arms:
-        if boot == "no" or not arm.kernel.spec.startswith("installed:"):
+        if boot == "no" or not isinstance(arm.kernel, InstalledKernel):
             continue
         path = f"/boot/vmlinuz-{arm.kernel.release}"
         found = asked(connection, f"ls /boot; sha256sum {path} 2>/dev/null || true", "its /boot cannot be read")

@@ -10,18 +10,21 @@ import tarfile
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from kduel.core.untrusted import tail
 from kduel.guest import envelope
 from kduel.guest.conditions import OUT_OF_BAND, Bands
 from kduel.guest.conditions import script as conditions_script
-from kduel.guest.environment import read_environment
+from kduel.guest.diagnosis import findings_in
+from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import gate
-from kduel.machines import MachineKind, Outcome, Trial
-from kduel.machines.remote.connection import Broken, Connection, Refused, last_line
+from kduel.machines import MachineKind, Outcome, Seconds, Trial
+from kduel.machines.remote.connection import Broken, Connection, Done, Refused, last_line
 from kduel.machines.remote.grub import Entry
+from kduel.schedulers.snippets import UNDO
 
 T = TypeVar("T")
 
@@ -36,18 +39,14 @@ RESTORE = "/var/lib/kduel-restore.sh"
 """What a crash leaves behind there, for the next trial, or a person, to run."""
 
 
-UNDO = "[ ! -e /tmp/kduel-sched/gates.sh ] || (. /tmp/kduel-sched/gates.sh; sched_stop)"
-"""Takes back a contender's scheduler and sysctls: shell, for the script that puts everything back."""
-
-
 class RealSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What the [machine] tables of all real machines have."""
 
-    boot_deadline: float = 600.0
+    boot_deadline: Seconds = 600.0
     """Seconds from the reboot until the machine answers again."""
     directory: str = "/var/tmp"
     """Where trials work there; on a disk, and its file system is what file benchmarks measure."""
-    free_mib: int = 512
+    free_mib: Annotated[int, Meta(ge=0, le=1 << 30)] = 512
     """What must be free there before a trial."""
     clocksource: str = ""
     """What a trial must have; empty: whatever the kernel chooses, told in the report."""
@@ -59,7 +58,7 @@ class SshSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_only
 
     place: str
     """As ssh knows it: HOST or USER@HOST."""
-    port: int = 0
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 0
     """0: as ~/.ssh/config says."""
     identity: str = ""
     known_hosts: str = ""
@@ -153,7 +152,7 @@ class Journey:
         """The machine went down in mid-trial: what it said, and nothing of the trial left there. Raises Broken, Refused."""
         self.tell(self.last_words())
         place = shlex.quote(self.directory)
-        clear = f"cd {place} || exit 0; sh conditions.sh restore >&2; s=$?; rm -rf {place}; exit $s"
+        clear = f"cd {place} && [ -O . ] || exit 0; sh conditions.sh restore >&2; s=$?; rm -rf {place}; exit $s"
         done = self.patiently(lambda: self.connection.run(clear), 60.0)
         if done.status:
             self.tell(f"what the trial had changed is not put back yet: {last_line(done.stderr)}")
@@ -294,15 +293,24 @@ class Journey:
             'printf \'KDUEL DONE 0.0 %s\\nKDUEL BEGIN %s %s\\n\' "$(cat status)" "$(tar -C out -cf - . | wc -c)" '
             "\"$(tar -C out -cf - . | sha256sum | cut -d' ' -f1)\" && tar -C out -cf - . && printf '\\nKDUEL END\\n'"
         )
-        done = self.patiently(lambda: self.connection.run(pack, timeout=600), 120.0)
+        stream = self.trial.into / envelope.RAW
+
+        def fetch() -> Done:
+            with stream.open("wb") as out:
+                return self.connection.run(pack, timeout=600, out=out)
+
+        done = self.patiently(fetch, 120.0)
         try:
-            envelope.unpack(envelope.open_envelope(done.stdout), self.trial.into)
+            marks = envelope.bring_in(stream, self.trial.into).marks
         except envelope.BrokenEnvelope as error:
             return Outcome(void="broken-envelope", message=f"The results did not come home whole: {error}.")
-        self.patiently(lambda: self.connection.run(f"rm -rf {place}; dmesg | tail -n 200"), 60.0)
+        # Where trials share a boot, its log tells of the others' troubles, too.
+        if self.boot != "no" and (trouble := findings_in(self.trial.into)):
+            self.facts["console_findings"] = trouble
+        self.patiently(lambda: self.connection.run(f"rm -rf {place}"), 60.0)
         self.mark("off")
-        status = envelope.marks(done.stdout).get("DONE", (0.0, None))[1]
-        free = re.search(r"^free (\d+)$", done.stderr, re.MULTILINE)
+        status = marks.get("DONE", (0.0, None))[1]
+        free = re.search(r"^free ([0-9]{1,18})$", done.stderr, re.MULTILINE)
         if free and int(free[1]) < LEAST_FREE:
             return Outcome(
                 void="disk-full",
@@ -310,10 +318,7 @@ class Journey:
                 "last may be cut.",
             )
         if status == OUT_OF_BAND:
-            log = self.trial.into / "conditions.log"
-            said = (
-                log.read_bytes()[-1000:].decode(errors="replace").strip() if log.is_file() else "it did not say why"
-            )
+            said = tail(self.trial.into / "conditions.log", 1000) or "it did not say why"
             return Outcome(
                 void="conditions", message=f"The machine was not within the bands that the study asks: {said}."
             )
@@ -322,11 +327,11 @@ class Journey:
         expected = {"release": self.trial.arm.kernel.release, "architecture": now.architecture}
         if self.settings.clocksource:
             expected |= dict.fromkeys(("clocksource", "clocksource_end"), self.settings.clocksource)
-        captured = [path.parent for path in sorted(self.trial.into.glob("**/environment/uname"))]
+        captured = environments_in(self.trial.into)
         told = self.trial.into / "environment" / "conditions"
         for path in captured:
             # Of several contenders in one boot each has an environment of its own; the conditions are the boot's.
-            if told.is_file() and path != told.parent:
+            if told.is_file() and path != told.parent and not (path / "conditions").is_dir():
                 shutil.copyfile(told, path / "conditions")
         reasons = [gate(read_environment(path), expected) for path in captured] or ["it captured nothing of itself"]
         if wrong := next((reason for reason in reasons if reason), ""):

@@ -9,7 +9,7 @@ from kduel.analysis.campaigns.claims import Judged
 from kduel.analysis.campaigns.compare import Between, Campaigns, Cell, Row
 from kduel.core.format import MISSING, effect, interval, mean_and_sd, percent
 from kduel.core.results import Difference
-from kduel.judge.verdict.wording import plural
+from kduel.core.text import plural
 from kduel.report.campaigns.page import Page, Section, Table
 from kduel.report.content.digest import sided
 
@@ -42,7 +42,7 @@ def columns_section(found: Campaigns) -> Section:
         trials = MISSING if column.trials is None else str(column.trials)
         void = f" ({column.void} void)" if column.void else ""
         kind = "imported" if column.imported else "measured by KDuel"
-        rows.append([column.letter, column.name, column.when or MISSING, kind, f"{trials}{void}"])
+        rows.append([column.letter, column.name, column.when[:10] or MISSING, kind, f"{trials}{void}"])
     return Section(
         heading="Columns",
         table=Table(head=["", "column", "day", "kind", "trials"], rows=rows, numbers_from=4),

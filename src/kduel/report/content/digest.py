@@ -9,10 +9,13 @@ from typing import Literal
 from msgspec import Struct
 
 from kduel.core.format import effect, effect_with_interval, plain_number, relative_pct
-from kduel.core.results import COUNTED, MetricResult, Results, TrialResult, Verdict
-from kduel.core.text import visible
+from kduel.core.results import COUNTED, MetricResult, Results, Verdict
+from kduel.core.text import plural, visible
 from kduel.explain.compare import UNSEEN
+from kduel.judge.verdict.wording import HOPELESS
+from kduel.report.content.caveats import caveats, run_facts, sureness
 from kduel.report.content.notes import Notes, numbered
+from kduel.report.content.undecided import by_reason
 
 SIGNS: dict[str, str] = {
     "faster": "▲",
@@ -25,7 +28,6 @@ SIGNS: dict[str, str] = {
     "undecided": "?",
 }
 SAME = ("equivalent", "equal")
-"""The lint's code for a metric whose value the benchmark's own settings make."""
 NAMED = 6
 """How many metrics a sentence names before it says how many more there are."""
 
@@ -101,93 +103,13 @@ def digest(results: Results) -> Digest:
         [*((names[0], other) for other in names[1:]), *((m.baseline, m.contender) for m in results.metrics)]
     )
     return Digest(
-        title=visible(results.study.get("title") or results.study.get("name") or "A run of KDuel", 200),
+        title=visible(results.study.title or results.study.name or "A run of KDuel", 200),
         facts=run_facts(results),
         sure=sureness(results),
         caveats=caveats(results),
         comparisons=[compare(results, notes, *pair) for pair in pairs],
         notes=notes,
     )
-
-
-def delta_of(results: Results) -> float | None:
-    """The smallest effect of interest, in per cent."""
-    found = results.study.get("delta_pct", results.study.get("delta"))
-    return float(found) if isinstance(found, int | float) else None
-
-
-def run_facts(results: Results) -> list[str]:
-    """Few words on what was run: how many blocks, on what."""
-    blocks, trials = len(results.blocks), len(results.trials)
-    facts = [count(blocks, "block")] if blocks else []
-    if trials:
-        facts.append(count(trials, "trial"))
-    inner = results.machine.get("facts")
-    known = {**inner, **results.machine} if isinstance(inner, dict) else results.machine
-    machine = " ".join(visible(known[word], 60) for word in ("kind", "accelerator") if known.get(word))
-    if results.study.get("imported"):
-        facts.append("imported")
-    elif machine:
-        facts.append(machine)
-    return facts
-
-
-def sureness(results: Results) -> str:
-    """How much trust the intervals deserve, in one sentence."""
-    if results.machine.get("exact"):
-        return "Counted on a deterministic machine: a repetition gives the same numbers, so no statistics are needed."
-    alpha = results.study.get("alpha")
-    if not isinstance(alpha, int | float) or not any(m.n > 1 for m in results.metrics):
-        if any(m.scale == "exact" and m.verdict != "undecided" for m in results.metrics):
-            return (
-                "One trial each is enough for sizes, which every build gives again; it is too few for an interval, so that "
-                "no time can be told from chance."
-            )
-        return "Too few trials for any interval: nothing here can be told from chance."
-    confidence = f"{plain_number(round(100 * (1 - alpha), 3))} % confidence"
-    count_primary = len({(m.benchmark, m.metric) for m in results.metrics if m.role == "primary"})
-    contenders = len({m.contender for m in results.metrics})
-    if count_primary * contenders > 1:
-        confidence += f" over the {count(count_primary, 'primary metric')} together"
-    if results.study.get("imported"):
-        return f"{confidence}, if the trials did not influence each other; for imported data KDuel cannot check that."
-    unit = "load of its contender, not a fresh boot" if results.study.get("unit") == "load" else trial_word(results)
-    return f"{confidence}, every look at the data counted; each trial is a fresh {unit}, in random order within its block."
-
-
-def trial_word(results: Results) -> str:
-    """What a trial is on that machine."""
-    return "clean build" if results.machine.get("kind") == "build" else "boot"
-
-
-def caveats(results: Results) -> list[str]:
-    """What the reader must know before any verdict."""
-    said = []
-    if results.machine.get("timing_warning"):
-        said.append(visible(results.machine["timing_warning"]))
-    broken: Counter[tuple[str, str]] = Counter(
-        (trial.contender, trial.status) for trial in results.trials if trial.status != "ok"
-    )
-    total = Counter(trial.contender for trial in results.trials)
-    for (contender, status), number in broken.items():
-        if status == "void" and number == total[contender]:
-            why = next(trial.reason for trial in results.trials if trial.contender == contender)
-            said.append(f"{visible(contender, 200)} could not be measured. {visible(why, 1000)}")
-            continue
-        what = "void: nothing of them is used" if status == "void" else "partial"
-        said.append(f"{visible(contender, 200)}: {number} of {count(total[contender], 'trial')} {what}.")
-        if status == "partial":
-            said[-1] += without_numbers([trial for trial in results.trials if trial.contender == contender])
-    return said
-
-
-def without_numbers(trials: list[TrialResult]) -> str:
-    """Which benchmarks of these trials gave no number, and the first reason of each."""
-    reasons: dict[str, str] = {}
-    for trial in trials:
-        for label, why in trial.failed_steps.items():
-            reasons.setdefault(label, why)
-    return "".join(f" No number from {visible(label, 100)}: {visible(why, 300)}." for label, why in reasons.items())
 
 
 def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Comparison:
@@ -198,7 +120,7 @@ def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Co
     names = visible(baseline, 200), visible(contender, 200)
     gating = primary or exploratory
     kind = "primary metric" if primary else "metric"
-    delta = delta_of(results)
+    delta = results.study.delta
     return Comparison(
         baseline=names[0],
         contender=names[1],
@@ -223,7 +145,7 @@ def headline(metrics: list[MetricResult], baseline: str, contender: str, kind: s
     else:
         timed = any(m.word in ("faster", "slower") for m in large)
         good, bad, less = ("is faster", "is slower", "slower") if timed else ("is better", "is worse", "worse")
-    total = count(len(metrics), kind)
+    total = plural(len(metrics), kind)
 
     def where(chosen: list[MetricResult]) -> str:
         return "" if len(metrics) == 1 else f" in {len(chosen)} of {total}"
@@ -343,14 +265,15 @@ def open_questions(
     """What cannot be concluded."""
     said = []
     undecided = [m for m in metrics if m.verdict == "undecided" and not m.by_harness]
-    if undecided:
-        said.append(f"Undecided, which is not the same as equal: {named(undecided, notes, with_need=True)}.")
+    for number, (why, chosen) in enumerate(by_reason(undecided, results.study.delta).items()):
+        lead = "Undecided, which is not the same as equal" if number == 0 else "Also undecided"
+        said.append(f"{lead}: {named(chosen, notes, with_need=True)}. The reason: {why}.")
     harness = [m for m in metrics if m.by_harness]
     if harness:
         said.append(
             f"Anything about the kernel from {named(harness, notes)}: the benchmark's settings make these values."
         )
-    if results.machine.get("exact"):
+    if results.machine.exact:
         said.append(
             f"How long it takes on a real processor: instructions are counted, not time; {UNSEEN} do not count."
         )
@@ -376,16 +299,12 @@ def named(metrics: Iterable[MetricResult], notes: Notes, with_need: bool = False
     def words(metric: MetricResult) -> str:
         if with_effect:
             return f"{notes.marked(metric)} {effect(metric)}"
-        if with_need and (metric.blocks_more or metric.was):
-            more = f"about {count(metric.blocks_more, 'more block', 'more blocks')}" if metric.blocks_more else ""
+        few_more = metric.blocks_more if (metric.blocks_more or 0) <= HOPELESS else None
+        if with_need and (few_more or metric.was):
+            more = f"about {plural(few_more, 'more block', 'more blocks')}" if few_more else ""
             return f"{notes.marked(metric)} ({'; '.join(part for part in (metric.was, more) if part)})"
         return notes.marked(metric)
 
     chosen = list(metrics)
     listed = ", ".join(words(m) for m in chosen[:NAMED])
     return listed if len(chosen) <= NAMED else f"{listed} and {len(chosen) - NAMED} more"
-
-
-def count(number: int, word: str, words: str = "") -> str:
-    """`1 block`, `1,200 blocks`."""
-    return f"{number:,} {word if number == 1 else words or word + 's'}"

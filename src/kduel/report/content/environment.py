@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from kduel.core.results import Difference, Results
 from kduel.core.text import visible
@@ -51,7 +51,7 @@ def environment_rows(results: Results) -> list[tuple[str, list[str]]]:
     names = [contender.name for contender in results.contenders]
     columns = [dict(flat(results.environment.get(name, {}))) for name in names]
     keys = list(dict.fromkeys(key for column in columns for key in column))
-    rows = [(f"machine: {key}", [value] * len(names)) for key, value in flat(results.machine)]
+    rows = [(f"machine: {key}", [value] * len(names)) for key, value in flat(to_builtins(results.machine))]
     rows += [(key, [column.get(key, "") for column in columns]) for key in keys]
     return rows[:ROWS]
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from kduel.core.format import plain_number
 from kduel.core.results import Results
-from kduel.core.text import visible
+from kduel.core.text import plural, visible
 from kduel.judge.verdict.rule import Rule, planned_rule
 from kduel.judge.verdict.spending import RHO
-from kduel.report.content.digest import count, trial_word
+from kduel.report.content.caveats import trial_word
 
 
 def methods(results: Results) -> list[str]:
     """Paragraphs, each a thought; only what is true of this run."""
-    if results.machine.get("exact"):
+    if results.machine.exact:
         return [exact(), records(results)]
-    said = [imported(results) if results.study.get("imported") else design(results), rule(results), beside(), void()]
+    said = [imported(results) if results.study.imported else design(results), rule(results), beside(), void()]
     return [paragraph for paragraph in [*said, records(results)] if paragraph]
 
 
@@ -29,12 +29,8 @@ def exact() -> str:
 
 def imported(results: Results) -> str:
     """For results measured elsewhere."""
-    sources = results.study.get("source") or []
-    names = [
-        one.get("name") if isinstance(one, dict) else one
-        for one in (sources if isinstance(sources, list) else [sources])
-    ]
-    source = f" ({visible(', '.join(map(str, names)), 200)})" if names else ""
+    names = [one.name for one in results.study.source]
+    source = f" ({visible(', '.join(names), 200)})" if names else ""
     return (
         f"The values were measured elsewhere and imported{source}. Nothing is known of the order of the trials, so they count "
         "as neither interleaved nor randomised, and trials of the same number are not taken as pairs."
@@ -44,19 +40,19 @@ def imported(results: Results) -> str:
 def design(results: Results) -> str:
     """What a trial and a block are."""
     study = results.study
-    seed = f" (seed {visible(study['seed'], 40)})" if study.get("seed") is not None else ""
-    unit = "load of the scheduler" if study.get("unit") == "load" else trial_word(results)
+    seed = f" (seed {study.seed})" if study.seed is not None else ""
+    unit = "load of the scheduler" if study.unit == "load" else trial_word(results)
     return (
         f"A trial is one fresh {unit} of one contender, running all benchmarks; it gives one number a metric, however many "
         f"samples were taken inside. A block holds one trial of every contender in random order{seed}"
-        f"{', which every second block reverses' if study.get('edition', 1) == 1 else ''}, so that whatever drifts "
-        f"touches all of them alike. This run has {count(len(results.blocks), 'block')}."
+        f"{', which every second block reverses' if study.edition == 1 else ''}, so that whatever drifts "
+        f"touches all of them alike. This run has {plural(len(results.blocks), 'block')}."
     )
 
 
 def rule(results: Results) -> str:
     """How values become a verdict: all numbers are those of the rule that judged."""
-    imported = bool(results.study.get("imported"))
+    imported = results.study.imported
     primary = sum(m.role == "primary" and m.scale != "exact" for m in results.metrics)
     judged = planned_rule(results.study).for_comparisons(primary)
     return " ".join(
@@ -64,7 +60,7 @@ def rule(results: Results) -> str:
         for sentence in (
             effect(imported),
             f"The error of {plain_number(round(100 * judged.alpha, 3))} % is divided evenly over the "
-            f"{count(primary, 'primary comparison')} (Bonferroni)."
+            f"{plural(primary, 'primary comparison')} (Bonferroni)."
             if primary > 1
             else f"The error is {plain_number(round(100 * judged.alpha, 3))} %.",
             "" if imported else looks(judged),
@@ -99,8 +95,8 @@ def looks(judged: Rule) -> str:
     """When the values are analysed, and what pays for it."""
     when = judged.looks()
     if len(when) == 1:
-        return f"The values are analysed once, after {count(when[0], 'block')}."
-    every = "every block" if judged.look_every == 1 else f"every {count(judged.look_every, 'block')}"
+        return f"The values are analysed once, after {plural(when[0], 'block')}."
+    every = "every block" if judged.look_every == 1 else f"every {plural(judged.look_every, 'block')}"
     return (
         f"The values are analysed after {every} from the {ordinal(when[0])} on, up to {when[-1]}, with repeated t intervals: the "
         f"error spent by the fraction t of the blocks is its t^{RHO:g} part (Kim and DeMets), so that interim analyses cost nothing."
@@ -141,5 +137,5 @@ def void() -> str:
 
 def records(results: Results) -> str:
     """What program made this."""
-    version = results.study.get("kduel") or results.machine.get("kduel")
+    version = results.study.kduel
     return f"Measured with KDuel {visible(version, 40)}." if version else ""

@@ -1,4 +1,4 @@
-"""Warnings as footnotes: each gets a number, and the verdicts that it touches bear the mark."""
+"""Findings as notes: one for each cause, numbered by weight; the verdicts that it touches bear the number."""
 
 from __future__ import annotations
 
@@ -6,35 +6,101 @@ from msgspec import Struct
 
 from kduel.core.results import MetricResult, Results, Warning_
 from kduel.core.text import visible
+from kduel.judge.lint.findings import BY_CODE
 
-COMMON_FROM = 3
+MOST_IMPORTANT = 3
+"""So many notes a report shows; the others on demand."""
+NAMED = 3
 
 
-class Note(Struct, kw_only=True):
-    """A warning with the number that marks the verdicts it touches; touching none, it is about the whole run."""
+class Entry(Struct, kw_only=True):
+    """A finding of one metric; `metric` is empty for one about the whole run."""
 
-    number: int
+    metric: str
     code: str
     message: str
-    touches: list[str]
-
-    @property
-    def common(self) -> bool:
-        """Whether it is said once for all that it touches, and not again beside each."""
-        return not self.touches or len(self.touches) > COMMON_FROM
+    weight: float
 
     @property
     def sentence(self) -> str:
-        """The message behind the metrics that it touches."""
-        others = f" and {len(self.touches) - 3} more" if len(self.touches) > 3 else ""
-        return f"{', '.join(self.touches[:3])}{others}: {self.message}" if self.touches else self.message
+        return f"{self.metric}: {self.message}" if self.metric else self.message
+
+
+class Note(Struct, kw_only=True):
+    """All findings of one cause. What touches no metric is about the whole run."""
+
+    number: int
+    cause: str
+    """As a heading; empty where the catalogue does not know the code."""
+    entries: list[Entry]
+    """The weightiest first."""
+
+    @property
+    def code(self) -> str:
+        """Of the weightiest finding."""
+        return self.entries[0].code
+
+    @property
+    def message(self) -> str:
+        """Of the weightiest finding, with its evidence."""
+        return self.entries[0].message
+
+    @property
+    def touches(self) -> list[str]:
+        """The metrics, each once."""
+        return list(dict.fromkeys(entry.metric for entry in self.entries if entry.metric))
+
+    @property
+    def sentence(self) -> str:
+        """The cause, the metrics, and the weightiest evidence."""
+        touches = self.touches
+        if len({entry.message for entry in self.entries}) == 1:
+            return f"{few(touches)}: {self.message}" if touches else self.message
+        whole = f"{self.cause}, in {few(touches)}" if len(touches) > 1 else self.cause
+        return f"{whole}. {self.entries[0].sentence}" if self.cause else self.entries[0].sentence
+
+    @property
+    def details(self) -> list[str]:
+        """Every further finding of this cause, for whoever asks for it."""
+        return list(dict.fromkeys(entry.sentence for entry in self.entries if entry.message != self.message))
 
 
 class Notes(Struct, kw_only=True):
-    """All notes of a run. `marks` has the numbers by id() of a MetricResult: they live as long as its Results."""
+    """All notes of a run, by weight. `marks` has the numbers by id() of a MetricResult: they live as long as its Results."""
 
     notes: list[Note]
     marks: dict[int, list[int]]
+
+    @property
+    def important(self) -> list[Note]:
+        """Those that a report shows first."""
+        return self.notes[:MOST_IMPORTANT]
+
+    @property
+    def others(self) -> list[Note]:
+        """Those that it shows on demand."""
+        return self.notes[MOST_IMPORTANT:]
+
+    @property
+    def hidden(self) -> str:
+        """What the most important notes leave out, and how to see it; empty where they leave out nothing."""
+        more, details = len(self.others), sum(len(note.details) for note in self.notes)
+        if not more and not details:
+            return ""
+        counted = (
+            f"{more} more {'finding' if more == 1 else 'findings'}" if more else "Every metric of these findings"
+        )
+        return f"{counted}: kduel report RUN --all-findings"
+
+    def chosen(self, all_findings: bool) -> list[tuple[str, str]]:
+        """(number, sentence) of the most important notes, or of all, each followed by its details without a number."""
+        if not all_findings:
+            return [(str(note.number), note.sentence) for note in self.important]
+        return [
+            row
+            for note in self.notes
+            for row in [(str(note.number), note.sentence), *(("", sentence) for sentence in note.details)]
+        ]
 
     def marks_of(self, metric: MetricResult) -> list[int]:
         """The numbers of the notes that touch it."""
@@ -55,27 +121,49 @@ def key(metric: MetricResult) -> str:
     return f"{visible(metric.benchmark, 200)}/{visible(metric.metric, 200)}"
 
 
+def few(names: list[str]) -> str:
+    """`a, b, c and 5 more`."""
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+
+
 def numbered(results: Results) -> Notes:
-    """The warnings with numbers, those of the whole run first; the same words get the same number."""
-    notes: dict[tuple[str, str], Note] = {}
-    marks: dict[int, list[int]] = {}
-
-    def note(warning: Warning_) -> Note:
-        known = warning.code, warning.message
-        if known not in notes:
-            notes[known] = Note(
-                number=len(notes) + 1, code=visible(warning.code, 80), message=visible(warning.message), touches=[]
-            )
-        return notes[known]
-
+    """The findings by cause, the weightiest cause first: what touches a primary metric or the run counts double."""
+    causes: dict[str, list[Entry]] = {}
+    touched: dict[str, list[MetricResult]] = {}
     for warning in results.warnings:
-        note(warning)
+        causes.setdefault(cause_of(warning), []).append(entry(warning, ""))
     for metric in results.metrics:
         for warning in metric.warnings:
-            touched = note(warning)
-            if key(metric) not in touched.touches:
-                touched.touches.append(key(metric))
-            numbers = marks.setdefault(id(metric), [])
-            if touched.number not in numbers:
-                numbers.append(touched.number)
-    return Notes(notes=list(notes.values()), marks=marks)
+            cause = cause_of(warning)
+            found = entry(warning, key(metric), 1.0 if metric.role == "primary" else 0.5)
+            causes.setdefault(cause, []).append(found)
+            touched.setdefault(cause, []).append(metric)
+    # Stable: of one weight, those about the whole run come first.
+    order = sorted(causes, key=lambda cause: -max(one.weight for one in causes[cause]))
+    marks: dict[int, list[int]] = {}
+    for number, cause in enumerate(order, 1):
+        for metric in touched.get(cause, []):
+            if number not in (numbers := marks.setdefault(id(metric), [])):
+                numbers.append(number)
+    notes = [
+        Note(
+            number=number,
+            cause=visible(cause, 200) if causes[cause][0].code in BY_CODE else "",
+            entries=sorted(causes[cause], key=lambda one: -one.weight),
+        )
+        for number, cause in enumerate(order, 1)
+    ]
+    return Notes(notes=notes, marks=marks)
+
+
+def cause_of(warning: Warning_) -> str:
+    """What it has in common with other findings; a code that the catalogue does not know stands for itself."""
+    known = BY_CODE.get(warning.code)
+    return str(known.cause) if known else warning.code
+
+
+def entry(warning: Warning_, metric: str, share: float = 1.0) -> Entry:
+    """A finding as a note has it; `share` of its weight counts."""
+    known = BY_CODE.get(warning.code)
+    weight = share * (known.weight if known else 50)
+    return Entry(metric=metric, code=visible(warning.code, 80), message=visible(warning.message), weight=weight)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from kduel.core.format import amount
 from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
-from kduel.report.content.digest import Digest, delta_of
+from kduel.report.content.digest import Digest
 from kduel.report.content.notes import key
 from kduel.report.plots import effects as plots
 from kduel.report.plots import values as valueplots
@@ -58,8 +58,8 @@ def page_data(results: Results, groups: list[MetricGroup], said: Digest) -> dict
     """The page's data; strings in it are made visible here since the script shows them as they are."""
     names = distinct([visible(contender.name, 200) for contender in results.contenders])
     arms = {contender.name: number for number, contender in enumerate(results.contenders)}
-    delta = delta_of(results) or 0.0
-    timed = not results.study.get("imported")
+    delta = results.study.delta
+    timed = not results.study.imported
     placeholder = [valueplots.NAMES]
     return {
         "names": names,

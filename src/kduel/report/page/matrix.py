@@ -9,7 +9,6 @@ from kduel.analysis.matrix.growth import Growth
 from kduel.analysis.matrix.shape import Cell
 from kduel.core.format import plain_number
 from kduel.core.results import Results
-from kduel.report.content.digest import delta_of
 from kduel.report.matrix import leads, matrix_sureness
 from kduel.report.plots import effects as plots
 from kduel.report.plots import matrix as matrix_plots
@@ -48,10 +47,10 @@ def matrix_part(results: Results) -> MatrixPart | None:
     if matrix is None:
         return None
     heat = bool(matrix_plots.heat_rows(matrix))
-    exact = bool(results.machine.get("exact"))
+    exact = results.machine.exact
     specs = [plots.vega(matrix_plots.heat(matrix, plots.PAGE))] if heat else []
     families = [family_part(matrix, name, specs) for name in matrix.families]
-    delta = delta_of(results)
+    delta = results.study.delta
     small = (
         ""
         if delta is None

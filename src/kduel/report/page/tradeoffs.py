@@ -10,7 +10,6 @@ from kduel.analysis.tradeoffs import Aspect, Front, aspects, front
 from kduel.core.format import MISSING, amount, mean_and_sd
 from kduel.core.results import Results
 from kduel.core.text import visible
-from kduel.report.content.digest import delta_of
 from kduel.report.matrix import grid
 from kduel.report.plots import effects as plots
 from kduel.report.plots import tradeoffs as tradeoff_plots
@@ -37,7 +36,7 @@ def tradeoffs_part(results: Results) -> TradeoffsPart | None:
         rows = []
     if not (rows or view or advice or threads):
         return None
-    drawn = tradeoff_plots.front_plots(view, delta_of(results) or 1.0, plots.PAGE) if view else []
+    drawn = tradeoff_plots.front_plots(view, results.study.delta, plots.PAGE) if view else []
     specs = [plots.vega(spec) for spec in drawn]
     return TradeoffsPart(aspects=rows, front=view, specs=specs, advice=advice, scaling=threads)
 

@@ -134,6 +134,15 @@
       place.append(table);
     }));
 
+  // A mark leads to its finding, folded away or not.
+  const unfold = () => {
+    const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+    for (let fold = target && target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    if (target) target.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
+
   const filter = document.getElementById("filter");
   filter?.addEventListener("input", () => {
     const wanted = filter.value.trim().toLowerCase();

@@ -14,9 +14,12 @@ from kduel.explain.compare import Explanation
 from kduel.explain.flame import as_svg
 from kduel.run.exact.measure import Counted, as_json, same_as_run
 from kduel.run.prepare import Ready, lock_of, make_ready
+from kduel.store.documents import study_of
 from kduel.store.identity import check_same_run
-from kduel.store.rundir import RunDir, study_of, told_as_disk_trouble, write_whole
-from kduel.study.load import Study, assemble, contender_tables, parse_study
+from kduel.store.integrity import trials_of
+from kduel.store.rundir import RunDir, told_as_disk_trouble, write_whole
+from kduel.study.contenders import contender_tables
+from kduel.study.load import Study, assemble, parse_study
 
 STUDY = """[study]
 name = "explain"
@@ -50,11 +53,11 @@ class Subject(Struct, frozen=True, kw_only=True):
         for arm in counted:
             trials = [
                 record
-                for record in self.run.records()
+                for record in trials_of(self.run, self.run.lock())
                 if record.contender == arm.name and record.block == 1 and label not in record.failed_steps
             ]
             if any(
-                not same_as_run(arm, self.run.directory(one.id), index, label) for one in trials if not one.reason
+                not same_as_run(arm, self.run.directory(one.id), index, label) for one in trials if one.void is None
             ):
                 raise NotMeasuredError(
                     f"repeating {arm.name} gave other values in {label} than the run in {self.run.path} has",
@@ -109,13 +112,13 @@ def of_run(path: Path, contender: str, *, cache: Cache, progress: Progress, offl
     if run.imported:
         raise InputError(f"{path} was imported: its kernels are not here to be counted")
     lock = run.lock()
-    study = study_of(lock, (path / "study.toml").read_text("utf-8"))
+    study = study_of(lock, run.study_text())
     names = study.names
     if contender and contender not in names[1:]:
         raise InputError(f"{path} has no contender {contender!r}", f"It has: {', '.join(names[1:])}.")
-    if lock.machine["kind"] != "icount":
+    if lock.machine.kind != "icount":
         raise InputError(
-            f"{path} ran on the machine {lock.machine['kind']}, which cannot count instructions",
+            f"{path} ran on the machine {lock.machine.kind}, which cannot count instructions",
             f"Compare the kernels instead: kduel explain {study.contenders[0].kernel} "
             f"{study.contenders[1].kernel} --benchmark NAME.",
         )

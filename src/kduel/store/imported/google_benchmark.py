@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import ForeignFormat, Row, at, read_json
+from kduel.store.imported.support.foreign import ForeignFormat, Row, at, number, read_json
 
 BOOKKEEPING = {
     "family_index",
@@ -21,6 +21,7 @@ BOOKKEEPING = {
     "threads",
     "iterations",
 }
+TIMES = ("real_time", "cpu_time")
 RATES: dict[str, str] = {"bytes_per_second": "B/s", "items_per_second": "items/s"}
 
 
@@ -54,7 +55,7 @@ class GoogleBenchmark(ForeignFormat):
             place = f"benchmark {index} ({name[:80]})"
             if not name:
                 raise InputError(f"{at(path, f'benchmark {index}')} has no name", "Export it anew.")
-            if entry.get("run_type", "iteration") != "iteration":
+            if entry.get("run_type", "iteration") != "iteration" or "aggregate_name" in entry:
                 aggregates += 1
                 continue
             if entry.get("error_occurred"):
@@ -67,10 +68,9 @@ class GoogleBenchmark(ForeignFormat):
                 continue
             seen[name] = seen.get(name, 0) + 1
             for metric, unit, better in measured(path, place, entry):
-                value = entry[metric]
-                if isinstance(value, bool) or not isinstance(value, int | float):
-                    raise InputError(f"{at(path, place)}: {metric} is {value!r}, not a number", "Export it anew.")
-                yield Row(arm, seen[name], name, metric, unit, better, float(value), place)
+                value = number(path, place, metric, entry[metric])
+                least = 0.0 if metric in TIMES else None
+                yield Row(arm, seen[name], name, metric, unit, better, value, place, least=least)
         if aggregates and not seen:
             raise InputError(
                 f"{path.name} has aggregates only", "Measure again without --benchmark_report_aggregates_only."
@@ -87,12 +87,12 @@ def measured(path: Path, place: str, entry: dict[str, Any]) -> Iterator[tuple[st
     unit = entry.get("time_unit")
     if "real_time" not in entry or "cpu_time" not in entry or not isinstance(unit, str):
         raise InputError(f"{at(path, place)} has no real_time, cpu_time and time_unit", "Export it anew, unabridged.")
-    yield "real_time", unit, "lower"
-    yield "cpu_time", unit, "lower"
+    for name in TIMES:
+        yield name, unit, "lower"
     for key, value in entry.items():
         if key in RATES:
             yield key, RATES[key], "higher"
-        elif key not in BOOKKEEPING | {"real_time", "cpu_time"} and type(value) in (int, float):
+        elif key not in BOOKKEEPING.union(TIMES) and type(value) in (int, float):
             yield key, "", "none"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kduel.core.errors import InputError
-from kduel.store.imported.support.foreign import ForeignFormat, Row, at, read_json
+from kduel.store.imported.support.foreign import ForeignFormat, Row, at, number, read_json
 
 
 class Result(Struct):
@@ -55,9 +55,20 @@ class Hyperfine(ForeignFormat):
                     )
             arm, benchmark = (result.command, "hyperfine") if contender is None else (contender, result.command)
             for run, time in enumerate(result.times, 1):
-                yield Row(arm, run, benchmark, "wall_time", "s", "lower", time, place)
+                yield Row(arm, run, benchmark, "wall_time", "s", "lower", time, place, least=0.0)
             for run, size in enumerate(result.memory_usage_byte or [], 1):
-                yield Row(arm, run, benchmark, "peak_memory", "B", "lower", float(size), place, "max")
+                yield Row(
+                    arm,
+                    run,
+                    benchmark,
+                    "peak_memory",
+                    "B",
+                    "lower",
+                    number(path, place, "memory", size),
+                    place,
+                    "max",
+                    least=0.0,
+                )
 
 
 PLUGIN = Hyperfine()

@@ -41,6 +41,7 @@ class Pyperf(ForeignFormat):
 
     name = "pyperf"
     summary = "pyperf's JSON, a trial being one worker process"
+    derived = "mean of a worker's values"
 
     def recognises(self, head: str) -> bool:
         return bool(re.match(r'\s*\{\s*"(benchmarks|version|metadata)"', head)) and '"runs"' in head
@@ -61,7 +62,18 @@ class Pyperf(ForeignFormat):
                 raise InputError(f"{at(path, place)} has no values", "Only calibration was stored; measure again.")
             for trial, values in enumerate(trials, 1):
                 mean = sum(values) / len(values)
-                yield Row(str(contender), trial, name, metric, UNITS.get(given, given), "lower", mean, place, "mean")
+                yield Row(
+                    str(contender),
+                    trial,
+                    name,
+                    metric,
+                    UNITS.get(given, given),
+                    "lower",
+                    mean,
+                    place,
+                    "mean",
+                    least=0.0,
+                )
 
     def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:
         document = read_json(path, Document, "pyperf")

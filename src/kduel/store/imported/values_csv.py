@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +15,19 @@ from kduel.core.experiment import Better, Statistic
 from kduel.store.imported.support.foreign import ForeignFormat, Row, at
 
 COLUMNS = ("contender", "trial", "benchmark", "metric", "unit", "better", "value")
+KIND = "kind"
+"""A column that may be there, too."""
+KINDS = {"time": False, "rate": False, "other": False, "count": True, "size": True}
+"""What a metric is, and whether that is exact: chance has no part in it, and one value of each contender decides,
+unless repetitions differ."""
+BYTES = re.compile(r"([KMGT]i?|k)?B|bytes?", re.IGNORECASE)
+SIZE = re.compile(r"(?<![a-z])sizes?(?![a-z])", re.IGNORECASE)
+IN_USE = re.compile(r"resident|working|heap|stack|memory|rss", re.IGNORECASE)
+FORMULA = ("=", "+", "-", "@")
+"""What a spreadsheet takes for a formula at the beginning of a name; KDuel's own CSV puts a quote before it."""
 SIDES: dict[str, Better] = {side: side for side in get_args(Better)}
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+WHOLE = re.compile(r"[-+]?\d{1,400}", re.ASCII)
 LONGEST_LINE = 16 << 10
 IN_NAMES: dict[str, Statistic] = {
     "max": "max", "maximum": "max", "worst": "max", "min": "min", "minimum": "min", "mean": "mean", "avg": "mean",
@@ -24,10 +36,12 @@ IN_NAMES: dict[str, Statistic] = {
 
 
 class ValuesCsv(ForeignFormat):
-    """contender,trial,benchmark,metric,unit,better,value"""
+    """contender,trial,benchmark,metric,unit,better,value and, if wanted, kind"""
 
     name = "csv"
-    summary = f"one value a line: {','.join(COLUMNS)} (better is higher, lower or none)"
+    summary = (
+        f"one value a line: {','.join(COLUMNS)} (better is higher, lower or none; kind, if there, {', '.join(KINDS)})"
+    )
 
     def recognises(self, head: str) -> bool:
         first = head.split("\n", 1)[0]
@@ -53,13 +67,62 @@ def values(path: Path, stream: IO[str]) -> Iterator[Row]:
         if header is None:
             raise InputError(f"{path.name} is empty", f"Its first line must be {','.join(COLUMNS)}.")
         places = columns(path, header)
+        forms = Forms()
+        last: Row | None = None
         for fields in reader:
             if fields:
-                yield value(path, reader.line_num, fields, places, header)
+                if last is not None:
+                    yield last
+                last = value(path, reader.line_num, fields, places, header)
+                forms.add(last, fields[places["value"]].strip())
+        if last is not None:
+            if not ended(path) and not (places["value"] == len(header) - 1 and forms.like_the_others()):
+                raise InputError(
+                    f"{at(path, last.where)} has no line end, so that its last number may be cut",
+                    "See that the file is whole, and end its last line with a line break.",
+                )
+            yield last
     except csv.Error as error:
         raise InputError(
             f"{at(path, reader.line_num)}: {error}", 'Put a field that holds a comma or a quote in "quotes".'
         ) from error
+
+
+class Forms:
+    """How the numbers of each metric are written, to tell whether the last one of a file may be cut."""
+
+    def __init__(self) -> None:
+        self.seen: dict[tuple[str, str], tuple[set[int], int]] = {}
+        """Numbers of decimals (-1 with an exponent), and the most digits before them."""
+        self.last: tuple[set[int], int] | None = None
+        """Of the last row's metric, without that row."""
+        self.decimals = self.digits = 0
+        """Of the last row."""
+
+    def add(self, row: Row, text: str) -> None:
+        """Take in the next row."""
+        whole, _, fraction = text.lstrip("+-").lower().partition("e")[0].partition(".")
+        key = row.benchmark, row.metric
+        self.last = self.seen.get(key)
+        self.decimals, self.digits = -1 if "e" in text.lower() else len(fraction), len(whole)
+        known, most = self.last or (set(), 0)
+        self.seen[key] = known | {self.decimals}, max(most, self.digits)
+
+    def like_the_others(self) -> bool:
+        """Whether the last number has as many decimals as all others of its metric, and if none, as many digits as the
+        longest: cut, it would have fewer, or was ten times as large as any other."""
+        if self.last is None:
+            return False
+        decimals, digits = self.last
+        return decimals == {self.decimals} and (self.decimals > 0 or (self.decimals == 0 and self.digits >= digits))
+
+
+def ended(path: Path) -> bool:
+    """Whether the last line of a file has its end."""
+    with path.open("rb") as stream:
+        stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, stream.tell() - 1))
+        return stream.read(1) in (b"\n", b"\r")
 
 
 def lines(path: Path, stream: IO[str]) -> Iterator[str]:
@@ -100,11 +163,11 @@ def undecodable_line(path: Path) -> int:
     return number
 
 
-def columns(path: Path, header: list[str]) -> list[int]:
-    """Where each of COLUMNS is. Raises InputError unless the header has each of them once and nothing else."""
+def columns(path: Path, header: list[str]) -> dict[str, int]:
+    """Where each column is. Raises InputError unless the header has each of COLUMNS once and nothing else but KIND."""
     named = [name.strip() for name in header]
     missing = [name for name in COLUMNS if name not in named]
-    extra = [name for name in named if name not in COLUMNS]
+    extra = [name for name in named if name not in (*COLUMNS, KIND)]
     twice = sorted({name for name in named if named.count(name) > 1})
     wrong = [
         f"{words} {', '.join(map(repr, found))}"
@@ -113,17 +176,19 @@ def columns(path: Path, header: list[str]) -> list[int]:
     ]
     if wrong:
         raise InputError(f"{at(path, 1)}: the header {'; '.join(wrong)}", f"It must be {','.join(COLUMNS)}.")
-    return [named.index(name) for name in COLUMNS]
+    return {name: place for place, name in enumerate(named)}
 
 
-def value(path: Path, line: int, fields: list[str], places: list[int], header: list[str]) -> Row:
+def value(path: Path, line: int, fields: list[str], places: dict[str, int], header: list[str]) -> Row:
     """One line as a row. Raises InputError for anything that is not meant to be there."""
     if len(fields) != len(header):
         raise InputError(
             f"{at(path, line)} has {len(fields)} fields, not {len(header)}",
             'Write one value a line; put a field that holds a comma in "quotes".',
         )
-    contender, trial, benchmark, metric, unit, better, text = (fields[place].strip() for place in places)
+    contender, trial, benchmark, metric, unit, better, text = (fields[places[name]].strip() for name in COLUMNS)
+    contender, benchmark, metric, unit = map(plain, (contender, benchmark, metric, unit))
+    kind = fields[places[KIND]].strip() if KIND in places else ""
     for column, field in (("contender", contender), ("benchmark", benchmark), ("metric", metric)):
         if not field:
             raise InputError(f"{at(path, line)}: the {column} is empty", "Name it.")
@@ -133,16 +198,30 @@ def value(path: Path, line: int, fields: list[str], places: list[int], header: l
         )
     if better not in SIDES:
         raise InputError(f"{at(path, line)}: better is {better!r}", f"Say which way is better: {', '.join(SIDES)}.")
+    if kind and kind not in KINDS:
+        raise InputError(f"{at(path, line)}: the kind is {kind!r}", f"It is {', '.join(KINDS)}, or nothing.")
+    exact = KINDS[kind] if kind else is_size(benchmark, metric, unit)
+    found = number(path, line, text)
+    if exact and WHOLE.fullmatch(text) and int(text) != found:
+        raise InputError(
+            f"{at(path, line)}: {text[:60]} has more digits than are kept ({found:.0f})",
+            "An exact count or size is kept up to 9007199254740992: use a larger unit, or another kind.",
+        )
     return Row(
-        contender,
-        int(trial),
-        benchmark,
-        metric,
-        unit,
-        SIDES[better],
-        number(path, line, text),
-        line,
-        statistic(metric),
+        contender, int(trial), benchmark, metric, unit, SIDES[better], found, line, statistic(metric), exact=exact
+    )
+
+
+def plain(text: str) -> str:
+    """A field without the quote that KDuel's own CSV puts before what looks like a formula."""
+    return text[1:] if text.startswith("'") and text.lstrip("'").lstrip().startswith(FORMULA) else text
+
+
+def is_size(benchmark: str, metric: str, unit: str) -> bool:
+    """Whether the names say that it is the size of something built: bytes of a benchmark or metric called `size`.
+    What memory is in use is not, which chance has a part in."""
+    return bool(BYTES.fullmatch(unit) and (SIZE.search(benchmark) or SIZE.search(metric))) and not (
+        IN_USE.search(benchmark) or IN_USE.search(metric)
     )
 
 

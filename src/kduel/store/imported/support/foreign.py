@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -12,9 +13,12 @@ import msgspec
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better, Statistic
+from kduel.core.samples import LARGEST
 
 MOST_BYTES = 64 << 20
 """Of a file that must be in memory as a whole."""
+
+HEAD = 64 << 10
 
 Typed = TypeVar("Typed")
 
@@ -31,6 +35,10 @@ class Row(NamedTuple):
     value: float
     where: int | str
     statistic: Statistic = "value"
+    least: float | None = None
+    """Below which the metric cannot be, where that is known: no duration is negative."""
+    exact: bool = False
+    """Whether chance has no part in it, as in the size of what is built."""
 
 
 class ForeignFormat(ABC):
@@ -38,6 +46,8 @@ class ForeignFormat(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    derived: ClassVar[str] = ""
+    """How a value is calculated from several numbers of the file, in words; empty where the file states it."""
 
     @abstractmethod
     def recognises(self, head: str) -> bool:
@@ -63,6 +73,43 @@ class ForeignFormat(ABC):
         return {}
 
 
+MAGIC = {
+    b"\x1f\x8b": "compressed with gzip",
+    b"BZh": "compressed with bzip2",
+    b"\xfd7zXZ\x00": "compressed with xz",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd",
+    b"PK\x03\x04": "a ZIP archive, or a spreadsheet in one",
+    b"\xd0\xcf\x11\xe0": "a document of an office program",
+}
+
+
+def beginning(path: Path, most: int = MOST_BYTES) -> bytes:
+    """The first 64 KiB of a file of text.
+
+    Raises InputError where it is no regular file (a pipe or a device may have no end), larger than `most` bytes, empty,
+    or compressed.
+    """
+    try:
+        if not path.is_file():
+            raise InputError(f"{path} is not a file", "Name the file with the results.")
+        if path.stat().st_size > most:
+            raise InputError(f"{path.name} is larger than {most >> 20} MiB", "Split it by benchmark.")
+        with path.open("rb") as stream:
+            data = stream.read(HEAD)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {path}: {reason}", "Name a readable file.") from error
+    for magic, what in MAGIC.items():
+        if data.startswith(magic):
+            raise InputError(
+                f"{path.name} is in no format that KDuel knows: it is {what}",
+                "Unpack it, and give the text file that is in it.",
+            )
+    if not data.removeprefix(codecs.BOM_UTF8).strip():
+        raise InputError(f"{path.name} is empty", "Name a file with results.")
+    return data
+
+
 def at(path: Path, where: int | str) -> str:
     """The place that a message is about: `results.csv, line 12`."""
     return f"{path.name}, {f'line {where}' if isinstance(where, int) else where}"
@@ -83,13 +130,24 @@ def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
     return data
 
 
+def number(path: Path, where: int | str, what: str, value: object) -> float:
+    """A number of a JSON file. Raises InputError for anything else, and for one that is beyond all bounds."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"{at(path, where)}: {what} is {value!r:.80}, not a number", "Export it anew.")
+    if not abs(value) <= LARGEST:
+        raise InputError(f"{at(path, where)}: {what} is {value!r:.40}, too large", "Export it anew.")
+    return float(value)
+
+
 def read_json(path: Path, kind: type[Typed], program: str) -> Typed:
     """A typed JSON file; unknown keys are ignored. Raises InputError naming the line or the key that is wrong."""
-    data = read_bounded(path)
+    data = read_bounded(path).removeprefix(codecs.BOM_UTF8)
     if not data.strip():
         raise InputError(f"{path.name} is empty", f"Give the file that {program} wrote.")
     try:
         return msgspec.json.decode(data, type=kind)
+    except RecursionError as error:
+        raise InputError(f"{path.name} nests too deep", f"It is not the JSON that {program} writes.") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         place = re.search(r"\(byte (\d+)\)", str(error))
         where = f", line {newlines(data, int(place[1])) + 1}" if place else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from kduel.store.imported.support.foreign import Row, at
 MOST_VALUES = 2_000_000
 MOST_CELLS = 8_000_000
 LONGEST_NAME = 300
+EXACT = {True: "count or size", False: "measured"}
 
 
 class Found(Struct):
@@ -31,6 +33,8 @@ class Gathering:
 
     def __init__(self) -> None:
         self.found: dict[tuple[str, str], Found] = {}
+        self.spelled: dict[str, str] = {}
+        """Names by their normal form."""
         self.contenders: dict[str, str] = {}
         """With the place where each was first met."""
         self.trials: set[int] = set()
@@ -53,21 +57,38 @@ class Gathering:
         """One value."""
         if not abs(row.value) <= LARGEST:
             raise InputError(f"{at(path, row.where)}: the value is {row.value}", "Leave it out, or measure it again.")
+        if row.least is not None and row.value < row.least:
+            raise InputError(
+                f"{at(path, row.where)}: {row.metric} is {row.value:g}, which cannot be below {row.least:g}",
+                "Leave the run out, or measure it again.",
+            )
         key = row.benchmark, row.metric
         found = self.found.get(key)
         if found is None or row.contender not in self.contenders:
             self.check_names(path, row)
         if found is None:
             found = self.found[key] = Found(
-                Metric(name=row.metric, unit=row.unit, better=row.better, statistic=row.statistic),
+                Metric(
+                    name=row.metric,
+                    unit=row.unit,
+                    better=row.better,
+                    statistic=row.statistic,
+                    least=row.least,
+                    exact=row.exact,
+                ),
                 at(path, row.where),
             )
-        for what, old, new in (("unit", found.metric.unit, row.unit), ("better", found.metric.better, row.better)):
+        known = found.metric
+        for what, old, new in (
+            ("unit", known.unit, row.unit),
+            ("better", known.better, row.better),
+            ("kind", EXACT[known.exact], EXACT[row.exact]),
+        ):
             if old != new:
                 raise InputError(
                     f"{at(path, row.where)}: {row.benchmark}/{row.metric} has the {what} {new!r}, but {old!r} "
                     f"at {found.first}",
-                    "A metric has one unit and one better side: convert the values, or give it another name.",
+                    "A metric has one unit, one better side and one kind: convert the values, or give it another name.",
                 )
         self.contenders.setdefault(row.contender, at(path, row.where))
         values = found.values.setdefault(row.contender, {})
@@ -87,6 +108,13 @@ class Gathering:
                 raise InputError(
                     f"{at(path, row.where)}: the name {name[:40]!r} is too long or holds control characters",
                     f"Use at most {LONGEST_NAME} printable characters.",
+                )
+            first = self.spelled.setdefault(unicodedata.normalize("NFC", name), name)
+            if first != name:
+                raise InputError(
+                    f"{at(path, row.where)}: the name {name!r} looks like an earlier one, but is written with other "
+                    f"characters ({ascii(name)[:80]} and {ascii(first)[:80]})",
+                    "Write it in one way: they differ in Unicode normalisation only.",
                 )
 
     def samples(self, baseline: str | None, primary: list[str]) -> list[Samples]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import re
 import shutil
@@ -19,11 +20,12 @@ from kduel import __version__
 from kduel.core.errors import InputError
 from kduel.core.plugins import plugins
 from kduel.core.samples import Samples
-from kduel.store.imported.support.foreign import ForeignFormat, read_bounded
+from kduel.store.documents import read_document
+from kduel.store.imported.support.foreign import ForeignFormat, beginning, read_bounded
 from kduel.store.imported.support.gather import Gathering
-from kduel.store.rundir import CHOOSE, read_json, sync_tree, told_as_disk_trouble
+from kduel.store.integrity import Integrity
+from kduel.store.rundir import CHOOSE, sync_tree, told_as_disk_trouble
 
-HEAD = 64 << 10
 MOST_BYTES = 256 << 20
 MOST_CONDITIONS = 1 << 20
 CAVEAT = "imported: not interleaved, not randomised, environment unknown"
@@ -47,10 +49,13 @@ class StoredFile(Struct, kw_only=True):
     contender: str | None = None
 
 
-class Import(Struct, kw_only=True):
+IMPORT_SCHEMA = 1
+
+
+class Import(Struct, kw_only=True, forbid_unknown_fields=True):
     """import.json."""
 
-    schema: int = 1
+    schema: int = IMPORT_SCHEMA
     kduel: str
     imported: str
     """UTC, ISO 8601."""
@@ -151,32 +156,29 @@ def the_format(path: Path, name: str | None) -> ForeignFormat:
     """The format asked for, or the one that the file's beginning shows. Raises InputError that lists what there is."""
     formats = plugins("imported")
     known = ", ".join(formats)
-    try:
-        if not path.is_file():
-            raise InputError(f"{path} is not a file", "Name the file with the results.")
-        if path.stat().st_size > MOST_BYTES:
-            raise InputError(f"{path.name} is larger than {MOST_BYTES >> 20} MiB", "Split it by benchmark.")
-        with path.open("rb") as stream:
-            data = stream.read(HEAD)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}", "Name a readable file.") from error
+    data = beginning(path, MOST_BYTES)
     if name is not None:
         if name not in formats:
             raise InputError(f"there is no format {name!r}", f"There are: {known}.")
         chosen: ForeignFormat = formats[name]
         return chosen
-    if not data.strip():
-        raise InputError(f"{path.name} is empty", "Name a file with results.")
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError(f"{path.name}, line 1: the encoding is UTF-16", "Save the file in the encoding UTF-8.")
     head = data.decode("utf-8-sig", errors="replace")
     for candidate in formats.values():
         if candidate.recognises(head):
             found: ForeignFormat = candidate
             return found
-    first = head.splitlines()[0][:60] if head.splitlines() else ""
+    first = (head.splitlines() or [""])[0]
+    for sign, called in ((";", "semicolons"), ("\t", "tabs")):
+        if first.count(sign) >= 2:
+            raise InputError(
+                f"{path.name} is in no format that KDuel knows: its columns are separated by {called}",
+                "Save it as CSV with commas between the columns, and with points in numbers.",
+            )
     raise InputError(
-        f"{path.name} is in no format that KDuel knows; it begins {first!r}", f"Name one with --format: {known}."
+        f"{path.name} is in no format that KDuel knows; it begins {first[:60]!r}",
+        f"Name one with --format: {known}.",
     )
 
 
@@ -217,8 +219,7 @@ def read_conditions(path: Path, contenders: Sequence[str]) -> Conditions:
 
 def record_of(run: Path) -> Import:
     """import.json. Raises InputError where it is missing or damaged."""
-    record: Import = read_json(run / "import.json", Import)
-    return record
+    return read_document(run / "import.json", Import, IMPORT_SCHEMA)
 
 
 def original(run: Path, stored: StoredFile) -> Path:
@@ -240,6 +241,19 @@ def original(run: Path, stored: StoredFile) -> Path:
     if digest.hexdigest() != stored.sha256:
         raise InputError(f"{path} was changed after it had been imported", "Restore it, or import it anew.")
     return path
+
+
+def examine(run: Path) -> Integrity:
+    """Compare the files of an import with their SHA-256. Raises InputError where import.json is damaged."""
+    record = record_of(run)
+    files = [*record.files, *([record.conditions] if record.conditions else [])]
+    changes = []
+    for stored in files:
+        try:
+            original(run, stored)
+        except InputError as error:
+            changes.append(error.message)
+    return Integrity(checked=len(files), changes=changes)
 
 
 def read(run: Path) -> list[Samples]:

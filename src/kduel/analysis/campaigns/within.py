@@ -1,0 +1,65 @@
+"""Two contenders of one run, judged by the run's own rule."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kduel.analysis.campaigns.columns import Column
+from kduel.core.results import MetricResult
+from kduel.core.samples import Samples
+from kduel.judge.evaluate import rule_of
+from kduel.judge.verdict.judge import judge
+from kduel.store.collect import collect
+from kduel.store.rundir import RunDir
+
+
+def declared(before: Column, after: Column) -> bool:
+    """Whether the run itself compares the two: one of them is its baseline."""
+    baseline = RunDir.open(before.run).lock().contenders[0].name
+    return baseline in (before.contender, after.contender)
+
+
+def judge_within(
+    before: Column, after: Column, share: float, delta: float | None
+) -> tuple[list[MetricResult], list[Samples]]:
+    """Every metric of `after` against `before`, and the tables, under the names of the columns.
+
+    Rule, looks, primary metrics and the split of alpha are those of the run: for its baseline and a contender the
+    verdicts are those of its report. `share` of the run's alpha counts; `delta` replaces the run's unless it is None.
+    Raises InputError where the run cannot be read.
+    """
+    run = RunDir.open(before.run)
+    lock = run.lock()
+    rule = rule_of(lock)
+    rule = msgspec.structs.replace(rule, alpha=share * rule.alpha, delta_pct=delta or rule.delta_pct)
+    # All contenders stay, so that alpha is split over as many comparisons as in the run.
+    tables = [first(table, before.contender) for table in collect(run.path)]
+    judged = judge(tables, rule, exact=lock.machine.exact)
+    names = {before.contender: before.name, after.contender: after.name}
+    results = [renamed(result, names) for result in judged if result.contender == after.contender]
+    return results, [of_two(table, names) for table in tables]
+
+
+def first(table: Samples, baseline: str) -> Samples:
+    """The table with that contender as the baseline."""
+    values = {baseline: table.values[baseline]} | table.values
+    return msgspec.structs.replace(table, values=values)
+
+
+def of_two(table: Samples, names: dict[str, str]) -> Samples:
+    """The table of these contenders alone, under new names."""
+    return msgspec.structs.replace(
+        table,
+        values={new: table.values[old] for old, new in names.items()},
+        order={new: table.order[old] for old, new in names.items() if old in table.order},
+    )
+
+
+def renamed(result: MetricResult, names: dict[str, str]) -> MetricResult:
+    """The result under new names."""
+    return msgspec.structs.replace(
+        result,
+        baseline=names[result.baseline],
+        contender=names[result.contender],
+        values={new: result.values[old] for old, new in names.items()},
+    )

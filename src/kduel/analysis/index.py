@@ -1,0 +1,274 @@
+"""An index of many runs in SQLite. It is derived: the runs' directories stay the truth, and it can be rebuilt at will.
+
+The tables and views are a documented contract (docs/many-runs.md) for dashboards and queries.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from kduel.core.errors import HostError, InputError, KduelError
+from kduel.core.progress import Progress
+from kduel.core.results import Results
+
+NAME = "kduel-index.sqlite"
+VERSION = 1
+"""Of the tables, in `PRAGMA user_version`."""
+SCHEMA = """
+CREATE TABLE run (
+    id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, name TEXT NOT NULL, title TEXT NOT NULL,
+    machine TEXT NOT NULL, started TEXT, imported INTEGER NOT NULL, seed INTEGER, kduel TEXT, delta_pct REAL NOT NULL,
+    alpha REAL NOT NULL, blocks INTEGER NOT NULL, trials INTEGER NOT NULL, void INTEGER NOT NULL
+) STRICT;
+CREATE TABLE contender (
+    run INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE, position INTEGER NOT NULL, name TEXT NOT NULL,
+    kernel TEXT NOT NULL, release TEXT, sha256 TEXT, cmdline TEXT NOT NULL, scheduler TEXT NOT NULL,
+    policy TEXT NOT NULL, PRIMARY KEY (run, name)
+) STRICT;
+CREATE TABLE verdict (
+    run INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE, benchmark TEXT NOT NULL, metric TEXT NOT NULL,
+    unit TEXT NOT NULL, better TEXT NOT NULL, role TEXT NOT NULL, baseline TEXT NOT NULL, contender TEXT NOT NULL,
+    n INTEGER NOT NULL, baseline_mean REAL, baseline_sd REAL, mean REAL, sd REAL, scale TEXT NOT NULL,
+    effect_pct REAL, ci_low_pct REAL, ci_high_pct REAL, effect REAL, ci_low REAL, ci_high REAL, verdict TEXT NOT NULL,
+    wording TEXT NOT NULL
+) STRICT;
+CREATE INDEX verdict_by_metric ON verdict (benchmark, metric, contender);
+CREATE TABLE value (
+    run INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE, benchmark TEXT NOT NULL, metric TEXT NOT NULL,
+    contender TEXT NOT NULL, block INTEGER NOT NULL, value REAL
+) STRICT;
+CREATE INDEX value_by_metric ON value (benchmark, metric, contender);
+CREATE TABLE skipped (path TEXT PRIMARY KEY, stamp TEXT NOT NULL, reason TEXT NOT NULL) STRICT;
+CREATE VIEW series AS
+    SELECT run.started AS time, run.path, run.machine, contender.kernel, contender.release, value.contender,
+           value.benchmark, value.metric, verdict.unit, avg(value.value) AS mean, count(value.value) AS n
+    FROM value JOIN run ON run.id = value.run
+    JOIN contender ON contender.run = run.id AND contender.name = value.contender
+    JOIN verdict ON verdict.run = run.id AND verdict.benchmark = value.benchmark AND verdict.metric = value.metric
+         AND value.contender IN (verdict.contender, verdict.baseline)
+    GROUP BY run.id, value.benchmark, value.metric, value.contender;
+CREATE VIEW headline AS
+    SELECT run.started, run.path, run.machine, verdict.benchmark, verdict.metric, verdict.baseline, verdict.contender,
+           verdict.verdict, verdict.effect_pct, verdict.ci_low_pct, verdict.ci_high_pct, verdict.n
+    FROM verdict JOIN run ON run.id = verdict.run WHERE verdict.role = 'primary';
+"""
+QUESTIONS = {
+    "runs": "SELECT path, name, machine, started, blocks, trials, void FROM run ORDER BY started, path",
+    "verdicts": "SELECT * FROM headline ORDER BY started, path, benchmark, metric",
+    "slower": "SELECT * FROM headline WHERE verdict = 'slower' ORDER BY started DESC, abs(effect_pct) DESC",
+    "faster": "SELECT * FROM headline WHERE verdict = 'faster' ORDER BY started DESC, abs(effect_pct) DESC",
+    "undecided": "SELECT * FROM headline WHERE verdict = 'undecided' ORDER BY started DESC, path",
+    "void": "SELECT path, machine, void, trials, round(100.0 * void / trials, 1) AS void_pct FROM run "
+    "WHERE void > 0 ORDER BY void_pct DESC",
+    "kernels": "SELECT release, kernel, count(*) AS runs, max(run.started) AS last FROM contender "
+    "JOIN run ON run.id = contender.run GROUP BY release, kernel ORDER BY last DESC",
+    "skipped": "SELECT path, reason FROM skipped ORDER BY path",
+}
+"""Ready questions, by name."""
+MOST_ROWS = 100_000
+
+
+class Indexed(Struct, kw_only=True):
+    """What an update of the index did."""
+
+    path: Path
+    runs: int = 0
+    added: int = 0
+    removed: int = 0
+    skipped: dict[str, str] = field(default_factory=dict)
+    """By directory: why it is not in the index."""
+
+
+class Answer(Struct, kw_only=True):
+    """The rows of a query; missing values are None."""
+
+    columns: list[str]
+    rows: list[list[str | int | float | None]]
+
+
+def stamp_of(run: Path) -> str:
+    """Changes whenever a file of the run that its results are derived from is added, removed or rewritten."""
+    known = hashlib.sha256()
+    places = [run / "lock.json", run / "import.json", run / "plan.jsonl", run / "explain", run / "trials"]
+    if (run / "trials").is_dir():
+        places += sorted(path for trial in (run / "trials").iterdir() for path in (trial, trial / "trial.json"))
+    for place in places:
+        try:
+            status = place.stat()
+        except OSError:
+            continue
+        known.update(f"{place.relative_to(run)} {status.st_mtime_ns} {status.st_size}\n".encode())
+    return known.hexdigest()
+
+
+def index_path(place: Path) -> Path:
+    """The index of a directory of runs, or `place` itself where it is a file."""
+    return place if place.is_file() else place / NAME
+
+
+@contextmanager
+def opened(path: Path, *, write: bool = False) -> Iterator[sqlite3.Connection]:
+    """The index. Raises InputError where it is none or of another version, HostError where it cannot be written."""
+    try:
+        uri = f"{path.resolve().as_uri()}?mode={'rwc' if write else 'ro'}"
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            connection.execute("PRAGMA foreign_keys = ON")
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version == 0 and write and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+                connection.executescript(SCHEMA)
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+            elif version != VERSION:
+                raise InputError(
+                    f"{path} is an index of version {version}, and this KDuel has version {VERSION}",
+                    "Delete the file and run `kduel index` again: it is made of the runs alone.",
+                )
+            yield connection
+    except sqlite3.DatabaseError as error:
+        if write:
+            raise HostError(f"cannot write the index {path}: {error}", "Delete the file, or name another.") from error
+        raise InputError(f"{path}: {error}", "Make the index with `kduel index DIR`, and check the SQL.") from error
+
+
+def update(place: Path, runs: Sequence[Path], path: Path, progress: Progress) -> Indexed:
+    """Bring the index at `path` up to date with `runs`, which lie below `place`: only changed ones are judged anew.
+
+    A directory that is no readable run is noted with the reason. Raises HostError where the index cannot be written.
+    """
+    from kduel.judge.evaluate import judge_run
+
+    found = Indexed(path=path)
+    with opened(path, write=True) as connection:
+        known = dict(connection.execute("SELECT path, stamp FROM run UNION ALL SELECT path, stamp FROM skipped"))
+        names = {run.resolve().relative_to(place.resolve()).as_posix() or ".": run for run in runs}
+        for gone in known.keys() - names.keys():
+            forget(connection, gone)
+            found.removed += 1
+        changed = {name: run for name, run in names.items() if known.get(name) != stamp_of(run)}
+        with progress.task("indexing runs", total=len(changed)) as task:
+            for name, run in changed.items():
+                stamp = stamp_of(run)
+                with connection:
+                    forget(connection, name)
+                    try:
+                        add(connection, name, stamp, judge_run(run))
+                        found.added += 1
+                    except KduelError as error:
+                        connection.execute("INSERT INTO skipped VALUES (?, ?, ?)", (name, stamp, error.message))
+                task.advance()
+        connection.commit()
+        (found.runs,) = connection.execute("SELECT count(*) FROM run").fetchone()
+        found.skipped = dict(connection.execute("SELECT path, reason FROM skipped ORDER BY path"))
+    return found
+
+
+def forget(connection: sqlite3.Connection, name: str) -> None:
+    """Remove a run from the index."""
+    connection.execute("DELETE FROM run WHERE path = ?", (name,))
+    connection.execute("DELETE FROM skipped WHERE path = ?", (name,))
+
+
+def add(connection: sqlite3.Connection, name: str, stamp: str, results: Results) -> None:
+    """Write a run's results into the index."""
+    study = results.study
+    started = min((trial.started for trial in results.trials if trial.started), default=study.imported_at)
+    cursor = connection.execute(
+        "INSERT INTO run (path, stamp, name, title, machine, started, imported, seed, kduel, delta_pct, alpha, blocks, "
+        "trials, void) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            name, stamp, study.name, study.title, results.machine.kind, started, study.imported, study.seed, study.kduel,
+            study.delta, study.alpha, len(results.blocks), len(results.trials),
+            sum(trial.status == "void" for trial in results.trials),
+        ),
+    )  # fmt: skip
+    run = cursor.lastrowid
+    connection.executemany(
+        "INSERT INTO contender VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (run, number, c.name, c.kernel, c.release, c.sha256, c.cmdline, c.scheduler, c.policy)
+            for number, c in enumerate(results.contenders)
+        ],
+    )
+    columns = [
+        "benchmark",
+        "metric",
+        "unit",
+        "better",
+        "role",
+        "baseline",
+        "contender",
+        "n",
+        "baseline_mean",
+        "baseline_sd",
+        "mean",
+        "sd",
+        "scale",
+        "effect_pct",
+        "ci_low_pct",
+        "ci_high_pct",
+        "effect",
+        "ci_low",
+        "ci_high",
+        "verdict",
+    ]
+    marks = ", ".join("?" * (len(columns) + 2))
+    connection.executemany(
+        f"INSERT INTO verdict (run, {', '.join(columns)}, wording) VALUES ({marks})",
+        [(run, *(getattr(m, column) for column in columns), m.told) for m in results.metrics],
+    )
+    connection.executemany("INSERT INTO value VALUES (?, ?, ?, ?, ?, ?)", values(run, results))
+
+
+def values(run: int | None, results: Results) -> Iterator[tuple[int | None, str, str, str, int, float | None]]:
+    """Each measured value once, though the baseline stands in the result of every contender."""
+    seen: set[tuple[str, str, str]] = set()
+    for metric in results.metrics:
+        for contender, column in metric.values.items():
+            key = metric.benchmark, metric.metric, contender
+            if key not in seen:
+                seen.add(key)
+                yield from ((run, *key, block, value) for block, value in zip(results.blocks, column, strict=False))
+
+
+def ask(path: Path, question: str) -> Answer:
+    """The answer to one of QUESTIONS, or to SQL, which can only read. Raises InputError."""
+    if not path.is_file():
+        raise InputError(f"there is no index {path}", f"Make it first: kduel index {path.parent}")
+    with opened(path) as connection:
+        cursor = connection.execute(QUESTIONS.get(question, question))
+        if cursor.description is None:
+            raise InputError(f"{question!r} asks nothing", f"Give a SELECT, or one of: {', '.join(QUESTIONS)}.")
+        columns = [column[0] for column in cursor.description]
+        return Answer(columns=columns, rows=[list(map(plain, row)) for row in cursor.fetchmany(MOST_ROWS)])
+
+
+def plain(value: object) -> str | int | float | None:
+    """A value that JSON has."""
+    return value if value is None or isinstance(value, str | int | float) else repr(value)
+
+
+def otava(path: Path, benchmark: str, metric: str) -> Iterable[list[str | int | float | None]]:
+    """A metric's series as Apache Otava's CSV importer reads it: time, the kernel as attribute, one column a contender.
+
+    The header comes first. Raises InputError.
+    """
+    with opened(path) as connection:
+        rows = connection.execute(
+            "SELECT time, path, contender, mean FROM series WHERE benchmark = ? AND metric = ? AND time IS NOT NULL "
+            "ORDER BY time, path, contender",
+            (benchmark, metric),
+        ).fetchall()
+    if not rows:
+        raise InputError(f"the index has no {benchmark}/{metric}", "`kduel query DIR verdicts` shows what it has.")
+    names = sorted({row[2] for row in rows})
+    yield ["time", "run", *names]
+    points: dict[tuple[str, str], dict[str, float]] = {}
+    for time, run, contender, mean in rows:
+        points.setdefault((time, run), {})[contender] = mean
+    for (time, run), held in points.items():
+        yield [time, run, *(held.get(name) for name in names)]

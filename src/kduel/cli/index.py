@@ -1,0 +1,50 @@
+"""`kduel index`: an SQLite index of many runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kduel.cli.options import format_option, quiet_option
+from kduel.cli.output import emit_json
+
+
+@click.command("index")
+@click.argument("place", type=click.Path(path_type=Path), metavar="DIR")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The index file.  [default: DIR/kduel-index.sqlite]",
+)
+@click.option("--rebuild", is_flag=True, help="Discard the existing index first.")
+@format_option("text", "json")
+@quiet_option
+def command(place: Path, output: Path | None, rebuild: bool, form: str, quiet: bool) -> None:
+    """Write an index of all runs in or below DIR, or bring it up to date; `kduel query` asks it.
+
+    The index is derived from the runs: it can be deleted and written again at any time. Only runs that changed are
+    judged again.
+
+    \b
+    kduel index kduel-runs
+    kduel query kduel-runs slower
+    """
+    from kduel.analysis.campaigns.history import runs_below
+    from kduel.analysis.index import NAME, update
+    from kduel.cli.terminal import Terminal
+    from kduel.core.text import visible
+
+    runs = runs_below([place])
+    path = output or place / NAME
+    if rebuild:
+        path.unlink(missing_ok=True)
+    found = update(place, runs, path, Terminal(quiet))
+    if form == "json":
+        emit_json({"schema": 1, "index": str(found.path), "runs": found.runs, "judged": found.added,
+                   "removed": found.removed, "skipped": found.skipped})  # fmt: skip
+        return
+    click.echo(f"{found.path}: {found.runs} runs; {found.added} judged now, {found.removed} removed")
+    for name, reason in found.skipped.items():
+        click.echo(f"Skipped {visible(name)}: {visible(reason)}", err=True)

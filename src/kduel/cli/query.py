@@ -1,0 +1,83 @@
+"""`kduel query`: questions to the index of many runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import click
+
+from kduel.cli.options import format_option, output_option
+from kduel.cli.output import emit, emit_json
+
+
+@click.command("query")
+@click.argument("place", type=click.Path(path_type=Path), metavar="DIR|INDEX")
+@click.argument("question", default="runs")
+@click.option(
+    "--series", metavar="BENCHMARK/METRIC", help="Export a metric over time as CSV for Apache Otava instead."
+)
+@format_option("text", "json", "csv")
+@output_option
+def command(place: Path, question: str, series: str | None, form: str, output: Path | None) -> None:
+    """Ask the index of DIR, which `kduel index DIR` writes.
+
+    QUESTION is runs, verdicts, slower, faster, undecided, void, kernels or skipped, or SQL over the tables run,
+    contender, verdict and value and the views headline and series (docs/many-runs.md). SQL can only read.
+
+    \b
+    kduel query kduel-runs slower
+    kduel query kduel-runs "SELECT path, seed FROM run WHERE void > 2" --format json
+    kduel query kduel-runs --series sysbench-cpu-1t/events-per-second --output series.csv
+    """
+    from kduel.analysis.index import ask, index_path, otava
+
+    path = index_path(place)
+    if series is not None:
+        benchmark, _, metric = series.rpartition("/")
+        emit(as_csv(list(otava(path, benchmark, metric))), output)
+        return
+    answer = ask(path, question)
+    if form == "json":
+        rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+        emit_json({"schema": 1, "rows": rows}, output)
+    elif form == "csv":
+        emit(as_csv([list(answer.columns), *answer.rows]), output)
+    else:
+        emit(as_table(answer.columns, answer.rows), output)
+
+
+def as_csv(rows: list[list[str | int | float | None]]) -> str:
+    """RFC 4180; a missing value is an empty field, and no field is read as a formula by a spreadsheet."""
+    from kduel.report.csv import no_formula
+
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(
+        [[no_formula(field) if isinstance(field, str) else field for field in row] for row in rows]
+    )
+    return stream.getvalue()
+
+
+def as_table(columns: list[str], rows: list[list[str | int | float | None]]) -> str:
+    """Aligned columns under a header; numbers at the right."""
+    from kduel.core.format import MISSING
+    from kduel.core.text import visible
+
+    if not rows:
+        return "No rows.\n"
+    cells = [
+        [MISSING if v is None else f"{v:.4g}" if isinstance(v, float) else visible(v, 60) for v in row]
+        for row in rows
+    ]
+    widths = [max(len(column), *(len(row[i]) for row in cells)) for i, column in enumerate(columns)]
+    numeric = [all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(columns))]
+    lines = [columns, *cells]
+    return "".join(
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, numeric, strict=True)
+        ).rstrip()
+        + "\n"
+        for line in lines
+    )

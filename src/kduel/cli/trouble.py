@@ -1,0 +1,37 @@
+"""What the system refuses where no module expected it, told with the file that it is about."""
+
+from __future__ import annotations
+
+import errno
+
+from kduel.core.errors import HostError, InputError, KduelError
+from kduel.core.toml import shortened
+
+NOT_A_PATH = {errno.ENAMETOOLONG, errno.ELOOP, errno.EILSEQ, errno.ENOTDIR}
+"""Errors of a path itself, wherever it leads."""
+AS_EXCEPTIONS = {
+    "Symlink loop": "a symbolic link leads to itself",
+    "Could not determine home directory": "there is no user of that name (~NAME)",
+    "embedded null byte": "it holds a NUL character",
+}
+"""How Python tells of paths that cannot be, where it raises no OSError: the words it uses, and what they mean."""
+
+
+def system_trouble(error: BaseException) -> KduelError | None:
+    """The error as a user should read it; None where it is none of the system's."""
+    if not isinstance(error, OSError):
+        reasons = [reason for words, reason in AS_EXCEPTIONS.items() if words in str(error)]
+        return (
+            InputError(f"a path cannot be used: {reasons[0]} ({shortened(error)})", "Give another.")
+            if reasons
+            else None
+        )
+    where = shortened(error.filename) if error.filename is not None else "a file"
+    reason = error.strerror or str(error)
+    if error.errno in NOT_A_PATH:
+        return InputError(f"{where} cannot be used: {reason}", "Give another path.")
+    return HostError(
+        f"{where} cannot be used: {reason}",
+        "Free some space, mend the permissions, or give another place; what is measured is kept, and `kduel resume RUN` "
+        "goes on with a run.",
+    )

@@ -1,0 +1,53 @@
+"""`kduel verify`: whether a run's files are those that its trials left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kduel.cli.options import format_option, output_option, run_argument
+from kduel.cli.output import emit, emit_json
+from kduel.core.errors import NOT_MEASURED
+
+
+@click.command("verify")
+@run_argument
+@format_option("text", "json")
+@output_option
+def command(run: Path, form: str, output: Path | None) -> None:
+    """Check that no file of RUN was changed, added or removed after its trial had ended.
+
+    Each trial keeps a manifest of SHA-256 (manifest.sha256, for `sha256sum --check` too), which covers its raw files,
+    lock.json, plan.jsonl and study.toml. The plan is compared with the one that the study and its seed give. Imported
+    files are compared with their hashes in import.json.
+
+    Exit status: 0 if nothing was changed, 1 if something was. It finds damage and careless edits; whoever means to
+    deceive can write new manifests.
+    """
+    from kduel.core.text import printable
+    from kduel.store.imported.support.store import examine as examine_import
+    from kduel.store.integrity import examine, trials_of
+    from kduel.store.rundir import RunDir
+
+    opened = RunDir.open(run)
+    if opened.imported:
+        found, what = examine_import(run), "imported file"
+    else:
+        lock = opened.lock()
+        found, what = examine(opened, lock, trials_of(opened, lock)), "trial"
+    if form == "json":
+        emit_json(found, output)
+    else:
+        emit(printable(as_text(found.checked, found.unprotected, found.changes, what)), output)
+    if found.changes:
+        raise click.exceptions.Exit(NOT_MEASURED)
+
+
+def as_text(checked: int, unprotected: int, changes: list[str], what: str) -> str:
+    """A line of counts, then a line for each change."""
+    head = f"{checked} {what}{'' if checked == 1 else 's'} checked, "
+    lines = [head + (f"{len(changes)} changed afterwards:" if changes else "nothing changed afterwards")]
+    if unprotected:
+        lines.append(f"{unprotected} trials of KDuel 0.1.0 have no manifest: nothing is known of their files")
+    return "\n".join([*lines, *(f"  {change}" for change in changes), ""])

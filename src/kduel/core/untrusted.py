@@ -1,0 +1,88 @@
+"""Reading what a guest sent: the one place where its bytes become text, numbers or JSON, each with a bound.
+
+A guest is not trusted, and its files may be damaged. Nothing here raises anything but Garbled and OSError.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+T = TypeVar("T")
+
+MOST_TEXT = 16 << 20
+"""Bytes of one file that are read."""
+MOST_DIGITS = 32
+"""In a row, in JSON: no counter has more, and Python's own conversions refuse or overflow far above."""
+_LONG_NUMBER = re.compile(rb"[0-9]{%d}" % (MOST_DIGITS + 1))
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+
+
+class Garbled(ValueError):
+    """What a guest sent is not what it should be. The message says how."""
+
+
+def decode(data: bytes | str, shape: type[T], most: int = MOST_TEXT) -> T:
+    """JSON of a guest's as `shape`. Raises Garbled where it is cut, too large, nested too deep, or of another shape."""
+    raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
+    if len(raw) > most:
+        raise Garbled(f"it has {len(raw):,} bytes of JSON; {most:,} are read at most")
+    if _LONG_NUMBER.search(raw):
+        raise Garbled(f"it has a number of more than {MOST_DIGITS} digits")
+    try:
+        return msgspec.json.decode(raw, type=shape)
+    except RecursionError as error:
+        raise Garbled("its JSON is nested too deep") from error
+    except ValueError as error:  # msgspec's own among them
+        raise Garbled(str(error)) from error
+
+
+def whole(text: str) -> int:
+    """A whole number of at most 18 ASCII digits. Raises Garbled."""
+    if not _WHOLE.fullmatch(text):
+        raise Garbled(f"{text[:60]!r} is not a whole number of at most 18 digits")
+    return int(text)
+
+
+def read(path: Path, most: int = MOST_TEXT) -> str:
+    """The first `most` bytes of a file, decoded leniently. Raises OSError, also for what is no plain file."""
+    return read_bytes(path, most).decode("utf-8", errors="replace")
+
+
+def read_bytes(path: Path, most: int = MOST_TEXT) -> bytes:
+    """The first `most` bytes of a file. Raises OSError, also for what is no plain file."""
+    if not path.is_file():
+        raise FileNotFoundError(2, "no such plain file", str(path))
+    with path.open("rb") as stream:
+        return stream.read(most)
+
+
+class _Exit(Struct):
+    status: int
+
+
+def exit_status(step: Path) -> int:
+    """How a step ended: from the exit.json in its directory. Raises Garbled, also where there is none."""
+    try:
+        status = decode(read_bytes(step / "exit.json", 64 << 10), _Exit).status
+    except OSError as error:
+        raise Garbled(f"it left no exit.json: {error.strerror}") from error
+    if not 0 <= status <= 255:
+        raise Garbled(f"exit.json has the status {status}")
+    return status
+
+
+def tail(path: Path, most: int) -> str:
+    """The last `most` bytes of a file, decoded leniently and stripped; empty where there is no such plain file."""
+    try:
+        if not path.is_file():
+            return ""
+        with path.open("rb") as stream:
+            stream.seek(max(0, path.stat().st_size - most))
+            return stream.read(most).decode("utf-8", errors="replace").strip()
+    except OSError:
+        return ""

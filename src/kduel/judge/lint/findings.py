@@ -1,0 +1,286 @@
+"""Every code that a finding can have: its cause, its weight, what it means, what to do. docs/findings.md is made of it.
+
+A finding is a `Warning_` of the results. The catalogue says what all findings of one code have in common; the
+finding's own message has the evidence.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Code(StrEnum):
+    """The codes, as scripts read them in the JSON of a report."""
+
+    CONFOUNDS = "confounds"
+    NOT_INTERLEAVED = "not-interleaved"
+    CRASHES = "crashes"
+    MISSING_BY_ARM = "missing-by-arm"
+    REPEATED_VALUES = "repeated-values"
+    FIXED_BY_HARNESS = "fixed-by-harness"
+    RARE_MODE = "rare-mode"
+    ONE_TRIAL = "one-trial"
+    ROBUST_DISAGREES = "robust-disagrees"
+    MEANS_DISAGREE = "means-disagree"
+    UNEQUAL_SPREAD = "unequal-spread"
+    SINGLE_TRIAL = "single-trial"
+    TOO_FEW = "too-few"
+    TWO_MODES = "two-modes"
+    DRIFT = "drift"
+    AUTOCORRELATION = "autocorrelation"
+    ORDER_EFFECT = "order-effect"
+    FIRST_TRIAL = "first-trial"
+    PAGE_CACHE = "page-cache"
+    TIES = "ties"
+    QUANTISED = "quantised"
+    MAXIMUM = "maximum"
+    UNRELIABLE = "unreliable"
+    UNEQUAL_N = "unequal-n"
+    CONFIG_DIFFERS = "config-differs"
+
+
+class Cause(StrEnum):
+    """What findings have in common: a report shows one note for each cause, with every metric it affects."""
+
+    ARMS = "The contenders differ in more than the study declares"
+    CONDUCT = "The contenders were not measured in turn"
+    MISSING = "Results are missing"
+    COPIED = "Values repeat"
+    HARNESS = "The benchmark's settings fix the value"
+    OUTLIERS = "A few trials carry the conclusion"
+    SPREAD = "The contenders do not vary equally"
+    TOO_FEW = "There are too few trials"
+    MODES = "The boots fall into two groups"
+    TIME = "The machine changed during the run"
+    ORDER = "The place of a trial within its block matters"
+    CACHE = "The storage benchmark measures memory"
+    RESOLUTION = "The values are too coarse"
+    STATISTIC = "The metric is a maximum"
+    PRECISION = "The size of the effect is uncertain"
+    CONFIG = "The kernels are configured differently"
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """What all findings of one code have in common."""
+
+    code: Code
+    cause: Cause
+    weight: int
+    """From 1 to 100: how much it matters to whoever reads the verdicts. A report shows the weightiest."""
+    meaning: str
+    """How it is detected, and what it does to a verdict."""
+    remedy: str
+    chance: bool = False
+    """Whether it rests on a statistical test, so that clean data can raise it by chance (docs/lint-calibration.md)."""
+
+
+CATALOGUE: tuple[Finding, ...] = (
+    Finding(
+        code=Code.CONFOUNDS,
+        cause=Cause.ARMS,
+        weight=100,
+        meaning="The captured environments of the contenders differ in something that the study does not declare. A "
+        "measured difference may come from it.",
+        remedy="Make it equal, or declare it as what is compared.",
+    ),
+    Finding(
+        code=Code.NOT_INTERLEAVED,
+        cause=Cause.CONDUCT,
+        weight=90,
+        meaning="All trials of one contender came before all trials of another, or the results were imported and their "
+        "order is unknown. Any change of the machine in between counts as a difference between the contenders.",
+        remedy="Measure again in randomised blocks (`kduel run`).",
+    ),
+    Finding(
+        code=Code.CRASHES,
+        cause=Cause.MISSING,
+        weight=98,
+        meaning="Void trials depend on the contender: Fisher's exact test is below .05, or two or more trials are void "
+        "and all of them belong to one contender. What is missing may be what was slow.",
+        remedy="Read the console logs of the void trials. That one contender fails is a result in itself.",
+    ),
+    Finding(
+        code=Code.MISSING_BY_ARM,
+        cause=Cause.MISSING,
+        weight=96,
+        meaning="As `crashes`, for one metric: its values are missing from valid trials, and which ones depends on the "
+        "contender.",
+        remedy="Read the standard error of the step in the trials without a value; raise its time limit if it was cut off.",
+    ),
+    Finding(
+        code=Code.REPEATED_VALUES,
+        cause=Cause.COPIED,
+        weight=95,
+        meaning="A sequence of three or more values occurs twice in the same order, in one contender or in both. Measured "
+        "values do not repeat so; the number of matches that the resolution of the values explains is allowed for.",
+        remedy="Check whether files were copied, or whether the benchmark printed a cached result.",
+        chance=True,
+    ),
+    Finding(
+        code=Code.FIXED_BY_HARNESS,
+        cause=Cause.HARNESS,
+        weight=88,
+        meaning="The medians of all contenders lie within 0.5 % of a duration that the benchmark is configured with, or "
+        "of a round number of seconds that hardly varies. The metric does not depend on the kernel.",
+        remedy="Judge the work done in that time instead: operations, bytes, context switches.",
+        chance=True,
+    ),
+    Finding(
+        code=Code.RARE_MODE,
+        cause=Cause.MODES,
+        weight=86,
+        meaning="The verdict is `equivalent`, but a few trials of one contender, and none of the other, lie far away from "
+        "all others. A rare slow mode that only one contender has is no equivalence.",
+        remedy="Read the logs of these trials, and measure more blocks: the share of slow boots decides.",
+        chance=True,
+    ),
+    Finding(
+        code=Code.ONE_TRIAL,
+        cause=Cause.OUTLIERS,
+        weight=84,
+        meaning="One trial lies far from all others, and without it the sign of the effect or the verdict is another.",
+        remedy="Find out what happened in that trial; repeat the run, or use a median or a percentile.",
+        chance=True,
+    ),
+    Finding(
+        code=Code.ROBUST_DISAGREES,
+        cause=Cause.OUTLIERS,
+        weight=80,
+        meaning="A 20 % trimmed t test or the signed-rank test, each at a stricter level of its own, would have called a "
+        "difference where the verdict is undecided; or neither supports the difference that the verdict calls. These "
+        "tests ignore trials far out. They never decide, because they would also ignore a rare slow mode.",
+        remedy="Look at the trials far out: if they are disturbances of the host, remove the cause and repeat; if they "
+        "belong to the kernel, the mean is right.",
+        chance=True,
+    ),
+    Finding(
+        code=Code.MEANS_DISAGREE,
+        cause=Cause.SPREAD,
+        weight=78,
+        meaning="The spreads differ (Brown-Forsythe test), and the arithmetic means tell another story than the geometric "
+        "means that the verdict compares. The geometric mean stands for a typical boot, the arithmetic mean for the total.",
+        remedy="Decide which mean matters to you: total cost over many boots (arithmetic) or a typical boot (geometric).",
+        chance=True,
+    ),
+    Finding(
+        code=Code.UNEQUAL_SPREAD,
+        cause=Cause.SPREAD,
+        weight=60,
+        meaning="One contender varies more than the other (Brown-Forsythe test). Less predictable is a difference too, "
+        "whatever the means say.",
+        remedy="Compare percentiles, and look for what happens only in the slow trials of the contender that varies more.",
+        chance=True,
+    ),
+    Finding(
+        code=Code.SINGLE_TRIAL,
+        cause=Cause.TOO_FEW,
+        weight=82,
+        meaning="A contender was measured once: nothing tells the difference from chance.",
+        remedy="Measure each contender at least six times, in random order.",
+    ),
+    Finding(
+        code=Code.TOO_FEW,
+        cause=Cause.TOO_FEW,
+        weight=70,
+        meaning="There are fewer blocks than a verdict, or than the verdict `equivalent`, requires.",
+        remedy="Measure more blocks; resume an interrupted run.",
+    ),
+    Finding(
+        code=Code.TWO_MODES,
+        cause=Cause.MODES,
+        weight=66,
+        meaning="The trials of a contender fall into two groups far apart. Something is decided anew at each boot.",
+        remedy="Compare the environments and logs of the two groups: memory placement, clock source, interrupts, CPU.",
+        chance=True,
+    ),
+    Finding(
+        code=Code.DRIFT,
+        cause=Cause.TIME,
+        weight=50,
+        meaning="The values rise or fall over the run (rank correlation with time). Randomised blocks keep a drift out of "
+        "the verdict, but it widens the interval.",
+        remedy="Look for heat, a filling disk, or other work on the host.",
+        chance=True,
+    ),
+    Finding(
+        code=Code.AUTOCORRELATION,
+        cause=Cause.TIME,
+        weight=48,
+        meaning="Successive trials are alike (lag-1 correlation of the ranks, after a linear drift is removed): a "
+        "disturbance lasted longer than one trial. Freely drawn orders keep it out of the verdict.",
+        remedy="Look for other work on the host during the run, heat, or frequency changes.",
+        chance=True,
+    ),
+    Finding(
+        code=Code.ORDER_EFFECT,
+        cause=Cause.ORDER,
+        weight=52,
+        meaning="A trial's place within its block changes its value: the trial before it leaves something behind (heat, a "
+        "full cache, a used disk). The verdict allows for it; the interval is wider for it where it is small.",
+        remedy="Let the machine cool down and come to rest between trials; discard caches.",
+        chance=True,
+    ),
+    Finding(
+        code=Code.FIRST_TRIAL,
+        cause=Cause.TIME,
+        weight=46,
+        meaning="The first trial of the run lies further out than any other: a warm-up effect.",
+        remedy="Add a trial before the first that is discarded, by a rule set beforehand.",
+        chance=True,
+    ),
+    Finding(
+        code=Code.PAGE_CACHE,
+        cause=Cause.CACHE,
+        weight=64,
+        meaning="A storage benchmark reports a rate that no drive reaches: it reads from or writes to memory.",
+        remedy="Use direct I/O, or more data than there is memory.",
+    ),
+    Finding(
+        code=Code.TIES,
+        cause=Cause.RESOLUTION,
+        weight=42,
+        meaning="Half of a contender's values or more are the same number. Intervals from such values are not reliable.",
+        remedy="Measure for longer, or count something that happens more often.",
+    ),
+    Finding(
+        code=Code.QUANTISED,
+        cause=Cause.RESOLUTION,
+        weight=40,
+        meaning="The values come in steps above 10 % of the median. A smaller difference cannot be seen.",
+        remedy="Measure for longer, or in a finer unit.",
+    ),
+    Finding(
+        code=Code.MAXIMUM,
+        cause=Cause.STATISTIC,
+        weight=44,
+        meaning="The metric is the largest sample of a trial: one sample decides it, and it grows with the time measured.",
+        remedy="Make the 99th or 99.9th percentile the primary metric, and show the maximum beside it.",
+    ),
+    Finding(
+        code=Code.UNRELIABLE,
+        cause=Cause.PRECISION,
+        weight=38,
+        meaning="Imported results: the interval of a primary metric is wider than its effect, so that the effect alone, as "
+        "a published table prints it, shows no size, and perhaps no direction either.",
+        remedy="Do not quote the size without its interval, or measure more trials.",
+    ),
+    Finding(
+        code=Code.UNEQUAL_N,
+        cause=Cause.MISSING,
+        weight=36,
+        meaning="The contenders have different numbers of values; which ones are missing does not depend on the contender "
+        "as far as one can tell.",
+        remedy="Find out why values are missing.",
+    ),
+    Finding(
+        code=Code.CONFIG_DIFFERS,
+        cause=Cause.CONFIG,
+        weight=20,
+        meaning="The kernels' configurations differ in the options that are counted. The verdicts compare these builds.",
+        remedy="Build both kernels with one configuration if the versions alone are to be compared.",
+    ),
+)
+"""In the order of the documentation."""
+BY_CODE: dict[str, Finding] = {str(finding.code): finding for finding in CATALOGUE}

@@ -1,0 +1,32 @@
+"""Results that are missing, and whether the contender decides which ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kduel.core.results import Warning_
+from kduel.judge.lint.case import Case
+from kduel.judge.lint.findings import Code
+from kduel.judge.verdict.voids import depends
+
+
+def missing(case: Case) -> Iterator[Warning_]:
+    """Valid trials without a value of this metric, and arms with different numbers of values."""
+    first, second = case.absent
+    names = case.baseline.name, case.contender.name
+    told = depends(first, second)
+    if told:
+        yield Warning_(
+            code=Code.MISSING_BY_ARM,
+            message=f"{second.missing} of {second.trials} valid trials of {names[1]} gave no value, and {first.missing} of "
+            f"{first.trials} of {names[0]} ({told}). What is missing may be what was slow, so that the rest looks better "
+            "than it is: read the standard error of the step in those trials.",
+        )
+        return
+    before, after = (arm.values.size for arm in case.arms)
+    if before != after:
+        yield Warning_(
+            code=Code.UNEQUAL_N,
+            message=f"{names[0]} has {before} values and {names[1]} {after}. If trials are missing "
+            "because they went badly, what is left looks better than it is: find out why.",
+        )

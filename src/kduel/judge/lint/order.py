@@ -1,0 +1,91 @@
+"""Whether a trial's place within its block changes its value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from kduel.core.results import Warning_
+from kduel.core.samples import Samples
+from kduel.judge.lint.case import Case, Floats, amount
+from kduel.judge.lint.findings import Code
+from kduel.judge.verdict.wording import percent
+
+FEWEST_BLOCKS = 6
+
+
+class Places(NamedTuple):
+    """Complete blocks of a table. Both arrays have the shape (blocks, contenders)."""
+
+    values: Floats
+    """Logarithms where all are positive."""
+    places: Floats
+    """Of each contender's trial within its block, from 0."""
+    logarithmic: bool
+
+
+def order_effect(case: Case) -> Iterator[Warning_]:
+    """An analysis of variance: values by contender, block and place, asked for the places."""
+    found = None if case.steady or not case.paired else places_of(case.table)
+    if found is None:
+        return
+    effects, chance = place_effects(found)
+    if chance >= case.level:
+        return
+    gaps = effects - effects[0]
+    shown = [
+        percent(100 * np.expm1(gap), True) if found.logarithmic else amount(gap, case.metric.unit) for gap in gaps
+    ]
+    listed = ", ".join(f"place {number} {text}" for number, text in enumerate(shown[1:], 2))
+    yield Warning_(
+        code=Code.ORDER_EFFECT,
+        message=f"A trial's place in its block changes the value: against the first place, {listed} (p = {chance:.1g}). "
+        "The trial before leaves something behind: heat, full caches, a used disk. Let the machine come to rest between "
+        "trials.",
+    )
+
+
+def places_of(table: Samples) -> Places | None:
+    """The complete blocks whose order is known; None where there are too few, or the orders never change."""
+    rows, places = [], []
+    for index in range(len(table.blocks)):
+        row = [values[index] for values in table.values.values()]
+        order = [table.order[name][index] if table.order.get(name) else None for name in table.values]
+        if None not in row and None not in order:
+            rows.append(row)
+            places.append(np.argsort(np.argsort(np.array(order, dtype=float))))
+    if len(rows) < FEWEST_BLOCKS:
+        return None
+    values = np.array(rows, dtype=float)
+    positive = bool((values > 0).all())
+    return Places(np.log(values) if positive else values, np.array(places, dtype=float), positive)
+
+
+def place_effects(found: Places) -> tuple[Floats, float]:
+    """The mean effect of each place (their mean is 0), and the chance of effects so large where there are none.
+
+    Contenders and blocks are taken off by least squares; F test. A chance of 1 where the orders leave nothing to tell.
+    """
+    from scipy.special import fdtrc
+
+    blocks, arms = found.values.shape
+    response = (found.values - found.values.mean(axis=1, keepdims=True)).ravel()
+    by_arm = np.tile(np.eye(arms)[None, :, 1:], (blocks, 1, 1))
+    by_place = (found.places[:, :, None] == np.arange(1, arms)).astype(float)
+    full = np.concatenate([by_arm, by_place], axis=2)
+    full = (full - full.mean(axis=1, keepdims=True)).reshape(blocks * arms, -1)
+    simple = full[:, : arms - 1]
+    freedom = blocks * (arms - 1) - full.shape[1]
+    if freedom < 1 or np.linalg.matrix_rank(full) < full.shape[1]:
+        return np.zeros(arms), 1.0
+    fitted, *_ = np.linalg.lstsq(full, response, rcond=None)
+    rest = float(((response - full @ fitted) ** 2).sum())
+    without = float(((response - simple @ np.linalg.lstsq(simple, response, rcond=None)[0]) ** 2).sum())
+    effects = np.concatenate([[0.0], fitted[arms - 1 :]])
+    effects -= effects.mean()
+    if rest <= 1e-18 * without or without <= 0:
+        return effects, 0.0 if without > 0 and np.ptp(effects) > 0 else 1.0
+    ratio = (without - rest) / (arms - 1) / (rest / freedom)
+    return effects, float(fdtrc(arms - 1, freedom, max(ratio, 0.0)))

@@ -1,0 +1,99 @@
+"""What a reader must know before any verdict: what was run, how sure it is, what went wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kduel.core.format import plain_number
+from kduel.core.results import Results, TrialResult
+from kduel.core.text import plural, visible
+
+
+def run_facts(results: Results) -> list[str]:
+    """Few words on what was run: how many blocks, on what."""
+    blocks, trials = len(results.blocks), len(results.trials)
+    facts = [plural(blocks, "block")] if blocks else []
+    if trials:
+        facts.append(plural(trials, "trial"))
+    words = (results.machine.kind, results.machine.facts.get("accelerator"))
+    machine = " ".join(visible(word, 60) for word in words if word)
+    if results.study.imported:
+        facts.append("imported")
+    elif machine:
+        facts.append(machine)
+    return facts
+
+
+def sureness(results: Results) -> str:
+    """How much trust the intervals deserve, in one sentence."""
+    if results.machine.exact:
+        return "Counted on a deterministic machine: a repetition gives the same numbers, so no statistics are needed."
+    if not any(m.n > 1 for m in results.metrics):
+        if any(m.scale == "exact" and m.verdict != "undecided" for m in results.metrics):
+            return (
+                "One trial each is enough for sizes, which every build gives again; it is too few for an interval, so that "
+                "no time can be told from chance."
+            )
+        return "Too few trials for any interval: nothing here can be told from chance."
+    confidence = f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence"
+    count_primary = len({(m.benchmark, m.metric) for m in results.metrics if m.role == "primary"})
+    contenders = len({m.contender for m in results.metrics})
+    if count_primary * contenders > 1:
+        confidence += f" over the {plural(count_primary, 'primary metric')} together"
+    if results.study.imported:
+        return f"{confidence}, if the trials did not influence each other; for imported data KDuel cannot check that."
+    unit = "load of its contender, not a fresh boot" if results.study.unit == "load" else trial_word(results)
+    return f"{confidence}, every look at the data counted; each trial is a fresh {unit}, in random order within its block."
+
+
+def trial_word(results: Results) -> str:
+    """What a trial is on that machine."""
+    return "clean build" if results.machine.kind == "build" else "boot"
+
+
+def caveats(results: Results) -> list[str]:
+    """What the reader must know before any verdict."""
+    said = []
+    if results.machine.timing_warning:
+        said.append(visible(results.machine.timing_warning))
+    broken: Counter[tuple[str, str]] = Counter(
+        (trial.contender, trial.status) for trial in results.trials if trial.status != "ok"
+    )
+    total = Counter(trial.contender for trial in results.trials)
+    said += kernel_findings(results)
+    for (contender, status), number in broken.items():
+        if status == "void" and number == total[contender]:
+            why = next(trial.reason for trial in results.trials if trial.contender == contender)
+            said.append(f"{visible(contender, 200)} could not be measured. {visible(why, 1000)}")
+            continue
+        what = "void: nothing of them is used" if status == "void" else "partial"
+        said.append(f"{visible(contender, 200)}: {number} of {plural(total[contender], 'trial')} {what}.")
+        if status == "partial":
+            said[-1] += without_numbers([trial for trial in results.trials if trial.contender == contender])
+    return said
+
+
+def kernel_findings(results: Results) -> list[str]:
+    """What the kernels told of trouble in trials whose values count, a sentence for each kind."""
+    lines: dict[str, str] = {}
+    counts: dict[str, Counter[str]] = {}
+    total = Counter(trial.contender for trial in results.trials if trial.status != "void")
+    for trial in results.trials:
+        for name, line in trial.findings.items() if trial.status != "void" else ():
+            lines.setdefault(name, line)
+            counts.setdefault(name, Counter())[trial.contender] += 1
+    return [
+        f"The kernel's log has trouble ({visible(name, 40)}) in "
+        + ", ".join(f"{n} of {plural(total[arm], 'trial')} of {visible(arm, 200)}" for arm, n in counts[name].items())
+        + f", such as: {visible(line, 200)}"
+        for name, line in lines.items()
+    ]
+
+
+def without_numbers(trials: list[TrialResult]) -> str:
+    """Which benchmarks of these trials gave no number, and the first reason of each."""
+    reasons: dict[str, str] = {}
+    for trial in trials:
+        for label, why in trial.failed_steps.items():
+            reasons.setdefault(label, why)
+    return "".join(f" No number from {visible(label, 100)}: {visible(why, 300)}." for label, why in reasons.items())

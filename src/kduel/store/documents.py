@@ -1,0 +1,220 @@
+"""The documents in a run's directory, typed, each with its version: a later one is refused, an older one is converted.
+
+lock.json and trial.json are read here; plan.jsonl follows from the lock (kduel.store.integrity).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from kduel import __version__
+from kduel.core.errors import InputError
+from kduel.core.experiment import EDITION, Contender, MachineRecord, Settle, Step, TrialStatus, Void
+from kduel.study.load import About, Blocks, Study, check_numbers
+
+LOCK_SCHEMA = 2
+"""Of lock.json and plan.jsonl. Version 0.1.0 wrote no schema: that is 1."""
+TRIAL_SCHEMA = 2
+"""Of trial.json, and of the manifest beside it."""
+RESTORE = "The file was changed or damaged; restore it from a copy of the run."
+
+Typed = TypeVar("Typed")
+Table = dict[str, Any]
+"""A JSON object whose keys are not fixed: what a machine or a kernel source reports."""
+
+
+class KernelRecord(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a contender ran, besides what the study says of it."""
+
+    spec: str
+    """The kernel's specification, as it was written."""
+    release: str = ""
+    architecture: str = ""
+    sha256: str = ""
+    """Of the image; empty for a kernel that is installed on the measured machine."""
+    provenance: Table = field(default_factory=dict)
+    """Where the kernel came from; the keys are those of its source."""
+    unbuilt: str = ""
+    """Why there is no kernel: it does not build."""
+    sysctl: dict[str, str | int] = field(default_factory=dict)
+    scheduler: dict[str, str] = field(default_factory=dict)
+    """Version and SHA-256 of its sched_ext scheduler."""
+
+
+class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The host on which the run was started."""
+
+    system: str = ""
+    kernel: str = ""
+    python: str = ""
+    cpus: int | None = None
+    cpu: str = ""
+    load: float = 0.0
+
+
+class Lock(Struct, kw_only=True, forbid_unknown_fields=True):
+    """lock.json: everything resolved, so that the run can be understood and repeated years later."""
+
+    schema: int = LOCK_SCHEMA
+    """As it was read: a lock of an older version keeps its number."""
+    kduel: str
+    seed: int
+    origin: str
+    """The suite's name or the study file's path, as given."""
+    directory: str = ""
+    """Where the run was started: relative paths in the study are meant from here."""
+    study: About
+    blocks: Blocks
+    settle: Settle
+    machine: MachineRecord
+    contenders: list[Contender]
+    kernels: list[KernelRecord]
+    """One for each contender."""
+    steps: list[Step]
+    edition: int = 1
+    """Of the method that the run was planned by and is judged by: kduel.core.experiment.EDITION."""
+    covariates: list[str] = field(default_factory=list)
+    """What the machine measures on the host beside each trial and the verdict uses, declared before the first trial."""
+    host: HostRecord = field(default_factory=HostRecord)
+
+    def __post_init__(self) -> None:
+        if len(self.kernels) != len(self.contenders):
+            raise ValueError(f"{len(self.contenders)} contenders have {len(self.kernels)} kernels")
+
+
+class TrialRecord(Struct, kw_only=True, forbid_unknown_fields=True):
+    """trial.json: what is known of a trial besides its raw files."""
+
+    schema: int = TRIAL_SCHEMA
+    """As it was read. From 2 on a manifest stands beside it."""
+    id: str
+    block: int
+    position: int
+    contender: str
+    status: TrialStatus
+    void: Void | None = None
+    """Why nothing of the trial may be used."""
+    failed_steps: dict[str, str] = field(default_factory=dict)
+    """By step label: why it gave no numbers."""
+    started: str = ""
+    """UTC, ISO 8601."""
+    seconds: float = 0.0
+    timings: dict[str, float] = field(default_factory=dict)
+    facts: Table = field(default_factory=dict)
+    """Of this boot alone; the keys are those of the machine's kind."""
+    boot: int = 0
+    steps: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if (self.status == "void") != (self.void is not None):
+            raise ValueError(
+                f"the status is {self.status}, and there is {(self.void and self.void.code) or 'no reason'}"
+            )
+
+
+def study_of(lock: Lock, text: str) -> Study:
+    """The study that a run was made from; `text` is its study.toml."""
+    return Study(
+        about=lock.study,
+        contenders=lock.contenders,
+        machine=lock.machine.kind,
+        machine_settings=lock.machine.settings,
+        settle=lock.settle,
+        blocks=lock.blocks,
+        steps=lock.steps,
+        text=text,
+    )
+
+
+def read_lock(path: Path) -> Lock:
+    """A lock.json. Raises InputError naming the file and the key."""
+    lock = read_document(path, Lock, LOCK_SCHEMA, convert_lock)
+    if not 1 <= lock.edition <= EDITION:
+        raise InputError(
+            f"{path}: the run was planned by edition {lock.edition} of the method, and this version knows {EDITION} at most",
+            "Use the version of KDuel that made the run, or a later one.",
+        )
+    check_numbers(lock.study, lock.settle, lock.blocks, str(path))
+    for what, names in (
+        ("contenders", [one.name for one in lock.contenders]),
+        ("steps", [one.label for one in lock.steps]),
+    ):
+        if not names or len(set(names)) < len(names):
+            raise InputError(f"{path}: the {what} are {', '.join(names) or 'none'}", RESTORE)
+    return lock
+
+
+def read_trial(path: Path) -> TrialRecord:
+    """A trial.json. Raises InputError naming the file and the key."""
+    return read_document(path, TrialRecord, TRIAL_SCHEMA, convert_trial)
+
+
+def read_document(path: Path, kind: type[Typed], schema: int, convert: Callable[[Table], Table] = dict) -> Typed:
+    """A JSON document of a version up to `schema`; `convert` brings an object of an older one into today's shape.
+
+    Raises InputError, naming file and key, for one that is missing, damaged, of another shape or of a later version.
+    """
+    found = read_json(path, Table)
+    version = found.get("schema", 1)
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise InputError(f"{path}: schema is {str(version)[:40]!r}, not a number from 1 up", RESTORE)
+    if version > schema:
+        writer = f"KDuel {found['kduel']}" if isinstance(found.get("kduel"), str) else "a later version of KDuel"
+        raise InputError(
+            f"{path} has schema {version} and was written by {writer[:40]}; this is {__version__}, which reads schemas up to "
+            f"{schema}",
+            "Install the version that wrote it, or a later one.",
+        )
+    try:
+        return msgspec.convert(convert(found) if version < schema else found, kind, strict=True)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: {error}", RESTORE) from error
+
+
+def read_json(path: Path, kind: Any) -> Any:
+    """A typed JSON file (`kind` is a type or a ready decoder). Raises InputError naming it."""
+    decoder = kind if isinstance(kind, msgspec.json.Decoder) else msgspec.json.Decoder(kind)
+    try:
+        return decoder.decode(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", "Restore it from a copy of the run.") from error
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: {error}", RESTORE) from error
+
+
+def convert_lock(old: Table) -> Table:
+    """Schema 1: one table `study` for all numbers; a kernel that does not build said so in its provenance."""
+    new = old | {"schema": 1}
+    study, kernels = old.get("study"), old.get("kernels")
+    if isinstance(study, dict):
+        parts = {"study": About, "blocks": Blocks}
+        known = {*About.__struct_fields__, *Blocks.__struct_fields__, "settle"}
+        new |= {name: {k: study[k] for k in kind.__struct_fields__ if k in study} for name, kind in parts.items()}
+        new |= {"settle": study["settle"]} if "settle" in study else {}
+        new |= {f"study.{key}": value for key, value in study.items() if key not in known}
+    if isinstance(kernels, list):
+        new["kernels"] = [convert_kernel(kernel) for kernel in kernels]
+    return new
+
+
+def convert_kernel(old: Any) -> Any:
+    """Schema 1 of an entry of `kernels`."""
+    if not isinstance(old, dict) or not isinstance(provenance := old.get("provenance"), dict):
+        return old
+    known = {key: value for key, value in provenance.items() if key != "not_built"}
+    return old | {"provenance": known, "unbuilt": provenance.get("not_built", "")}
+
+
+def convert_trial(old: Table) -> Table:
+    """Schema 1: `reason` was the code and the message of a void trial in one string."""
+    new = old | {"schema": 1}
+    reason = new.pop("reason", "")
+    if not isinstance(reason, str):
+        return old
+    code, _, message = reason.partition(": ")
+    return new | {"void": {"code": code, "message": message} if code else None}

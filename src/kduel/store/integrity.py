@@ -1,0 +1,108 @@
+"""Whether a run is as it was left: its plan is the one that its seed gives, its trials are of that plan, and no file was
+changed since. Nothing here repairs anything."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec import Struct
+
+from kduel.core.errors import InputError
+from kduel.store.documents import Lock, TrialRecord, study_of
+from kduel.store.manifest import RUN_FILES, changes, run_digests
+from kduel.store.rundir import RunDir
+from kduel.study.plan import PlannedTrial, make_plan
+
+WITH_MANIFEST = 2
+"""The schema of trial.json from which a manifest stands beside it."""
+MOST_NAMED = 4
+"""Files of one trial that a sentence names."""
+
+
+class Integrity(Struct, frozen=True, kw_only=True):
+    """What was found of a run, or of an import."""
+
+    checked: int
+    """Trials, or imported files, that were compared with their SHA-256."""
+    unprotected: int = 0
+    """Trials of version 0.1.0, which wrote no manifest."""
+    changes: list[str]
+    """What is not as it was left, a sentence each."""
+
+
+def trials_of(run: RunDir, lock: Lock) -> list[TrialRecord]:
+    """The trials that are there, in the order of time.
+
+    Raises InputError for one that is damaged, or that the lock's study and seed do not plan in that place: a copy.
+    """
+    expected = {trial.id: trial for trial in derived_plan(lock)}
+    records = run.records()
+    for record in records:
+        if expected.get(record.id) != planned_as(record):
+            raise InputError(
+                f"{run.directory(record.id)} is not of this run's plan ({record.contender[:80]} in block {record.block}, "
+                f"trial {record.position + 1})",
+                "A trial was copied or changed, or lock.json was: restore it from a copy of the run, or move it away.",
+            )
+    return records
+
+
+def planned_as(record: TrialRecord) -> PlannedTrial:
+    """The line of the plan that a trial says it carried out."""
+    return PlannedTrial(
+        id=record.id,
+        block=record.block,
+        position=record.position,
+        contender=record.contender,
+        boot=record.boot,
+        steps=record.steps,
+    )
+
+
+def derived_plan(lock: Lock) -> list[PlannedTrial]:
+    """The plan that the lock's study and seed give, by the edition of the method that planned it."""
+    return make_plan(study_of(lock, ""), lock.seed, lock.edition)
+
+
+def checked_plan(run: RunDir, lock: Lock) -> list[PlannedTrial]:
+    """The run's plan. Raises InputError where plan.jsonl is not the one that the lock's study and seed give."""
+    plan, derived = run.plan(), derived_plan(lock)
+    if plan == derived:
+        return plan
+    path = run.path / "plan.jsonl"
+    remedy = "plan.jsonl or lock.json was changed after the run was started; restore them from a copy of the run."
+    for number, (found, expected) in enumerate(zip(plan, derived, strict=False), 1):
+        if found != expected:
+            raise InputError(
+                f"{path}, line {number}: the trial {found.id[:80]!r}, where seed {lock.seed} gives {expected.id!r}",
+                remedy,
+            )
+    raise InputError(
+        f"{path} has {len(plan)} lines, where the study and seed {lock.seed} give {len(derived)}", remedy
+    )
+
+
+def examine(run: RunDir, lock: Lock, records: list[TrialRecord]) -> Integrity:
+    """Compare a run with its seed and its trials with their manifests. Reads every raw file."""
+    found = []
+    try:
+        checked_plan(run, lock)
+    except InputError as error:
+        found.append(error.message)
+    known = run_digests(run.path)
+    shared = {str(name, "ascii").removeprefix("../../"): name for name in RUN_FILES}
+    later: Counter[str] = Counter()
+    protected = [record.id for record in records if record.schema >= WITH_MANIFEST]
+    for trial in protected:
+        try:
+            differing = changes(run.directory(trial), known)
+        except InputError as error:
+            found.append(error.message)
+            continue
+        later.update(f"{name} was {what}" for name, what in differing if name in shared)
+        own = [f"{name[:100]} was {what}" for name, what in differing if name not in shared]
+        if own:
+            more = f" and {len(own) - MOST_NAMED} more files" if len(own) > MOST_NAMED else ""
+            found.append(f"trials/{trial}: {', '.join(own[:MOST_NAMED])}{more}")
+    found += [f"{what} after {count} of {len(protected)} trials had ended" for what, count in later.items()]
+    return Integrity(checked=len(protected), unprotected=len(records) - len(protected), changes=found)

@@ -1,0 +1,122 @@
+"""A trial's manifest: the SHA-256 of every file that it left, as sha256sum(1) writes and checks them.
+
+    cd RUN/trials/0001-b01-debian-6.1 && sha256sum --check manifest.sha256
+
+It stands beside the raw files, and covers trial.json and what the trial was run by: lock.json, plan.jsonl, study.toml.
+It shows what was changed by accident or carelessly; whoever means to deceive can write another manifest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+
+from kduel.core.errors import InputError
+
+NAME = "manifest.sha256"
+RUN_FILES = (b"../../lock.json", b"../../plan.jsonl", b"../../study.toml")
+"""From a trial's directory: what all trials of a run share."""
+ESCAPES = {b"\\": b"\\\\", b"\n": b"\\n", b"\r": b"\\r"}
+"""As sha256sum writes them in a name; the line then begins with a backslash."""
+HEX = 64
+
+
+def write_manifest(trial: Path) -> None:
+    """Write the manifest of a trial that is complete. Symbolic links are not followed, nor listed."""
+    lines = [line(name, digest(os.path.join(os.fsencode(trial), name))) for name in [*files(trial), *RUN_FILES]]  # noqa: PTH118
+    (trial / NAME).write_bytes(b"".join(lines))
+
+
+def changes(trial: Path, known: dict[bytes, str]) -> list[tuple[str, str]]:
+    """What differs from the manifest: each file's name, and `changed`, `missing`, `added` or `unreadable`.
+
+    `known` holds the digests of those of RUN_FILES that are there, which are the same for all trials. Raises InputError
+    where the manifest itself is missing or damaged.
+    """
+    listed = read_manifest(trial / NAME)
+    there = set(files(trial))
+    found = [(name, "added") for name in sorted(there) if name not in listed]
+    for name, expected in listed.items():
+        if name in known:
+            what = "" if known[name] == expected else "changed"
+        elif name not in there:
+            what = "missing"
+        else:
+            what = compared(os.path.join(os.fsencode(trial), name), expected)  # noqa: PTH118
+        if what:
+            found.append((name, what))
+    return [(name.decode(errors="replace").removeprefix("../../"), what) for name, what in found]
+
+
+def compared(path: bytes, expected: str) -> str:
+    """Empty for a file that has this digest, else what is wrong with it."""
+    try:
+        return "" if digest(path) == expected else "changed"
+    except OSError:
+        return "unreadable"
+
+
+def run_digests(run: Path) -> dict[bytes, str]:
+    """The digests of RUN_FILES that are there."""
+    found = {}
+    for name in RUN_FILES:
+        path = run / os.fsdecode(name).removeprefix("../../")
+        with contextlib.suppress(OSError):
+            found[name] = digest(os.fsencode(path))
+    return found
+
+
+def files(trial: Path) -> list[bytes]:
+    """The regular files below a trial's directory but the manifest, as names relative to it, in order."""
+    top = os.fsencode(trial)
+    found = []
+    for folder, _, names in os.walk(top):
+        for name in names:
+            path = os.path.join(folder, name)  # noqa: PTH118 - names are bytes: a guest chose them
+            if os.path.isfile(path) and not os.path.islink(path):  # noqa: PTH113, PTH114
+                found.append(os.path.relpath(path, top))
+    return sorted(name for name in found if name != os.fsencode(NAME))
+
+
+def digest(path: bytes) -> str:
+    """A file's SHA-256, hexadecimal. Raises OSError."""
+    with open(path, "rb") as stream:  # noqa: PTH123
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def line(name: bytes, found: str) -> bytes:
+    """A line of the manifest."""
+    escaped = b"".join(ESCAPES.get(name[i : i + 1], name[i : i + 1]) for i in range(len(name)))
+    return (b"\\" if escaped != name else b"") + found.encode() + b"  " + escaped + b"\n"
+
+
+def read_manifest(path: Path) -> dict[bytes, str]:
+    """The digests by name. Raises InputError where it is missing or damaged."""
+    remedy = "Restore it from a copy of the run; without it nobody can tell whether this trial was changed."
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", remedy) from error
+    if lines.pop() != b"":
+        raise InputError(f"{path} is cut off", remedy)
+    found = {}
+    for number, text in enumerate(lines, 1):
+        escaped = text.startswith(b"\\")
+        value, separator, name = text[escaped : HEX + escaped], text[HEX + escaped :][:2], text[HEX + escaped + 2 :]
+        if len(value) != HEX or not value.isalnum() or separator != b"  " or not name or b"\0" in name:
+            raise InputError(f"{path}, line {number}: {text[:100]!r} is no SHA-256 with a name", remedy)
+        found[unescape(name) if escaped else name] = value.decode()
+    return found
+
+
+def unescape(name: bytes) -> bytes:
+    """A name as it is, from the way sha256sum writes it."""
+    plain = {escape: char for char, escape in ESCAPES.items()}
+    out, at = [], 0
+    while at < len(name):
+        step = 2 if name[at : at + 2] in plain else 1
+        out.append(plain.get(name[at : at + step], name[at : at + step]))
+        at += step
+    return b"".join(out)

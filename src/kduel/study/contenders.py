@@ -1,0 +1,137 @@
+"""The contenders of a study: read from their tables, checked, named."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from kduel.core.errors import InputError
+from kduel.core.experiment import Contender
+from kduel.study.tables import combinations, validation_message
+
+
+def contender_tables(kernels: list[str], numbered: bool) -> str:
+    """The [[contender]] tables of a suite's kernels, as TOML, so that the run's study.toml says all.
+
+    `numbered` gives each a name of its own, for one kernel against itself.
+    """
+    tables = ["\n# From the command line:\n"]
+    for number, spec in enumerate(kernels, 1):
+        # A JSON string is a TOML string too.
+        tables.append(f"[[contender]]\nkernel = {msgspec.json.encode(spec).decode()}\n")
+        if numbered:
+            name = f"{short_name(Contender(kernel=spec))} #{number}"
+            tables.append(f"name = {msgspec.json.encode(name).decode()}\n")
+    return "".join(tables)
+
+
+LONGEST_NAME = 200
+"""Characters of a contender's name."""
+CROSSED = ("kernel", "scheduler", "policy", "cmdline")
+"""The keys of a contender for which a list makes a contender of every combination."""
+
+
+def read_contenders(tables: list[dict[str, Any]], origin: str) -> list[Contender]:
+    """The [[contender]] tables; a list for a key of CROSSED is a matrix."""
+    contenders = []
+    for number, table in enumerate(tables, 1):
+        where = f"{origin}: contender[#{number}]"
+        empty = [key for key in CROSSED if table.get(key) == []]
+        if empty:
+            raise InputError(f"{where}: {empty[0]} is an empty list", "Give a value, or a list with one at least.")
+        for choice in combinations(table, CROSSED):
+            for key, value in choice.items():
+                if isinstance(value, str) and "\n" in value:
+                    raise InputError(f"{where}: {key} holds a line break", "Write it in one line.")
+            try:
+                contender = msgspec.convert(choice, Contender, strict=True)
+            except msgspec.ValidationError as error:
+                known = ", ".join(Contender.__struct_fields__)
+                raise InputError(f"{where}: {validation_message(error)}", f"A contender knows: {known}.") from error
+            check_texts(contender, where)
+            if len(table.get("name", "")) and choice is not table and choice != table:
+                contender = msgspec.structs.replace(contender, name=f"{contender.name} {short_name(contender)}")
+            contenders.append(contender)
+    return name_all(contenders, origin)
+
+
+def check_texts(contender: Contender, where: str) -> None:
+    """Raises InputError for texts that a terminal would obey or a file's name cannot hold."""
+    texts = {key: value for key, value in msgspec.structs.asdict(contender).items() if isinstance(value, str)}
+    texts |= {f"sysctl {key!r}": f"{key}={value}" for key, value in contender.sysctl.items()}
+    for key, value in texts.items():
+        if not value.isprintable():
+            raise InputError(
+                f"{where}: {key} is {value[:LONGEST_NAME]!r}, with a character that cannot be shown",
+                "Leave out control characters, line ends, tabs and other characters that cannot be seen.",
+            )
+    name = contender.name
+    if len(name) > LONGEST_NAME:
+        raise InputError(
+            f"{where}: name has {len(name)} characters", f"Use at most {LONGEST_NAME}; title and text may be longer."
+        )
+    if name != name.strip() or (name and {"", ".", ".."} & set(re.split(r"[/\\]", name))):
+        raise InputError(
+            f"{where}: name = {name!r} looks like a path or has blanks at its ends",
+            'Give a plain name, such as name = "6.12 with my patch".',
+        )
+
+
+def check_policies(contenders: list[Contender], origin: str) -> None:
+    """Raises InputError naming file and contender for a policy that no kernel knows."""
+    from kduel.schedulers.policy import parse_policy
+
+    for contender in contenders:
+        if contender.policy:
+            try:
+                parse_policy(contender.policy)
+            except InputError as error:
+                raise InputError(f"{origin}: {contender.name}: {error.message}", error.remedy) from error
+
+
+def short_name(contender: Contender, parts: int = 1, *, recipe: bool = True) -> str:
+    """What a contender is called where the study gives no name; of a path, that many last parts. `recipe` says whether
+    how it is built belongs to it."""
+    kernel, *rest = contender.kernel.split(",")
+    options = [word.partition("=")[2] for word in rest if re.match(r"[a-z]+=", word)]
+    if not options and "/" not in contender.kernel:
+        kernel = contender.kernel
+    if "/" in kernel:
+        kernel = "/".join(kernel.rstrip("/").split("/")[-parts:])
+    words = [
+        kernel.replace(":", "-"),
+        *(options if recipe else []),
+        *contender.scheduler.split(),
+        contender.policy,
+        contender.cmdline,
+    ]
+    words += [f"{key}={value}" for key, value in contender.sysctl.items()]
+    return " ".join(word for word in words if word)
+
+
+def name_all(contenders: list[Contender], origin: str) -> list[Contender]:
+    """Every contender with a name of its own. Raises InputError where two would have the same."""
+    # What all share tells none apart.
+    recipe = len({c.kernel.partition(",")[2] for c in contenders}) > 1
+    named = [c if c.name else msgspec.structs.replace(c, name=short_name(c, recipe=recipe)) for c in contenders]
+    # old/bzImage and new/bzImage are told apart by as much of their paths as it takes.
+    for parts in range(2, max((c.kernel.count("/") for c in contenders), default=0) + 2):
+        held = Counter(c.name for c in named)
+        named = [
+            c
+            if given.name or held[c.name] == 1
+            else msgspec.structs.replace(c, name=short_name(given, parts, recipe=recipe))
+            for given, c in zip(contenders, named, strict=True)
+        ]
+    seen: set[str] = set()
+    for contender in named:
+        if contender.name in seen:
+            raise InputError(
+                f"{origin}: two contenders are called {contender.name!r}",
+                "Give each a name of its own. To run one kernel against itself: kduel run --aa 2 KERNEL.",
+            )
+        seen.add(contender.name)
+    return named

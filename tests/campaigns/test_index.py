@@ -1,0 +1,115 @@
+"""The index of many runs: it says what the runs say, follows their changes, and can only be read by queries."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kduel.analysis.index import NAME, ask, update
+from kduel.cli.index import command as index_command
+from kduel.cli.query import command as query_command
+from kduel.core.errors import InputError
+from kduel.core.progress import Progress
+from kduel.judge.evaluate import judge_run
+from kduel.store.imported import Source, bring_in
+
+HEADER = "contender,trial,benchmark,metric,unit,better,value\n"
+
+
+def run_of(folder: Path, name: str, shift: float, missing: int | None = None) -> Path:
+    """An imported run: `new` is `shift` per cent slower than `old`."""
+    lines = [
+        f"{contender},{trial},b,time,s,lower,{100 * factor + trial * 0.01}"
+        for contender, factor in (("old", 1.0), ("new", 1 + shift / 100))
+        for trial in range(1, 13)
+        if (contender, trial) != ("new", missing)
+    ]
+    source = folder / f"{name}.csv"
+    source.write_text(HEADER + "\n".join(lines) + "\n")
+    bring_in([Source(source)], folder / name)
+    source.unlink()
+    return folder / name
+
+
+def indexed(folder: Path) -> Path:
+    """The index of all runs in a folder."""
+    runs = sorted(path for path in folder.iterdir() if path.is_dir())
+    return update(folder, runs, folder / NAME, Progress()).path
+
+
+def test_the_index_says_what_the_runs_say(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "first", 10, missing=3)
+    answer = ask(indexed(tmp_path), "SELECT effect_pct, ci_low_pct, verdict, n, wording FROM verdict")
+    (metric,) = judge_run(run).metrics
+    assert answer.rows == [[metric.effect_pct, metric.ci_low_pct, metric.verdict, metric.n, metric.told]]
+    assert metric.verdict == "slower"
+    values = ask(tmp_path / NAME, "SELECT block, value FROM value WHERE contender = 'new' ORDER BY block").rows
+    assert values[2] == [3, None] and len(values) == 12
+
+
+def test_only_changed_runs_are_judged_again(tmp_path: Path) -> None:
+    first, second = run_of(tmp_path, "first", 10), run_of(tmp_path, "second", 0)
+    assert update(tmp_path, [first, second], tmp_path / NAME, Progress()).added == 2
+    assert update(tmp_path, [first, second], tmp_path / NAME, Progress()).added == 0
+    shutil.rmtree(second)
+    third = run_of(tmp_path, "second", 10)
+    assert update(tmp_path, [first, third], tmp_path / NAME, Progress()).added == 1
+    assert [row[7] for row in ask(tmp_path / NAME, "verdicts").rows] == ["slower", "slower"]
+    found = update(tmp_path, [first], tmp_path / NAME, Progress())
+    assert (found.removed, found.runs) == (1, 1)
+    assert (
+        ask(tmp_path / NAME, "SELECT DISTINCT run FROM value").rows == ask(tmp_path / NAME, "SELECT id FROM run").rows
+    )
+
+
+def test_a_damaged_run_is_named_and_the_others_are_there(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 10)
+    damaged = run_of(tmp_path, "second", 10)
+    (damaged / "import.json").write_text("{")
+    done = CliRunner().invoke(index_command, [str(tmp_path), "--format", "json", "--quiet"])
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert document["runs"] == 1 and list(document["skipped"]) == ["second"]
+    assert ask(tmp_path / NAME, "skipped").rows[0][0] == "second"
+
+
+def test_queries_cannot_write(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 10)
+    path = indexed(tmp_path)
+    for statement in ("DELETE FROM run", "DROP TABLE run", "PRAGMA user_version = 7", "ATTACH 'x' AS y", "garbage"):
+        with pytest.raises(InputError):
+            ask(path, statement)
+    assert len(ask(path, "runs").rows) == 1 and not Path("x").exists()
+
+
+def test_an_index_of_a_later_version_is_refused(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 10)
+    with sqlite3.connect(indexed(tmp_path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(InputError, match="version 99"):
+        ask(tmp_path / NAME, "runs")
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 10)
+    run_of(tmp_path, "=cmd", 0)
+    missing = CliRunner().invoke(query_command, [str(tmp_path)])
+    assert missing.exit_code != 0 and isinstance(missing.exception, InputError)
+    assert CliRunner().invoke(index_command, [str(tmp_path)]).exit_code == 0
+    text = CliRunner().invoke(query_command, [str(tmp_path), "slower"]).stdout
+    assert text.splitlines()[0].split()[:2] == ["started", "path"] and len(text.splitlines()) == 2
+    rows = json.loads(CliRunner().invoke(query_command, [str(tmp_path), "runs", "--format", "json"]).stdout)["rows"]
+    assert {row["path"] for row in rows} == {"first", "=cmd"}
+    table = CliRunner().invoke(query_command, [str(tmp_path), "runs", "--format", "csv"]).stdout
+    assert "'=cmd" in table
+    series = list(
+        csv.reader(io.StringIO(CliRunner().invoke(query_command, [str(tmp_path), "--series", "b/time"]).stdout))
+    )
+    assert series[0] == ["time", "run", "new", "old"] and len(series) == 3

@@ -1,0 +1,168 @@
+"""A disk that refuses: every call that writes fails once, each in its turn. The error names the place that failed, and
+the run goes on when the fault is gone.
+
+strace makes the calls fail, in KDuel's own process; the real small file systems at the end prove that its errors are
+those of a disk.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from harness import Broken, Place, Reference, ends_well, kept, no_traceback, place
+
+pytestmark = [pytest.mark.guest, pytest.mark.network]
+
+EVERY = os.environ.get("KDUEL_TEST_FAULTS") == "all"
+"""Whether each of the calls is made to fail; else one of each kind is, drawn by a seed."""
+BLOCKS = 1
+WRITING = ("write", "pwrite64", "rename", "mkdir", "fsync", "ftruncate", "fallocate", "sendfile", "copy_file_range",
+           "chmod", "fchmod", "flock", "openat")  # fmt: skip
+ERRORS = {
+    "write": ("ENOSPC", "EIO"), "pwrite64": ("ENOSPC",), "rename": ("ENOSPC", "EROFS"), "mkdir": ("ENOSPC", "EROFS"),
+    "fsync": ("EIO", "ENOSPC"), "ftruncate": ("EFBIG", "EIO"), "fallocate": ("ENOSPC",), "sendfile": ("ENOSPC", "EIO"),
+    "copy_file_range": ("ENOSPC",), "chmod": ("EROFS",), "fchmod": ("EROFS",), "flock": ("ENOLCK",),
+    "openat": ("ENOSPC", "EROFS", "ENFILE", "EMFILE"),
+}  # fmt: skip
+"""ENOSPC of openat and mkdir is also what a file system without free inodes says."""
+
+
+@dataclass(frozen=True, order=True)
+class Call:
+    """A call that writes in an undisturbed run: the `number`th of that name."""
+
+    where: str
+    name: str
+    number: int
+    text: str
+
+
+def directories(own: Place) -> dict[str, list[Path]]:
+    """What a fault is to be named by, and where it may happen."""
+    return {"the run": [own.run], "TMPDIR": [own.temporary], "the cache": [own.cache]}
+
+
+def where(own: Place, text: str) -> str:
+    """Which of the places a line of strace is about, or nothing."""
+    for name, paths in directories(own).items():
+        # A new run is written beside its name first.
+        if any(str(path) in text or str(path.parent / f".{path.name}-") in text for path in paths):
+            return name
+    return ""
+
+
+def calls(own: Place) -> list[Call]:
+    """The calls of a run that write into one of the places."""
+    log = own.base / "strace"
+    own.wrapper = ("strace", "-y", "-o", str(log), "-e", f"trace={','.join(WRITING)}")
+    done = own.kduel(*own.words())
+    own.wrapper = ()
+    assert done.returncode == 0, done.stderr
+    counts: dict[str, int] = defaultdict(int)
+    found = []
+    for line in log.read_text(errors="replace").splitlines():
+        if not (match := re.match(r"(\w+)\(", line)):
+            continue
+        name = match[1]
+        counts[name] += 1
+        if name == "openat" and not re.search(r"O_CREAT|O_TMPFILE", line):
+            continue
+        if place_of := where(own, line.partition("(")[2]):
+            found.append(Call(place_of, name, counts[name], line[:200]))
+    return found
+
+
+@pytest.fixture(scope="module")
+def undisturbed(need: Callable[..., str]) -> Iterator[tuple[Reference, list[Call]]]:
+    need("strace")
+    with place(seconds=0.05, blocks=BLOCKS) as own:
+        reference = Reference.of(own)
+    with place(seconds=0.05, blocks=BLOCKS) as own:
+        yield reference, calls(own)
+
+
+def chosen(found: list[Call]) -> list[tuple[Call, str]]:
+    """Each call with each of its errors, or of every kind and place one with one."""
+    everything = [(call, error) for call in found for error in ERRORS[call.name]]
+    if EVERY:
+        return everything
+    chance = random.Random(17)
+    kinds: dict[tuple[str, str], list[tuple[Call, str]]] = defaultdict(list)
+    for call, error in everything:
+        kinds[call.where, call.name].append((call, error))
+    return [chance.choice(kinds[kind]) for kind in sorted(kinds)]
+
+
+def test_a_call_that_fails_is_named_where_it_is_and_loses_nothing(
+    undisturbed: tuple[Reference, list[Call]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    reference, found = undisturbed
+    assert {call.where for call in found} == {"the run", "the cache"}, "a trial keeps nothing in TMPDIR"
+    broken, tried, hit = [], chosen(found), 0
+    for call, error in tried:
+        story = f"{error} at {call.name} number {call.number} ({call.where})"
+        with place(seconds=0.05, blocks=BLOCKS) as own:
+            log = own.base / "strace"
+            inject = f"inject={call.name}:error={error}:when={call.number}"
+            own.wrapper = ("strace", "-y", "-o", str(log), "-e", f"trace={call.name}", "-e", inject)
+            done = own.kduel(*own.words())
+            own.wrapper = ()
+            lines = [line for line in log.read_text(errors="replace").splitlines() if "(INJECTED)" in line]
+            try:
+                hit += bool(lines)
+                no_traceback(story, done.stderr)
+                if done.returncode:
+                    named_rightly(own, story, lines[0] if lines else "", done)
+                ends_well(own, kept(own, {}, reference, story), reference, story)
+            except Broken as error_found:
+                broken.append(f"{error_found}\n    {lines[:1]}")
+    with capsys.disabled():
+        print(f"\n{len(tried)} calls of {len(found)} made to fail, {hit} hit, {len(broken)} broken", flush=True)
+    assert not broken, "\n".join(broken)
+
+
+def named_rightly(own: Place, story: str, line: str, done: subprocess.CompletedProcess[str]) -> None:
+    """The status is that of a host that lacks something, and the message names the place of the fault and no other."""
+    if done.returncode != 3:
+        raise Broken(f"{story}: ended with {done.returncode}: {done.stderr[-1500:]}")
+    said = done.stderr[done.stderr.index("kduel: ") :] if "kduel: " in done.stderr else done.stderr
+    if "open files" in said:
+        return
+    place_of = where(own, line.partition("(")[2])
+    if place_of and not any(str(path) in said or place_of in said for path in directories(own)[place_of]):
+        raise Broken(f"{story}: {place_of} is not named: {said}")
+    for name, paths in directories(own).items():
+        if name != place_of and any(f"cannot write to {path}" in said for path in paths):
+            raise Broken(f"{story}: it names {name}: {said}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system takes root")
+@pytest.mark.parametrize(
+    ("lacking", "mended"), [("size=200k", "size=64m"), ("nr_inodes=40", "nr_inodes=10000"), ("ro", "rw")]
+)
+def test_a_real_disk_that_is_full_is_named(
+    undisturbed: tuple[Reference, list[Call]], lacking: str, mended: str
+) -> None:
+    reference, _ = undisturbed
+    with place(seconds=0.05, blocks=BLOCKS) as own:
+        disk = own.base / "disk"
+        disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", lacking, "small", disk], check=True)
+        try:
+            own.put_run(disk / "run")
+            done = own.kduel(*own.words())
+            assert done.returncode == 3, done.stderr
+            no_traceback(lacking, done.stderr)
+            assert str(own.run) in done.stderr[done.stderr.index("kduel: ") :]
+            subprocess.run(["mount", "-o", f"remount,{mended}", disk], check=True)
+            ends_well(own, kept(own, {}, reference, lacking), reference, lacking)
+        finally:
+            subprocess.run(["umount", disk], check=True)

@@ -1,0 +1,91 @@
+"""Every file of a run, damaged in every way: each command that reads a run ends in a result or in an error that names
+the file, never in a traceback. One damage at a time, so that the file named is the file damaged."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kduel.cli import kduel as command
+from kduel.core.errors import KduelError
+
+READERS = ("report", "report-json", "diff", "verify", "history", "boot", "plan", "resume", "explain", "sizes")
+WORDS = {
+    "report-json": ("report", "--format", "json"),
+    "resume": ("resume", "--offline", "--quiet"),
+    "explain": ("explain", "--offline", "--benchmark", "pipe"),
+}
+
+
+def damages(data: bytes, name: str, draw: random.Random) -> Iterator[tuple[str, bytes | None]]:
+    """A file's content after each damage; None for a file that is gone."""
+    yield "missing", None
+    yield "empty", b""
+    yield "cut", data[: len(data) // 2]
+    yield "binary", bytes(draw.randrange(256) for _ in range(200))
+    yield "null", b"null"
+    yield "list", b"[]\n"
+    yield "object", b"{}\n"
+    yield "deep", b"[" * 100_000
+    yield "number", b"9" * 5_000 + b"\n"
+    if name.endswith(".json"):
+        found = json.loads(data)
+        for key in list(found):
+            for wrong in (None, "x", -1, 10**30, [], {}, True):
+                yield f"{key} = {wrong!r:.20}", json.dumps(found | {key: wrong}).encode()
+            yield f"no {key}", json.dumps({k: v for k, v in found.items() if k != key}).encode()
+
+
+def ended_well(words: tuple[object, ...], capsys: pytest.CaptureFixture[str]) -> str:
+    """How a command ended: `ok`, `changed`, or the message of an error that it means to give."""
+    try:
+        command.main([*map(str, words)], standalone_mode=False)
+    except KduelError as error:
+        return error.message
+    except Exception as error:  # noqa: BLE001 - a traceback is what this looks for
+        return f"TRACEBACK {type(error).__name__}: {error}"
+    finally:
+        capsys.readouterr()
+    return "ok"
+
+
+@pytest.mark.parametrize(
+    "name", ["lock.json", "plan.jsonl", "study.toml", "trial", "environment", "exit", "stdout", "manifest"]
+)
+def test_one_damaged_file_is_an_error_that_names_it_or_does_no_harm(
+    unpack: Callable[[str], Path], outside: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys, name: str
+):
+    monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
+    run = unpack("icount")
+    trial = min((run / "trials").iterdir())
+    path = {
+        "trial": trial / "trial.json",
+        "environment": trial / "environment.json",
+        "exit": min(trial.glob("[0-9]*")) / "exit.json",
+        "stdout": min(trial.glob("[0-9]*")) / "stdout",
+        "manifest": trial / "manifest.sha256",
+    }.get(name, run / name)
+    data = path.read_bytes() if path.is_file() else b"x"
+    draw = random.Random(17)
+    every = list(damages(data, path.name, draw))
+    tried = 0
+    for what, damaged in [*every, ("directory", None)]:
+        path.unlink(missing_ok=True)
+        if what == "directory":
+            path.mkdir()
+        elif damaged is not None:
+            path.write_bytes(damaged)
+        # Every command for the plain damages; for wrong values of single keys, in turn.
+        readers = READERS if " " not in what else (READERS[tried % len(READERS)],)
+        for reader in readers:
+            ended = ended_well((*WORDS.get(reader, (reader,)), run), capsys)
+            assert "TRACEBACK" not in ended, f"{reader} with {name} {what}: {ended}"
+            tried += 1
+        if path.is_dir():
+            shutil.rmtree(path)
+    assert tried > 50

@@ -1,0 +1,216 @@
+"""What was changed in a run after its trials had ended is found, named, and told by every report."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kduel.core.errors import InputError
+from kduel.store.documents import Lock
+from kduel.store.integrity import checked_plan, examine, trials_of
+from kduel.store.manifest import NAME, changes, run_digests, write_manifest
+from kduel.store.rundir import RunDir
+
+
+@pytest.fixture
+def run(unpack: Callable[[str], Path]) -> RunDir:
+    """A run of version 0.1.0 as if its trials had been kept today."""
+    opened = RunDir.open(unpack("icount"))
+    for record in opened.records():
+        trial = opened.directory(record.id)
+        (trial / "trial.json").write_bytes(msgspec.json.encode(msgspec.structs.replace(record, schema=2)))
+        write_manifest(trial)
+    return opened
+
+
+def found(run: RunDir) -> list[str]:
+    lock = run.lock()
+    return examine(run, lock, trials_of(run, lock)).changes
+
+
+def first(run: RunDir) -> Path:
+    return min(run.trials.iterdir())
+
+
+def test_an_untouched_run_is_as_it_was_left(run: RunDir):
+    lock = run.lock()
+    integrity = examine(run, lock, trials_of(run, lock))
+    assert (integrity.checked, integrity.unprotected, integrity.changes) == (2, 0, [])
+
+
+@pytest.mark.parametrize("change", ["changed", "missing", "added"])
+def test_each_raw_file_that_differs_is_named(run: RunDir, change: str):
+    trial = first(run)
+    for path in [*(p for p in trial.rglob("*") if p.is_file() and p.name not in (NAME, "trial.json"))]:
+        name = path.relative_to(trial)
+        data = path.read_bytes()
+        if change == "changed":
+            path.write_bytes(data + b"x")
+        elif change == "missing":
+            path.unlink()
+        else:
+            path = path.with_name(path.name + ".more")
+            path.write_bytes(data)
+            name = path.relative_to(trial)
+        assert found(run) == [f"trials/{trial.name}: {name} was {change}"]
+        if change == "added":
+            path.unlink()
+        else:
+            path.write_bytes(data)
+    assert found(run) == []
+
+
+def test_sha256sum_checks_a_manifest(run: RunDir):
+    """Whatever names a guest gave its files."""
+    trial = first(run)
+    for name in ("with space", "new\nline", "back\\slash", b"\xff not utf-8"):
+        (trial / os.fsdecode(name)).write_text("x")
+    write_manifest(trial)
+    done = subprocess.run(["sha256sum", "--check", "--strict", NAME], cwd=trial, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert changes(trial, run_digests(run.path)) == []
+    (trial / "new\nline").write_text("y")
+    assert changes(trial, run_digests(run.path)) == [("new\nline", "changed")]
+
+
+def test_a_trial_vouches_for_the_lock_and_the_study_it_was_run_by(run: RunDir):
+    text = (run.path / "lock.json").read_text()
+    (run.path / "lock.json").write_text(text.replace('"delta": 1.0', '"delta": 9.0'))
+    (run.path / "study.toml").unlink()
+    assert sorted(found(run)) == [
+        "lock.json was changed after 2 of 2 trials had ended",
+        "study.toml was missing after 2 of 2 trials had ended",
+    ]
+
+
+def test_a_trial_without_its_manifest_is_told(run: RunDir):
+    (first(run) / NAME).unlink()
+    (problem,) = found(run)
+    assert problem.startswith("cannot read ") and NAME in problem
+
+
+@pytest.mark.parametrize("damage", [b"", b"x", b"0" * 64 + b" name\n", b"g" * 63 + b"  name\n", b"\0\xff\n"])
+def test_a_damaged_manifest_is_named(run: RunDir, damage: bytes):
+    (first(run) / NAME).write_bytes(damage)
+    problems = found(run)
+    assert problems and all(NAME in problem or "was added" in problem for problem in problems)
+
+
+def test_reports_tell_what_was_changed(output, run: RunDir):
+    shutil.copy(first(run) / "console.log", first(run) / "console.bak")
+    warnings = json.loads(output("report", run.path, "--format", "json"))["warnings"]
+    (told,) = [one["message"] for one in warnings if one["code"] == "changed-afterwards"]
+    assert told == f"The run is not as it was left: trials/{first(run).name}: console.bak was added."
+    for form in ("text", "markdown", "mail", "latex", "html"):
+        assert "console.bak was added" in " ".join(output("report", run.path, "-f", form, "-o", "-").split()), form
+
+
+def test_the_command_names_changes_and_ends_with_1(kduel, run: RunDir, unpack: Callable[[str], Path]):
+    done = kduel("verify", run.path)
+    assert (done.returncode, done.stdout) == (0, "2 trials checked, nothing changed afterwards\n")
+    (first(run) / "trial.json").write_text((first(run) / "trial.json").read_text().replace("}", " }", 1))
+    done = kduel("verify", run.path)
+    assert done.returncode == 1
+    assert (
+        done.stdout
+        == f"2 trials checked, 1 changed afterwards:\n  trials/{first(run).name}: trial.json was changed\n"
+    )
+    found = json.loads(kduel("verify", run.path, "--format", "json").stdout)
+    assert found["checked"] == 2 and len(found["changes"]) == 1
+
+
+def test_old_and_imported_runs_are_verified_as_far_as_they_can_be(kduel, unpack: Callable[[str], Path]):
+    done = kduel("verify", unpack("qemu"))
+    assert done.returncode == 0
+    assert "4 trials of KDuel 0.1.0 have no manifest" in done.stdout
+    imported = unpack("imported")
+    assert kduel("verify", imported).stdout == "1 imported file checked, nothing changed afterwards\n"
+    (original,) = (path for path in (imported / "imported").rglob("*") if path.is_file())
+    original.write_text(original.read_text() + " ")
+    done = kduel("verify", imported)
+    assert done.returncode == 1 and "was changed after it had been imported" in done.stdout
+
+
+# The plan follows from the seed.
+
+
+@pytest.mark.parametrize("change", ["doubled", "shortened", "another order", "another seed", "empty"])
+def test_a_plan_that_the_seed_does_not_give_is_refused(kduel, unpack: Callable[[str], Path], change: str):
+    path = unpack("process")
+    run = RunDir.open(path)
+    lines = (path / "plan.jsonl").read_text().splitlines(keepends=True)
+    changed = {
+        "doubled": lines * 2,
+        "shortened": lines[:-2],
+        "another order": lines[::-1],
+        "another seed": lines,
+        "empty": [],
+    }[change]
+    (path / "plan.jsonl").write_text("".join(changed))
+    lock = run.lock()
+    if change == "another seed":
+        lock = msgspec.structs.replace(lock, seed=8)
+    with pytest.raises(InputError) as caught:
+        checked_plan(run, lock)
+    assert "plan.jsonl" in caught.value.message and f"seed {lock.seed}" in caught.value.message
+    assert examine(run, lock, []).changes == [caught.value.message]
+    if change == "doubled":
+        done = kduel("resume", path)
+        assert done.returncode == 2 and "has 12 lines, where the study and seed 7 give 6" in done.stderr
+
+
+def test_a_copied_trial_is_refused_by_every_command(unpack: Callable[[str], Path]):
+    run = RunDir.open(unpack("process"))
+    lock = run.lock()
+    original = first(run)
+    shutil.copytree(original, run.trials / "0004-b02-outside-new")
+    with pytest.raises(InputError, match="holds the trial 0001-b01-outside-new, not one of its own name"):
+        trials_of(run, lock)
+    # With its name changed, too: it is another block's trial in that place.
+    told = run.trials / "0004-b02-outside-new" / "trial.json"
+    told.write_text(told.read_text().replace("0001-b01-outside-new", "0004-b02-outside-new"))
+    with pytest.raises(InputError, match="is not of this run's plan"):
+        trials_of(run, lock)
+
+
+# Versions.
+
+
+@pytest.mark.parametrize("name", ["lock.json", "trial.json", "import.json", "explain/pipe.json"])
+def test_a_later_version_is_refused_and_an_unknown_key_named(kduel, unpack: Callable[[str], Path], name: str):
+    run = unpack("imported" if name == "import.json" else "icount")
+    path = next(run.glob("trials/*")) / name if name == "trial.json" else run / name
+    if name.startswith("explain"):
+        path.parent.mkdir()
+        path.write_text("{}")
+    found = json.loads(path.read_text())
+    path.write_text(json.dumps(found | {"schema": 99, "kduel": "7.5"}))
+    done = kduel("report", run)
+    assert done.returncode == 2
+    assert f"{path} has schema 99 and was written by KDuel 7.5" in done.stderr and "Traceback" not in done.stderr
+    path.write_text(json.dumps(found | {"schema": "new"}))
+    assert "schema is 'new', not a number" in kduel("report", run).stderr
+    if not name.startswith("explain"):
+        path.write_text(json.dumps(found | {"strange": 1}))
+        done = kduel("report", run)
+        assert done.returncode == 2 and str(path) in done.stderr and "`strange`" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "key",
+    sorted({*Lock.__struct_fields__} - {"schema", "directory", "host", "blocks", "settle", "edition", "covariates"}),
+)
+def test_a_lock_that_lacks_a_key_says_which(unpack: Callable[[str], Path], key: str):
+    run = unpack("qemu")
+    lock = json.loads((run / "lock.json").read_text())
+    del lock[key]
+    (run / "lock.json").write_text(json.dumps(lock))
+    with pytest.raises(InputError, match=rf"lock\.json: .*{key}"):
+        RunDir.open(run).lock()
