@@ -43,7 +43,6 @@ VOID_CODES: tuple[VoidCode, ...] = (
         "left-out", "The trial was not run: this contender's first trials were all void.", "Repair the contender."
     ),
     VoidCode("does-not-build", "The kernel does not build.", "The message has the first error of the compiler."),
-    VoidCode("not-measurable", "The build could not be measured.", "The message has the cause."),
     VoidCode("not-configured", "The kernel's configuration cannot be made.", "The message has the cause."),
     VoidCode(
         "no-return", "The machine did not answer after the reboot.", "Power-cycle it: it boots its default kernel."

@@ -104,7 +104,10 @@ class Collector:
         }
         tables = []
         for index, step in enumerate(self.prepared.steps):
+            given = {name for values in self.values.values() for name in values.get(index, {})}
             for metric in self.prepared.metrics(index):
+                if metric.optional and metric.name not in given:
+                    continue  # No trial gave it: an older version's program did not count it.
                 tables.append(
                     Samples(
                         benchmark=step.label,
