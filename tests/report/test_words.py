@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from kduel.core.format import MISSING, amount, detectable, effect, interval, mean_and_sd, signed
 from kduel.core.results import MetricResult, Verdict
 from kduel.core.text import ascii_only, visible
+from kduel.report import report_format
 from kduel.report.content.digest import digest, foremost, headline
 from kduel.report.content.methods import methods
+from kduel.report.text import render_text
 
 HEADLINES = {
     "published": ["linux-6.6.0 differs from linux-4.19.309 in 1 of 7 metrics"],
@@ -141,6 +143,54 @@ def test_the_same_warning_gets_one_number_and_names_all_it_touches() -> None:
     notes = digest(results).notes
     assert [(note.number, note.code, len(note.touches)) for note in notes.notes] == [(1, "drift", 0), (2, "ties", 2)]
     assert [notes.marks_of(one) for one in results.metrics] == [[2], [2], []]
+
+
+def test_findings_of_one_cause_are_one_note() -> None:
+    """A busy quarter of an hour gave a first user 36 notes, most of them the same sentence once a metric."""
+    results = simulated(metrics=36)
+    for number, one in enumerate(results.metrics):
+        code = "drift" if number % 2 else "autocorrelation"
+        one.warnings = [Warning_(code=code, message=f"the values drift by {number} %")]
+    (note,) = digest(results).notes.notes
+    assert len(note.touches) == 36
+    assert note.sentence.startswith("The machine changed during the run, in ")
+    assert "and 33 more" in note.sentence and note.sentence.count("the values drift by") == 1
+    assert len(note.details) == 35, "folded behind it"
+
+
+def test_the_three_weightiest_causes_are_shown_and_the_rest_on_demand() -> None:
+    results = simulated(metrics=4)
+    codes = ["config-differs", "drift", "ties", "confounds", "page-cache"]
+    results.warnings = [Warning_(code=code, message=f"evidence of {code}") for code in codes]
+    notes = digest(results).notes
+    assert [note.code for note in notes.important] == ["confounds", "page-cache", "drift"]
+    assert [note.code for note in notes.others] == ["ties", "config-differs"]
+    short, full = (
+        render_text(results, width=100, colour=False, all_findings=everything) for everything in (False, True)
+    )
+    assert "evidence of drift" in short and "evidence of ties" not in short
+    assert "2 more findings: kduel report RUN --all-findings" in short
+    assert all(f"evidence of {code}" in full for code in codes) and "--all-findings" not in full
+    page = report_format("html").render(results)
+    assert "2 more findings" in page and all(f"evidence of {code}" in page for code in codes)
+
+
+def test_a_primary_metrics_finding_comes_before_an_exploratory_ones() -> None:
+    results = simulated(metrics=8)
+    results.metrics[-1].warnings = [Warning_(code="fixed-by-harness", message="a limit")]
+    results.metrics[0].warnings = [Warning_(code="drift", message="a drift")]
+    assert [note.code for note in digest(results).notes.notes] == ["drift", "fixed-by-harness"]
+
+
+def test_undecided_metrics_come_with_a_reason_to_act_on() -> None:
+    results = undecided()
+    first, second, *_ = results.metrics
+    first.warnings = [Warning_(code="two-modes", message="two groups")]
+    second.n = 2
+    sentences = " ".join(digest(results).comparisons[0].cannot)
+    assert f"{first.benchmark}/{first.metric} [1]" in sentences
+    assert "The reason: the boots fall into two groups: find what differs between them." in sentences
+    assert "The reason: there are only 2 complete pairs: measure more blocks." in sentences
 
 
 def test_methods_say_only_what_is_true_of_the_run() -> None:

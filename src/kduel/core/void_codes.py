@@ -32,6 +32,7 @@ VOID_CODES: tuple[VoidCode, ...] = (
     VoidCode(
         "broken-envelope", "The results did not arrive whole.", "Repeat; if it recurs, check the disk and console."
     ),
+    VoidCode("unreadable-results", "The results that arrived cannot be read.", "The message has the reason."),
     VoidCode("wrong-clock", "The guest's clock ran wrong.", "Check the clock source and the load of the host."),
     VoidCode(
         "wrong-machine", "The machine is not what was planned.", "The message names what differs: set it right."

@@ -1,0 +1,39 @@
+"""The list of void codes is whole: each code that the source gives a trial is in it, and no other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import kduel
+from kduel.core.void_codes import VOID_CODES
+
+SOURCE = Path(kduel.__file__).parent
+GIVEN = (
+    r"""(?:void=|Void\(|Diagnosis\(|not_built\(|Refused\(|void, message = |broken = )\s*"([a-z]+(?:-[a-z]+)*)\"""",
+    r"""return "([a-z]+(?:-[a-z]+)+)", """,
+    r"""return f?"([a-z]+(?:-[a-z]+)+): """,
+    r"""(?:sched_fail|echo) "(?:failed )?([a-z]+-[a-z-]+) """,
+    r"""^    \("([a-z]+(?:-[a-z]+)*)", r"\S""",
+    r""", "([a-z]+(?:-[a-z]+)+)", "(?:it|its|ssh) """,
+)
+"""How the source writes one down."""
+
+
+def codes_in_the_source() -> set[str]:
+    """Of the folders that boot, check and run."""
+    files = [path for room in ("guest", "machines", "run", "schedulers") for path in (SOURCE / room).rglob("*")]
+    texts = [path.read_text("utf-8") for path in files if path.suffix in (".py", ".sh")]
+    return {code for text in texts for pattern in GIVEN for code in re.findall(pattern, text, re.MULTILINE)}
+
+
+def test_every_code_of_the_source_is_listed() -> None:
+    listed = [void.code for void in VOID_CODES]
+    assert len(set(listed)) == len(listed)
+    assert codes_in_the_source() - {*listed} == set()
+
+
+def test_no_listed_code_is_gone_from_the_source() -> None:
+    everything = "".join(path.read_text("utf-8") for path in SOURCE.rglob("*.py") if path.name != "void_codes.py")
+    everything += "".join(path.read_text("utf-8") for path in SOURCE.rglob("*.sh"))
+    assert [void.code for void in VOID_CODES if void.code not in everything] == []
