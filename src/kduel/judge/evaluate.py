@@ -13,6 +13,7 @@ from kduel.core.results import ContenderResult, Results, StudyResult, TrialResul
 from kduel.core.samples import Samples
 from kduel.explain.compare import EXPLANATION_SCHEMA, Explanation, slim
 from kduel.judge.lint import examine
+from kduel.judge.lint.findings import Code
 from kduel.judge.verdict.futility import futile, tell
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule, planned_rule
@@ -76,11 +77,11 @@ def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[
     own_defaults = ("sysctl", "settings") if {"root", "busybox"} & lock.machine.facts.keys() else ()
     examine(results, samples, environments, lock.contenders, declared=own_defaults)
     results.warnings[:0] = [
-        Warning_(code="changed-afterwards", message=f"The run is not as it was left: {change}.")
+        Warning_(code=Code.CHANGED_AFTERWARDS, message=f"The run is not as it was left: {change}.")
         for change in integrity.examine(run, lock, records).changes
     ]
     if hopeless := futile(samples, rule, exact=lock.machine.exact):
-        results.warnings.append(Warning_(code="futile", message=tell(hopeless, rule)))
+        results.warnings.append(Warning_(code=Code.FUTILE, message=tell(hopeless, rule)))
     return results
 
 

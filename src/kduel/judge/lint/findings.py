@@ -16,7 +16,10 @@ class Code(StrEnum):
 
     CONFOUNDS = "confounds"
     NOT_INTERLEAVED = "not-interleaved"
+    CHANGED_AFTERWARDS = "changed-afterwards"
     CRASHES = "crashes"
+    KERNEL_LOG = "kernel-log"
+    FUTILE = "futile"
     MISSING_BY_ARM = "missing-by-arm"
     REPEATED_VALUES = "repeated-values"
     FIXED_BY_HARNESS = "fixed-by-harness"
@@ -47,6 +50,9 @@ class Cause(StrEnum):
     ARMS = "The contenders differ in more than the study declares"
     CONDUCT = "The contenders were not measured in turn"
     MISSING = "Results are missing"
+    CHANGED = "Files of the run were changed afterwards"
+    KERNEL = "A kernel reported trouble of its own"
+    FUTILE = "The run could not decide anything any more"
     COPIED = "Values repeat"
     HARNESS = "The benchmark's settings fix the value"
     OUTLIERS = "A few trials carry the conclusion"
@@ -92,6 +98,29 @@ CATALOGUE: tuple[Finding, ...] = (
         meaning="All trials of one contender came before all trials of another, or the results were imported and their "
         "order is unknown. Any change of the machine in between counts as a difference between the contenders.",
         remedy="Measure again in randomised blocks (`kduel run`).",
+    ),
+    Finding(
+        code=Code.CHANGED_AFTERWARDS,
+        cause=Cause.CHANGED,
+        weight=99,
+        meaning="Files of the run do not match the checksums that were stored when they were written. The verdicts are "
+        "computed from the files as they are now.",
+        remedy="Restore the run from a copy, or measure again; `kduel verify` lists the files.",
+    ),
+    Finding(
+        code=Code.KERNEL_LOG,
+        cause=Cause.KERNEL,
+        weight=92,
+        meaning="The console of valid trials holds a sign of trouble (a warning, an oops, a stall) for one contender and "
+        "not, or less often, for another.",
+        remedy="Read the console logs; repair the cause, or declare it as a part of what is compared.",
+    ),
+    Finding(
+        code=Code.FUTILE,
+        cause=Cause.FUTILE,
+        weight=74,
+        meaning="At the spread of the values no primary metric can be decided within the maximum number of blocks.",
+        remedy="The message names the reason: host load, two groups of boots, or a delta that is too small.",
     ),
     Finding(
         code=Code.CRASHES,

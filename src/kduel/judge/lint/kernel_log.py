@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kduel.core.results import Results, Warning_
+from kduel.judge.lint.findings import Code
 
 
 def kernel_reports(results: Results) -> Iterator[Warning_]:
@@ -24,7 +25,7 @@ def kernel_reports(results: Results) -> Iterator[Warning_]:
             continue
         told = ", ".join(f"{counts[name]} of {total} trials of {name}" for name, total in totals.items())
         yield Warning_(
-            code="kernel-log",
+            code=Code.KERNEL_LOG,
             message=f"The kernel reported trouble ({kind}) in {told}: the arms differ in more than their speed. "
             f"First in {having[0].id}: {having[0].findings[kind]}. Read the consoles, and mend or declare it.",
         )
