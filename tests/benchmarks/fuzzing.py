@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol
 Texts = dict[str, str]
 Values = dict[str, float]
 
-NUMBER = re.compile(r"(?<![\w.])(?<!\d,)[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?", re.ASCII)
+NUMBER = re.compile(r"(?<![\w.])(?<!\d,)[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 UNIT = re.compile(r"(?<=[0-9])( ?)(%|[A-Za-z]+(?:/[A-Za-z]+)?)(?![\w])", re.ASCII)
 UNITS = ["s", "ms", "us", "ns", "usec", "msec", "KB/sec", "GB/sec", "MiB", "kB", "MB", "", "x"]
 SCALES = (1.0, 1e-3, 1e3, 1e-6, 1e6, 2.0**-20)
