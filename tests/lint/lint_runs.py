@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kduel.core.experiment import Better, Contender, MachineRecord, Metric, Statistic
-from kduel.core.results import ContenderResult, MetricResult, Results, StudyResult
+from kduel.core.results import ContenderResult, MetricResult, Results, StudyResult, TrialResult
 from kduel.core.samples import Samples
 from kduel.judge.lint import examine
 from kduel.judge.verdict.judge import judge, judge_primary
@@ -50,7 +50,13 @@ def table(
     )
 
 
-def linted(*tables: Samples, imported: bool = False, exact: bool = False, quick: bool = False) -> Results:
+def linted(
+    *tables: Samples,
+    imported: bool = False,
+    exact: bool = False,
+    quick: bool = False,
+    trials: Sequence[TrialResult] = (),
+) -> Results:
     """The run of these metrics, judged and examined."""
     samples = tables[0]
     if samples.paired:
@@ -62,7 +68,7 @@ def linted(*tables: Samples, imported: bool = False, exact: bool = False, quick:
         study=StudyResult(imported=imported),
         machine=MachineRecord(exact=exact),
         contenders=[ContenderResult(name=name, kernel=name) for name in samples.contenders],
-        trials=[],
+        trials=list(trials),
         metrics=metrics,
     )
     examine(results, list(tables), {}, [Contender(kernel=name, name=name) for name in samples.contenders])

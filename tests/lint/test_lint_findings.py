@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -10,9 +14,12 @@ from lint_runs import linted, noise, result_of, said, table
 
 from kduel.core.experiment import MachineRecord, TrialStatus
 from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult
+from kduel.judge import lint
 from kduel.judge.lint import examine
 from kduel.judge.lint.execution import crashes, not_interleaved
+from kduel.judge.lint.findings import CATALOGUE, Code
 from kduel.judge.lint.statistics import outlier, t_two_sided
+from kduel.judge.verdict.secondary import trimmed_mean, trimmed_t
 from kduel.judge.verdict.voids import fisher
 
 OLD, NEW = noise(12), noise(12, seed=8)
@@ -144,14 +151,32 @@ class TestSize:
     def test_one_trial_and_too_few_are_told(self) -> None:
         assert "n = 1" in said(table([5.0], [6.0]))["single-trial"]
         assert "too-few" not in said(table([5.0], [6.0]))
-        for count in (2, 3, 4):
+        for count in (2, 3):
             assert "too few for any verdict" in said(table(OLD[:count], NEW[:count]))["too-few"]
         assert "equivalence takes 10" in said(table(OLD[:6], NEW[:6]))["too-few"]
         assert "too-few" not in said(table(OLD, NEW))
 
     def test_unequal_numbers_are_told(self) -> None:
+        assert "old has 11 values and new 12" in said(table([*OLD[:11], None], NEW))["unequal-n"]
+
+    def test_missing_values_of_one_contender_are_a_finding(self) -> None:
         missing = [*OLD[:10], None, None]
-        assert "old has 10 values and new 12" in said(table(missing, NEW))["unequal-n"]
+        found = said(table(missing, NEW))
+        assert "0 of 12 valid trials of new gave no value, and 2 of 12 of old" in found["missing-by-arm"]
+        assert "unequal-n" not in found, "one cause, told once"
+        assert "missing-by-arm" not in said(table(missing, [*NEW[:11], None]))
+
+    def test_values_that_void_trials_did_not_give_are_told_of_the_run(self) -> None:
+        samples = table([*OLD[:10], None, None], NEW)
+        trials = [
+            TrialResult(id=f"{name}{n}", block=n, position=n, contender=name, status="void" if void else "ok")
+            for name in ("old", "new")
+            for n in range(1, 13)
+            for void in [name == "old" and n > 10]
+        ]
+        results = linted(samples, trials=trials)
+        assert [w.code for w in results.warnings] == ["crashes"]
+        assert [w.code for w in results.metrics[0].warnings] == ["unequal-n"]
 
 
 class TestHeadline:
@@ -280,3 +305,54 @@ def test_whatever_was_measured_is_examined_without_falling_over(
     examine(results, [samples], {}, [])
     for warning in results.metrics[0].warnings:
         assert "nan" not in warning.message and "inf" not in warning.message.replace("interval", "")
+
+
+def test_names_that_read_alike_are_two_metrics() -> None:
+    """`a/b` + `c` and `a` + `b/c` shared one table, so that the second had the first one's findings."""
+    tied = [500.0] * 10 + [501.0, 502.0]
+    tables = [table(tied, tied, benchmark="a/b"), table(OLD, NEW, benchmark="a")]
+    for samples, name in zip(tables, ("c", "b/c"), strict=True):
+        samples.metric = msgspec.structs.replace(samples.metric, name=name)
+    first, second = linted(*tables).metrics
+    assert "ties" in {warning.code for warning in first.warnings}
+    assert second.warnings == []
+
+
+def test_every_code_is_in_the_catalogue_once() -> None:
+    assert sorted(finding.code for finding in CATALOGUE) == sorted(Code)
+    source = "".join(path.read_text() for path in Path(lint.__file__).parent.glob("*.py"))
+    assert set(re.findall(r"code=Code\.(\w+)", source)) == {code.name for code in Code}
+    assert not re.findall(r'code="', source), "a finding has a code of the enumeration"
+
+
+class TestSecondaryTests:
+    """Told when they would have said otherwise; the verdict stays what it is."""
+
+    def test_outliers_that_hide_a_difference(self) -> None:
+        new = noise(20, 1015, seed=8)
+        new[2] = 400
+        old = noise(20)
+        message = said(table(old, new))["robust-disagrees"]
+        assert "would have called a difference, +1.5" in message and "3" in message
+        assert result_of(table(old, new)).verdict == "undecided"
+
+    def test_the_arithmetic_mean_under_unequal_spread(self) -> None:
+        wild = np.random.default_rng(4).normal(size=100)
+        new = 1000 * np.exp(0.8 * (wild - wild.mean()) / wild.std() - 0.32)
+        old = noise(100, 1000, 0.02)
+        found = said(table(old, new))
+        assert "unequal-spread" in found
+        assert "geometric means (-2" in found["means-disagree"] and "arithmetic means" in found["means-disagree"]
+
+    def test_the_trimmed_mean_and_its_test(self) -> None:
+        from scipy.stats import t as student
+        from scipy.stats import trim_mean, ttest_ind
+
+        values = np.random.default_rng(2).standard_t(3, 17) + 0.5
+        assert trimmed_mean(values) == pytest.approx(trim_mean(values, 0.2))
+        # Against its mirror image the difference is twice the mean, its error the square root of two times the error.
+        statistic = ttest_ind(values, -values, equal_var=False, trim=0.2).statistic / np.sqrt(2)
+        assert trimmed_t(values) == pytest.approx(2 * student.sf(abs(statistic), 17 - 2 * 3 - 1))
+        assert trimmed_t(np.ones(6)) == 0.0
+        assert trimmed_t(np.zeros(6)) == 1.0
+        assert trimmed_t(np.array([1.0, 2.0, 3.0])) is None

@@ -53,6 +53,7 @@ class HtmlFormat(Format):
             results=results,
             said=said,
             groups=groups,
+            places={(group.first.benchmark, group.first.metric): group.number for group in groups},
             matrix=matrix,
             tradeoffs=tradeoffs,
             marks=MARKS,

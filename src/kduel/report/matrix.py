@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from kduel.analysis.matrix import Matrix, advise, shape
+from kduel.analysis.matrix.grid import places
 from kduel.core.format import MISSING, amount, effect, mean_and_sd, plain_number, relative_pct, signed
 from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
@@ -45,10 +46,13 @@ PLUGIN = MatrixFormat()
 def leads(matrix: Matrix | None, results: Results) -> bool:
     """Whether the run is a matrix and nothing else, so that a report begins with its tables and not with a list of all
     that its cells measured."""
-    if matrix is None or not matrix.judged:
-        return False
-    placed = {place.label for members in matrix.families.values() for place in members}
-    return placed == {metric.benchmark for metric in results.metrics}
+    return matrix is not None and bool(matrix.judged) and all_placed(results)
+
+
+def all_placed(results: Results) -> bool:
+    """Whether every benchmark is a cell of the matrix. Quick, where `shape` judges every pair of cells."""
+    labels = list(dict.fromkeys(metric.benchmark for metric in results.metrics))
+    return len(places(labels)) == len(labels)
 
 
 def matrix_parts(matrix: Matrix, results: Results) -> list[str]:

@@ -25,6 +25,8 @@ LARGEST_CORRELATION = 0.9
 ENOUGH_TO_ESTIMATE = 20
 """Values from which on a larger correlation is believed where they show one."""
 SIMULATED = 4999
+BURN_IN = 20
+"""Values before a simulated series begins, after which it has forgotten its start."""
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -138,18 +140,29 @@ def correlation(values: Floats, start: int, end: int) -> float:
 
 @lru_cache(maxsize=512)
 def null_shares(count: int, neighbours: float) -> Floats:
-    """In rising order: the largest explained share in simulated series of noise, AR(1) with that correlation."""
-    generator = np.random.default_rng(count)
+    """In rising order: the largest explained share in each of many simulated series with that correlation."""
+    generator = np.random.default_rng([count, SIMULATED])
     found: list[Floats] = []
     # In pieces: the number of stretches grows with the square of the length.
     piece = max(1, min(SIMULATED, 4_000_000 // max(1, stretches_of(count)[0].size)))
     for begin in range(0, SIMULATED, piece):
-        rows = generator.normal(size=(min(piece, SIMULATED - begin), count))
-        rows[:, 1:] *= np.sqrt(1 - neighbours**2)
-        for place in range(1, count):
-            rows[:, place] += neighbours * rows[:, place - 1]
+        rows = simulated(generator, min(piece, SIMULATED - begin), count, neighbours)
         found.append(contrasts(rows)[0].max(axis=1))
     return np.sort(np.concatenate(found))
+
+
+def simulated(generator: np.random.Generator, rows: int, count: int, neighbours: float) -> Floats:
+    """Series of noise, AR(1): normal ones, and with tails as Student's t with 3 degrees of freedom where they are long.
+
+    In a long series heavy tails alone make a stretch of three that stands out; in a short one they do not.
+    """
+    shape = (rows, BURN_IN + count)
+    values: Floats = (
+        generator.standard_t(3, size=shape) if count >= ENOUGH_TO_ESTIMATE else generator.normal(size=shape)
+    )
+    for place in range(1, values.shape[1]):
+        values[:, place] += neighbours * values[:, place - 1]
+    return values[:, BURN_IN:]
 
 
 def pruned(series: Floats, variances: Floats, cuts: list[int], alpha: float) -> list[int]:

@@ -45,7 +45,9 @@ def places(labels: Sequence[str]) -> list[Place]:
         taken.update(free)
         found += [Place(label, family_name(key), count) for label, count in free.items()]
     order = {label: index for index, label in enumerate(labels)}
-    first = {place.family: min(order[p.label] for p in found if p.family == place.family) for place in found}
+    first: dict[str, int] = {}
+    for place in found:
+        first[place.family] = min(order[place.label], first.get(place.family, len(labels)))
     return sorted(found, key=lambda place: (first[place.family], place.count))
 
 

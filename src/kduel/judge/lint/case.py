@@ -55,17 +55,17 @@ class Case:
     def arms(self) -> tuple[Arm, Arm]:
         return self.baseline, self.contender
 
-    @property
+    @cached_property
     def steady(self) -> bool:
         """Whether neither arm varies at all, as sizes and counts do: then nothing here is noise."""
         return self.result.scale == "exact" or all(np.ptp(arm.values) == 0 for arm in self.arms)
 
-    @property
+    @cached_property
     def positive(self) -> bool:
         """Whether both means are above 0, so that shares of them mean something."""
         return all(arm.values.mean() > 0 for arm in self.arms)
 
-    @property
+    @cached_property
     def counterpart(self) -> tuple[Floats, Floats, Ints]:
         """The values of both arms in the blocks that have both, with the blocks."""
         blocks, first, second = np.intersect1d(self.baseline.blocks, self.contender.blocks, return_indices=True)
@@ -75,12 +75,17 @@ class Case:
     def gaps(self) -> Floats:
         """By complete pair: the difference of the arms on the verdict's scale, logarithms for a ratio."""
         before, after, _ = self.counterpart
-        return np.log(after / before) if self.logarithmic else after - before
+        return np.log(after) - np.log(before) if self.logarithmic else after - before
 
-    @property
+    @cached_property
     def logarithmic(self) -> bool:
         """Whether the verdict compares logarithms, and every value has one."""
         return self.result.scale == "ratio" and all((arm.values > 0).all() for arm in self.arms)
+
+    @cached_property
+    def medians(self) -> tuple[float, float]:
+        """By arm."""
+        return float(np.median(self.baseline.values)), float(np.median(self.contender.values))
 
     @cached_property
     def deviations(self) -> tuple[Floats, Floats]:

@@ -48,9 +48,9 @@ def repeated_values(case: Case) -> Iterator[Warning_]:
 def longest_repeat(first: Floats, second: Floats) -> Repeat | None:
     """The longest run of FEWEST distinct values or more that occurs at two places, not across the arms' border."""
     values = np.concatenate([first, second])
-    _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
-    if int((counts > 1).sum()) < FEWEST:
+    if values.size - np.unique(values).size < FEWEST:
         return None
+    _, codes = np.unique(values, return_inverse=True)
     ends = [first.size if place < first.size else values.size for place in range(values.size)]
     seen: dict[tuple[int, ...], list[int]] = {}
     best: Repeat | None = None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from kduel.core.results import Warning_
 from kduel.judge.lint.case import Case, short
 from kduel.judge.lint.findings import Code
@@ -22,7 +20,7 @@ SECONDS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "msec": 1e-3, "us":
 
 def fixed_by_harness(case: Case) -> Iterator[Warning_]:
     """Where every arm's median is within 0.5 % of one duration: the declared one, or a suspiciously round one."""
-    medians = [float(np.median(arm.values)) for arm in case.arms]
+    medians = list(case.medians)
     limit = case.metric.fixed_at
     if limit is not None:
         if all(abs(median / limit - 1) <= TOLERANCE for median in medians):

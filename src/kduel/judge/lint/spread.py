@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import numpy as np
-
 from kduel.core.results import Warning_
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.findings import Code
@@ -14,6 +12,8 @@ from kduel.judge.verdict.secondary import brown_forsythe
 from kduel.judge.verdict.wording import percent
 
 FEWEST = 5
+LARGEST = 700.0
+"""Logarithms above it have no exponential."""
 
 
 def unequal_spread(case: Case) -> Iterator[Warning_]:
@@ -43,10 +43,11 @@ def means_disagree(case: Case) -> Iterator[Warning_]:
     before, after, _ = case.counterpart
     if not case.paired:
         before, after = case.baseline.values, case.contender.values
-    arithmetic = 100 * (float(after.mean() / before.mean()) - 1)
-    if result.ci_low_pct <= arithmetic <= result.ci_high_pct:
+    logs = math.log(after.mean()) - math.log(before.mean())
+    arithmetic = 100 * math.expm1(logs) if logs < LARGEST else math.inf
+    if result.ci_low_pct <= arithmetic <= result.ci_high_pct or math.isinf(arithmetic):
         return
-    if abs(math.log1p(arithmetic / 100) - math.log1p(result.effect_pct / 100)) <= np.log1p(case.delta_pct / 100):
+    if abs(logs - math.log1p(result.effect_pct / 100)) <= math.log1p(case.delta_pct / 100):
         return
     yield Warning_(
         code=Code.MEANS_DISAGREE,

@@ -38,8 +38,9 @@ def outlier(values: Floats) -> tuple[int, float]:
     if room > 0:
         statistic = math.sqrt(count * (count - 2) * square / room)
         normal = min(1.0, count * t_two_sided(statistic, count - 2))
-    distances = np.abs(values - np.median(values))
-    return farthest, max(normal, beyond(distances, farthest))
+    if normal == 1.0:
+        return farthest, normal
+    return farthest, max(normal, beyond(np.abs(values - np.median(values)), farthest))
 
 
 def beyond(distances: Floats, place: int) -> float:

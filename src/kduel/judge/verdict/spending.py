@@ -58,10 +58,18 @@ def student_levels(alpha: float, looks: Sequence[int], pairs: Sequence[int], max
     together give 10 to 25 % more false alarms than alpha, with it alpha to within about 3 %
     (perf/verdict_calibration.py).
     """
+    return known_levels(alpha, tuple(looks), tuple(pairs), max_blocks)
+
+
+@lru_cache(maxsize=4096)
+def known_levels(alpha: float, looks: tuple[int, ...], pairs: tuple[int, ...], max_blocks: int) -> Floats:
+    """As `student_levels`: most metrics of a run have the same looks. Not to be written to."""
     count = np.asarray(pairs, dtype=float)
     normal = ndtri(normal_levels(alpha, looks, pairs, max_blocks) / 2)
     information = np.maximum.accumulate(count * np.exp(-(normal**2) / (2 * count)))
-    return normal_levels(alpha, looks, [round(value, 9) for value in information.tolist()], max_blocks)
+    levels = normal_levels(alpha, looks, [round(value, 9) for value in information.tolist()], max_blocks)
+    levels.flags.writeable = False
+    return levels
 
 
 def critical_t(levels: Floats, freedom: ArrayLike) -> Floats:

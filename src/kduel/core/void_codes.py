@@ -1,0 +1,97 @@
+"""Every code that a void trial can have: what happened, and what to do. docs/findings.md is made of it.
+
+A machine of a plug-in may have codes of its own; these are the ones of KDuel.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class VoidCode(Struct, frozen=True):
+    """What all trials that are void by one code have in common."""
+
+    code: str
+    meaning: str
+    remedy: str
+
+
+VOID_CODES: tuple[VoidCode, ...] = (
+    VoidCode("panic", "The kernel panicked.", "Read console.log; the cause stands above the panic."),
+    VoidCode("oops", "The kernel had an oops, a BUG or a general protection fault.", "Report it with console.log."),
+    VoidCode("soft-lockup", "A CPU was locked up, or RCU stalled.", "Check the load of the host; else report it."),
+    VoidCode("hang", "The guest froze, or never started its script.", "Read the end of console.log."),
+    VoidCode("out-of-memory", "The guest ran out of memory.", "Give it more (`memory`), or a smaller load."),
+    VoidCode(
+        "boot-failed", "The guest booted, but its script could not start.", "Read console.log: a module is missing."
+    ),
+    VoidCode("no-console", "Nothing arrived over the console.", "Build in the serial console, or check the image."),
+    VoidCode("silent-exit", "The guest exited without an error message.", "Read console.log and QEMU's own message."),
+    VoidCode("deadline", "The script did not end in time.", "Raise the deadline, or find the step that hangs."),
+    VoidCode("flood", "The guest sent more results than a trial may.", "Write less to standard output in the step."),
+    VoidCode(
+        "broken-envelope", "The results did not arrive whole.", "Repeat; if it recurs, check the disk and console."
+    ),
+    VoidCode("wrong-clock", "The guest's clock ran wrong.", "Check the clock source and the load of the host."),
+    VoidCode(
+        "wrong-machine", "The machine is not what was planned.", "The message names what differs: set it right."
+    ),
+    VoidCode("setup-failed", "The setup lines of the trial failed.", "Read setup/stderr in the trial's directory."),
+    VoidCode("no-results", "No step gave a number.", "Read the standard error of the steps."),
+    VoidCode(
+        "left-out", "The trial was not run: this contender's first trials were all void.", "Repair the contender."
+    ),
+    VoidCode("does-not-build", "The kernel does not build.", "The message has the first error of the compiler."),
+    VoidCode("not-measurable", "The build could not be measured.", "The message has the cause."),
+    VoidCode("not-configured", "The kernel's configuration cannot be made.", "The message has the cause."),
+    VoidCode(
+        "no-return", "The machine did not answer after the reboot.", "Power-cycle it: it boots its default kernel."
+    ),
+    VoidCode(
+        "fell-back", "The boot loader started its default kernel.", "Read console.log: why did the other not boot?"
+    ),
+    VoidCode("rebooted", "The machine rebooted during the trial.", "Read console.log: a panic, or a power failure."),
+    VoidCode("boot-refused", "The machine did not reboot when asked.", "Check systemd's jobs that inhibit a reboot."),
+    VoidCode("disk-full", "The disk was full when the script ended.", "Free space in the directory of the trials."),
+    VoidCode(
+        "conditions", "A condition was outside the configured limits.", "The message names it: wait, or widen it."
+    ),
+    VoidCode("no-start", "The machine did not start.", "The message has the reason that QEMU gives."),
+    VoidCode(
+        "gates-missing", "The scheduler's checks left no complete record.", "Read gates/ in the trial's directory."
+    ),
+    VoidCode("gate-failed", "A scheduler check failed.", "Read gates/ in the trial's directory."),
+    VoidCode("knob-changed", "A sysctl or knob changed during the trial.", "Find what else on the machine sets it."),
+    VoidCode("scheduler-in-the-way", "A sched_ext scheduler ran where none was to run.", "Stop it on the machine."),
+    VoidCode(
+        "scheduler-ejected", "The kernel ejected the sched_ext scheduler.", "The message has the kernel's reason."
+    ),
+    VoidCode("wrong-scheduler", "Another scheduler ran than the study names.", "Stop the other one."),
+    VoidCode("scheduler-ended", "The scheduler's process ended.", "Read its output in the trial's directory."),
+    VoidCode("not-all-tasks", "The scheduler did not have all tasks.", "Start it without a partial mode."),
+    VoidCode("scheduler-changed", "The scheduler was exchanged during the trial.", "Find what restarts it."),
+    VoidCode("scheduler-not-started", "The scheduler did not start in time.", "The message has its last lines."),
+    VoidCode("scheduler-does-not-end", "The scheduler did not stop when asked.", "Stop it on the machine."),
+    VoidCode(
+        "no-sched-ext", "The kernel has no sched_ext.", "Use a kernel of 6.12 or later with CONFIG_SCHED_CLASS_EXT."
+    ),
+    VoidCode("not-ready", "A step ran though the setup had failed.", "Read setup/stdout in the trial's directory."),
+    VoidCode("no-such-knob", "The kernel has no such knob.", "Remove it from the study for this kernel."),
+    VoidCode(
+        "no-such-feature", "The kernel's scheduler has no such feature.", "The message lists those that it has."
+    ),
+    VoidCode("knob-refused", "The kernel refused a knob's value.", "The message has the kernel's reason."),
+    VoidCode("knob-not-set", "A knob did not keep the value that was set.", "Give a value that the kernel accepts."),
+    VoidCode("knob-not-restored", "A knob's former value could not be restored.", "Reboot the machine."),
+    VoidCode("no-preempt-mode", "The kernel does not show its preemption mode.", "Use one with PREEMPT_DYNAMIC."),
+    VoidCode("preempt-not-set", "The kernel did not take the preemption mode.", "The message lists its modes."),
+    VoidCode("no-answer", "The machine stopped answering during the trial.", "Check the network and the machine."),
+    VoidCode("unreachable", "The machine cannot be reached.", "Check that it is on and that `ssh` reaches it."),
+    VoidCode("wrong-host-key", "The machine's host key is not the known one.", "Check that it is the right machine."),
+    VoidCode("not-admitted", "The machine does not admit this user.", "Let it admit a key (ssh-copy-id)."),
+    VoidCode("no-such-host", "The machine's name cannot be resolved.", "Write `place` as for ssh."),
+    VoidCode("ssh-settings", "ssh does not accept its settings.", "Correct ~/.ssh/config."),
+    VoidCode("no-sudo", "sudo asks for a password or refuses.", "Log in as root, or allow sudo without a password."),
+    VoidCode("too-much-output", "A step sent more than a trial may.", "Write less to standard output in the step."),
+)
+"""In the order of the documentation."""
