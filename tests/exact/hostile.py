@@ -57,6 +57,10 @@ def polled(machine: IcountMachine) -> Iterator[None]:
                 # QEMU 7.2 may hang at its end where it is asked even then.
                 if (line := stream.readline()) == b"" or b'"SHUTDOWN"' in line:
                     break
+            patience = time.monotonic() + 30
+            while process.poll() is None and time.monotonic() < patience and not over.is_set():
+                time.sleep(0.1)
+            process.kill()
 
     def fixed(block: int) -> list[str]:
         path = Path(tempfile.mkdtemp(dir=place)) / "monitor"
