@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import tarfile
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -36,3 +38,17 @@ def need() -> Callable[..., str]:
     Without any of them the test is skipped; where CI is set it fails.
     """
     return _need
+
+
+@pytest.fixture
+def unpack(tmp_path: Path) -> Callable[[str], Path]:
+    """unpack(KIND): the run directory of a run of version 0.1.0 (store/fixtures/README.md), fresh for each test."""
+
+    def run(kind: str) -> Path:
+        with tarfile.open(Path(__file__).parent / f"store/fixtures/{kind}.tar.xz") as tar:
+            # Python before 3.11.4 has no filters; these archives are our own.
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)
+            tar.extractall(tmp_path / "old")
+        return tmp_path / "old" / kind
+
+    return run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,15 +18,11 @@ from kduel.judge.evaluate import judge_run, rule_of
 from kduel.judge.verdict.judge import judge
 from kduel.store.rundir import RunDir
 
-FIXTURES = Path(__file__).parents[1] / "store/fixtures"
-
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(unpack: Callable[[str], Path]) -> Path:
     """A run of two contenders, two blocks and an exact machine."""
-    with tarfile.open(FIXTURES / "icount.tar.xz") as tar:
-        tar.extractall(tmp_path, filter="data")
-    return tmp_path / "icount"
+    return unpack("icount")
 
 
 def figures(metrics: list) -> dict:  # type: ignore[type-arg]

@@ -88,7 +88,7 @@ class Done(NamedTuple):
 
     @property
     def told(self) -> tuple[str, str]:
-        return self.record.status, str(self.record.void)
+        return self.record.status, str(self.record.void or "")
 
 
 def carry_out(text: str, where: Path) -> dict[str, Done]:

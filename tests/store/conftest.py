@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,18 +18,6 @@ FIXTURES = HERE / "fixtures"
 SPINE = HERE.parent / "spine"
 SOURCE = HERE.parents[1] / "src"
 KINDS = sorted(path.name.removesuffix(".tar.xz") for path in FIXTURES.glob("*.tar.xz"))
-
-
-@pytest.fixture
-def unpack(tmp_path: Path) -> Callable[[str], Path]:
-    """The run directory of an old run, fresh for each test."""
-
-    def run(kind: str) -> Path:
-        with tarfile.open(FIXTURES / f"{kind}.tar.xz") as tar:
-            tar.extractall(tmp_path / "old", filter="data")
-        return tmp_path / "old" / kind
-
-    return run
 
 
 @pytest.fixture
