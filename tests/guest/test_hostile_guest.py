@@ -13,7 +13,7 @@ from typing import Any
 import hostile_payloads as payloads
 import pytest
 
-from kduel.core.cache import Cache
+from kduel.core.cache import cache_root
 from kduel.guest.envelope import KEPT, LIMIT
 from kduel.guest.untar import MOST_DIRECTORIES, MOST_MEMBERS
 
@@ -191,6 +191,6 @@ def test_what_an_attack_costs_is_within_its_bounds(done, records):
 
 def test_the_hosts_own_images_are_as_they_were(done):
     _, run, _ = done
-    wanted = json.loads((run / "lock.json").read_text())["machine"]["facts"]["root"]["sha256"]
-    images = list((Cache().root / "root").glob("*/root.sqfs"))
-    assert wanted in {hashlib.sha256(image.read_bytes()).hexdigest() for image in images}
+    facts = json.loads((run / "lock.json").read_text())["machine"]["facts"]
+    images = [path.read_bytes() for path in cache_root().glob("root/*/root.sqfs")]
+    assert facts["root"]["sha256"] in {hashlib.sha256(image).hexdigest() for image in images}

@@ -59,10 +59,11 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     run = RunDir.create(
         tmp_path_factory.mktemp("accounts") / "run", STUDY, lock_of(ready, 1, "test"), make_plan(made, 1)
     )
-    runner = Runner(ready, run, Progress(), lambda _: None)
+    runner = Runner(ready, run, Progress(), lambda _: None, lambda *_: False)
     found = {}
     for boot in runner.boots_left():
-        for directory, record in runner.carry_out(boot):
+        for ended in runner.carry_out(boot):
+            directory, record = ended.staged, ended.record
             assert record.status == "ok", record
             (step,) = directory.glob("*-command-*")
             found[record.contender] = (step / "stdout").read_text()

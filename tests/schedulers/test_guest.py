@@ -96,8 +96,8 @@ def carry_out(text: str, where: Path) -> dict[str, Done]:
     made = assemble(parse_study(text, "test"), text, "test")
     ready = make_ready(made, cache=Cache(), progress=Progress())
     run = RunDir.create(where, text, lock_of(ready, 1, "test"), make_plan(made, 1))
-    runner = Runner(ready, run, Progress(), lambda _: None)
-    done = [Done(*trial) for boot in runner.boots_left() for trial in runner.carry_out(boot)]
+    runner = Runner(ready, run, Progress(), lambda _: None, lambda *_: False)
+    done = [Done(trial.staged, trial.record) for boot in runner.boots_left() for trial in runner.carry_out(boot)]
     return {trial.record.contender: trial for trial in done}
 
 
