@@ -1,14 +1,17 @@
 """Are trials on the machine icount the same, bit for bit? Ten of each kernel: alone; with QEMU started otherwise (its
-own addresses not random, another environment, another directory); two at once; and on a busy host.
+own addresses not random, another environment, another directory); two at once; and on a busy host. Then, N times each
+(2 by default), with QEMU stopped and continued all the time, and with its monitor polled without pause.
 
-    python perf/exact_identity.py [--short] debian:5.10-cloud debian:6.1-cloud ...
+    python perf/exact_identity.py [--short] [--hostile N] debian:5.10-cloud debian:6.1-cloud ...
 
-Runs the suite exact; with --short eight of its operations. Prints a line per trial with a hash over all files that the guest left (values, environment, console up to the
-script's end), and a table at the end. All trials of a kernel must have one hash. Takes about 40 minutes on 2 CPUs.
+Runs the suite exact; with --short eight of its operations. Prints a line per trial with a hash over all files that the
+guest left (values, environment, console up to the script's end), and a table at the end. All trials of a kernel must
+have one hash. Takes about an hour on 2 CPUs.
 """
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import hashlib
 import multiprocessing
@@ -22,20 +25,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "exact"))
 
+import hostile
 from msgspec import structs
 
 from kduel.core.cache import Cache
 from kduel.core.progress import Progress
-from kduel.guest.console import read_console
 from kduel.machines import Trial
 from kduel.machines.icount import IcountMachine
+from kduel.machines.repetition import contents, fingerprint
 from kduel.run.prepare import make_ready
 from kduel.study.contenders import contender_tables
 from kduel.study.load import Study, assemble, parse_study, suite_text
 
 ALONE, OTHERWISE, TOGETHER, BUSY = 2, 2, 4, 2
-TRIALS = ALONE + OTHERWISE + TOGETHER + BUSY
 SHORT = ("boot", "null-call", "signal-deliver", "pipe", "tcp", "switch-8-16k", "fork-exec", "fault-file", "timer")
 ADDRESSES_NOT_RANDOM = 0x0040000
 """ADDR_NO_RANDOMIZE of personality(2)."""
@@ -80,15 +84,7 @@ def started_otherwise() -> Iterator[None]:
 
 def hash_of(directory: Path) -> str:
     """Over every file that the guest sent, and its console as far as it was measured."""
-    digest = hashlib.sha256()
-    for path in sorted(directory.rglob("*")):
-        if path.is_file() and path.name != "console.log":
-            digest.update(f"{path.relative_to(directory)}\n".encode() + path.read_bytes())
-    for line in read_console(directory / "console.log"):
-        digest.update(line.encode() + b"\n")
-        if "kduel: script ended" in line:
-            break
-    return digest.hexdigest()[:16]
+    return hashlib.sha256(repr(fingerprint(contents(directory))).encode()).hexdigest()[:16]
 
 
 def shortened(study: Study) -> Study:
@@ -96,9 +92,9 @@ def shortened(study: Study) -> Study:
     return structs.replace(study, steps=[step for step in study.steps if step.label in SHORT])
 
 
-def main(kernels: list[str], short: bool) -> None:
+def main(kernels: list[str], short: bool, hostile_times: int) -> None:
     cache = Cache()
-    hashes: dict[str, set[str]] = {}
+    hashes: dict[str, list[str]] = {}
     for kernel in kernels:
         text = suite_text("exact") + contender_tables([kernel, kernel], True)
         study = assemble(parse_study(text, "exact"), text, "exact")
@@ -123,16 +119,22 @@ def main(kernels: list[str], short: bool) -> None:
             found += pool.map(once, ["together"] * TOGETHER)
         with busy_host():
             found += [once("busy host") for _ in range(BUSY)]
-        hashes[kernel] = set(found)
+        for how, load in (("stopped", hostile.stopped_and_continued), ("polled", hostile.polled)):
+            with load(machine):
+                found += [once(how) for _ in range(hostile_times)]
+        hashes[kernel] = found
     print()
     for kernel, found_hashes in hashes.items():
-        print(f"{kernel:24} {TRIALS} trials, {len(found_hashes)} different: {', '.join(found_hashes)}")
-    sys.exit(any(len(found_hashes) != 1 for found_hashes in hashes.values()))
+        print(
+            f"{kernel:24} {len(found_hashes)} trials, {len(set(found_hashes))} different: {', '.join(set(found_hashes))}"
+        )
+    sys.exit(any(len(set(found_hashes)) != 1 for found_hashes in hashes.values()))
 
 
 if __name__ == "__main__":
-    names = [word for word in sys.argv[1:] if word != "--short"]
-    main(
-        names or ["debian:5.10-cloud", "debian:6.1-cloud", "debian:6.12-cloud", "debian:7-cloud"],
-        "--short" in sys.argv,
-    )
+    read = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    read.add_argument("kernels", nargs="*", default=[f"debian:{v}-cloud" for v in ("5.10", "6.1", "6.12", "7")])
+    read.add_argument("--short", action="store_true")
+    read.add_argument("--hostile", type=int, default=2, metavar="N")
+    given = read.parse_args()
+    main(given.kernels, given.short, given.hostile)

@@ -59,7 +59,7 @@ def targets() -> dict[str, list[Any]]:
 
 
 def fuzz(name: str, mutations: int, seed: int) -> Count:
-    from fuzzing import finding, mutate
+    from fuzzing import examine, mutate
 
     cases = targets()[name]
     source = random.Random(f"{seed} {name}")
@@ -69,11 +69,11 @@ def fuzz(name: str, mutations: int, seed: int) -> Count:
     for _ in range(mutations):
         case = source.choice(cases)
         mutation = mutate(case, source, source.choice(cases))
-        if fault := finding(case, mutation):
+        fault, values = examine(case, mutation)
+        if fault:
             outcomes["finding"] += 1
             shown.setdefault(f"{mutation.kind}: {fault[:25]}", f"{case}, {mutation.kind}: {fault}")
             continue
-        values = case.outcome(mutation.texts)
         outcomes["refused" if values is None else "same" if values == case.whole else "changed"] += 1
     took = time.process_time() - began
     slowest = 0.0

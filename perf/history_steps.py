@@ -15,7 +15,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from kduel.analysis.campaigns.steps import Floats, change_points  # noqa: E402
+from kduel.analysis.campaigns.steps import Floats, change_points
 
 ALPHA = 0.01
 BURN_IN = 30
@@ -24,7 +24,9 @@ BURN_IN = 30
 def series(generator: np.random.Generator, count: int, neighbours: float, tails: str) -> Floats:
     """AR(1) of standard deviation 1."""
     shape = BURN_IN + count
-    values: Floats = generator.normal(size=shape) if tails == "normal" else generator.standard_t(3, shape) / np.sqrt(3)
+    values: Floats = (
+        generator.normal(size=shape) if tails == "normal" else generator.standard_t(3, shape) / np.sqrt(3)
+    )
     values *= np.sqrt(1 - neighbours**2)
     for place in range(1, shape):
         values[place] += neighbours * values[place - 1]
@@ -50,10 +52,14 @@ def main() -> None:
     for count in (6, 8, 12, 24, 40):
         for tails in ("normal", "t3"):
             for neighbours in (0.0, 0.5, 0.7):
-                print(f"{count} runs, {tails}, AR {neighbours}: {called(count, neighbours, tails, number):.2f} % called")
+                print(
+                    f"{count} runs, {tails}, AR {neighbours}: {called(count, neighbours, tails, number):.2f} % called"
+                )
         for step in (3.0, 5.0, 10.0):
             middle, late = (called(count, 0.5, "normal", number // 4, step, at) for at in (count // 2, count - 3))
-            print(f"{count} runs, AR 0.5, step of {step:g} SD: {middle:.0f} % in the middle, {late:.0f} % of the last three")
+            print(
+                f"{count} runs, AR 0.5, step of {step:g} SD: {middle:.0f} % in the middle, {late:.0f} % of the last three"
+            )
 
 
 if __name__ == "__main__":

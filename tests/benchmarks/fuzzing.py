@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol
 Texts = dict[str, str]
 Values = dict[str, float]
 
-NUMBER = re.compile(r"(?<![\w.])(?<!\d,)[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?", re.ASCII)
+NUMBER = re.compile(r"(?<![\w.])(?<!\d,)[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 UNIT = re.compile(r"(?<=[0-9])( ?)(%|[A-Za-z]+(?:/[A-Za-z]+)?)(?![\w])", re.ASCII)
 UNITS = ["s", "ms", "us", "ns", "usec", "msec", "KB/sec", "GB/sec", "MiB", "kB", "MB", "", "x"]
 SCALES = (1.0, 1e-3, 1e3, 1e-6, 1e6, 2.0**-20)
@@ -111,17 +111,22 @@ def numbers_in(texts: Texts) -> set[str]:
     return found
 
 
-def finding(target: Target, mutation: Mutation) -> str:
-    """What a parser did wrong with a mutation, empty where nothing."""
+def examine(target: Target, mutation: Mutation) -> tuple[str, Values | None]:
+    """What a parser did wrong with a mutation, empty where nothing, and what it made of it."""
     try:
         values = target.outcome(mutation.texts)
     except Exception as error:  # noqa: BLE001 whatever it is, it is what is looked for
-        return f"raised {type(error).__name__}: {str(error)[:200]}"
+        return f"raised {type(error).__name__}: {str(error)[:200]}", None
     if values is None:
-        return ""
+        return "", None
     if mutation.strict and (untrue := target.untrue(values)):
-        return untrue[:300]
-    return target.impossible(values, mutation.texts)
+        return untrue[:300], values
+    return target.impossible(values, mutation.texts), values
+
+
+def finding(target: Target, mutation: Mutation) -> str:
+    """What a parser did wrong with a mutation, empty where nothing."""
+    return examine(target, mutation)[0]
 
 
 def mutate(target: Target, source: random.Random, other: Target) -> Mutation:

@@ -80,7 +80,8 @@ def test_a_damaged_run_is_named_and_the_others_are_there(tmp_path: Path) -> None
     assert ask(tmp_path / NAME, "skipped").rows[0][0] == "second"
 
 
-def test_queries_cannot_write(tmp_path: Path) -> None:
+def test_queries_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     run_of(tmp_path, "first", 10)
     path = indexed(tmp_path)
     for statement in ("DELETE FROM run", "DROP TABLE run", "PRAGMA user_version = 7", "ATTACH 'x' AS y", "garbage"):

@@ -13,7 +13,18 @@ from kduel.benchmarks.kbench import read_line
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.explain.compare import Clock, Explanation, explain, slim
 from kduel.explain.flame import as_svg, tree
-from kduel.explain.profile import IDLE, INTERRUPT, OPERATION, THREAD, USER, Profile, annotate, profile, read_dump
+from kduel.explain.profile import (
+    BULK,
+    IDLE,
+    INTERRUPT,
+    OPERATION,
+    THREAD,
+    USER,
+    Profile,
+    annotate,
+    profile,
+    read_dump,
+)
 from kduel.explain.show import annotated, as_text, each
 from kduel.explain.symbols import Symbols
 
@@ -177,6 +188,31 @@ def test_other_regions_do_not_count(tmp_path: Path) -> None:
 
 def test_user_code_is_counted_without_names(tmp_path: Path) -> None:
     assert contexts(tmp_path, "B 1 401000 4,4\nC 1 0 1 0 2 7\n") == {USER: 14}
+
+
+@pytest.mark.parametrize(
+    "name", ["memcpy_orig", "__memset", "clear_page_orig", "copy_user_generic_unrolled", "rep_movs_alternative"]
+)
+def test_loops_that_move_bytes_are_told_apart(tmp_path: Path, name: str) -> None:
+    kallsyms = KALLSYMS + f"ffffffff81000900 T {name}\nffffffff81000a00 T copy_page_range\n"
+    body = (
+        "N 1 0 e ffffffff81000200\nN 2 1 c ffffffff81000405\nN 3 1 c ffffffff81000905\n"
+        "B 1 ffffffff81000900 2,2\nB 2 ffffffff81000a00 2,2\nC 1 2 1 0 2 64\nC 1 2 2 0 2 1\n"
+    )
+    found = profile(read_dump(dump_of(tmp_path, body)), Symbols.from_kallsyms(kallsyms), 1)
+    assert found.contexts() == {OPERATION: 2, BULK: 128}
+
+
+def test_the_steps_of_a_repeated_string_instruction_are_told_apart(tmp_path: Path) -> None:
+    # Three instructions and `rep stosq`: entered once, then once for each of 512 steps.
+    body = "N 1 0 e ffffffff81000200\nBr 1 ffffffff81000700 2,2,2,3\nBr 2 ffffffff81000706 3\nC 1 1 1 0 4 1\nC 1 1 2 0 1 512\n"
+    assert contexts(tmp_path, body) == {OPERATION: 3, BULK: 513}
+
+
+def test_in_a_boot_the_kernels_threads_do_its_work(tmp_path: Path) -> None:
+    body = f"N 1 0 c ffffffff81000805\nN 2 1 c ffffffff81000555\n{LOAD}C 1 2 1 0 3 10\n"
+    dump = read_dump(dump_of(tmp_path, body))
+    assert profile(dump, Symbols.from_kallsyms(KALLSYMS), 1, boot=True).contexts() == {OPERATION: 30}
 
 
 def test_annotate_counts_each_instruction(tmp_path: Path) -> None:

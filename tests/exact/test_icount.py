@@ -7,52 +7,13 @@ from pathlib import Path
 import pytest
 
 from kduel.core.cache import Cache
-from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
 from kduel.core.progress import Progress
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Needs, machine_kind
-from kduel.machines.icount import CPU, compare, plugin_api
+from kduel.machines.icount import MASKED, cpu_model, known_features, plugin_api
 from kduel.study.load import assemble, read_study, suites
-
-
-def trial(where: Path, stdout: str = "{}\n", console: str = "") -> Path:
-    (where / "01-pipe").mkdir(parents=True)
-    (where / "01-pipe" / "stdout").write_text(stdout)
-    (where / "console.log").write_text(console)
-    return where
-
-
-CONSOLE = "     0.101 [    0.5] Linux\n     0.102 kduel: script ended with 0\n     0.103 off\n"
-
-
-def test_equal_trials_are_equal_whatever_the_hosts_clock_said(tmp_path: Path) -> None:
-    one = trial(tmp_path / "a", console=CONSOLE)
-    other = trial(tmp_path / "b", console=CONSOLE.replace("     0.1", "    17.2").replace(" off", " on the way off"))
-    assert compare(one, other) == 2
-
-
-def test_a_difference_in_a_file_is_named(tmp_path: Path) -> None:
-    one, other = trial(tmp_path / "a", "1\n22\n3\n"), trial(tmp_path / "b", "1\n23\n3\n")
-    with pytest.raises(NotMeasuredError, match=r"differ in 01-pipe/stdout: line 2 is b'22' and b'23'"):
-        compare(one, other)
-
-
-def test_a_missing_file_and_a_shorter_one_are_named(tmp_path: Path) -> None:
-    one, other = trial(tmp_path / "a"), trial(tmp_path / "b")
-    (other / "01-pipe" / "more").write_text("")
-    with pytest.raises(NotMeasuredError, match="only one of them has it"):
-        compare(one, other)
-    (one / "01-pipe" / "more").write_text("x")
-    with pytest.raises(NotMeasuredError, match="one is 1 bytes long, the other 0"):
-        compare(one, other)
-
-
-def test_a_difference_on_the_console_is_named(tmp_path: Path) -> None:
-    one = trial(tmp_path / "a", console=CONSOLE)
-    other = trial(tmp_path / "b", console=CONSOLE.replace("[    0.5]", "[    0.6]"))
-    with pytest.raises(NotMeasuredError, match=r"what they print: line 1"):
-        compare(one, other)
 
 
 def test_the_plug_in_fits_qemus_version() -> None:
@@ -86,8 +47,17 @@ def test_settings_are_checked() -> None:
         kind.read_settings({"cpus": 2})
 
 
-def test_no_entropy_by_default() -> None:
-    assert "-rdrand" in CPU and "-rdseed" in CPU
+def test_no_entropy_and_no_fast_strings_where_qemu_knows_them() -> None:
+    known = known_features()
+    assert {"rdrand", "rdseed", "erms", "la57"} <= known
+    words = cpu_model(known).split(",")
+    assert {"-rdrand", "-rdseed", "-erms"} <= set(words)
+    assert {word.removeprefix("-") for word in words if word.startswith("-")} == known & set(MASKED)
+
+
+def test_a_newer_qemus_features_are_left_out_where_it_has_them() -> None:
+    older, newer = cpu_model({"erms", "sse"}), cpu_model({"erms", "fsrs", "fzrm", "fsrc", "sse"})
+    assert newer.replace(",-fsrs,-fzrm,-fsrc", "") == older
 
 
 def test_the_suite_is_there() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kduel.benchmarks import ParseError, Raw, benchmark
-from kduel.benchmarks.kbench import OPERATIONS, read_line
+from kduel.benchmarks.kbench import APART, OPERATIONS, SITUATIONS, WAKING, read_line, read_lines
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.guest import programs
@@ -116,7 +116,82 @@ def test_unknown_operations_are_refused_with_the_known_ones() -> None:
 def test_scripts_say_what_is_asked() -> None:
     kbench = benchmark("kbench")
     script = kbench.script(parameters(operation="pipe", mode="exact", count=7, cpu=0))
-    assert script == '"$KDUEL_PROGRAMS/kbench" --exact --count 7 --cpu 0 pipe\n'
+    assert script == (
+        '"$KDUEL_PROGRAMS/kbench" --exact --conditions 5 --seed "${KDUEL_SEED:-0}" --count 7 --cpu 0 pipe\n'
+    )
+    single = kbench.script(parameters(operation="pipe", mode="exact", conditions=0))
+    assert single == '"$KDUEL_PROGRAMS/kbench" --exact pipe\n'
+    assert kbench.label(parameters(operation="pipe", mode="exact", conditions=0)) == "pipe"
+
+
+def made(number: int, *samples: float, situation: str = "", empty: float = 6, hops: int = 1) -> str:
+    """A line as the program prints it."""
+    condition = {
+        "number": number,
+        "phase": 1_500_000,
+        "times": 5,
+        "environment": 7,
+        "layout": 256,
+        "held": 3,
+        "before": "",
+    }
+    middle = sorted(samples)[len(samples) // 2]
+    line = msgspec.json.decode(REAL) | {
+        "condition": condition, "situation": situation, "count": len(samples), "samples": samples, "empty": empty,
+        "hops": hops, "median": (middle - empty) / hops, "mean": (sum(samples) / len(samples) - empty) / hops,
+        "operation": "pipe", "min": (min(samples) - empty) / hops, "max": (max(samples) - empty) / hops,
+    }  # fmt: skip
+    return msgspec.json.encode(line).decode() + "\n"
+
+
+def test_conditions_give_their_median_each_its_own_value_and_the_modes() -> None:
+    kbench, chosen = benchmark("kbench"), parameters(operation="pipe", mode="exact", conditions=3)
+    out = raw(
+        made(0, 106, 106, 106)
+        + made(1, 106, 126, 126)
+        + made(2, 116, 116, 116)
+        + made(0, 96, 96, 96, situation="fifo")
+    )
+    values = kbench.parse(out, chosen)
+    assert values["instructions"] == 110 and values["instructions-fifo"] == 90
+    assert "instructions-cgroup" not in values  # a kernel without it
+    details = kbench.details(out, chosen)
+    assert list(details.conditions["instructions"].values()) == [100, 120, 110]
+    names = list(details.conditions["instructions"])
+    assert names[0] == "plain" and "phase 1.50 ms" in names[1] and "x5" in names[1]
+    assert [(mode.value, round(9 * mode.share)) for mode in details.modes["instructions"]] == [
+        (100, 4),
+        (110, 3),
+        (120, 2),
+    ]
+
+
+def test_a_condition_that_is_missing_is_noticed() -> None:
+    with pytest.raises(ParseError, match="under 2 conditions, not 3"):
+        benchmark("kbench").parse(
+            raw(made(0, 106) + made(1, 106)), parameters(operation="pipe", mode="exact", conditions=3)
+        )
+
+
+def test_the_same_seed_gives_the_same_conditions_and_another_others(tmp_path: Path) -> None:
+    def conditions(seed: int) -> list[object]:
+        out = run("--exact", "--conditions", "4", "--seed", str(seed), "--count", "2", "null-call", cwd=tmp_path)
+        return [line.condition for line in read_lines(out)]
+
+    first = conditions(7)
+    assert first == conditions(7) and first[0] == conditions(8)[0]
+    assert not any(one == other for one, other in zip(first[1:], conditions(8)[1:], strict=True))
+    assert len({str(condition) for condition in first}) == 4
+
+
+@pytest.mark.parametrize("operation", sorted(WAKING))
+def test_situations_are_counted_beside_and_leave_nothing(operation: str, tmp_path: Path) -> None:
+    lines = read_lines(run("--exact", "--conditions", "1", "--count", "2", operation, cwd=tmp_path))
+    assert lines[0].situation == "" and lines[0].region > 0
+    # What this host does not allow (a group, a real-time policy) is left out.
+    assert {line.situation for line in lines[1:]} <= set(SITUATIONS) - (set() if operation in APART else {"session"})
+    assert not any(line.region for line in lines[1:])
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_boot_that_was_not_counted_says_what_it_takes() -> None:

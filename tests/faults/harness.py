@@ -11,11 +11,12 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -149,19 +150,19 @@ class Place:
     def voids(self) -> list[str]:
         """Why trials are void."""
         records = [json.loads(path.read_bytes()) for path in self.run.glob("trials/*/trial.json")]
-        return [f"{record['id']}: {record['reason']}" for record in records if record["status"] != "ok"]
+        return [f"{record['id']}: {record['void']}" for record in records if record["status"] != "ok"]
 
-    def strays(self) -> list[str]:
-        """Command lines of processes that are left of this place."""
+    def strays(self) -> dict[int, str]:
+        """Processes that are left of this place: their command lines by number."""
         mine = str(self.base).encode()
-        found = []
+        found = {}
         for entry in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 words = entry.read_bytes()
             except OSError:
                 continue
             if mine in words:
-                found.append(words.replace(b"\0", b" ").decode(errors="replace")[:200])
+                found[int(entry.parent.name)] = words.replace(b"\0", b" ").decode(errors="replace")[:200]
         return found
 
 
@@ -178,9 +179,13 @@ def place(**settings: Any) -> Iterator[Place]:
     """A place, removed afterwards."""
     base = Path(tempfile.mkdtemp(prefix="faults-"))
     base.chmod(0o755)
+    own = Place(base, **settings)
     try:
-        yield Place(base, **settings)
+        yield own
     finally:
+        for number in own.strays():
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
         shutil.rmtree(base, ignore_errors=True)
 
 

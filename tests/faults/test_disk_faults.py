@@ -166,3 +166,17 @@ def test_a_real_disk_that_is_full_is_named(
             ends_well(own, kept(own, {}, reference, lacking), reference, lacking)
         finally:
             subprocess.run(["umount", disk], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system takes root")
+def test_a_full_tmpdir_is_no_hindrance(undisturbed: tuple[Reference, list[Call]]) -> None:
+    reference, _ = undisturbed
+    with place(seconds=0.05, blocks=BLOCKS) as own:
+        own.temporary.mkdir(exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "small", own.temporary], check=True)
+        try:
+            done = own.kduel(*own.words())
+            assert done.returncode == 0, done.stderr
+            ends_well(own, kept(own, {}, reference, "TMPDIR"), reference, "TMPDIR")
+        finally:
+            subprocess.run(["umount", own.temporary], check=True)

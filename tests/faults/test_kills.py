@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import PATIENCE, Broken, Place, Reference, ends_well, kept, names, no_traceback, place
+from harness import PATIENCE, SOURCE, Broken, Place, Reference, ends_well, kept, names, no_traceback, place
+
+from kduel.guest import confine
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
@@ -127,3 +132,20 @@ def test_real_guests_that_are_killed_with_their_runner() -> None:
     with place(real=True, blocks=1) as own:
         uninterrupted = Reference.of(own)
     interrupted_run(uninterrupted, 1, ["SIGKILL", "SIGTERM", "SIGKILL"], real=True, blocks=1)
+
+
+def test_no_machine_is_started_for_a_runner_that_is_gone(tmp_path: Path) -> None:
+    # It was killed after it had started setpriv, and before that asked the kernel to end with it.
+    code = "import json; from kduel.guest import confine; print(json.dumps(confine.prefix(None, 'tcg')))"
+    gone = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+    )
+    started = tmp_path / "started"
+    subprocess.run([*json.loads(gone.stdout), "touch", started], check=False)
+    assert not started.exists()
+    subprocess.run([*confine.prefix(None, "tcg"), "touch", started], check=True)
+    assert started.exists()

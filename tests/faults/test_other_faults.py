@@ -105,9 +105,7 @@ def test_a_machine_that_is_killed_makes_its_trial_void_and_no_other(reference: R
             entry.name: json.loads((entry / "trial.json").read_bytes()) for entry in (own.run / "trials").iterdir()
         }
         void = [record for record in status.values() if record["status"] != "ok"]
-        assert len(void) == 1 and void[0]["status"] == "void", void
-        assert "switched itself off" not in void[0]["reason"], void[0]["reason"]
-        assert {name for name in status if name in reference.names} == set(status)
+        assert [record["void"]["code"] for record in void] == ["qemu-killed"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a file system takes root")

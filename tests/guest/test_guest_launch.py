@@ -182,11 +182,13 @@ def test_roots_qemu_is_nobodys_and_confined(tmp_path):
 
     def look() -> None:
         wait_until(lambda: guests(tmp_path))
-        found.update(
-            line.split(":\t", 1)
-            for line in Path(f"/proc/{guests(tmp_path)[0]}/status").read_text().splitlines()
-            if ":\t" in line
-        )
+        status = Path(f"/proc/{guests(tmp_path)[0]}/status")
+        # QEMU installs its filter some time after its start.
+        for _ in range(30):
+            found.update(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+            if found["Seccomp"] == "2":
+                break
+            time.sleep(0.1)
 
     looker = threading.Thread(target=look)
     looker.start()

@@ -208,7 +208,7 @@ def test_a_place_that_cannot_be_written_to_is_told_with_what_helps(tmp_path: Pat
 
 
 def test_the_page_of_a_file_needs_a_place(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no place for a page"):
+    with pytest.raises(InputError, match="no run directory for the page"):
         report.main([str(PUBLISHED / "generations.csv"), "--format", "html"], standalone_mode=False)
     page = tmp_path / "page.html"
     report.main([str(PUBLISHED / "generations.csv"), "-f", "html", "-o", str(page)], standalone_mode=False)

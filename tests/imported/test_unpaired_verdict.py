@@ -38,7 +38,7 @@ def samples(
 
 
 def one(*arms: Column, **how: object) -> MetricResult:
-    (result,) = judge_unpaired([samples(*arms, **how)], Rule())  # type: ignore[arg-type]
+    (result,) = judge_unpaired([samples(*arms, **how)], Rule.of_edition(1))  # type: ignore[arg-type]
     return result
 
 

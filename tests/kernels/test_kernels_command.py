@@ -56,7 +56,7 @@ def test_offline_with_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("KDUEL_CACHE", str(tmp_path))
     done = CliRunner().invoke(command, ["--offline", "debian"])
     assert (done.exit_code, done.stdout) == (0, "")
-    assert "No such kernel is in the cache" in done.stderr
+    assert "No such kernel in the cache" in done.stderr
 
 
 def test_help_names_every_way_to_give_a_kernel() -> None:

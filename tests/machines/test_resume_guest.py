@@ -20,7 +20,7 @@ from kduel.kernels import Kernel, resolve
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 SOURCE = Path(__file__).parents[2] / "src"
 TYPED = ("debian:6.1-cloud", "debian:6.12-cloud")
-LONGEST = 600
+LONGEST = 1800
 """Seconds until the first trial of a run, on a busy host."""
 
 STUDY = """
@@ -29,6 +29,7 @@ name = "short"
 {contenders}
 [machine]
 {machine}
+boot_deadline = 900
 [settle]
 mode = "fixed"
 seconds = 0

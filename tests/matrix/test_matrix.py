@@ -155,8 +155,9 @@ def crossed(seed: int = 3, blocks: int = 6) -> Results:
         for policy in ("other", "rr:50", "fifo:50")
     ]
     trials, values = [], {}
+    shuffled = random.Random(seed + 1)
     for block in range(1, blocks + 1):
-        for position, contender in enumerate(contenders):
+        for position, contender in enumerate(shuffled.sample(contenders, len(contenders))):
             trials.append(
                 TrialResult(
                     id=f"{block}-{position}", block=block, position=len(trials), contender=contender.name, status="ok"

@@ -75,8 +75,8 @@ def test_output_replaces_whole_or_not_at_all(place: Path) -> None:
     [
         (("run", "--format", "pdf"), 2, "there is no report format 'pdf'"),
         (("nowhere",), 2, "nowhere"),
-        (("run", "-f", "csv", "-o", "missing/out.csv"), 3, "cannot write the report to missing/out.csv"),
-        (("run", "--open"), 2, "--open shows a page"),
+        (("run", "-f", "csv", "-o", "missing/out.csv"), 3, "cannot write missing/out.csv"),
+        (("run", "--open"), 2, "--open needs a page"),
     ],
 )
 def test_errors_are_told(place: Path, arguments: tuple[str, ...], status: int, said: str) -> None:

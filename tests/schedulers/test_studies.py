@@ -29,5 +29,5 @@ def test_policies_has_27_cells_on_each_kernel(name: str) -> None:
     assert made.contenders[0].policy == "other"
     plan = make_plan(made, 1)
     # One boot a kernel and block, three policies in it, the cells in an order of the block's own.
-    assert len({trial.boot for trial in plan}) == 2 * 5
+    assert len({trial.boot for trial in plan}) == 2 * 7
     assert len({tuple(trial.steps) for trial in plan}) > 1

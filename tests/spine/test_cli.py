@@ -44,7 +44,7 @@ def test_a_commands_help_imports_nothing_heavy(environment, name: str):
 def test_a_terminal_that_is_not_utf_8_gets_every_sign_and_every_minus(environment, tmp_path):
     lines = [f"{arm},{n},b,m,µs,lower,{v + n}" for arm, v in (("öld", 100), ("new", 50)) for n in range(12)]
     (tmp_path / "theirs.csv").write_text(
-        "\n".join(["contender,trial,benchmark,metric,unit,better,value", *lines]), "utf-8"
+        "\n".join(["contender,trial,benchmark,metric,unit,better,value", *lines, ""]), "utf-8"
     )
 
     def told(encoding: str, *words: str) -> str:

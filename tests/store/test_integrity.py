@@ -110,6 +110,8 @@ def test_reports_tell_what_was_changed(output, run: RunDir):
     assert told == f"The run is not as it was left: trials/{first(run).name}: console.bak was added."
     for form in ("text", "markdown", "mail", "latex", "html"):
         assert "console.bak was added" in " ".join(output("report", run.path, "-f", form, "-o", "-").split()), form
+    for command in ("diff", "history"):
+        assert "console.bak was added" in " ".join(output(command, run.path).split()), command
 
 
 def test_the_command_names_changes_and_ends_with_1(kduel, run: RunDir, unpack: Callable[[str], Path]):
@@ -164,6 +166,16 @@ def test_a_plan_that_the_seed_does_not_give_is_refused(kduel, unpack: Callable[[
     if change == "doubled":
         done = kduel("resume", path)
         assert done.returncode == 2 and "has 12 lines, where the study and seed 7 give 6" in done.stderr
+
+
+def test_a_line_of_the_plan_with_an_unknown_key_or_without_one_is_named(unpack: Callable[[str], Path]):
+    run = RunDir.open(unpack("process"))
+    path = run.path / "plan.jsonl"
+    first_line, rest = path.read_text().split("\n", 1)
+    for wrong in (first_line.replace("{", '{"strange":1,', 1), first_line.replace('"block":1,', "")):
+        path.write_text(f"{wrong}\n{rest}")
+        with pytest.raises(InputError, match=r"plan\.jsonl, line 1: .*(strange|block)"):
+            run.plan()
 
 
 def test_a_copied_trial_is_refused_by_every_command(unpack: Callable[[str], Path]):

@@ -40,10 +40,11 @@ def made(
     draw = random.Random(seed)
     names = list(changes)
     numbers = list(range(1, blocks + 1))
+    shuffled = random.Random(seed + 1)
     trials = [
         TrialResult(id=f"{b}-{name}", block=b, position=(b - 1) * len(names) + i, contender=name, status="ok")
         for b in numbers
-        for i, name in enumerate(names)
+        for i, name in enumerate(shuffled.sample(names, len(names)))
     ]
     tables = []
     for label, (metric, level) in METRICS.items():

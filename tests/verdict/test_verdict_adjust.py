@@ -79,10 +79,10 @@ def test_differences_without_spread_have_none() -> None:
     assert adjusted(0.3 + 0.1 * order, [order], [10]).error[0] == 0, "the order explains everything"
 
 
-def test_the_order_enters_the_interval_from_ten_pairs_on() -> None:
+def test_the_order_enters_the_interval_from_ten_pairs_on_or_at_the_last_look() -> None:
     second = np.array([1, 0, 0, 1, 1, 1, 0, 1, 0, 1, 1, 1], dtype=bool)
     samples = in_order(noisy(3, 0.01, 0.02, 12), second)
-    for blocks, freedom in ((9, 8), (10, 8), (12, 10)):
+    for blocks, freedom in ((6, 5), (9, 7), (10, 8), (12, 10)):
         part = msgspec.structs.replace(
             samples,
             blocks=samples.blocks[:blocks],
@@ -91,13 +91,14 @@ def test_the_order_enters_the_interval_from_ten_pairs_on() -> None:
         )
         result = only(part, Rule.fixed(blocks))
         logs, places = logs_of(part), np.where(second[:blocks], 1.0, -1.0)
-        if blocks < 10:
+        if blocks < 7:
             mean, error = logs.mean(), logs.std(ddof=1) / math.sqrt(blocks)
         else:
             mean, error = regression(logs, places)
         half = stats.t.isf(0.025, freedom) * error
         assert result.effect_pct == pytest.approx(100 * math.expm1(mean))
         assert result.ci_low_pct == pytest.approx(100 * math.expm1(mean - half))
+    assert (Rule().adjusts_from, Rule.fixed(9).adjusts_from, Rule.fixed(5).adjusts_from) == (10, 9, 7)
     first = only(samples, Rule.fixed(12, edition=1))
     logs = logs_of(samples)
     assert first.effect_pct == pytest.approx(100 * math.expm1(logs.mean())), "the first edition knows no order"

@@ -81,7 +81,7 @@ def test_t_bounds_keep_alpha(rule: Rule, alpha: float) -> None:
     generator = np.random.default_rng(11)
     levels = looks.levels(rule, alpha)
     alarms, runs = 0, 0
-    for _ in range(12):
+    for _ in range(6):
         low, high = interval(plain(generator.standard_normal((25_000, rule.max_blocks)), looks.pairs), levels)
         alarms += int(((low > 0) | (high < 0)).any(axis=1).sum())
         runs += 25_000

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from verdict_tables import noisy, table
 
-from kduel.core.results import Results
+from kduel.core.experiment import MachineRecord
+from kduel.core.results import Results, StudyResult
 from kduel.core.samples import Samples
 from kduel.judge.lint import influence
 from kduel.judge.lint.case import cases
@@ -33,7 +34,9 @@ def one_outlier() -> Samples:
 def without_outlier() -> str:
     """What the lint says that the verdict would be without the one trial."""
     samples = one_outlier()
-    results = Results(study={"delta": 1.0}, machine={}, contenders=[], trials=[], metrics=judge([samples], Rule()))
+    results = Results(
+        study=StudyResult(), machine=MachineRecord(), contenders=[], trials=[], metrics=judge([samples], Rule())
+    )
     (case,) = cases(results, [samples])
     found = [warning.message for warning in influence.one_trial(case)]
     return "faster" if found and "the verdict would be faster instead of undecided" in found[0] else "undecided"

@@ -240,11 +240,20 @@ def ask(path: Path, question: str) -> Answer:
     if not path.is_file():
         raise InputError(f"there is no index {path}", f"Make it first: kduel index {path.parent}")
     with opened(path) as connection:
+        connection.set_authorizer(only_read)
         cursor = connection.execute(QUESTIONS.get(question, question))
         if cursor.description is None:
             raise InputError(f"{question!r} asks nothing", f"Give a SELECT, or one of: {', '.join(QUESTIONS)}.")
         columns = [column[0] for column in cursor.description]
         return Answer(columns=columns, rows=[list(map(plain, row)) for row in cursor.fetchmany(MOST_ROWS)])
+
+
+READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
+
+
+def only_read(action: int, *_: str | None) -> int:
+    """An authorizer: a query selects, and does nothing else, such as attaching (and creating) another file."""
+    return sqlite3.SQLITE_OK if action in READS else sqlite3.SQLITE_DENY
 
 
 def plain(value: object) -> str | int | float | None:

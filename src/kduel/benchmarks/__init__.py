@@ -18,7 +18,7 @@ from msgspec import Struct
 from kduel.core.errors import InputError
 from kduel.core.experiment import Metric
 from kduel.core.plugins import plugins
-from kduel.core.samples import LARGEST
+from kduel.core.samples import LARGEST, Details
 from kduel.core.untrusted import Garbled, exit_status, read
 
 Parse = Callable[..., dict[str, float]]
@@ -100,6 +100,8 @@ class Benchmark(ABC):
     needs_scratch: ClassVar[bool] = False
     """Whether it works on the scratch disk ($KDUEL_SCRATCH, a fresh file system)."""
 
+    draws: ClassVar[bool] = False
+    """Whether its script draws from $KDUEL_SEED, which is the same for all arms of a block."""
     trial_files: ClassVar[tuple[str, ...]] = ()
     """Files of the trial itself that `parse` reads too, such as console.log; they are in `Raw.files` where they are
     there, and hide what the step left under the same name."""
@@ -130,6 +132,10 @@ class Benchmark(ABC):
         Raises ParseError where anything is missing or garbled: a parser never invents a value. What any benchmark's
         `parse` returns is held against its metrics (`checked`); a parser need not do that itself.
         """
+
+    def details(self, raw: Raw, parameters: Any) -> Details:
+        """What the output says beyond one number a metric; nothing, for most. Raises ParseError as `parse` does."""
+        return Details()
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -162,14 +168,15 @@ class Benchmark(ABC):
 
 
 def checked(values: dict[str, float], metrics: Iterable[Metric]) -> dict[str, float]:
-    """The values, where all metrics have one and each lies within its metric's own range.
+    """The values, where all metrics that are not optional have one and each lies within its metric's own range.
 
     Raises ParseError for a metric without a value, for one that is infinite, no number or above LARGEST, and for one
     below `least` or above `most` (a share of 1e-9 is left to rounding).
     """
     stated = {metric.name: metric for metric in metrics}
-    if values.keys() != stated.keys():
-        missing, extra = sorted(stated.keys() - values.keys()), sorted(values.keys() - stated.keys())
+    needed = {name for name, metric in stated.items() if not metric.optional}
+    if not needed <= values.keys() <= stated.keys():
+        missing, extra = sorted(needed - values.keys()), sorted(values.keys() - stated.keys())
         raise ParseError(
             f"the output has no {', '.join(missing)}" if missing else f"not declared: {', '.join(extra)}"
         )

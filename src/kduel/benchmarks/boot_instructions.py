@@ -29,7 +29,11 @@ class BootInstructions(Benchmark):
         return "boot"
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        return (Metric("boot-instructions", "instructions", "lower", "From the kernel's entry to init's first."),)
+        return (
+            Metric(
+                "boot-instructions", "instructions", "lower", "From the kernel's entry to init's first.", group="boot"
+            ),
+        )
 
     def script(self, parameters: Any) -> str:
         return f"[ -r {GUEST_FILE} ] || {{ echo '{UNCOUNTED}' >&2; exit 1; }}\ncat {GUEST_FILE}\n"

@@ -137,7 +137,10 @@ def finite(match: re.Match[str], metric: Reading) -> float:
     text = match[1] or ""
     if not (len(text) <= LONGEST_NUMBER and NUMBER.fullmatch(text) and abs(value := float(text)) <= LARGEST):
         raise ParseError(f"{metric.name}: {text[:SHOWN]!r} is not a finite number")
-    before, after = match.string[max(0, match.start(1) - 2) : match.start(1)], match.string[match.end(1) :][:3]
+    before, after = (
+        match.string[max(0, match.start(1) - 2) : match.start(1)],
+        match.string[match.end(1) : match.end(1) + 3],
+    )
     if not after:
         raise ParseError(
             f"{metric.name}: {metric.of} ends in the number {text}, which may be cut there: print a line end after it"

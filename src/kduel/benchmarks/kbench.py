@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import median
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -12,6 +13,7 @@ from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support.parameters import label_of
 from kduel.benchmarks.support.reading import LARGEST_FIGURE, Amount, Natural, json
 from kduel.core.experiment import Metric
+from kduel.core.samples import Details, Mode
 
 OPERATIONS = (
     "empty", "null-call", "read", "write", "stat", "fstat", "open-close", "create-delete", "select-10", "select-100",
@@ -21,16 +23,79 @@ OPERATIONS = (
 )  # fmt: skip
 """In the program's own order, which numbers the regions that the counting plug-in knows (from 1)."""
 
+GROUPS = {
+    "system calls and files": (
+        "null-call", "read", "write", "stat", "fstat", "open-close", "create-delete", "select-10", "select-100", "poll-10",
+        "poll-100", "epoll-10", "epoll-100",
+    ),
+    "signals and timers": ("signal-install", "signal-deliver", "fault-protection", "timer"),
+    "scheduling and communication": (
+        "pipe", "unix", "switch-2-0k", "switch-2-16k", "switch-8-0k", "switch-8-16k", "switch-16-64k", "futex",
+    ),
+    "network": ("tcp", "udp"),
+    "processes": ("fork-exit", "fork-exec", "shell", "clone"),
+    "memory": ("mmap", "fault-anonymous", "fault-file"),
+}  # fmt: skip
+"""The operations by subsystem, for reports."""
+GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
+
 Operation = Literal[OPERATIONS]  # type: ignore[valid-type]
 
 
 Figure = Annotated[float, Meta(ge=-LARGEST_FIGURE, le=LARGEST_FIGURE)]
 """Less an empty call's cost, which may be larger than that of the cheapest operation: what is negative is no value of
 a metric."""
+WAKING = frozenset((
+    "pipe", "unix", "tcp", "udp", "switch-2-0k", "switch-2-16k", "switch-8-0k", "switch-8-16k", "switch-16-64k", "futex",
+    "fork-exit", "fork-exec", "shell", "clone",
+))  # fmt: skip
+"""Those that wake other tasks, so that the situation of the tasks is a part of what they cost."""
+APART = frozenset(("pipe", "unix", "tcp", "udp", *(name for name in OPERATIONS if name.startswith("switch-"))))
+"""Those of them whose tasks are processes with a partner, which may be in another session."""
+SITUATIONS = {
+    "session": "each partner in a session of its own",
+    "cgroup": "all in a control group two levels deep",
+    "fifo": "all under SCHED_FIFO",
+}
+MODE_WIDTH = 0.01
+"""Two values that differ by less than this share of themselves belong to one mode."""
+MODE_LEAST = 0.02
+"""The share of calls below which a group of values is no mode but an accident, such as an interrupt."""
+
+
+class Condition(Struct, frozen=True):
+    """Circumstances that must not matter, as the program drew them from the seed. Number 0 is none of them."""
+
+    number: int
+    phase: int
+    """Instructions between warming up and counting."""
+    times: int
+    """How many times as many calls."""
+    environment: int
+    """Bytes of environment more."""
+    layout: int
+    """Pages by which mappings lie lower."""
+    held: int
+    """Pages that another process holds."""
+    before: str
+    """The operation that ran before in the same process."""
+
+    def __str__(self) -> str:
+        if not self.number:
+            return "plain"
+        words = [
+            f"after {self.before}" if self.before else "",
+            f"x{self.times}" if self.times > 1 else "",
+            f"phase {self.phase / 1e6:.2f} ms",
+            f"mappings {self.layout / 256:.1f} MiB lower",
+            f"{self.environment} B more environment",
+            f"{self.held} pages held",
+        ]
+        return f"{self.number}: {', '.join(filter(None, words))}"
 
 
 class Line(Struct, frozen=True):
-    """The program's one line of JSON. Values are per operation, in `unit`; samples are as measured."""
+    """One line of the program's JSON: one condition or situation. Values are per operation, in `unit`; samples are as measured."""
 
     operation: str
     mode: str
@@ -48,18 +113,57 @@ class Line(Struct, frozen=True):
     """Operations in a call: median, mean, min and max are (sample - empty) / hops."""
     resolution: Amount = 0.0
     clock_error_pct: Amount = 0.0
+    condition: Condition | None = None
+    situation: str = ""
+    rounds: Natural = 0
+    """How many rounds of calls it took to warm up."""
+    steady: bool = True
+    """Whether the last two of them had the same median and mean."""
 
 
 PRINTED = 1e-9
 """More than what is lost where numbers are printed with twelve digits, as a share of the largest."""
 
 
+def read_lines(text: str) -> list[Line]:
+    """What the program printed: a line for each condition, then one for each situation.
+
+    Raises ParseError where one is damaged.
+    """
+    lines = [json(line, Line, "kbench's line") for line in text.splitlines() or [""]]
+    for line in lines:
+        if line.count < 1 or len(line.samples) != line.count:
+            raise ParseError(f"kbench announces {line.count} samples and gives {len(line.samples)}")
+    return lines
+
+
 def read_line(text: str) -> Line:
-    """What the program printed. Raises ParseError where it is damaged."""
-    line = json(text, Line, "kbench's line")
-    if line.count < 1 or len(line.samples) != line.count:
-        raise ParseError(f"kbench announces {line.count} samples and gives {len(line.samples)}")
-    return line
+    """All conditions as one: their calls together, the median of their values. Raises ParseError."""
+    lines = [line for line in read_lines(text) if not line.situation]
+    if len(lines) == 1:
+        return lines[0]
+    return msgspec.structs.replace(
+        lines[0],
+        count=sum(line.count for line in lines),
+        samples=[sample for line in lines for sample in line.samples],
+        median=median(line.median for line in lines),
+        mean=median(line.mean for line in lines),
+        min=min(line.min for line in lines),
+        max=max(line.max for line in lines),
+    )
+
+
+def modes_of(lines: list[Line]) -> list[Mode]:
+    """Groups of single calls that took about the same, per operation, the most frequent first."""
+    values = sorted((sample - line.empty) / line.hops for line in lines for sample in line.samples)
+    groups: list[list[float]] = []
+    for value in values:
+        if groups and value - groups[-1][-1] <= MODE_WIDTH * abs(value):
+            groups[-1].append(value)
+        else:
+            groups.append([value])
+    found = [Mode(median(group), len(group) / len(values)) for group in groups]
+    return sorted((mode for mode in found if mode.share >= MODE_LEAST), key=lambda mode: -mode.share)
 
 
 def check(line: Line) -> None:
@@ -85,33 +189,55 @@ class Kbench(Benchmark):
         "Costs of single kernel operations (null call, pipe, fork, page fault, ...), timed or counted (our kbench)"
     )
     programs = ("kbench",)
+    draws = True
 
     class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """`mode`: "time" repeats until the clock errs by less than 1 %; "exact" counts instructions, on the machine
         icount only. `count` is how often in exact mode (0: the program's choice), `time` how long in the other, in
-        seconds. `cpu` pins all processes to one CPU (-1: none)."""
+        seconds. `cpu` pins all processes to one CPU (-1: none). In exact mode each operation is counted under so many
+        `conditions` that must not matter, drawn from the run's seed; 0: once, as it comes."""
 
         operation: Operation
         mode: Literal["time", "exact"] = "time"
         count: Annotated[int, Meta(ge=0, le=20_000)] = 0
         time: Annotated[float, Meta(gt=0, le=3600)] = 1.0
         cpu: Annotated[int, Meta(ge=-1, le=1023)] = -1
+        conditions: Annotated[int, Meta(ge=0, le=1000)] = 5
 
     def label(self, parameters: Any) -> str:
         # Not the mode: a study is all exact or all timed, and the names are to be the same in both.
-        plain = msgspec.structs.replace(parameters, mode="time")
+        plain = msgspec.structs.replace(parameters, mode="time", conditions=5)
         return label_of("{operation}", plain, count="{}x", time="{}s", cpu="cpu{}")
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         if parameters.mode == "exact":
             return (
-                Metric("instructions", "instructions", "lower", "Path length of the usual call.", "median"),
+                Metric(
+                    "instructions",
+                    "instructions",
+                    "lower",
+                    "Path length of the usual call.",
+                    "median",
+                    group=GROUP_OF.get(parameters.operation, ""),
+                ),
                 Metric(
                     "instructions-mean",
                     "instructions",
                     "lower",
                     "Mean path length: rarer, longer calls and interrupts included.",
                     "mean",
+                ),
+                *(
+                    Metric(
+                        f"instructions-{name}",
+                        "instructions",
+                        "lower",
+                        f"The usual call, {about}.",
+                        "median",
+                        optional=True,
+                    )
+                    for name, about in SITUATIONS.items()
+                    if parameters.conditions and parameters.operation in (APART if name == "session" else WAKING)
                 ),
             )
         return (
@@ -123,27 +249,46 @@ class Kbench(Benchmark):
     def script(self, parameters: Any) -> str:
         p = parameters
         words = ["--exact"] if p.mode == "exact" else ["--time", f"{p.time:g}"]
+        if p.mode == "exact" and p.conditions:
+            words += ["--conditions", str(p.conditions), "--seed", '"${KDUEL_SEED:-0}"']
         words += ["--count", str(p.count)] if p.count else []
         words += ["--cpu", str(p.cpu)] if p.cpu >= 0 else []
         return f'"$KDUEL_PROGRAMS/kbench" {" ".join([*words, p.operation])}\n'
 
     def seconds(self, parameters: Any) -> float:
-        return 0.5 if parameters.mode == "exact" else 0.2 + float(parameters.time)
+        return 0.5 + 0.2 * parameters.conditions if parameters.mode == "exact" else 0.2 + float(parameters.time)
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
         line = read_line(raw.stdout)
+        lines = read_lines(raw.stdout)
         if line.operation != parameters.operation or line.mode != parameters.mode:
             raise ParseError(f"the output is of {line.operation} ({line.mode}), not what was asked for")
-        check(line)
+        for one in lines:
+            check(one)
         if parameters.mode == "exact":
             if line.resolution != 1:
                 raise ParseError(
                     f"the machine's counter goes in steps of {line.resolution:g}: it does not count instructions"
                 )
-            return {"instructions": line.median, "instructions-mean": line.mean}
+            counted = sum(not one.situation for one in lines)
+            # Without a condition: a run from before there were any.
+            if lines[0].condition and counted != (parameters.conditions or 1):
+                raise ParseError(f"it counted under {counted} conditions, not {parameters.conditions}")
+            values = {"instructions": line.median, "instructions-mean": line.mean}
+            return values | {f"instructions-{one.situation}": one.median for one in lines if one.situation}
         if line.clock_error_pct > 1:
             raise ParseError(f"the clock errs by {line.clock_error_pct:.1f} % over the longest batch that can be")
         return {"time": line.median, "time-mean": line.mean, "time-min": line.min}
+
+    def details(self, raw: Raw, parameters: Any) -> Details:
+        if parameters.mode != "exact":
+            return Details()
+        lines = [line for line in read_lines(raw.stdout) if not line.situation]
+        values = {
+            "instructions": {str(line.condition or ""): line.median for line in lines},
+            "instructions-mean": {str(line.condition or ""): line.mean for line in lines},
+        }
+        return Details(conditions=values if parameters.conditions else {}, modes={"instructions": modes_of(lines)})
 
 
 PLUGIN = Kbench()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -69,6 +70,8 @@ def carry_out(
             if ready.machine.timing_warning:
                 terminal.warn(ready.machine.timing_warning)
             terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
+            if not ready.machine.exact and (short := too_short(study)):
+                terminal.warn(short)
             planned = len(study.names) * (study.blocks.fixed or study.blocks.max)
             with terminal.task("trials", total=planned) as task:
                 shown = 0
@@ -141,6 +144,20 @@ def told_plan(study: Study) -> str:
     return f"up to {study.blocks.max} blocks, fewer when it is decided sooner"
 
 
+def too_short(study: Study) -> str:
+    """What is to be said of a study whose blocks are too few for any verdict; empty where they are not."""
+    from kduel.judge.verdict.rule import fewest_for
+
+    comparisons = (len(study.names) - 1) * sum(len(step.primary) for step in study.steps)
+    blocks, fewest = study.blocks.fixed or study.blocks.max, fewest_for(comparisons)
+    if not comparisons or not 1 < blocks < fewest:
+        return ""
+    return (
+        f"{blocks} blocks are too few for a statistical verdict: one of {comparisons} primary comparison(s) takes {fewest} "
+        "complete blocks. Only values that chance has no part in can be decided."
+    )
+
+
 def told_trial(progress: TrialDone) -> str:
     """A line about a trial that has just ended."""
     record = progress.record
@@ -161,7 +178,10 @@ def told_standing(progress: TrialDone, arms: int) -> str:
         whose = f" of {one.contender}" if arms > 2 else ""
         unit = " %" if one.scale == "ratio" else ""
         wide = one.low is None or (one.scale == "ratio" and one.high is not None and one.high > TOO_WIDE_TO_TELL)
-        interval = "no interval yet" if wide else f"{one.low:+.2f} to {one.high:+.2f}{unit}"
+        if one.scale == "exact" and one.low is not None and one.high is not None:
+            interval = f"{one.low:+,.0f}" + (f" to {one.high:+,.0f}" if one.high != one.low else "")
+        else:
+            interval = "no interval yet" if wide else f"{one.low:+.2f} to {one.high:+.2f}{unit}"
         rest = one.verdict if one.decided else f"~{one.blocks_more} more blocks" if one.blocks_more else "undecided"
         parts.append(f"{one.benchmark}/{one.metric}{whose} {interval} ({rest})")
     if others := progress.standings[TOLD_AT_MOST:]:
@@ -178,11 +198,14 @@ def told_standing(progress: TrialDone, arms: int) -> str:
 def write_up(path: Path, fail_on: str | None) -> None:
     """The report in the terminal and as a page, results.json beside; ends the process where `--fail-on` applies."""
     from kduel.judge.evaluate import judge_run
+    from kduel.report.counted import is_counted, next_command
     from kduel.report.text import show
     from kduel.store.rundir import told_as_disk_trouble, write_whole
 
     results = judge_run(path)
     click.echo(show(results), nl=False, color=True)
+    if is_counted(results) and (command := next_command(results, shlex.quote(str(path)))):
+        click.echo(f"\nWhere the largest difference comes from: {command}")
     with told_as_disk_trouble(path):
         write_whole(path / "results.json", msgspec.json.encode(results) + b"\n")
     sys.stdout.flush()

@@ -63,18 +63,27 @@ def command(
     from kduel.explain.flame import as_svg
     from kduel.explain.show import annotated, as_text
     from kduel.run.exact import subject
-    from kduel.run.exact.measure import annotation, as_json, count_arms, explanation, step_index
+    from kduel.run.exact.measure import annotation, as_json, count_arms, explanation, is_boot, step_index
 
     progress = Terminal(quiet)
     cache = Cache(progress=progress)
     chosen = subject.find(list(targets), benchmark, contender or "", cache=cache, progress=progress, offline=offline)
     index = step_index(chosen.ready, benchmark)
-    counted = count_arms(chosen.ready, chosen.names, cache=cache, progress=progress, disassemble=annotate is not None)
+    boot = is_boot(chosen.ready, index)
+    counted = count_arms(
+        chosen.ready,
+        chosen.names,
+        cache=cache,
+        progress=progress,
+        seed=chosen.seed,
+        disassemble=annotate is not None,
+        boot=boot,
+    )
     chosen.check(counted, index)
     if annotate is not None:
         label = chosen.ready.study.steps[index].label
         for arm in counted:
-            click.echo(printable(annotated(arm.name, annotate, *annotation(arm, index, label, annotate))))
+            click.echo(printable(annotated(arm.name, annotate, *annotation(arm, index, label, annotate, boot=boot))))
         return
     found = explanation(chosen.ready, counted, index)
     chosen.keep(found)

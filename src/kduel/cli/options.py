@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kduel.cli.completions import contenders, plugin_names, runs
+from kduel.core.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 PLOTS = (".svg", ".png")
@@ -27,7 +28,7 @@ class PlotFile(PathType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         path = Path(value)
         if path.suffix.lower() not in PLOTS:
-            self.fail(f"{path.name!r} is not the name of a plot. End it in {' or '.join(PLOTS)}.", param, ctx)
+            raise InputError(f"{path.name} is not the name of a picture", f"End it in {' or '.join(PLOTS)}.")
         return path
 
 

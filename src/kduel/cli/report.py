@@ -71,6 +71,7 @@ def command(run: Path, form: str, output: Path | None, all_findings: bool, open_
         click.echo(chosen.render_for(results, relative_url(run, Path.cwd())), nl=False)
         return
     save(output, chosen.render_for(results, relative_url(run, output.parent)), inside=run)
+    click.echo(f"Report: {output}")
     if open_it:
         click.launch(output.resolve().as_uri())
 

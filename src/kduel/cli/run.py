@@ -64,6 +64,9 @@ from kduel.core.errors import InputError
 @click.option(
     "--layouts", type=click.IntRange(1), metavar="N", help="Machine icount: repeat with N address-space layouts."
 )
+@click.option(
+    "--single", is_flag=True, help="Machine icount: count each operation once, not under several conditions."
+)
 @offline_option
 @futility_option
 @fail_on_option
@@ -79,6 +82,7 @@ def command(
     aa: int | None,
     delta: float | None,
     layouts: int | None,
+    single: bool,
     offline: bool,
     futility: Choice | None,
     fail_on: str | None,
@@ -140,6 +144,7 @@ def command(
         fixed_blocks=blocks,
         max_blocks=max_blocks,
         delta=delta,
+        single=single,
     )
     carry_out(
         study,

@@ -31,6 +31,10 @@ class Metric(Struct, frozen=True, forbid_unknown_fields=True):
     about: str = ""
     statistic: Statistic = "value"
     fixed_at: float | None = None
+    group: str = ""
+    """The subsystem or aspect that it belongs to, for reports."""
+    optional: bool = False
+    """Whether a kernel may lack what it measures: a trial without it is no failure."""
     exact: bool = False
     """Whether chance has no part in it, as in the size of what is built: one pair decides, unless repetitions differ."""
     least: float | None = 0.0

@@ -1,7 +1,8 @@
 """Results: everything a report says, as one typed document. Its JSON is the contract that scripts rely on.
 
-Missing is null, never 0. Effects and intervals are in per cent of the baseline where `scale` is "ratio", and null
-on the other scales, where `effect` and its interval are in the metric's unit.
+Missing is null, never 0. Effects and intervals are in per cent of the baseline where `scale` is "ratio"; on the other
+scales `effect` and its interval are in the metric's unit, and those in per cent are null, except for a metric counted
+under several conditions, whose interval is the range over them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from kduel.core.experiment import EDITION, Better, MachineRecord, Settle, Statistic, TrialStatus, Void
+from kduel.core.samples import Mode
 
 SCHEMA = 1
 
@@ -64,6 +66,20 @@ class TrialResult(Struct, kw_only=True):
     line of each."""
 
 
+class ConditionResult(Struct, frozen=True, kw_only=True):
+    """What both arms counted under one condition that must not matter."""
+
+    name: str
+    block: int
+    baseline: float
+    contender: float
+
+    @property
+    def difference(self) -> float:
+        """How many more the contender takes."""
+        return self.contender - self.baseline
+
+
 class MetricResult(Struct, kw_only=True):
     """One metric, one contender against the baseline."""
 
@@ -73,6 +89,7 @@ class MetricResult(Struct, kw_only=True):
     better: Better
     role: Literal["primary", "exploratory"]
     about: str = ""
+    group: str = ""
     statistic: Statistic = "value"
     baseline: str
     contender: str
@@ -118,6 +135,10 @@ class MetricResult(Struct, kw_only=True):
     """Shown, never deciding: p_permutation, p_wilcoxon, hodges_lehmann_pct (with _low, _high), cliffs_delta, a12,
     p_brown_forsythe, ..."""
     warnings: list[Warning_] = field(default_factory=list)
+    conditions: list[ConditionResult] = field(default_factory=list)
+    """Counted metrics: each condition under which both arms were counted. The interval is the range over them."""
+    modes: dict[str, list[Mode]] = field(default_factory=dict)
+    """By contender: the values about which single measurements lie, the most frequent first."""
     values: dict[str, list[float | None]] = field(default_factory=dict)
     """By contender, in the order of `blocks` of the run."""
 
@@ -130,8 +151,20 @@ class MetricResult(Struct, kw_only=True):
         return ""
 
     @property
+    def depends(self) -> bool:
+        """Whether conditions that must not matter decide which way an exact difference goes."""
+        return self.scale == "exact" and self.verdict == "undecided" and self.ci_low != self.ci_high
+
+    @property
+    def agreeing(self) -> list[ConditionResult]:
+        """The conditions under which the difference has the sign of the effect."""
+        return [one for one in self.conditions if one.difference * (self.effect or 0) > 0]
+
+    @property
     def word(self) -> str:
         """The verdict as it is told: sizes and counted instructions are no faster or slower."""
+        if self.depends:
+            return "depends"
         if self.unit in BYTES and self.verdict in ("faster", "slower"):
             return "larger" if ((self.effect_pct if self.scale == "ratio" else self.effect) or 0) > 0 else "smaller"
         return self.counted or self.verdict

@@ -10,6 +10,23 @@ LARGEST = 1e150
 """Squares of larger values overflow."""
 
 
+class Mode(Struct, frozen=True):
+    """A value about which many of the single measurements of a trial lie."""
+
+    value: float
+    share: float
+    """Of all single measurements, from 0 to 1."""
+
+
+class Details(Struct, kw_only=True):
+    """What a trial says of its metrics beyond one number each."""
+
+    conditions: dict[str, dict[str, float]] = field(default_factory=dict)
+    """By metric: its value under each condition that must not matter, by the condition's description."""
+    modes: dict[str, list[Mode]] = field(default_factory=dict)
+    """By metric: the modes of its single measurements, the most frequent first."""
+
+
 class Samples(Struct, kw_only=True):
     """All values of one metric of one step. Lists run parallel to `blocks`; None is a missing value, never 0.
 
@@ -28,6 +45,10 @@ class Samples(Struct, kw_only=True):
     values: dict[str, list[float | None]]
     """By contender, the baseline first."""
     order: dict[str, list[int | None]] = field(default_factory=dict)
+    conditions: dict[str, list[dict[str, float]]] = field(default_factory=dict)
+    """By contender, parallel to `blocks`: the values under each condition, where the benchmark counts under several."""
+    modes: dict[str, list[Mode]] = field(default_factory=dict)
+    """By contender, of the first block that tells them."""
     covariates: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
     """What was measured on the host beside each trial, where the guest cannot influence it: by name and contender,
     parallel to `blocks`. Only those that the rule declares enter a verdict."""

@@ -5,7 +5,7 @@ The file's lines (see programs/plugin/counter.c):
     kduel-counter 1 x86_64
     R region begins              how often the region was entered: the number of operations
     N id parent e|c site         a call chain: entered at `site`, or called from just before it; 0 is none
-    B id pc size,size,...        a block of code, its instructions' sizes
+    B id pc size,size,...        a block of code, its instructions' sizes; Br where it ends in a repeated string instruction
     T block index text           an instruction's text, if it was asked for
     C region node block from insns times
     end
@@ -18,14 +18,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kduel.core.errors import NotMeasuredError
 from kduel.explain.symbols import Symbols
 
 OPERATION, USER, INTERRUPT, THREAD, IDLE = "operation", "user", "interrupts", "kernel threads", "idle"
+BULK = "bulk"
 CONTEXTS = {
     OPERATION: "what the kernel did for the operation",
+    BULK: "copying and clearing memory for it: loops and repeated string instructions",
     USER: "the program's own instructions",
     INTERRUPT: "interrupts that struck meanwhile",
     THREAD: "kernel threads that ran meanwhile",
@@ -37,6 +39,13 @@ _INTERRUPT_ENTRY = re.compile(
     r"^→?(?:asm_)?(?:sysvec_|common_interrupt(?!_return)|spurious_|irq_entries|spurious_entries|exc_nmi)|"
     r"^→?(?:el[01](?:h|t)?(?:_(?:64|32))?_(?:irq|fiq)|el[01]_irq)"
 )
+_BULK = re.compile(
+    r"^(?:__)?(?:mem(?:cpy|set|move)(?:_orig|_erms)?|clear_page(?:_orig|_rep|_erms)?|copy_page(?:_regs|_rep|_mc)?|"
+    r"clear_user(?:_original|_rep_good|_erms)?|copy_user(?:_generic\w*|_enhanced_fast_string|_nocache|_short_string)?|"
+    r"rep_(?:movs|stos)_alternative|memcpy_flushcache|copy_mc\w*)$"
+)
+"""Functions that do nothing but move bytes: how long their path is depends on the loop that the processor's features
+select, and not on what the kernel does."""
 _THREAD = {"kthread", "kthreadd", "worker_thread", "kthread_worker_fn", "kernel_init", "smpboot_thread_fn"}
 _IDLE = {"do_idle", "cpu_startup_entry", "default_idle_call", "cpu_idle_poll"}
 
@@ -96,6 +105,8 @@ class Dump(Struct, kw_only=True):
     texts: dict[tuple[int, int], str]
     counts: list[tuple[int, int, int, int, int, int]]
     """(region, node, block, from, instructions, times)."""
+    repeating: set[int] = field(default_factory=set)
+    """Blocks that end in a repeated string instruction, which is executed once for each step."""
 
 
 def read_dump(path: Path) -> Dump:
@@ -110,8 +121,10 @@ def read_dump(path: Path) -> Dump:
                     case "C":
                         region, node, block, start, insns, times = map(int, rest.split())
                         dump.counts.append((region, node, block, start, insns, times))
-                    case "B":
+                    case "B" | "Br":
                         number, pc, sizes = rest.split()
+                        if kind == "Br":
+                            dump.repeating.add(int(number))
                         dump.blocks[int(number)] = (int(pc, 16), [int(size) for size in sizes.split(",")])
                     case "N":
                         number, parent, how, site = rest.split()
@@ -195,8 +208,11 @@ class Naming:
             yield function, count
 
 
-def profile(dump: Dump, symbols: Symbols, region: int) -> Profile:
-    """One region with names. Raises NotMeasuredError where the guest never entered it."""
+def profile(dump: Dump, symbols: Symbols, region: int, *, boot: bool = False) -> Profile:
+    """One region with names; in a `boot` the kernel's threads do its work, and are not beside it.
+
+    Raises NotMeasuredError where the guest never entered it.
+    """
     if not dump.begins.get(region):
         raise NotMeasuredError(
             "the guest never came to the region that was to be counted", "Did the benchmark run? See its output."
@@ -214,10 +230,19 @@ def profile(dump: Dump, symbols: Symbols, region: int) -> Profile:
         if key not in pieces:
             pieces[key] = list(naming.pieces(*key))
         chain = naming.chain(node)
-        for function, count in pieces[key]:
+        steps = block in dump.repeating and start + insns == len(dump.blocks[block][1])
+        for position, (function, count) in enumerate(pieces[key]):
             inner = (function,) if not chain or chain[-1] != f"→{function}" else ()
             named = tuple(name.removeprefix("→") for name in (*chain, *inner))
-            stacks[naming.context(chain, function), *named] += count * times
+            context = naming.context(chain, function)
+            if boot and context == THREAD:
+                context = OPERATION
+            moved = count if _BULK.match(function) else int(steps and position == len(pieces[key]) - 1)
+            if context == OPERATION and moved:
+                stacks[BULK, *named] += moved * times
+                count -= moved
+            if count:
+                stacks[context, *named] += count * times
     return Profile(operations=dump.begins[region], stacks=dict(stacks), known=frozenset(symbols.names))
 
 

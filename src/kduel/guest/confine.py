@@ -53,7 +53,11 @@ def prefix(user: int | None, accelerator: str) -> list[str]:
         group = kvm_group() if accelerator == "kvm" else None
         groups = ["--clear-groups"] if group is None else ["--groups", str(group)]
         lower = ["--reuid", str(user), "--regid", str(user), *groups]
-    return ["setpriv", *lower, "--no-new-privs", "--pdeathsig", "KILL", "--"]
+    return ["setpriv", *lower, "--no-new-privs", "--pdeathsig", "KILL", "--", "sh", "-c", WITH_US, str(os.getpid())]
+
+
+WITH_US = '[ "$PPID" = "$0" ] && exec "$@"'
+"""Starts nothing where we died before the kernel knew that QEMU is to die with us."""
 
 
 def kvm_group() -> int | None:

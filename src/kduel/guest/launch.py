@@ -62,12 +62,14 @@ def run(
     reads: Mapping[str, Path] = MappingProxyType({}),
     writes: Mapping[str, Path] = MappingProxyType({}),
     linger: float = POWER_OFF_SECONDS,
+    preload: Path | None = None,
 ) -> Run:
     """Boot `machine`, keep its console in the file `console` and what it sends in RAW beside it, return when it is gone.
 
     Deadlines are seconds from now: for the READY mark, and for the whole envelope. `pin` are host CPUs, one for
     each vCPU, or none; `handles` are nameless files that QEMU inherits (as /proc/self/fd/N); `extra` more arguments, in
-    which the keys of `reads` and `writes` stand for files; `linger` how long it may take to switch itself off.
+    which the keys of `reads` and `writes` stand for files; `linger` how long it may take to switch itself off;
+    `preload` a shared object that QEMU loads before its own.
     Raises HostError where QEMU itself does not start, or a file is not there.
     """
     started = time.monotonic()
@@ -90,7 +92,7 @@ def run(
         files |= {key: given.writing(path) for key, path in writes.items()}
         name, *words = machine.opened(given).argv(wiring, paused=True)
         confined = [name, *given.words, *words, *named(extra, files)]
-        process = _start(confined, machine.accelerator, given)
+        process = _start(confined, machine.accelerator, given, None if preload is None else given.reading(preload))
         held.callback(_bury, process)
         for end in (serial_far, results_far, monitor_far, observer_far):
             end.close()
@@ -148,7 +150,9 @@ def named(words: Sequence[str], files: Mapping[str, Path]) -> list[str]:
     return out
 
 
-def _start(argv: list[str], accelerator: str, given: confine.Handles) -> subprocess.Popen[bytes]:
+def _start(
+    argv: list[str], accelerator: str, given: confine.Handles, preload: Path | None = None
+) -> subprocess.Popen[bytes]:
     """Start QEMU, confined, with the descriptors that it inherits. Raises HostError."""
     if shutil.which(argv[0]) is None:
         raise HostError(
@@ -160,6 +164,7 @@ def _start(argv: list[str], accelerator: str, given: confine.Handles) -> subproc
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         pass_fds=given.numbers,
+        env=None if preload is None else {**os.environ, "LD_PRELOAD": str(preload)},
         start_new_session=True,
     )
 

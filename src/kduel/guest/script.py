@@ -42,12 +42,15 @@ def directory_of(position: int, part: Part) -> str:
     return f"{position + 1 if part.number is None else part.number:02d}-{part.label}"
 
 
-def compose(parts: Sequence[Part], *, settle: Settle, setup: str = "") -> str:
+def compose(parts: Sequence[Part], *, settle: Settle, setup: str = "", seed: int | None = None) -> str:
     """The guest script. `setup` is shell run by `sh -e` before settling (sysctls, say); if it fails the script ends.
+    `seed` is for steps that draw from it, as $KDUEL_SEED.
 
     The script ends with 0 whatever the steps do, with 3 where the setup failed, 2 where OUT cannot be made.
     """
     out = [own_file("head.sh").decode()]
+    if seed is not None:
+        out.append(f"export KDUEL_SEED={seed}\n")
     if setup.strip():
         out.append(_call("setup", setup))
     bound = math.ceil(settle.seconds * 100)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from kduel.core.experiment import EDITION, Contender, MachineRecord
+from kduel.core.experiment import Contender, MachineRecord
 from kduel.core.results import ContenderResult, MetricResult, Results, SourceFile, StudyResult
 from kduel.core.samples import Samples
 from kduel.judge.lint import examine
@@ -16,10 +16,14 @@ from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.unpaired import judge_unpaired
 from kduel.store.imported.support.store import CAVEAT, declared, environments, read, record_of
 
+IMPORTED_EDITION = 1
+"""Imported values have no order, and one look: of the rule's editions only the fewest values matter, which are five,
+however many comparisons there are. Published data are seldom more, and nobody can add to them."""
+
 
 def rule_of(run: Path) -> Rule:
     """The rule with the smallest effect of interest that the import was given."""
-    return Rule(delta_pct=record_of(run).delta)
+    return Rule.of_edition(IMPORTED_EDITION, delta_pct=record_of(run).delta)
 
 
 def results(run: Path) -> Results:
@@ -34,7 +38,7 @@ def results(run: Path) -> Results:
             title=record.title,
             delta=rule.delta_pct,
             alpha=rule.alpha,
-            edition=EDITION,
+            edition=IMPORTED_EDITION,
             imported=True,
             imported_at=record.imported,
             source=[SourceFile(name=one.name, sha256=one.sha256, format=one.format) for one in record.files],

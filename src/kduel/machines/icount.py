@@ -8,23 +8,27 @@ without ioeventfd), so a busy host makes a trial longer and changes nothing in i
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
+import shutil
+import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
+import msgspec
 from msgspec import Meta, structs
 
 from kduel.benchmarks.boot_instructions import GUEST_FILE
 from kduel.core.cache import Cache, told_as_cache_trouble
-from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.errors import HostError, InputError, NotMeasuredError
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory, told_as_temporary_trouble
 from kduel.guest import confine, initramfs, programs
-from kduel.guest.console import read_console
 from kduel.guest.cpio import Cpio
 from kduel.guest.launch import run
 from kduel.guest.root import Root, root_image
@@ -32,9 +36,17 @@ from kduel.guest.vm import VirtualMachine
 from kduel.kernels.files.image import pvh_entry, uncompressed
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Seconds, Trial
 from kduel.machines.qemu import QemuMachine, QemuSettings, Size, mebibytes, qemu_version
+from kduel.machines.repetition import Fingerprint, contents, fingerprint, first_difference, odd_one
 
-CPU = "max,-rdrand,-rdseed,-erms,-fsrm,-la57"
-"""No entropy; no fast string instructions, whose every byte would count as one; page tables of four levels."""
+CPU = "max,family=6,model=6,stepping=3"
+"""An AMD processor of no family that kernels know: for those they select string instructions, whose every step would
+count as one, where other kernels have loops."""
+MASKED = (
+    "rdrand", "rdseed", "erms", "fsrm", "fsrs", "fzrm", "fsrc", "la57", "3dnowprefetch", "cmp-legacy", "cmpccxadd", "rdpid",
+    "sha-ni", "wbnoinvd", "x2apic", "xsaveerptr", "pcommit",
+)  # fmt: skip
+"""What the processor does without: entropy; fast string instructions; page tables of five levels; and whatever not all of QEMU's
+versions from 7.2 on emulate, so that kernels take the same paths in all of them."""
 MODULES = ("virtio_pci", "virtio_console")
 PMEM_MODULES = ("nd_e820", "nd_pmem", "squashfs", "overlay")
 PMEM_STEP = 128
@@ -49,8 +61,8 @@ class IcountSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=Tr
     """The [machine] table of a study with kind = "icount"."""
 
     memory: Size = "512M"
-    cpu: str = CPU
-    """QEMU's CPU model and what is left out of it; without the entropy instructions trials can be repeated."""
+    cpu: str = ""
+    """QEMU's CPU model and what is left out of it; by default CPU without what is MASKED."""
     workers: Annotated[int, Meta(ge=0, le=1024)] = 0
     """Trials at once; 0: as many as the host has CPUs."""
     layouts: Annotated[int, Meta(ge=0, le=10_000)] = 0
@@ -95,22 +107,25 @@ class IcountMachine(QemuMachine):
         self.timing_warning = ""
         self.parallel = settings.workers or len(os.sched_getaffinity(0))
         self.icount = settings
+        self.cpu = settings.cpu or cpu_model(known_features())
         self.root_at = start << 20 if whole_root else None
         self.facts = {
             "accelerator": "tcg",
             "clock": "icount: one nanosecond of the guest is one instruction",
             "qemu": qemu_version(),
             "cpus": 1,
-            "cpu": settings.cpu,
+            "cpu": self.cpu,
             "memory_mib": memory,
             "layouts": settings.layouts,
             "busybox": root.packages.get("busybox-static", ""),
         }
         if whole_root:
             self.facts["root"] = {"sha256": root.sha256, "suite": root.suite, "packages": root.packages}
-        self._proof = threading.Lock()
-        self._proved = False
-        self._boots: dict[str, str] = {}
+        api = plugin_api(self.facts["qemu"])
+        self.plugin = programs.build_plugin(api=api, cache=cache)
+        """Counts where it is asked to, and tells the guard of every halt."""
+        self.guard = programs.build_plugin("guard", api=api, cache=cache)
+        self._slots = threading.BoundedSemaphore(self.parallel)
 
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """As of a timing machine, without any disk."""
@@ -122,53 +137,103 @@ class IcountMachine(QemuMachine):
         return {key: value for key, value in super().expected(arm).items() if key != "clocksource"}
 
     def boot(self, trial: Trial) -> Outcome:
-        """One boot. The first good one is repeated at the same time, and must come out the same bit for bit.
+        """One boot, proved by a repetition: at the same time, or earlier with this cache.
 
-        Raises NotMeasuredError, naming what differs, where it does not.
+        Where the two differ a third one decides which of them stands alone, and the trial is that of the two others.
+        Raises NotMeasuredError, naming what differs, where all three do.
         """
-        with self._proof:
-            first, self._proved = not self._proved, True
-        if not first:
-            return self.boot_once(trial)
+        known = self.cache.path("proofs", self.key(trial)) / "files.json"
         with temporary_directory() as place:
-            twin_outcome: list[Outcome | BaseException] = []
-
-            def boot_twin() -> None:
-                try:
-                    with told_as_temporary_trouble(place):
-                        twin_outcome.append(self.boot_once(structs.replace(trial, into=place)))
-                except BaseException as error:  # noqa: BLE001 - raised again below, in the caller's thread
-                    twin_outcome.append(error)
-
-            thread = threading.Thread(target=boot_twin, daemon=True)
-            thread.start()
-            outcome = self.boot_once(trial)
-            thread.join()
-            twin = twin_outcome[0]
-            if isinstance(twin, BaseException):
-                raise twin
+            twins = [trial, *(structs.replace(trial, into=place / number) for number in ("2", "3"))]
+            with told_as_temporary_trouble(place):
+                for twin in twins[1:]:
+                    twin.into.mkdir()
+            if known.is_file():
+                outcome = self.boot_once(trial)
+                earlier = msgspec.json.decode(known.read_bytes(), type=dict[str, str])
+                if outcome.void or fingerprint(contents(trial.into)) == earlier:
+                    return self.proved(outcome, f"the same {len(earlier)} files as in an earlier boot, bit for bit")
+                shutil.rmtree(known.parent, ignore_errors=True)
+                second = self.boot_once(twins[1])
+            else:
+                with ThreadPoolExecutor(2) as pool:
+                    outcome, second = pool.map(self.boot_once, twins[:2])
             if outcome.void:
-                self._proved = False
                 return outcome
-            if twin.void:
+            if second.void:
                 raise NotMeasuredError(
-                    f"the machine is not exact: of two equal trials one is good, the other {twin.void}: {twin.message}"
+                    f"the machine is not exact: of two equal trials one is good, the other {second.void}: {second.message}"
                 )
-            compared = compare(trial.into, place)
-        outcome.facts["proof"] = f"a second trial gave the same {compared} files, bit for bit"
+            left = [contents(twin.into) for twin in twins[:2]]
+            if left[0] == left[1]:
+                self.keep_proof(trial, fingerprint(left[0]))
+                return self.proved(outcome, f"a second boot gave the same {len(left[0])} files, bit for bit")
+            return self.decide(twins, left, outcome)
+
+    def decide(self, twins: Sequence[Trial], left: list[dict[str, bytes]], outcome: Outcome) -> Outcome:
+        """By a third boot, which of two that differ stands alone. Raises NotMeasuredError where all three differ."""
+        third = self.boot_once(twins[2])
+        left.append(contents(twins[2].into) if not third.void else {})
+        prints = [fingerprint(one) for one in left]
+        difference = first_difference(left[0], left[1])
+        odd = odd_one(prints)
+        if odd is None:
+            raise NotMeasuredError(
+                f"the machine is not exact here: equal trials differ in {difference}",
+                "Three boots gave three results, so nothing was counted. Tell us QEMU's version and this line; another "
+                "QEMU may do.",
+            )
+        if odd == 0:
+            for path in twins[1].into.iterdir():
+                replace_path(path, twins[0].into / path.name)
+        self.keep_proof(twins[0], prints[1 if odd == 0 else 0])
+        outcome.facts["odd_boot"] = difference
+        which = ("first", "second")[odd] if odd < 2 else "third"
+        return self.proved(outcome, f"two of three boots are the same; the {which} stood alone: {difference}")
+
+    def proved(self, outcome: Outcome, how: str) -> Outcome:
+        """The outcome with the words on its proof."""
+        if not outcome.void:
+            outcome.facts["proof"] = how
         return outcome
+
+    def keep_proof(self, trial: Trial, files: Fingerprint) -> None:
+        """Remember what an exact repetition of this trial leaves."""
+
+        def build(into: Path) -> None:
+            (into / "files.json").write_bytes(msgspec.json.encode(files))
+
+        self.cache.entry("proofs", self.key(trial), build)
+
+    def key(self, trial: Trial) -> str:
+        """What determines a trial, as a hash: kernel, programs, script, command line, QEMU and its arguments."""
+        return digest(
+            self.facts["qemu"],
+            self.fixed(trial.block),
+            self.cmdline(trial.arm),
+            trial.arm.kernel.sha256,
+            self.bases[trial.arm.kernel.sha256].parent.name,
+            str(self.settings.memory),
+            self.plugin.parent.name,
+            self.guard.parent.name,
+            trial.script,
+        )
 
     def boot_once(
         self,
         trial: Trial,
-        extra: Sequence[str] = (),
+        counting: str = "",
         *,
-        reads: Mapping[str, Path] = MappingProxyType({}),
         writes: Mapping[str, Path] = MappingProxyType({}),
         symbols: bool = False,
     ) -> Outcome:
-        """One boot, with further arguments for QEMU, in which the keys of `reads` and `writes` stand for files. With
-        `symbols` the kernel's come home too, as `kallsyms`."""
+        """One boot; it waits until one of `parallel` places is free. `counting` are the plug-in's options, in which the
+        keys of `writes` stand for files. With `symbols` the kernel's come home too, as `kallsyms`."""
+        with self._slots:
+            return self.boot_now(trial, counting, writes, symbols)
+
+    def boot_now(self, trial: Trial, counting: str, writes: Mapping[str, Path], symbols: bool) -> Outcome:
+        """The same at once."""
         head = self.carried(trial)
         notes = {"/kduel/symbols": "yes" if symbols else "no."}
         if GUEST_FILE in trial.script and (count := self.boot_instructions(trial, head, notes)):
@@ -179,16 +244,17 @@ class IcountMachine(QemuMachine):
                 trial.into / "console.log",
                 boot_deadline=self.settings.boot_deadline,
                 deadline=max(trial.deadline, self.settings.boot_deadline),
-                extra=[*self.fixed(trial.block), *extra],
-                reads={**self.read_always, **reads},
+                extra=[*self.fixed(trial.block), "-plugin", PLUGIN_FILE + counting],
+                reads={**self.read_always, PLUGIN_FILE: self.plugin},
                 writes=writes,
                 linger=self.settings.boot_deadline,
+                preload=self.guard,
             )
         return self.judge(trial, done)
 
     def fixed(self, block: int) -> list[str]:
         """QEMU's arguments that take the host's time and entropy out of the guest."""
-        cpu, seed = self.icount.cpu, 1
+        cpu, seed = self.cpu, 1
         if self.icount.layouts:
             # The guest takes its layout from these instructions, and QEMU what they give from the seed.
             cpu = cpu.replace(",-rdrand", "").replace(",-rdseed", "")
@@ -207,32 +273,50 @@ class IcountMachine(QemuMachine):
         """The files that stand in `fixed`."""
         return {} if self.root_at is None else {ROOT: self.root.image}
 
+    def entry(self, arm: Arm) -> int | None:
+        """The address of the kernel's first instruction; None where QEMU does not enter it itself."""
+        with told_as_cache_trouble(self.cache.root):
+            return pvh_entry(self.images[arm.kernel.sha256].read_bytes())
+
     def boot_instructions(self, trial: Trial, head: bytes, notes: dict[str, str]) -> str:
         """How many instructions this boot takes up to init, counted in one that is the same but for the count itself;
         always as long. Empty where the kernel has no entry that QEMU knows."""
         arm = trial.arm
-        with told_as_cache_trouble(self.cache.root):
-            entry = pvh_entry(self.images[arm.kernel.sha256].read_bytes())
+        entry = self.entry(arm)
         if entry is None:
             return ""
         nothing = f"{0:015}"
-        key = hashlib.sha256(head + repr((self.cmdline(arm), self.fixed(trial.block))).encode()).hexdigest()
-        if key not in self._boots:
-            plugin = programs.build_plugin(api=plugin_api(self.facts["qemu"]), cache=self.cache)
-            content = head + _archive({**notes, GUEST_FILE: nothing})
-            with temporary_directory() as place, confine.nameless(content) as initrd:
-                count = place / "count"
+
+        def build(into: Path) -> None:
+            count = into / "count"
+            with confine.nameless(head + _archive({**notes, GUEST_FILE: nothing})) as initrd:
                 run(
                     self.describe(arm, initrd, None),
-                    place / "console.log",
+                    into / "console.log",
                     boot_deadline=self.settings.boot_deadline,
                     deadline=self.settings.boot_deadline,
                     extra=[*self.fixed(trial.block), "-plugin", f"{PLUGIN_FILE},out={COUNTS},boot={entry:#x}"],
-                    reads={**self.read_always, PLUGIN_FILE: plugin},
+                    reads={**self.read_always, PLUGIN_FILE: self.plugin},
                     writes={COUNTS: count},
+                    preload=self.guard,
                 )
-                self._boots[key] = f"{int(text):015}" if (text := count.read_text().strip()) else nothing
-        return self._boots[key]
+            if not count.read_text().strip():
+                count.write_text(nothing)
+
+        key = digest(head.hex(), notes, self.key(trial))
+        return f"{int((self.cache.entry('boot-counts', key, build) / 'count').read_text()):015}"
+
+
+def digest(*words: object) -> str:
+    """A hash of what determines something, for a key of the cache."""
+    return hashlib.sha256(repr(words).encode()).hexdigest()[:32]
+
+
+def replace_path(source: Path, target: Path) -> None:
+    """Put a file or directory in the place of another."""
+    if target.is_dir():
+        shutil.rmtree(target)
+    shutil.move(source, target)
 
 
 def _archive(notes: Mapping[str, str]) -> bytes:
@@ -243,49 +327,30 @@ def _archive(notes: Mapping[str, str]) -> bytes:
     return archive.finish()
 
 
+def cpu_model(known: Collection[str]) -> str:
+    """The default processor, for a QEMU that knows these features: what it does not know it cannot be told to leave out."""
+    return ",".join([CPU, *(f"-{name}" for name in MASKED if name in known)])
+
+
+@functools.cache
+def known_features(binary: str = "qemu-system-x86_64") -> frozenset[str]:
+    """The features of processors that QEMU knows by name. Raises HostError where it does not list them."""
+    try:
+        told = subprocess.run([binary, "-cpu", "help"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise HostError(
+            f"{binary} -cpu help fails: {error}", "Install QEMU: apt-get install qemu-system-x86."
+        ) from error
+    _, heading, listed = told.partition("Recognized CPUID flags:")
+    if not heading:
+        raise HostError(f"{binary} -cpu help lists no CPUID flags", "KDuel knows QEMU 7.2 and later.")
+    return frozenset(listed.split())
+
+
 def plugin_api(qemu: str) -> int:
     """The version of the plug-in interface to build for, by QEMU's own version."""
     major, minor = (int(number) for number in qemu.split(".")[:2])
     return 1 if (major, minor) < (9, 1) else 3
-
-
-def compare(one: Path, other: Path) -> int:
-    """How many files two trials left, if they are the same bit for bit; the consoles less the host's times.
-
-    Raises NotMeasuredError that names what differs.
-    """
-    names = {str(path.relative_to(top)) for top in (one, other) for path in top.rglob("*") if path.is_file()}
-    names -= {"console.log", "guest.sh", "rerun.sh"}
-    for name in sorted(names):
-        contents = [path.read_bytes() if path.is_file() else None for path in (one / name, other / name)]
-        if contents[0] != contents[1]:
-            raise NotMeasuredError(
-                f"the machine is not exact here: two equal trials differ in {name}: {_difference(*contents)}",
-                "Nothing was counted. Tell us QEMU's version and this file; another QEMU may do.",
-            )
-    consoles = ["\n".join(_measured(read_console(top / "console.log"))).encode() for top in (one, other)]
-    if consoles[0] != consoles[1]:
-        raise NotMeasuredError(
-            f"the machine is not exact here: two equal trials differ in what they print: {_difference(*consoles)}",
-            "Nothing was counted. Tell us QEMU's version and this line; another QEMU may do.",
-        )
-    return len(names) + 1
-
-
-def _measured(console: list[str]) -> list[str]:
-    """The console up to the script's end; from then on the guest waits for the host to take its results."""
-    ends = (number for number, line in enumerate(console) if "kduel: script ended" in line)
-    return console[: next(ends, len(console))]
-
-
-def _difference(one: bytes | None, other: bytes | None) -> str:
-    """The first line that differs."""
-    if one is None or other is None:
-        return "only one of them has it"
-    for number, (a, b) in enumerate(zip(one.splitlines(), other.splitlines(), strict=False), 1):
-        if a != b:
-            return f"line {number} is {a[:120]!r} and {b[:120]!r}"
-    return f"one is {len(one)} bytes long, the other {len(other)}"
 
 
 class Icount(MachineKind):

@@ -13,6 +13,7 @@ from kduel.core.results import Results
 from kduel.report import Format
 from kduel.report.content.digest import Comparison, Digest, digest
 from kduel.report.content.textgrid import verdict_lines
+from kduel.report.counted import counted_lines, is_counted
 from kduel.report.matrix import all_placed, leads, matrix_parts
 from kduel.report.page.tradeoffs import scaling_lines, tradeoffs_lines
 
@@ -80,11 +81,16 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
     for comparison in said.comparisons:
         console.print()
         console.print(comparison.headline, style="bold reverse" if colour else None)
-        if comparison.gating and matrix is None:
+        if matrix is None and is_counted(results):
+            for line in counted_lines(comparison):
+                console.print(Text.assemble(*line), overflow="fold")
+        elif comparison.gating and matrix is None:
             for line in verdict_lines(comparison, said.notes, width):
                 console.print(Text.assemble(*line), overflow="fold")
     print_notes(console, said, all_findings)
     for comparison in said.comparisons:
+        if is_counted(results):
+            comparison.can = []  # the lines above say each
         print_conclusions(console, comparison, several=len(said.comparisons) > 1)
     print_lines(console, "Trade-offs", tradeoffs_lines(results, width))
     print_lines(console, "Threads", scaling_lines(results))

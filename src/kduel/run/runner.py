@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kduel.core.errors import NotMeasuredError
 from kduel.core.experiment import LEFT_OUT, Void
@@ -123,19 +123,20 @@ class Runner:
             for boot in boots:
                 if self.finished() or self.futile():
                     break
-                self.keep(self.carry_out(boot))
+                self.keep(self.carry_out(self.still_open(boot)))
 
     def go_parallel(self, boots: list[list[PlannedTrial]]) -> None:
         """The same with several boots at once; only for machines whose trials do not touch one another."""
-        waiting = iter(boots)
+        waiting = list(reversed(boots))
         running: set[Future[list[Ended]]] = set()
         pool = ThreadPoolExecutor(self.ready.machine.parallel)
         try:
             while not (self.finished() or self.futile()):
-                for boot in waiting:
-                    running.add(pool.submit(self.carry_out, boot))
-                    if len(running) >= self.ready.machine.parallel:
+                while waiting and len(running) < self.ready.machine.parallel:
+                    # A block that counts only what those before left open waits for them.
+                    if running and self.by_need and waiting[-1][0].block - 1 not in (0, *self.complete_blocks()):
                         break
+                    running.add(pool.submit(self.carry_out, self.still_open(waiting.pop())))
                 if not running:
                     break
                 done, running = wait(running, return_when=FIRST_COMPLETED)
@@ -143,6 +144,27 @@ class Runner:
                     self.keep(future.result())
         finally:
             pool.shutdown(cancel_futures=True)
+
+    @property
+    def by_need(self) -> bool:
+        """Whether a block counts only those steps whose verdict those before it left open: on an exact machine, where
+        a repetition gives the same, and more conditions are all that a block can add."""
+        return self.ready.machine.exact and self.ready.study.blocks.fixed is None
+
+    def still_open(self, boot: list[PlannedTrial]) -> list[PlannedTrial]:
+        """The planned trials with the steps that are to run: all, or by need those that are still open."""
+        block = boot[0].block
+        if not self.by_need or block == 1:
+            return boot
+        known = [record.steps for record in self.records.values() if record.block == block and record.steps]
+        if known:
+            return [structs.replace(planned, steps=known[0]) for planned in boot]
+        before = [complete for complete in self.complete_blocks() if complete < block]
+        labels = {one.benchmark for one in self.standings_of(before) if not one.decided}
+        chosen = [index for index, step in enumerate(self.ready.study.steps) if step.label in labels]
+        return [
+            structs.replace(planned, steps=[step for step in planned.steps if step in chosen]) for planned in boot
+        ]
 
     def boots_left(self) -> list[list[PlannedTrial]]:
         """The trials that are not there yet, those of one boot together, in the order of the plan."""
@@ -237,8 +259,8 @@ class Runner:
         except Exception as error:  # noqa: BLE001 - whatever a guest left, its raw files are kept
             void = Void("unreadable-results", f"What the guest left cannot be read: {type(error).__name__}: {error}")
         if void is None:
-            values, failed = self.ready.prepared.parse_trial(staged)
-            if len(failed) == len(self.ready.study.steps):
+            values, failed = self.ready.prepared.parse_trial(staged, planned.steps)
+            if len(failed) == len(planned.steps):
                 void = Void("no-results", next(iter(failed.values())))
         record = TrialRecord(
             id=planned.id,
@@ -316,7 +338,10 @@ class Runner:
 
     def standings(self) -> list[Standing]:
         """How the primary metrics stand after the complete blocks."""
-        complete = self.complete_blocks()
+        return self.standings_of(self.complete_blocks())
+
+    def standings_of(self, complete: list[int]) -> list[Standing]:
+        """The same after these blocks."""
         if not complete:
             return []
         from kduel.judge.evaluate import rule_of

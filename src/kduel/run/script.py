@@ -67,8 +67,8 @@ class Dress:
             programs=tuple(sorted(programs)),
         )
 
-    def script(self, contender: Contender, order: Sequence[int]) -> Script:
-        """The script of one contender's trial; `order` is the steps' order."""
+    def script(self, contender: Contender, order: Sequence[int], seed: int = 0) -> Script:
+        """The script of one contender's trial; `order` is the steps' order, `seed` its block's."""
         setup = self.setups[contender.name]
         parts = []
         for index in order:
@@ -83,7 +83,8 @@ class Dress:
                     number=index + 1,
                 )
             )
-        text = compose(parts, settle=self.study.settle, setup=setup.before_all)
+        draws = any(self.prepared.benchmarks[index].draws for index in order)
+        text = compose(parts, settle=self.study.settle, setup=setup.before_all, seed=seed if draws else None)
         return Script(text, self.study.settle.seconds + setup.seconds + sum(part.timeout for part in parts))
 
     def gate(self, trial: Path, contender: str) -> Void | None:
@@ -116,7 +117,7 @@ def keep_environment(trial: Path) -> None:
 def boot_script(study: Study, dress: Dress, boot: Sequence[PlannedTrial]) -> Script:
     """The script of one boot."""
     contenders = {contender.name: contender for contender in study.contenders}
-    scripts = [dress.script(contenders[planned.contender], planned.steps) for planned in boot]
+    scripts = [dress.script(contenders[planned.contender], planned.steps, planned.seed) for planned in boot]
     deadline = BOOT_ALLOWANCE + sum(script.deadline for script in scripts)
     if len(scripts) == 1:
         return Script(scripts[0].text, deadline)

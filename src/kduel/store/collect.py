@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from kduel.benchmarks import Benchmark, ParseError, Raw, benchmark
 from kduel.core.experiment import Metric, Step
-from kduel.core.samples import Samples
+from kduel.core.samples import Details, Samples
 from kduel.store.documents import Lock, TrialRecord
 from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir
@@ -45,15 +47,23 @@ class Prepared:
         directory = step_directory(trial, index, self.steps[index].label)
         return parse_step(directory, self.benchmarks[index], self.parameters[index])
 
-    def parse_trial(self, trial: Path) -> tuple[Values, dict[str, str]]:
-        """Every step's numbers, and by label why a step gave none."""
+    def details(self, trial: Path, index: int) -> Details:
+        """What one step says beyond its numbers. Raises ParseError."""
+        chosen = self.benchmarks[index]
+        if type(chosen).details is Benchmark.details:
+            return Details()
+        directory = step_directory(trial, index, self.steps[index].label)
+        return chosen.details(Raw.read(directory, trial_files=chosen.trial_files), self.parameters[index])
+
+    def parse_trial(self, trial: Path, steps: Sequence[int] | None = None) -> tuple[Values, dict[str, str]]:
+        """Every step's numbers, or those of some, and by label why a step gave none."""
         values: Values = {}
         failed = {}
-        for index, step in enumerate(self.steps):
+        for index in range(len(self.steps)) if steps is None else steps:
             try:
                 values[index] = self.parse(trial, index)
             except ParseError as error:
-                failed[step.label] = str(error)
+                failed[self.steps[index].label] = str(error)
         return values, failed
 
     def metrics(self, index: int) -> tuple[Metric, ...]:
@@ -71,6 +81,7 @@ class Collector:
         self.blocks: list[int] = []
         self.found: dict[tuple[int, str], TrialRecord] = {}
         self.values: dict[tuple[int, str], Values] = {}
+        self.details: dict[tuple[int, str], dict[int, Details]] = {}
 
     def add(self, record: TrialRecord, values: Values | None = None) -> None:
         """Take in one trial: its raw files, or the values that were just read from them."""
@@ -80,7 +91,9 @@ class Collector:
             self.blocks.append(record.block)
         if record.status == "void":
             return
-        self.values[key] = self.prepared.parse_trial(self.run.directory(record.id))[0] if values is None else values
+        directory = self.run.directory(record.id)
+        self.values[key] = self.prepared.parse_trial(directory)[0] if values is None else values
+        self.details[key] = {index: self.prepared.details(directory, index) for index in self.values[key]}
 
     def samples(self, blocks: list[int] | None = None) -> list[Samples]:
         """One table a metric over the given blocks (all by default), in the study's order."""
@@ -91,7 +104,10 @@ class Collector:
         }
         tables = []
         for index, step in enumerate(self.prepared.steps):
+            given = {name for values in self.values.values() for name in values.get(index, {})}
             for metric in self.prepared.metrics(index):
+                if metric.optional and metric.name not in given:
+                    continue  # No trial gave it: an older version's program did not count it.
                 tables.append(
                     Samples(
                         benchmark=step.label,
@@ -105,9 +121,26 @@ class Collector:
                             for name in self.names
                         },
                         order=order,
+                        **self.detailed(index, metric.name, chosen),
                     )
                 )
         return tables
+
+    def detailed(self, index: int, metric: str, blocks: list[int]) -> dict[str, Any]:
+        """The fields `conditions` and `modes` of a metric's table; none where the benchmark gives no details."""
+
+        def of(name: str) -> list[Details]:
+            return [self.details.get((block, name), {}).get(index, Details()) for block in blocks]
+
+        conditions = {name: [details.conditions.get(metric, {}) for details in of(name)] for name in self.names}
+        modes = {
+            name: next((found for details in of(name) if (found := details.modes.get(metric))), [])
+            for name in self.names
+        }
+        return {
+            "conditions": conditions if any(map(any, conditions.values())) else {},
+            "modes": modes if any(modes.values()) else {},
+        }
 
 
 def collect(path: Path) -> list[Samples]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kduel.core.errors import InputError
 from kduel.store.documents import Lock, TrialRecord, study_of
@@ -30,6 +30,14 @@ class Integrity(Struct, frozen=True, kw_only=True):
     """What is not as it was left, a sentence each."""
 
 
+def follows(record: TrialRecord, planned: PlannedTrial | None, *, exact: bool) -> bool:
+    """Whether a trial is the planned one. On an exact machine later blocks run only those steps that are still open."""
+    if planned is None or structs.replace(planned_as(record), seed=planned.seed, steps=planned.steps) != planned:
+        return False
+    chosen = [step for step in planned.steps if step in record.steps]
+    return record.steps == (chosen if exact and record.block > 1 else planned.steps)
+
+
 def trials_of(run: RunDir, lock: Lock) -> list[TrialRecord]:
     """The trials that are there, in the order of time.
 
@@ -38,7 +46,7 @@ def trials_of(run: RunDir, lock: Lock) -> list[TrialRecord]:
     expected = {trial.id: trial for trial in derived_plan(lock)}
     records = run.records()
     for record in records:
-        if expected.get(record.id) != planned_as(record):
+        if not follows(record, expected.get(record.id), exact=lock.machine.exact):
             raise InputError(
                 f"{run.directory(record.id)} is not of this run's plan ({record.contender[:80]} in block {record.block}, "
                 f"trial {record.position + 1})",
@@ -67,6 +75,8 @@ def derived_plan(lock: Lock) -> list[PlannedTrial]:
 def checked_plan(run: RunDir, lock: Lock) -> list[PlannedTrial]:
     """The run's plan. Raises InputError where plan.jsonl is not the one that the lock's study and seed give."""
     plan, derived = run.plan(), derived_plan(lock)
+    if plan and not plan[0].seed:  # planned before trials drew from a seed
+        derived = [structs.replace(trial, seed=0) for trial in derived]
     if plan == derived:
         return plan
     path = run.path / "plan.jsonl"

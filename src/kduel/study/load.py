@@ -141,11 +141,12 @@ def assemble(
     fixed_blocks: int | None = None,
     max_blocks: int | None = None,
     delta: float | None = None,
+    single: bool = False,
 ) -> Study:
     """The study that a file and the command line's own words make together. Raises InputError.
 
     `machine` is `KIND[:key=value,...]` and replaces the file's kind, or some of its settings; the block numbers and
-    `delta` replace the file's.
+    `delta` replace the file's. `single` counts once what is otherwise counted under several conditions.
     """
     contenders = read_contenders(file.contender, origin)
     if len(contenders) < 2:
@@ -163,6 +164,8 @@ def assemble(
     about = file.study if delta is None else msgspec.structs.replace(file.study, delta=delta)
     check_numbers(about, file.settle, blocks, origin)
     steps = read_steps(file.benchmark, origin)
+    if single:
+        steps, blocks = [counted_once(step) for step in steps], msgspec.structs.replace(blocks, fixed=1)
     return Study(
         about=about,
         contenders=contenders,
@@ -173,6 +176,13 @@ def assemble(
         steps=steps,
         text=text,
     )
+
+
+def counted_once(step: Step) -> Step:
+    """The step without conditions, where it takes any."""
+    if "conditions" not in benchmark(step.benchmark).Parameters.__struct_fields__:
+        return step
+    return msgspec.structs.replace(step, parameters={**step.parameters, "conditions": 0})
 
 
 def check_numbers(about: About, settle: Settle, blocks: Blocks, origin: str) -> None:

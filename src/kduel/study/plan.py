@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 
@@ -12,7 +13,7 @@ from kduel.study.load import Study
 from kduel.study.orders import orders, shuffled, turned_round
 
 
-class PlannedTrial(Struct, frozen=True, kw_only=True):
+class PlannedTrial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One line of plan.jsonl. `position` counts trials from 0 in time; `boot` is shared by trials of one boot."""
 
     id: str
@@ -22,6 +23,8 @@ class PlannedTrial(Struct, frozen=True, kw_only=True):
     boot: int
     steps: list[int]
     """The order in which the study's steps run."""
+    seed: int = 0
+    """What the block's trials draw from, such as the conditions under which they count; the same for all arms."""
 
 
 def same_boot(contender: Contender) -> tuple[str, str, str]:
@@ -32,6 +35,11 @@ def same_boot(contender: Contender) -> tuple[str, str, str]:
 def slug(text: str) -> str:
     """A name that is safe as a file's: [A-Za-z0-9._+-] only."""
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-.")[:60] or "contender"
+
+
+def block_seed(seed: int, block: int) -> int:
+    """The seed of a block's trials, below 2^48: a double holds it whole."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{block}".encode()).digest()[:6])
 
 
 def make_plan(study: Study, seed: int, edition: int = EDITION) -> list[PlannedTrial]:
@@ -70,6 +78,7 @@ def make_plan(study: Study, seed: int, edition: int = EDITION) -> list[PlannedTr
                         contender=name,
                         boot=boot,
                         steps=steps,
+                        seed=block_seed(seed, block),
                     )
                 )
             boot += 1

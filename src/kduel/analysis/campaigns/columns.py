@@ -15,7 +15,7 @@ from kduel.judge.evaluate import environments_of
 from kduel.store import imported
 from kduel.store.collect import collect
 from kduel.store.imported.support.store import Spread, conditions_of, record_of
-from kduel.store.integrity import trials_of
+from kduel.store.integrity import examine, trials_of
 from kduel.store.rundir import RunDir
 
 Environment = dict[str, Any]
@@ -52,6 +52,8 @@ class Column(Struct, kw_only=True):
     void: int = 0
     trials: int | None = None
     """How many there were; None for imported results."""
+    changed: list[str] = field(default_factory=list)
+    """What of its run was changed after it had been measured, a sentence each."""
     spreads: dict[str, Spread] = field(default_factory=dict)
     """What the source itself says of repeats of a metric, by `benchmark/metric`."""
 
@@ -116,6 +118,7 @@ def own_columns(run: RunDir) -> list[Column]:
     machine = {"kind": lock.machine.kind, "settings": lock.machine.settings, **facts}
     parameters = {step.label: {"use": step.benchmark, **step.parameters} for step in lock.steps}
     tables = collect(run.path)
+    changed = examine(run, lock, records).changes
     started = sorted(record.started for record in records if record.started)
     found = []
     for contender in lock.contenders:
@@ -134,6 +137,7 @@ def own_columns(run: RunDir) -> list[Column]:
                 series=series(tables, contender.name, parameters),
                 void=sum(record.status == "void" for record in own),
                 trials=len(own),
+                changed=changed,
             )
         )
     return found

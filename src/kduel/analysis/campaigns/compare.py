@@ -38,6 +38,8 @@ class ColumnFacts(Struct, kw_only=True):
     imported: bool
     trials: int | None
     void: int
+    changed: list[str]
+    """What of its run was changed after it had been measured."""
 
 
 class Cell(Struct, kw_only=True):
@@ -127,6 +129,7 @@ def facts(number: int, column: Column) -> ColumnFacts:
         imported=column.imported,
         trials=column.trials,
         void=column.void,
+        changed=column.changed,
     )
 
 

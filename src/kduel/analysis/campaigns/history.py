@@ -61,6 +61,8 @@ class History(Struct, kw_only=True):
     runs: int
     alpha: float
     skipped: dict[str, str] = field(default_factory=dict)
+    changed: dict[str, list[str]] = field(default_factory=dict)
+    """By run, what was changed in it after it had been measured."""
 
 
 def runs_below(places: Iterable[Path]) -> list[Path]:
@@ -87,6 +89,7 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
     gathered: dict[tuple[str, str, str, str], list[tuple[Point, Column]]] = {}
     units: dict[tuple[str, str, str, str], str] = {}
     skipped: dict[str, str] = {}
+    changed: dict[str, list[str]] = {}
     runs = 0
     for path in runs_below(places):
         try:
@@ -95,6 +98,8 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
             skipped[str(path)] = error.message
             continue
         runs += 1
+        if found and found[0].changed:
+            changed[str(path)] = found[0].changed
         for column in found:
             if contender not in column.contender:
                 continue
@@ -119,7 +124,7 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
         for place, entries in gathered.items()
         if len(entries) > 1
     ]
-    return History(lines=lines, runs=runs, alpha=alpha, skipped=skipped)
+    return History(lines=lines, runs=runs, alpha=alpha, skipped=skipped, changed=changed)
 
 
 def line_of(place: tuple[str, str, str, str], unit: str, entries: list[tuple[Point, Column]], alpha: float) -> Line:

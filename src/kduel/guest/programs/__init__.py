@@ -59,7 +59,8 @@ def build(name: str, architecture: str = "x86_64", *, cache: Cache) -> Path:
 
 
 def build_plugin(name: str = "counter", *, api: int, cache: Cache) -> Path:
-    """The QEMU plug-in NAME (a shared object of the host) for a version of QEMU's plug-in interface, 1 or 3.
+    """The shared object NAME for this host's QEMU: the plug-in `counter`, for a version of QEMU's plug-in interface (1 or 3),
+    or `guard`, which is preloaded and does not depend on the interface.
 
     Raises InputError for a name that there is not, HostError where the compiler fails.
     """

@@ -1,19 +1,20 @@
 /* kbench: what single kernel operations cost.
  *
- *   kbench [--exact] [--count N] [--time SECONDS] [--cpu N] OPERATION
+ *   kbench [--exact [--conditions K] [--seed N]] [--count N] [--time SECONDS] [--cpu N] OPERATION
  *   kbench --list
  *
  * One line of JSON on stdout. In exact mode (on a machine whose clock counts instructions) every operation is
- * measured alone, between two marker instructions that a QEMU plug-in knows. Else operations are repeated in batches
- * that are long enough for the clock to err by less than 1 %. An empty operation is measured alike and told.
+ * measured alone, between two marker instructions that a QEMU plug-in knows; with --conditions under each of them in a
+ * process of its own, which gives a line. Else operations are repeated in batches that are long enough for the clock to
+ * err by less than 1 %. An empty operation is measured alike, and subtracted.
  */
 #define _GNU_SOURCE
-#include "operations.h"
+#include "conditions.h"
 
-#include <sched.h>
+#include <math.h>
 #include <time.h>
 
-enum { SAMPLES = 20000 };
+enum { SAMPLES = 20000, PER_CONDITION = 5 /* under several conditions, each needs so many times fewer calls */ };
 
 struct operation {
     const char *name, *about;
@@ -23,9 +24,12 @@ struct operation {
     void (*rewind)(long);
     long argument, batch, count; /* `count`: how often in exact mode */
     int hops;
+    int wakes; /* THREADS or PROCESSES where another task is woken, so that the scheduler has a part in the cost */
 };
+enum { THREADS = 1, PROCESSES = 2 };
 
-#define RING(n, k) .open = open_ring, .run = ring_round, .close = close_pair, .argument = ((long)(n) << 16) | (k), .hops = n
+#define RING(n, k) .open = open_ring, .run = ring_round, .close = close_pair, .argument = ((long)(n) << 16) | (k), .hops = n, \
+    .wakes = PROCESSES
 
 static const struct operation operations[] = {
     {"empty", "nothing: what measuring costs", .run = nothing},
@@ -45,20 +49,20 @@ static const struct operation operations[] = {
     {"signal-install", "sigaction", .run = signal_install},
     {"signal-deliver", "kill oneself and return from the handler", .open = open_signal, .run = signal_deliver},
     {"fault-protection", "a write to a read-only page, caught", .open = open_protection, .run = protection_fault},
-    {"pipe", "round trip of a byte through two pipes", .open = open_pipe, .run = round_trip, .close = close_pair},
-    {"unix", "round trip through a UNIX stream socket", .open = open_unix, .run = round_trip, .close = close_pair},
-    {"tcp", "round trip through TCP on lo", .open = open_tcp, .run = round_trip, .close = close_pair, .count = 200},
-    {"udp", "round trip through UDP on lo", .open = open_udp, .run = round_trip, .close = close_pair, .count = 200},
+    {"pipe", "round trip of a byte through two pipes", .open = open_pipe, .run = round_trip, .close = close_pair, .wakes = PROCESSES},
+    {"unix", "round trip through a UNIX stream socket", .open = open_unix, .run = round_trip, .close = close_pair, .wakes = PROCESSES},
+    {"tcp", "round trip through TCP on lo", .open = open_tcp, .run = round_trip, .close = close_pair, .wakes = PROCESSES, .count = 200},
+    {"udp", "round trip through UDP on lo", .open = open_udp, .run = round_trip, .close = close_pair, .wakes = PROCESSES, .count = 200},
     {"switch-2-0k", "a hop in a ring of 2 processes", RING(2, 0)},
     {"switch-2-16k", "a hop in a ring of 2 that use 16 KiB each", RING(2, 16)},
     {"switch-8-0k", "a hop in a ring of 8 processes", RING(8, 0), .count = 200},
     {"switch-8-16k", "a hop in a ring of 8 that use 16 KiB each", RING(8, 16), .count = 200},
     {"switch-16-64k", "a hop in a ring of 16 that use 64 KiB each", RING(16, 64), .count = 60},
-    {"futex", "round trip between two threads by futex", .open = open_futex, .run = futex_round},
-    {"fork-exit", "fork, exit, wait", .run = fork_exit, .count = 60},
-    {"fork-exec", "fork, exec of a small static program, wait", .run = fork_exec, .count = 40},
-    {"shell", "the same by /bin/sh -c", .run = shell, .count = 20},
-    {"clone", "create and join a thread", .run = clone_join, .count = 200},
+    {"futex", "round trip between two threads by futex", .open = open_futex, .run = futex_round, .wakes = THREADS},
+    {"fork-exit", "fork, exit, wait", .run = fork_exit, .wakes = THREADS, .count = 60},
+    {"fork-exec", "fork, exec of a small static program, wait", .run = fork_exec, .wakes = THREADS, .count = 40},
+    {"shell", "the same by /bin/sh -c", .run = shell, .wakes = THREADS, .count = 20},
+    {"clone", "create and join a thread", .run = clone_join, .wakes = THREADS, .count = 200},
     {"mmap", "mmap and munmap of 64 KiB, untouched", .open = open_map, .run = map_unmap, .argument = 64},
     {"fault-anonymous", "first write to a page of anonymous memory", .open = open_anonymous, .run = fault_write,
      .close = close_area, .rewind = rewind_area, .batch = FAULTS, .count = FAULTS},
@@ -197,19 +201,108 @@ static void print_result(const struct operation *what, double empty, long count,
     printf("}\n");
 }
 
-static void exact(const struct operation *what, long count) {
-    measure_each(operations, count, empty_samples);
-    qsort(empty_samples, (size_t)count, sizeof *empty_samples, by_value);
-    measure_each(what, count, samples); /* the first round warms up, unseen by the plug-in */
+static const struct operation *operation_called(const char *name) {
+    for (int i = 0; i < OPERATIONS; i++)
+        if (!strcmp(operations[i].name, name)) return operations + i;
+    return NULL;
+}
+
+/* What is carried out before, under some conditions: it leaves the kernel's and the processor's state otherwise. */
+static const char *const befores[] = {"fork-exit", "pipe", "fault-anonymous", "create-delete", "mmap", "epoll-10"};
+enum { BEFORES = sizeof befores / sizeof *befores, BEFORE_CALLS = 8 };
+
+static void carry_out_before(const char *name) {
+    const struct operation *what = operation_called(name);
+    if (what->open) what->open(what->argument);
+    measure_each(what, BEFORE_CALLS, samples);
+    if (what->close) what->close();
+}
+
+enum { ROUNDS_MAX = 12 };
+static const double settled_ticks = 12e6; /* three timer interrupts of 4 ms: by then the scheduler has formed its opinion */
+
+/* Rounds, unmeasured, until two in a row have the same median and mean; where tasks are woken, for some timer
+ * interrupts at least. Gives the number of rounds, negative where they never agreed. */
+static int warm_up(const struct operation *what, long count) {
+    double median = -1, mean = -1, sum;
+    uint64_t begin = ticks();
+    for (int round = 1;; round++) {
+        measure_each(what, count, samples);
+        sum = 0;
+        for (long i = 0; i < count; i++) sum += samples[i];
+        qsort(samples, (size_t)count, sizeof *samples, by_value);
+        double now = quantile(samples, count, .5), now_mean = sum / (double)count;
+        int same = fabs(now - median) <= .001 * now && fabs(now_mean - mean) <= .01 * now_mean;
+        double took = (double)(ticks() - begin);
+        if (same && (!what->wakes || took >= settled_ticks)) return round;
+        if (round >= ROUNDS_MAX && took >= (what->wakes ? 2 * settled_ticks : 0)) return -round;
+        median = now, mean = now_mean;
+    }
+}
+
+static void spin(long ticks_long) {
+    uint64_t begin = ticks();
+    while (ticks() - begin < (uint64_t)ticks_long) {}
+}
+
+/* Counts under one condition, or in one situation, in this process. */
+static void exact(const struct operation *what, long count, const struct condition *c, const char *situation) {
+    long calls = count * c->times;
+    if (calls > SAMPLES) calls = SAMPLES;
+    if (*situation) enter_situation(situation);
+    if (c->before) carry_out_before(befores[c->before - 1]);
+    if (what->open) what->open(what->argument);
+    measure_each(operations, calls, empty_samples);
+    qsort(empty_samples, (size_t)calls, sizeof *empty_samples, by_value);
+    int rounds = warm_up(what, count < calls ? count : calls);
+    spin(c->phase);
     MARK_RESET();
-    for (const struct operation *o = operations; o <= what; o++) MARK_SELECT();
-    measure_each(what, count, samples);
+    for (const struct operation *o = operations; o <= what && !*situation; o++) MARK_SELECT();
+    measure_each(what, calls, samples);
     MARK_RESET();
     printf("{\"operation\":\"%s\",\"mode\":\"exact\",\"unit\":\"instructions\",\"counter\":\"%s\",\"count\":%ld", what->name,
-           counter, count);
-    print_number("region", (double)(what - operations + 1));
+           counter, calls);
+    printf(",\"condition\":{\"number\":%u,\"phase\":%ld,\"times\":%ld,\"environment\":%ld,\"layout\":%ld,\"held\":%ld,\"before\":\"%s\"}",
+           c->number, c->phase, c->times, c->environment, c->layout, c->held, c->before ? befores[c->before - 1] : "");
+    printf(",\"situation\":\"%s\",\"rounds\":%d,\"steady\":%s", situation, abs(rounds), rounds > 0 ? "true" : "false");
+    print_number("region", *situation ? 0 : (double)(what - operations + 1));
     print_number("resolution", per_tick());
-    print_result(what, quantile(empty_samples, count, .5), count, per_tick());
+    print_result(what, quantile(empty_samples, calls, .5), calls, per_tick());
+    if (what->close) what->close();
+    end_children();
+}
+
+/* The same in a process that has the condition from its beginning. Gives its exit status. */
+static int exact_apart(const struct operation *what, long count, const struct condition *c, const char *situation) {
+    char part[64], times[32];
+    int status;
+    char *held = hold(c->held);
+    snprintf(part, sizeof part, "%llu:%u:%s", (unsigned long long)c->seed, c->number, situation);
+    snprintf(times, sizeof times, "%ld", count);
+    pid_t pid = (pid_t)need(fork(), "fork");
+    if (pid == 0) {
+        dress_process(c);
+        execl(own_path, own_path, "--exact", "--part", part, "--count", times, what->name, NULL);
+        die(own_path);
+    }
+    need(waitpid(pid, &status, 0), "waitpid");
+    if (held) munmap(held, (size_t)c->held * 4096);
+    leave_cgroup();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+static void exact_under_conditions(const struct operation *what, long count, unsigned conditions, uint64_t seed) {
+    for (unsigned i = 0; i < conditions; i++) {
+        struct condition c = condition_of(seed, i, BEFORES);
+        int status = exact_apart(what, count, &c, "");
+        if (status) exit(status);
+    }
+    struct condition plain = condition_of(seed, 0, BEFORES);
+    for (int i = 0; i < SITUATIONS; i++) {
+        if (what->wakes < (i ? THREADS : PROCESSES)) continue;
+        int status = exact_apart(what, count, &plain, situations[i]);
+        if (status && status != SITUATION_MISSING) exit(status);
+    }
 }
 
 static void timed(const struct operation *what, double seconds) {
@@ -240,10 +333,24 @@ static double number(const char *text, double low, double high) {
     return value;
 }
 
+/* SEED:NUMBER:SITUATION, as this program says it to itself. */
+static const char *read_part(const char *text, struct condition *into) {
+    unsigned long long seed;
+    unsigned number;
+    int read = 0;
+    if (!text || sscanf(text, "%llu:%u:%n", &seed, &number, &read) != 2 || !read) exit(2);
+    *into = condition_of(seed, number, BEFORES);
+    return text + read;
+}
+
 int main(int count, char **words) {
     int is_exact = 0, cpu = -1;
     long times = 0;
+    unsigned conditions = 0;
     double seconds = 1;
+    struct condition condition = {.times = 1};
+    const char *situation = NULL;
+    uint64_t seed = 0;
     if (count == 2 && !strcmp(words[1], "--nothing")) _exit(0);
     if (count == 2 && !strcmp(words[1], "--list")) {
         for (int i = 0; i < OPERATIONS; i++) printf("%s\t%s\n", operations[i].name, operations[i].about);
@@ -253,15 +360,16 @@ int main(int count, char **words) {
     for (; at < count && words[at][0] == '-'; at++) {
         if (!strcmp(words[at], "--exact")) is_exact = 1;
         else if (!strcmp(words[at], "--count")) times = (long)number(words[++at], 1, SAMPLES);
+        else if (!strcmp(words[at], "--conditions")) conditions = (unsigned)number(words[++at], 1, 1000);
+        else if (!strcmp(words[at], "--seed")) seed = (uint64_t)number(words[++at], 0, 1e15);
+        else if (!strcmp(words[at], "--part")) situation = read_part(words[++at], &condition);
         else if (!strcmp(words[at], "--time")) seconds = number(words[++at], 0, 3600);
         else if (!strcmp(words[at], "--cpu")) cpu = (int)number(words[++at], 0, CPU_SETSIZE - 1);
         else break;
     }
-    const struct operation *what = NULL;
-    for (int i = 0; i < OPERATIONS && at < count; i++)
-        if (!strcmp(operations[i].name, words[at])) what = operations + i;
+    const struct operation *what = at < count ? operation_called(words[at]) : NULL;
     if (!what || at + 1 != count) {
-        fprintf(stderr, "usage: kbench [--exact] [--count N] [--time SECONDS] [--cpu N] OPERATION; kbench --list\n");
+        fprintf(stderr, "usage: kbench [--exact [--conditions K] [--seed N]] [--count N] [--time SECONDS] [--cpu N] OPERATION; kbench --list\n");
         return 2;
     }
     if (readlink("/proc/self/exe", own_path, sizeof own_path - 1) < 0) snprintf(own_path, sizeof own_path, "%s", words[0]);
@@ -271,11 +379,19 @@ int main(int count, char **words) {
         CPU_SET(cpu, &set);
         need(sched_setaffinity(0, sizeof set, &set), "--cpu");
     }
+    long calls = times ? times : what->count ? what->count : 1000;
+    if (is_exact && conditions) {
+        exact_under_conditions(what, times ? times : (calls + PER_CONDITION - 1) / PER_CONDITION, conditions, seed);
+        return 0;
+    }
     memset(samples, 0, sizeof samples); /* no page of these faults in while measuring */
     memset(empty_samples, 0, sizeof empty_samples);
+    if (is_exact) {
+        exact(what, calls, &condition, situation ? situation : "");
+        return 0;
+    }
     if (what->open) what->open(what->argument);
-    if (is_exact) exact(what, times ? times : what->count ? what->count : 1000);
-    else timed(what, seconds);
+    timed(what, seconds);
     if (what->close) what->close();
     end_children();
     return 0;

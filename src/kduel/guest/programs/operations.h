@@ -49,9 +49,12 @@ static inline long need(long result, const char *what) {
     return result;
 }
 
+static int new_sessions; /* whether partners are each in a session of their own */
+
 static pid_t child(void (*body)(void *), void *argument) {
     pid_t pid = (pid_t)need(fork(), "fork");
     if (pid == 0) {
+        if (new_sessions) setsid();
         body(argument);
         _exit(0);
     }

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kduel.core.errors import InputError
-from kduel.core.results import Scale
+from kduel.core.results import ConditionResult, Scale
 from kduel.core.samples import LARGEST, Samples
 from kduel.judge.verdict.adjust import Estimates, estimates, steady
 from kduel.judge.verdict.looks import Decision, Looks, decide, interval, plan_looks, told_apart
@@ -99,6 +99,19 @@ class Comparison:
         """The complete pairs: the baseline's values and the contender's."""
         return self.before[self.complete], self.after[self.complete]
 
+    @cached_property
+    def conditions(self) -> list[ConditionResult]:
+        """What was counted under the same condition of the same block in both arms."""
+        if not self.table.conditions:
+            return []
+        arms = self.table.conditions[self.baseline], self.table.conditions[self.contender]
+        return [
+            ConditionResult(name=name, block=block, baseline=value, contender=after[name])
+            for block, before, after in zip(self.table.blocks, *arms, strict=True)
+            for name, value in before.items()
+            if name in after
+        ]
+
     @property
     def n(self) -> int:
         """Complete pairs."""
@@ -128,7 +141,7 @@ class Comparison:
     def estimates(self) -> Estimates:
         """By look: mean and standard error of the paired differences on that look's scale."""
         before, after = self.pairs
-        pairs, adjust_from = self.looks.pairs, self.rule.adjust_from
+        pairs, adjust_from = self.looks.pairs, self.rule.adjusts_from
         found = estimates(differences(before, after), self.regressors, pairs, adjust_from)
         ratio = np.array([scale == "ratio" for scale in self.scales])
         if ratio.any():

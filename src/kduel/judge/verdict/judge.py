@@ -9,7 +9,7 @@ from scipy.special import stdtr
 
 from kduel.core.results import MetricResult
 from kduel.core.samples import Samples
-from kduel.judge.verdict.classify import UNDECIDED, benjamini_hochberg, classify, verdict
+from kduel.judge.verdict.classify import UNDECIDED, WITHIN, benjamini_hochberg, classify, verdict
 from kduel.judge.verdict.comparison import Comparison, compare, determined, differences, family, margin
 from kduel.judge.verdict.looks import NEVER, interval
 from kduel.judge.verdict.result import Finding, write
@@ -112,12 +112,13 @@ def present(c: Comparison, alpha: float) -> Finding:
 def explore(comparisons: list[Comparison], rule: Rule) -> list[Finding]:
     """Exploratory metrics: Benjamini and Hochberg's procedure on repeated p-values, valid whenever the run stopped."""
     discoveries = benjamini_hochberg([repeated_p(c) for c in comparisons], rule.alpha)
-    fewest = rule.for_comparisons(discoveries.tested).fewest
     found = []
     for c, q_value in zip(comparisons, discoveries.q_values, strict=True):
         finding = present(c, discoveries.level)._replace(q_value=q_value)
         if finding.low is not None and finding.high is not None and not finding.confounded:
-            side = classify(finding.low, finding.high, c.margins[-1], c.n, fewest, rule.equivalent_from)
+            side = classify(
+                finding.low, finding.high, c.margins[-1], c.n, c.rule.for_exploring().fewest, rule.equivalent_from
+            )
             finding = called(c, finding, int(side), int(c.complete.size))
         found.append(finding)
     return found
@@ -145,17 +146,25 @@ def repeated_p(c: Comparison) -> float | None:
 
 
 def count(c: Comparison) -> Finding:
-    """A deterministic machine's values: nothing to estimate. Several pairs (memory layouts, say) give a range, which
-    takes the interval's place."""
+    """A deterministic machine's values: nothing to estimate. Several pairs (conditions that must not matter, address
+    layouts) give a range, which takes the interval's place."""
     if not c.n:
         return Finding(scale="exact", verdict="undecided")
-    gaps = differences(*c.pairs)
+    conditions = c.conditions
+    before = np.array([one.baseline for one in conditions]) if conditions else c.pairs[0]
+    after = np.array([one.contender for one in conditions]) if conditions else c.pairs[1]
+    gaps = differences(before, after)
     low, high = float(gaps.min()), float(gaps.max())
     side = int(classify(low, high, margin("exact", c.rule), c.n, fewest=1, equivalent_from=1))
+    called = verdict("exact", side, c.table.metric.better)
+    if side == UNDECIDED and conditions and before.all():
+        shares = 100 * gaps / np.abs(before)
+        side = int(classify(shares.min(), shares.max(), c.rule.delta_pct, c.n, fewest=1, equivalent_from=1))
+        called = "equivalent" if side == WITHIN else called
     return Finding(
         scale="exact",
-        verdict=verdict("exact", side, c.table.metric.better),
-        mean=float(gaps.mean()),
+        verdict=called,
+        mean=float(np.median(gaps) if conditions else gaps.mean()),
         low=low,
         high=high,
         decided_at=None if side == UNDECIDED else int(c.complete.size),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from kduel.core.results import MetricResult, Scale, Verdict
+from kduel.core.results import ConditionResult, MetricResult, Scale, Verdict
 from kduel.core.samples import Samples
 from kduel.judge.verdict.comparison import Comparison, differences, log_ratios, margin
 from kduel.judge.verdict.rule import Rule
@@ -50,6 +51,9 @@ def write(c: Comparison, finding: Finding, *, beside: bool = True) -> MetricResu
     """The finding of paired values with everything that is told and shown beside it."""
     before, after = c.pairs
     result = build(c.table, c.contender, (before, after), c.n, finding, c.rule)
+    result.conditions = c.conditions
+    if c.conditions and finding.scale == "exact":
+        result.effect_pct, result.ci_low_pct, result.ci_high_pct = range_pct(c.conditions)
     if finding.scale != "exact" and finding.level is not None and beside:
         ratio = finding.scale == "ratio"
         gaps = log_ratios(before, after) if ratio else differences(before, after)
@@ -82,6 +86,7 @@ def build(
         better=metric.better,
         role="primary" if table.primary else "exploratory",
         about=metric.about,
+        group=metric.group,
         statistic=metric.statistic,
         baseline=table.contenders[0],
         contender=contender,
@@ -110,6 +115,7 @@ def build(
         mde_pct=bounded(100 * np.expm1(min(least, 700))) if ratio and least is not None else None,
         unseen_mode_pct=unseen_mode_pct(n) if same and finding.level is not None else None,
         q_value=finding.q_value,
+        modes={name: table.modes[name] for name in (table.contenders[0], contender) if table.modes.get(name)},
         values={name: list(values) for name, values in table.values.items()},
     )
 
@@ -133,6 +139,15 @@ def shown(finding: Finding) -> tuple[float | None, float | None, float | None]:
         values = [100 * math.expm1(value) if value < 700 else math.inf for value in values]
     effect, low, high = (bounded(value) for value in values)
     return (effect, low, high) if low is not None and high is not None else (effect, None, None)
+
+
+def range_pct(conditions: Sequence[ConditionResult]) -> tuple[float | None, float | None, float | None]:
+    """Median, least and largest difference over the conditions, in per cent of the baseline under the same one; null
+    where a baseline is 0."""
+    if not all(one.baseline for one in conditions):
+        return None, None, None
+    shares = [100 * one.difference / abs(one.baseline) for one in conditions]
+    return float(np.median(shares)), min(shares), max(shares)
 
 
 def bounded(value: float) -> float | None:

@@ -14,7 +14,11 @@ from kduel.core.results import StudyResult
 FEWEST_BY_COMPARISONS = ((1, 4), (7, 5), (60, 6))
 """Up to so many comparisons, a verdict takes so many complete pairs. With n pairs of values that have two sharp modes,
 each comparison is a false alarm with a probability of 2 * 4**-n, however small its share of alpha is."""
+FEWEST_EXPLORATORY = 5
+"""An exploratory metric takes so many: it is a hint, held to a false discovery rate, however many there are."""
 MOST_COVARIATES = 3
+
+ADJUST_AT_LAST_FROM = 7
 
 EDITIONS: dict[int, dict[str, Any]] = {
     1: {"first_look": 6, "look_every": 2, "fewest_pairs": 5, "adjust_from": None},
@@ -72,6 +76,14 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         if len(self.covariates) > MOST_COVARIATES:
             raise InputError(f"{len(self.covariates)} covariates are declared", f"Declare {MOST_COVARIATES} at most.")
 
+    @property
+    def adjusts_from(self) -> int | None:
+        """`adjust_from`, or the maximum of a shorter run, if that is seven blocks or more: its last look has so much of
+        alpha that an order of six to one would make an effect of the place look like one of the kernel."""
+        if self.adjust_from is None:
+            return None
+        return min(self.adjust_from, max(ADJUST_AT_LAST_FROM, self.max_blocks))
+
     @classmethod
     def of_edition(cls, edition: int, **numbers: Any) -> Rule:
         """The rule as the given edition of the method has it. Raises InputError for one that is not known."""
@@ -90,6 +102,10 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def for_comparisons(self, count: int) -> Rule:
         """The same rule with what follows from the number of primary comparisons filled in."""
         return msgspec.structs.replace(self, fewest_pairs=self.fewest_pairs or fewest_for(count))
+
+    def for_exploring(self) -> Rule:
+        """The same rule for exploratory metrics."""
+        return msgspec.structs.replace(self, fewest_pairs=max(self.fewest, FEWEST_EXPLORATORY))
 
     @property
     def fewest(self) -> int:

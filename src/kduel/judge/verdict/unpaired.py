@@ -73,7 +73,8 @@ def judge_unpaired(samples: Sequence[Samples], rule: Rule) -> list[MetricResult]
     matches = [match(table, contender) for table in samples for contender in table.contenders[1:]]
     primary = sum(m.table.primary and m.estimate is not None for m in matches)
     discoveries = benjamini_hochberg([None if m.table.primary else m.p for m in matches], rule.alpha)
-    gating, exploring = rule.for_comparisons(primary), rule.for_comparisons(discoveries.tested)
+    gating = rule.for_comparisons(primary)
+    exploring = gating.for_exploring()
     return [
         write(m, find(m, gating, rule.alpha / max(1, primary), None), gating)
         if m.table.primary

@@ -37,6 +37,11 @@ def verdict_sentences(result: MetricResult, rule: Rule) -> list[str]:
     """What was decided, or why nothing was."""
     if result.verdict == "undecided":
         return undecided(result, rule)
+    if result.verdict == "equivalent" and result.scale == "exact":
+        return [
+            f"Equivalent: no difference of {rule.delta_pct:g} % or more in any of {len(result.conditions)} conditions, "
+            f"{amount(result)}."
+        ]
     if result.verdict == "equivalent":
         return [equivalent(result, rule)]
     if result.verdict == "equal":
@@ -50,7 +55,13 @@ def differs(result: MetricResult, rule: Rule, each: str = "blocks") -> list[str]
     way = "higher" if (effect or 0) > 0 else "lower"
     aim = f", and {result.better} is better" if result.better != "none" else ""
     name = result.verdict.capitalize()
-    if result.word != result.verdict:
+    if result.conditions:
+        number = f"{len(result.conditions)} of {plural(len(result.conditions), 'condition')}"
+        sentences = [
+            f"{result.word.capitalize()} with {result.contender} in {number}: {amount(result)}.",
+            modes(result),
+        ]
+    elif result.word != result.verdict:
         sentences = [f"{result.word.capitalize()} with {result.contender}: {amount(result)}."]
     elif name.lower() == way:
         sentences = [f"{name} with {result.contender}: {amount(result)}."]
@@ -84,6 +95,8 @@ def unseen(result: MetricResult, each: str = "boots") -> str:
 
 def undecided(result: MetricResult, rule: Rule) -> list[str]:
     """Why there is no decision, what can be excluded, and what would help."""
+    if result.depends and result.conditions:
+        return depends(result)
     if result.scale == "exact" and result.ci_low != result.ci_high:
         return [f"Undecided: the difference has no constant sign, {amount(result)}."]
     if result.n == 1:
@@ -118,6 +131,38 @@ def undecided(result: MetricResult, rule: Rule) -> list[str]:
     if result.blocks_more is not None:
         sentences.append(needed(result.blocks_more, rule))
     return sentences
+
+
+NAMED_CONDITIONS = 2
+"""Of the conditions that flip a sign, how many are described."""
+
+
+def depends(result: MetricResult) -> list[str]:
+    """For a difference whose sign conditions decide that must not matter: which, and by how much."""
+    agreeing = result.agreeing
+    against = [one for one in result.conditions if one not in agreeing]
+    against.sort(key=lambda one: -abs(one.difference))
+    way, other = ("more", "fewer") if (result.effect or 0) > 0 else ("fewer", "more")
+    described = "; ".join(f"{one.name} ({number(one.difference, True)})" for one in against[:NAMED_CONDITIONS])
+    rest = len(against) - NAMED_CONDITIONS
+    return [
+        f"Depends on conditions: {way} in {len(agreeing)} of {len(result.conditions)}, {amount(result)};",
+        f"{other} or equal with: {described}" + (f"; and {rest} more." if rest > 0 else "."),
+        modes(result),
+    ]
+
+
+def modes(result: MetricResult) -> str:
+    """The modes of single calls, where an arm has several."""
+    if max((len(found) for found in result.modes.values()), default=0) < 2:
+        return ""
+
+    def listed(name: str) -> str:
+        return ", ".join(
+            f"{number(mode.value)} ({100 * mode.share:.0f} %)" for mode in result.modes.get(name, [])[:4]
+        )
+
+    return f"Modes of single calls: {listed(result.baseline)} against {listed(result.contender)}."
 
 
 def needed(blocks: int, rule: Rule) -> str:

@@ -9,7 +9,7 @@ from kduel.analysis.campaigns.history import History, Line
 from kduel.analysis.campaigns.steps import Step
 from kduel.core.format import MISSING, mean_and_sd, percent
 from kduel.core.text import plural
-from kduel.report.campaigns.page import Page, Section, Table
+from kduel.report.campaigns.page import Page, Section, Table, changed_lines
 from kduel.report.plots.effects import PICTURE, Spec, base, svg
 
 MOST_PICTURES = 12
@@ -39,6 +39,8 @@ def page_of(found: History) -> Page:
     if found.skipped:
         bullets = [f"{run}: {why}" for run, why in found.skipped.items()]
         sections.append(Section(heading="Left out", bullets=bullets))
+    if found.changed:
+        sections.append(Section(heading="Changed afterwards", bullets=changed_lines(found.changed)))
     return Page(title="History", sections=sections)
 
 

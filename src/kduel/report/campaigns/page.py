@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 from msgspec import Struct, field
@@ -37,6 +37,11 @@ class Page(Struct, kw_only=True):
 
     title: str
     sections: list[Section]
+
+
+def changed_lines(changed: Mapping[str, Sequence[str]]) -> list[str]:
+    """By run, what was changed in it after it had been measured."""
+    return [f"{run} was changed afterwards: {what}." for run, changes in changed.items() for what in changes]
 
 
 def text(page: Page) -> str:

@@ -10,7 +10,7 @@ from kduel.analysis.campaigns.compare import Between, Campaigns, Cell, Row
 from kduel.core.format import MISSING, effect, interval, mean_and_sd, percent
 from kduel.core.results import Difference
 from kduel.core.text import plural
-from kduel.report.campaigns.page import Page, Section, Table
+from kduel.report.campaigns.page import Page, Section, Table, changed_lines
 from kduel.report.content.digest import sided
 
 MOST_CONFOUNDS = 60
@@ -46,6 +46,7 @@ def columns_section(found: Campaigns) -> Section:
     return Section(
         heading="Columns",
         table=Table(head=["", "column", "day", "kind", "trials"], rows=rows, numbers_from=4),
+        bullets=changed_lines({column.run: column.changed for column in found.columns}),
     )
 
 

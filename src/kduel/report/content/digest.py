@@ -264,7 +264,8 @@ def open_questions(
 ) -> list[str]:
     """What cannot be concluded."""
     said = []
-    undecided = [m for m in metrics if m.verdict == "undecided" and not m.by_harness]
+    said += [f"{notes.marked(m)}: {told(m)}" for m in metrics if m.depends and m.conditions]
+    undecided = [m for m in metrics if m.verdict == "undecided" and not m.by_harness and not m.conditions]
     for number, (why, chosen) in enumerate(by_reason(undecided, results.study.delta).items()):
         lead = "Undecided, which is not the same as equal" if number == 0 else "Also undecided"
         said.append(f"{lead}: {named(chosen, notes, with_need=True)}. The reason: {why}.")
@@ -278,7 +279,11 @@ def open_questions(
             f"How long it takes on a real processor: instructions are counted, not time; {UNSEEN} do not count."
         )
     # What is larger in every build is no hint.
-    differing = [m for m in exploratory if decided(m) and (m.verdict != "different" or m.better == "none")]
+    differing = (
+        []
+        if results.machine.exact
+        else [m for m in exploratory if decided(m) and (m.verdict != "different" or m.better == "none")]
+    )
     if differing:
         said.append(
             f"Exploratory, so a hint and no proof: {named(sorted(differing, key=largest_first), notes, with_effect=True)}."

@@ -105,11 +105,11 @@ def looks(judged: Rule) -> str:
 
 def adjustment(judged: Rule) -> str:
     """What enters the interval beside the differences."""
-    if judged.adjust_from is None or judged.max_blocks < judged.adjust_from:
+    if judged.adjusts_from is None or judged.max_blocks < judged.adjusts_from:
         return ""
     names = ", ".join(f"{visible(name, 60)} measured on the host" for name in judged.covariates)
     return (
-        f"From {judged.adjust_from} complete blocks on, the place of a trial within its block{' and ' + names if names else ''} "
+        f"From {judged.adjusts_from} complete blocks on, the place of a trial within its block{' and ' + names if names else ''} "
         "enters the interval as a covariate, at the price of a degree of freedom each."
     )
 

@@ -5,8 +5,6 @@ A trial there is determined by its kernel, command line, script and QEMU, so tha
 
 from __future__ import annotations
 
-import hashlib
-import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,13 +19,21 @@ from kduel.core.progress import Progress
 from kduel.explain.compare import Clock, Explanation, explain
 from kduel.explain.profile import Dump, Instruction, annotate, profile, read_dump
 from kduel.explain.symbols import Symbols
-from kduel.guest import programs
 from kduel.machines import Arm, Trial
-from kduel.machines.icount import COUNTS, PLUGIN_FILE, IcountMachine, plugin_api
+from kduel.machines.icount import COUNTS, IcountMachine, digest
 from kduel.run.exact.symbols import of_build
 from kduel.run.prepare import Ready
 from kduel.run.script import Script
 from kduel.store.collect import step_directory
+
+BOOT_BENCHMARK = "boot-instructions"
+BOOT_REGION = 1
+"""Of the plug-in, where it counts a boot."""
+
+
+def is_boot(ready: Ready, index: int) -> bool:
+    """Whether a step is the boot."""
+    return ready.study.steps[index].benchmark == BOOT_BENCHMARK
 
 
 class Counted(Struct, frozen=True, kw_only=True):
@@ -64,41 +70,31 @@ def exact_machine(ready: Ready) -> IcountMachine:
 
 
 def count_arm(
-    machine: IcountMachine, arm: Arm, script: Script, *, cache: Cache, block: int = 1, disassemble: bool = False
+    machine: IcountMachine,
+    arm: Arm,
+    script: Script,
+    *,
+    cache: Cache,
+    block: int = 1,
+    disassemble: bool = False,
+    boot: bool = False,
 ) -> Counted:
-    """Boot an arm with the plug-in, unless that was done before. Raises NotMeasuredError where the trial is void."""
-    plugin = programs.build_plugin(api=plugin_api(machine.facts["qemu"]), cache=cache)
-    base = machine.bases[arm.kernel.sha256].parent.name
-    determined = [
-        machine.facts["qemu"],
-        machine.fixed(block),
-        machine.cmdline(arm),
-        arm.kernel.sha256,
-        base,
-        machine.root.sha256,
-        script.text,
-    ]
-    determined += [str(machine.settings.memory), plugin.parent.name, disassemble]
-    key = hashlib.sha256(json.dumps(determined).encode()).hexdigest()[:32]
+    """Boot an arm with the plug-in, unless that was done before; with `boot` it counts the boot, and not the benchmarks.
+
+    Raises NotMeasuredError where the trial is void.
+    """
+
+    def trial_in(into: Path) -> Trial:
+        deadline = 600 + 3 * script.deadline
+        return Trial(id="explain", arm=arm, script=script.text, deadline=deadline, into=into / "trial", block=block)
 
     def build(into: Path) -> None:
-        trial = Trial(
-            id="explain",
-            arm=arm,
-            script=script.text,
-            deadline=600 + 3 * script.deadline,
-            into=into / "trial",
-            block=block,
-        )
+        trial = trial_in(into)
         trial.into.mkdir()
-        more = ",disassemble=on" if disassemble else ""
-        outcome = machine.boot_once(
-            trial,
-            ["-plugin", f"{PLUGIN_FILE},out={COUNTS}{more}"],
-            reads={PLUGIN_FILE: plugin},
-            writes={COUNTS: into / "counts"},
-            symbols=True,
-        )
+        options = f",out={COUNTS}" + (",disassemble=on" if disassemble else "")
+        if boot:
+            options += f",boot={entry_of(machine, arm):#x},functions=on"
+        outcome = machine.boot_once(trial, options, writes={COUNTS: into / "counts"}, symbols=True)
         if outcome.void:
             raise NotMeasuredError(
                 f"{arm.contender.name} could not be counted: {outcome.void}: {outcome.message}",
@@ -107,7 +103,7 @@ def count_arm(
         read_dump(into / "counts")
         name_functions(machine, arm, trial.into / "kallsyms")
 
-    directory = cache.entry("counted", key, build)
+    directory = cache.entry("counted", digest(machine.key(trial_in(Path())), disassemble, boot), build)
     return Counted(
         name=arm.contender.name,
         release=arm.kernel.release,
@@ -115,6 +111,17 @@ def count_arm(
         dump=read_dump(directory / "counts"),
         symbols=Symbols.read(directory / "trial" / "kallsyms"),
     )
+
+
+def entry_of(machine: IcountMachine, arm: Arm) -> int:
+    """Where the kernel begins. Raises NotMeasuredError where that is not known."""
+    entry = machine.entry(arm)
+    if entry is None:
+        raise NotMeasuredError(
+            f"the boot of {arm.contender.name} cannot be counted",
+            "Build it with CONFIG_PVH, and leave --layouts away.",
+        )
+    return entry
 
 
 def name_functions(machine: IcountMachine, arm: Arm, kallsyms: Path) -> None:
@@ -135,16 +142,23 @@ def name_functions(machine: IcountMachine, arm: Arm, kallsyms: Path) -> None:
 
 
 def count_arms(
-    ready: Ready, names: tuple[str, str], *, cache: Cache, progress: Progress, disassemble: bool = False
+    ready: Ready,
+    names: tuple[str, str],
+    *,
+    cache: Cache,
+    progress: Progress,
+    seed: int = 0,
+    disassemble: bool = False,
+    boot: bool = False,
 ) -> list[Counted]:
-    """Both arms of a comparison, at the same time where the machine allows."""
+    """Both arms of a comparison, at the same time where the machine allows. `seed` is that of the block."""
     machine = exact_machine(ready)
     arms = {arm.contender.name: arm for arm in ready.arms}
     order = range(len(ready.study.steps))
 
     def count(name: str) -> Counted:
-        script = ready.dress.script(arms[name].contender, order)
-        return count_arm(machine, arms[name], script, cache=cache, disassemble=disassemble)
+        script = ready.dress.script(arms[name].contender, order, seed)
+        return count_arm(machine, arms[name], script, cache=cache, disassemble=disassemble, boot=boot)
 
     with progress.task(f"counting {names[0]} and {names[1]}"), ThreadPoolExecutor(min(2, machine.parallel)) as pool:
         return list(pool.map(count, names))
@@ -156,13 +170,21 @@ def step_index(ready: Ready, benchmark: str) -> int:
     for index, step in enumerate(steps):
         if step.benchmark == "kbench" and benchmark in (step.label, step.parameters.get("operation")):
             return index
-    known = ", ".join(step.label for step in steps if step.benchmark == "kbench")
+        if step.benchmark == BOOT_BENCHMARK and benchmark == step.label:
+            return index
+    known = ", ".join(step.label for step in steps if step.benchmark in ("kbench", BOOT_BENCHMARK))
     raise InputError(f"no step of the study is called {benchmark!r} and can be counted", f"There are: {known}.")
 
 
 def explanation(ready: Ready, counted: list[Counted], index: int) -> Explanation:
     """What the difference between two counted arms in one step is made of. Raises NotMeasuredError."""
     label = ready.study.steps[index].label
+    if is_boot(ready, index):
+        one, other = (profile(arm.dump, arm.symbols, BOOT_REGION, boot=True) for arm in counted)
+        found = explain(label, (counted[0].name, counted[1].name), (one, other))
+        found.releases = (counted[0].release, counted[1].release)
+        found.qemu = ready.machine.facts["qemu"].split()[0]
+        return found
     lines = [arm.step(index, label) for arm in counted]
     one, other = (profile(arm.dump, arm.symbols, line.region) for arm, line in zip(counted, lines, strict=True))
     found = explain(label, (counted[0].name, counted[1].name), (one, other))
@@ -173,8 +195,12 @@ def explanation(ready: Ready, counted: list[Counted], index: int) -> Explanation
     return found
 
 
-def annotation(arm: Counted, index: int, label: str, function: str) -> tuple[int, list[Instruction]]:
+def annotation(
+    arm: Counted, index: int, label: str, function: str, *, boot: bool = False
+) -> tuple[int, list[Instruction]]:
     """A function's instructions in one arm, with the number of operations. Needs a count with texts."""
+    if boot:
+        return 1, annotate(arm.dump, arm.symbols, BOOT_REGION, function)
     line = arm.step(index, label)
     return line.count * line.hops, annotate(arm.dump, arm.symbols, line.region, function)
 

@@ -12,7 +12,7 @@ from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
 from kduel.explain.compare import Explanation
 from kduel.explain.flame import as_svg
-from kduel.run.exact.measure import Counted, as_json, same_as_run
+from kduel.run.exact.measure import Counted, as_json, is_boot, same_as_run
 from kduel.run.prepare import Ready, lock_of, make_ready
 from kduel.store.documents import study_of
 from kduel.store.identity import check_same_run
@@ -30,11 +30,17 @@ mode = "fixed"
 seconds = 3
 [blocks]
 fixed = 1
-[[benchmark]]
+"""
+KBENCH = """[[benchmark]]
 use = "kbench"
 mode = "exact"
 operation = {operation}
 primary = ["instructions"]
+"""
+BOOT = "boot"
+BOOT_TABLE = """[[benchmark]]
+use = "boot-instructions"
+primary = "*"
 """
 
 
@@ -45,9 +51,14 @@ class Subject(Struct, frozen=True, kw_only=True):
     names: tuple[str, str]
     run: RunDir | None = None
 
+    @property
+    def seed(self) -> int:
+        """What the run's first block drew its conditions from; 0 without a run."""
+        return next((planned.seed for planned in self.run.plan() if planned.block == 1), 0) if self.run else 0
+
     def check(self, counted: list[Counted], index: int) -> None:
         """That what was counted is what the run measured. Raises NotMeasuredError where it is not, bit for bit."""
-        if self.run is None:
+        if self.run is None or is_boot(self.ready, index):
             return
         label = self.ready.study.steps[index].label
         for arm in counted:
@@ -94,15 +105,18 @@ def find(
 
 def check_operation(name: str) -> None:
     """Raises InputError, with those that there are, for an operation that kbench does not know."""
-    if name not in OPERATIONS:
-        raise InputError(f"there is no operation {name!r} to count", f"There are: {', '.join(OPERATIONS[1:])}.")
+    if name not in (BOOT, *OPERATIONS):
+        raise InputError(
+            f"there is no operation {name!r} to count", f"There are: {BOOT}, {', '.join(OPERATIONS[1:])}."
+        )
 
 
 def pair(kernels: list[str], operation: str, machine: str = "") -> Study:
-    """A study of one kbench operation in some kernels, on the exact machine. Raises InputError."""
+    """A study of one kbench operation, or of the boot, in some kernels, on the exact machine. Raises InputError."""
     check_operation(operation)
     same = len(set(kernels)) < len(kernels)
-    text = STUDY.format(operation=f'"{operation}"') + contender_tables(kernels, same)
+    table = BOOT_TABLE if operation == BOOT else KBENCH.format(operation=f'"{operation}"')
+    text = STUDY + table + contender_tables(kernels, same)
     return assemble(parse_study(text, "explain"), text, "explain", machine=machine)
 
 

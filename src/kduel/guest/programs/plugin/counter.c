@@ -1,7 +1,9 @@
 /* A QEMU plug-in that counts the instructions of marked regions, by call chain and block of code, exactly.
  *
  * Arguments: out=FILE (written when QEMU ends), disassemble=on (adds every block's text), boot=ADDRESS (instead of all
- * else: count from the first block at ADDRESS to the first of user code, write that, and end QEMU).
+ * else: count from the first block at ADDRESS to the first of user code, write that, and end QEMU; with functions=on the
+ * boot is region 1, counted like others, and QEMU goes on). Without any, nothing is
+ * counted. In all cases a preloaded guard (guard.c) is told when the vCPU is about to halt.
  *
  * A guest program selects a region by number, with as many SELECT markers, and measures between BEGIN and END
  * markers; RESET leaves the region. Markers are instructions without effect, and are not counted.
@@ -19,6 +21,7 @@
  */
 #include "qemu_api.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -57,6 +60,7 @@ struct block {
     uint32_t insns, id;
     bool kernel, used, entry;               /* `entry`: the kernel is entered here */
     bool ends_in_access, ends_in_interrupt_return; /* its last instruction accesses memory, is iret */
+    bool ends_in_repetition; /* its last instruction is a string instruction that is repeated: executed once a step */
     struct tally *last; /* the tally that this block went into last */
     uint64_t *ends;     /* address after each instruction */
     char **text;
@@ -70,7 +74,7 @@ enum { BEGIN, END, SELECT, RESET, NO_MARKER };
 enum { READS = 1, WRITES = 2 };
 
 static const char *out_path;
-static bool disassemble, x86;
+static bool disassemble, x86, boot_functions;
 static uint64_t boot_entry;
 static struct node root, *nodes[TABLE];
 static struct stack *stacks[TABLE];
@@ -245,10 +249,24 @@ static inline void account(uint64_t next) {
     tally->times++;
 }
 
+/* The boot as a region: from its entry to where the kernel first returns to user code. */
+static void follow_boot(const struct block *block) {
+    if (block->pc == boot_entry && !begins[1]) {
+        begins[1] = 1;
+        region = 1;
+        active = true;
+    } else if (active && began && began->kernel && began->ends_in_interrupt_return && !block->kernel) {
+        region = 0;
+        active = false;
+        boot_functions = false;
+    }
+}
+
 static void on_block(unsigned vcpu, void *data) {
     (void)vcpu;
     struct block *block = data;
     account(block->pc);
+    if (boot_functions) follow_boot(block);
     follow(block);
     began = block;
     began_at = 0;
@@ -290,7 +308,27 @@ static void on_boot_block(unsigned vcpu, void *data) {
     _exit(0);
 }
 
+/* Halting */
+
+static void (*guard_halt)(void);
+
+static void on_halt(unsigned vcpu, void *data) {
+    (void)vcpu, (void)data;
+    guard_halt();
+}
+
 /* Reading code */
+
+static bool is_halt_x86(const uint8_t *b, size_t size) { return size == 1 && b[0] == 0xf4; }
+
+/* movs, cmps, stos, lods or scas behind a rep prefix. */
+static bool is_repetition_x86(const uint8_t *b, size_t size) {
+    bool repeated = false;
+    size_t i = 0;
+    for (; i < size && (b[i] == 0xf2 || b[i] == 0xf3 || b[i] == 0x66 || (b[i] & 0xf0) == 0x40); i++)
+        repeated |= b[i] == 0xf2 || b[i] == 0xf3;
+    return repeated && i < size && ((b[i] >= 0xa4 && b[i] <= 0xa7) || (b[i] >= 0xaa && b[i] <= 0xaf));
+}
 
 static int marker_x86(const uint8_t *b, size_t size) {
     if (size != 3 || b[0] != 0x66 || b[1] != 0x87) return NO_MARKER;
@@ -370,6 +408,20 @@ static void on_each_access(struct qemu_plugin_insn *insn, on_memory callback, vo
     qemu_plugin_register_vcpu_mem_cb(insn, callback, NO_REGISTERS, READS_AND_WRITES, data);
 }
 
+static void guard(struct qemu_plugin_insn *insn, const uint8_t *code, size_t length) {
+    if (guard_halt && x86 && is_halt_x86(code, length))
+        qemu_plugin_register_vcpu_insn_exec_cb(insn, on_halt, NO_REGISTERS, NULL);
+}
+
+/* Without anything to count. A halt ends its block. */
+static void on_guarded_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
+    struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, qemu_plugin_tb_n_insns(tb) - 1);
+    uint8_t code[INSN_MAX];
+    (void)id;
+    size_t length = bytes_of(last, code, sizeof code);
+    guard(last, code, length);
+}
+
 static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
     static uint8_t bytes[4096 * INSN_MAX];
     static uint32_t starts[4096];
@@ -400,6 +452,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
             continue;
         }
         count_executions(insn);
+        guard(insn, code, length);
         int kind = x86 && block->kernel ? kind_x86(code, length) : OTHER;
         if (kind == CALL) on_each_access(insn, on_call, (void *)(uintptr_t)block->ends[i]);
         if (kind == RETURN) on_each_access(insn, on_return, NULL);
@@ -409,6 +462,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         free(text);
         block->ends_in_access = access;
         block->ends_in_interrupt_return = kind == INTERRUPT_RETURN;
+        block->ends_in_repetition = x86 && is_repetition_x86(code, length);
         if (access && kind == OTHER) on_each_access(insn, on_access, (void *)(uintptr_t)access);
     }
 }
@@ -424,6 +478,7 @@ static void on_boot_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) 
     uintptr_t data = (uintptr_t)(qemu_plugin_tb_vaddr(tb) << 1 | returns);
     qemu_plugin_register_vcpu_tb_exec_cb(tb, on_boot_block, NO_REGISTERS, (void *)data);
     for (size_t i = 0; i < insns; i++) count_executions(qemu_plugin_tb_get_insn(tb, i));
+    on_guarded_translation(id, tb);
 }
 
 static void write_all(FILE *out) {
@@ -437,7 +492,7 @@ static void write_all(FILE *out) {
     for (int slot = 0; slot < TABLE; slot++)
         for (struct block *b = blocks[slot]; b; b = b->next) {
             if (!b->used) continue;
-            fprintf(out, "B %u %llx ", b->id, (unsigned long long)b->pc);
+            fprintf(out, "B%s %u %llx ", b->ends_in_repetition ? "r" : "", b->id, (unsigned long long)b->pc);
             for (uint32_t i = 0; i < b->insns; i++)
                 fprintf(out, "%s%llu", i ? "," : "", (unsigned long long)(b->ends[i] - (i ? b->ends[i - 1] : b->pc)));
             fputc('\n', out);
@@ -464,16 +519,22 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
     for (int i = 0; i < count; i++) {
         if (!strncmp(words[i], "out=", 4)) out_path = words[i] + 4;
         else if (!strcmp(words[i], "disassemble=on")) disassemble = true;
+        else if (!strcmp(words[i], "functions=on")) boot_functions = true;
         else if (!strncmp(words[i], "boot=", 5)) boot_entry = strtoull(words[i] + 5, NULL, 0);
     }
     x86 = !strcmp(info->target_name, "x86_64");
-    if (!out_path || !info->system_emulation || info->system.smp_vcpus != 1 ||
+    guard_halt = (void (*)(void))(uintptr_t)dlsym(RTLD_DEFAULT, "kduel_guard_halt");
+    if ((boot_entry && !out_path) || !info->system_emulation || info->system.smp_vcpus != 1 ||
         (!x86 && strcmp(info->target_name, "aarch64"))) {
-        fprintf(stderr, "kduel counter: needs out=FILE, a whole machine, one vCPU, x86_64 or aarch64\n");
+        fprintf(stderr, "kduel counter: needs a whole machine, one vCPU, x86_64 or aarch64\n");
         return 1;
     }
+    if (!out_path) {
+        qemu_plugin_register_vcpu_tb_trans_cb(id, on_guarded_translation);
+        return 0;
+    }
     counter_new();
-    if (boot_entry) {
+    if (boot_entry && !boot_functions) {
         qemu_plugin_register_vcpu_tb_trans_cb(id, on_boot_translation);
         return 0;
     }
