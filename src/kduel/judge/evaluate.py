@@ -14,6 +14,7 @@ from kduel.core.samples import Samples
 from kduel.explain.compare import EXPLANATION_SCHEMA, Explanation, slim
 from kduel.judge.lint import examine
 from kduel.judge.lint.findings import Code
+from kduel.judge.pooled import pooled
 from kduel.judge.verdict.futility import futile, tell
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule, planned_rule
@@ -38,6 +39,8 @@ def judge_run(path: Path) -> Results:
         from kduel.judge.imported import results
 
         return results(path)
+    if run.merged:
+        return judge_merged(run)
     lock = run.lock()
     collector = Collector(run, lock)
     records = trials_of(run, lock)
@@ -48,11 +51,51 @@ def judge_run(path: Path) -> Results:
 
 def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[Samples]) -> Results:
     """The results of what is there so far."""
-    rule = rule_of(lock)
+    return judged(
+        study_result(lock),
+        lock,
+        samples,
+        [trial_result(record) for record in records],
+        environments_of(run, lock, records),
+        changes_of(run, lock, records),
+        explanations_of(run),
+    )
+
+
+def judge_merged(run: RunDir) -> Results:
+    """The results of all parts together: blocks follow one another, machines are strata. Raises InputError."""
+    found = pooled(run.path)
+    lock = found.lock
+    environments: dict[str, list[Environment]] = {}
+    changes, trials = [], []
+    for part in found.parts:
+        for name, captured in environments_of(part.run, part.lock, part.records).items():
+            environments.setdefault(name, []).extend(captured)
+        changes += [f"{part.name}: {change}" for change in changes_of(part.run, part.lock, part.records)]
+        trials += [part.renumbered(trial_result(record)) for record in part.records]
+    study = structs.replace(study_result(lock), seed=None, origin=None, parts=[part.result() for part in found.parts])
+    return judged(study, lock, found.samples, trials, environments, changes, [])
+
+
+def changes_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> list[str]:
+    """What was changed in the run after it had been measured, a sentence each."""
+    return integrity.examine(run, lock, records).changes
+
+
+def judged(
+    study: StudyResult,
+    lock: Lock,
+    samples: list[Samples],
+    trials: list[TrialResult],
+    environments: dict[str, list[Environment]],
+    changes: list[str],
+    explanations: list[dict[str, Any]],
+) -> Results:
+    """Verdicts and findings of these samples by the rule of the study."""
+    rule = planned_rule(study)
     metrics = judge(samples, rule, exact=lock.machine.exact)
-    environments = environments_of(run, lock, records)
     results = Results(
-        study=study_result(lock),
+        study=study,
         machine=lock.machine,
         contenders=[
             ContenderResult(
@@ -67,18 +110,18 @@ def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[
             )
             for contender, kernel in zip(lock.contenders, lock.kernels, strict=True)
         ],
-        trials=[trial_result(record) for record in records],
+        trials=trials,
         metrics=metrics,
         blocks=samples[0].blocks if samples else [],
         environment={name: found[0] for name, found in environments.items() if found},
-        explanations=explanations_of(run),
+        explanations=explanations,
     )
     # In a guest whose root, or busybox alone, is the same for all arms, nothing but the kernel set these.
     own_defaults = ("sysctl", "settings") if {"root", "busybox"} & lock.machine.facts.keys() else ()
     examine(results, samples, environments, lock.contenders, declared=own_defaults)
     results.warnings[:0] = [
         Warning_(code=Code.CHANGED_AFTERWARDS, message=f"The run is not as it was left: {change}.")
-        for change in integrity.examine(run, lock, records).changes
+        for change in changes
     ]
     if hopeless := futile(samples, rule, exact=lock.machine.exact):
         results.warnings.append(Warning_(code=Code.FUTILE, message=tell(hopeless, rule)))

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from kduel.benchmarks import Benchmark, benchmark
 from kduel.core.errors import InputError
-from kduel.core.experiment import LABEL, Contender, Settle, Step
+from kduel.core.experiment import LABEL, Contender, Scope, Settle, Step
 from kduel.core.toml import check_values, parse_toml, read_text, shortened
 from kduel.study.contenders import CROSSED, check_policies, read_contenders
 from kduel.study.tables import combinations, validation_message
@@ -29,6 +29,9 @@ class About(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The smallest effect of interest, in per cent."""
     alpha: float = 0.05
     """The chance, over all primary metrics together, of calling a difference where there is none."""
+    machines: Scope = "these"
+    """What verdicts are about where several machines measure: "these" machines, or the "class" that they are a sample
+    of, which takes four machines at least."""
 
 
 class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
