@@ -94,8 +94,8 @@ class MachineEffect(Struct, kw_only=True):
     low: float | None
     high: float | None
     """Of its interval at the level of the verdict's; null where it has too few pairs for one."""
-    others: float
-    """The effect on all other machines, each counted by its blocks."""
+    others: float | None
+    """The effect on the other machines that do not differ, each counted by its blocks; null where it is the only one."""
     differs: bool
     """Whether its effect differs from that of the others beyond chance, all machines together at the verdict's level."""
     contradicts: bool
@@ -116,7 +116,7 @@ class MachinesResult(Struct, kw_only=True):
     """The standard deviation of the true effects between machines, estimated; null where nothing is known of it."""
     spread_low: float | None
     spread_high: float | None
-    """Of its interval."""
+    """Of its interval at 1 - alpha of the study: it is shown, and decides nothing."""
 
     @property
     def contradicting(self) -> list[str]:

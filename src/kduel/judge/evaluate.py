@@ -162,6 +162,7 @@ def trial_result(record: TrialRecord) -> TrialResult:
         status=record.status,
         void=record.void,
         reason=str(record.void or ""),
+        machine=record.host,
         started=record.started or None,
         seconds=record.seconds,
         directory=f"trials/{record.id}",

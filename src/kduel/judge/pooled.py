@@ -26,6 +26,7 @@ class PooledPart(Struct, kw_only=True):
 
     name: str
     machine: str
+    """Of all its blocks, unless they were distributed among the members of a fleet."""
     run: RunDir
     lock: Lock
     records: list[TrialRecord]
@@ -43,7 +44,7 @@ class PooledPart(Struct, kw_only=True):
             position=trial.position + self.positions_before,
             directory=f"runs/{self.name}/{trial.directory}",
             part=self.name,
-            machine=self.machine,
+            machine=trial.machine or self.machine,
         )
 
     def result(self) -> PartResult:
@@ -165,7 +166,11 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
     return structs.replace(
         whole,
         blocks=[block for part, _ in tables for block in part.samples[0].blocks],
-        machines=[part.machine for part, _ in tables for _ in part.samples[0].blocks],
+        machines=[
+            machine
+            for part, _ in tables
+            for machine in part.samples[0].machines or [part.machine] * len(part.samples[0].blocks)
+        ],
         values=chained(lambda table: table.values, None),
         order={
             name: [place for part, _ in tables for place in part.samples[0].order[name]] for name in whole.contenders

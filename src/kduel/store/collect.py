@@ -102,6 +102,8 @@ class Collector:
             name: [self.found[block, name].position if (block, name) in self.found else None for block in chosen]
             for name in self.names
         }
+        host_of = {record.block: record.host for record in self.found.values()}
+        machines = [host_of.get(block, "") for block in chosen] if any(host_of.values()) else []
         tables = []
         for index, step in enumerate(self.prepared.steps):
             given = {name for values in self.values.values() for name in values.get(index, {})}
@@ -121,6 +123,7 @@ class Collector:
                             for name in self.names
                         },
                         order=order,
+                        machines=machines,
                         **self.detailed(index, metric.name, chosen),
                     )
                 )

@@ -189,7 +189,7 @@ def is_place(lock: Lock) -> bool:
 
 def hardware(lock: Lock) -> bytes:
     """What tells the run's machine from others: its place, or the host with the settings of its guests."""
-    known: list[Any] = [lock.machine.kind]
+    known: list[Any] = [lock.machine.kind, lock.hosts]
     if is_place(lock):
         known.append(lock.machine.settings["place"])
     else:

@@ -133,8 +133,10 @@ def machines_result(c: Comparison, scale: Scale, level: float) -> MachinesResult
     adjusting = c.rule.adjusts_from is not None and c.n >= c.rule.adjusts_from
     gaps = log_ratios(before, after) if scale == "ratio" else differences(before, after)
     found = strata.fit(gaps, c.regressors if adjusting else [], c.machines)
-    pooled, alone, between = strata.on_these(found), strata.singly(found, level), strata.heterogeneity(found, level)
+    pooled, alone = strata.on_these(found), strata.singly(found, level)
     half = critical_t(np.asarray(level), pooled.freedom) * pooled.error
+    compared = found.counts.size > 1 and np.isfinite(pooled.error)
+    between = strata.heterogeneity(found, c.rule.alpha) if compared else None
     border = margin(scale, c.rule)
 
     def shown(value: ArrayLike) -> float:
@@ -144,10 +146,17 @@ def machines_result(c: Comparison, scale: Scale, level: float) -> MachinesResult
     def bound(value: ArrayLike) -> float | None:
         return shown(value) if np.isfinite(value) else None
 
+    named = strata.differing(found, level)
+
+    def others(one: int) -> float:
+        rest = [place for place in range(found.counts.size) if place != one]
+        agreeing = [place for place in rest if place not in named]
+        return float(strata.on_these(strata.of(found, agreeing or rest)).mean) if rest else math.nan
+
     def contradicts(one: int) -> bool:
-        own, others = float(found.effects[one]), float(alone.others[one])
-        within = abs(own) <= border, abs(others) <= border
-        return bool(alone.differs[one]) and not all(within) and (any(within) or own * others < 0)
+        own, other = float(found.effects[one]), others(one)
+        within = abs(own) <= border, abs(other) <= border
+        return one in named and not all(within) and (any(within) or own * other < 0)
 
     return MachinesResult(
         scope=c.rule.scope,
@@ -158,8 +167,8 @@ def machines_result(c: Comparison, scale: Scale, level: float) -> MachinesResult
                 effect=shown(found.effects[one]),
                 low=bound(alone.low[one]),
                 high=bound(alone.high[one]),
-                others=shown(alone.others[one]),
-                differs=bool(alone.differs[one]),
+                others=bound(others(one)),
+                differs=one in named,
                 contradicts=contradicts(one),
             )
             for one, name in enumerate(np.unique(c.machines))
@@ -167,9 +176,9 @@ def machines_result(c: Comparison, scale: Scale, level: float) -> MachinesResult
         pooled=shown(pooled.mean),
         low=bound(pooled.mean - half),
         high=bound(pooled.mean + half),
-        spread=shown(between.sd) if np.isfinite(pooled.error) else None,
-        spread_low=shown(between.low) if np.isfinite(pooled.error) else None,
-        spread_high=shown(between.high) if np.isfinite(pooled.error) else None,
+        spread=shown(between.sd) if between else None,
+        spread_low=shown(between.low) if between else None,
+        spread_high=shown(between.high) if between else None,
     )
 
 

@@ -188,8 +188,9 @@ class Single(NamedTuple):
     high: Floats
     others: Floats
     """The effect on the other machines, each counted by its blocks."""
-    differs: NDArray[np.bool_]
-    """Whether it differs from the others beyond chance, all machines together at the level."""
+    excess: Floats
+    """How far it is from the others, as a share of what chance explains, all machines together at the level: above 1 it
+    differs. 0 where nothing is known of the noise."""
 
 
 def singly(found: Fit, level: float) -> Single:
@@ -209,16 +210,9 @@ def singly(found: Fit, level: float) -> Single:
     louder = np.isfinite(variance) & (variance > noise.variance[..., None])
     own = np.where(louder, variance, noise.variance[..., None]) * tilt
     own_freedom = np.where(louder, np.maximum(freedom, 1.0), noise.freedom[..., None])
-    others, differs = np.zeros_like(found.effects), np.zeros(found.effects.shape, dtype=bool)
-    for one in range(count.size):
-        rest = np.arange(count.size) != one
-        left = found._replace(
-            counts=found.counts[rest],
-            effects=found.effects[..., rest],
-            squares=found.squares[..., rest],
-            slopes=found.slopes[..., rest],
-        )
-        pooled = on_these(left)
+    others, excess = np.zeros_like(found.effects), np.zeros(found.effects.shape)
+    for one in range(count.size) if count.size > 1 else ():
+        pooled = on_these(of(found, np.arange(count.size) != one))
         others[..., one] = pooled.mean
         both = own[..., one] + pooled.error**2
         known = np.isfinite(both) & (both > 0)
@@ -226,5 +220,32 @@ def singly(found: Fit, level: float) -> Single:
         parts = own[..., one] ** 2 / own_freedom[..., one] + pooled.error**4 / pooled.freedom
         welch = np.maximum(both**2 / np.where(known, parts, 1.0), 1.0)
         gap = np.abs(found.effects[..., one] - pooled.mean)
-        differs[..., one] = known & (gap > critical_t(np.asarray(level / count.size), welch) * np.sqrt(both))
-    return Single(found.effects - half, found.effects + half, others, differs)
+        explained = critical_t(np.asarray(level / count.size), welch) * np.sqrt(both)
+        excess[..., one] = np.where(known, gap / explained, 0.0)
+    return Single(found.effects - half, found.effects + half, others, excess)
+
+
+def of(found: Fit, machines: NDArray[np.bool_] | Sequence[int]) -> Fit:
+    """The same of some machines."""
+    chosen = np.asarray(machines)
+    return found._replace(
+        counts=found.counts[chosen],
+        effects=found.effects[..., chosen],
+        squares=found.squares[..., chosen],
+        slopes=found.slopes[..., chosen],
+    )
+
+
+def differing(found: Fit, level: float) -> list[int]:
+    """The machines of one run that differ from the others beyond chance: the one that is farthest off, then the next
+    among the rest, so that one outlier does not make the others look different. Two machines differ from each other."""
+    rest = list(range(found.counts.size))
+    named: list[int] = []
+    while len(rest) > 1:
+        excess = singly(of(found, rest), level).excess
+        if excess.max() <= 1:
+            break
+        if len(rest) == 2:
+            return sorted(rest) if not named else sorted(named)
+        named.append(rest.pop(int(excess.argmax())))
+    return sorted(named)

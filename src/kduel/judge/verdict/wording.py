@@ -49,7 +49,7 @@ def about_machines(result: MetricResult) -> str:
             f"{shown(found.spread_low, unit)} to {shown(found.spread_high, unit)})."
         )
     for one in found.effects:
-        if one.contradicts:
+        if one.contradicts and one.others is not None:
             said.append(
                 f"{one.machine} contradicts the others: {shown(one.effect, unit, True)} there, "
                 f"{shown(one.others, unit, True)} elsewhere."
