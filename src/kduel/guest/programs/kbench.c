@@ -229,7 +229,7 @@ static void carry_out_before(const char *name) {
     if (what->close) what->close();
 }
 
-enum { ROUNDS_MAX = 12 };
+enum { ROUNDS_MAX = 6 };
 static const double settled_ticks = 12e6; /* three timer interrupts of 4 ms: by then the scheduler has formed its opinion */
 
 /* Rounds, unmeasured, until two in a row have the same median and mean; where tasks are woken again and again, for some
