@@ -186,6 +186,18 @@ def test_a_kind_that_is_none_is_refused(tmp_path: Path) -> None:
     assert "has the kind 'measured', but 'count or size'" in refusal(tmp_path, table(*mixed, header=f"{HEADER},kind"))
 
 
+def test_a_column_says_what_a_metric_measures(tmp_path: Path) -> None:
+    lines = [f"{line},wakeup-latency" for line in GOOD]
+    stated = tmp_path / "stated"
+    stated.mkdir()
+    found = results(bring(stated, table(*lines, header=f"{HEADER},aspect")))
+    assert {metric.aspect for metric in found.metrics} == {"wakeup-latency"}
+    unknown = [f"{line},speed" for line in GOOD]
+    assert "the aspect is 'speed'" in refusal(tmp_path, table(*unknown, header=f"{HEADER},aspect"))
+    mixed = [f"{GOOD[0]},power", f"{GOOD[2]},throughput"]
+    assert "has the aspect 'throughput', but 'power'" in refusal(tmp_path, table(*mixed, header=f"{HEADER},aspect"))
+
+
 @pytest.mark.parametrize(
     ("name", "unit"),
     [

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import msgspec
 
 from kduel.core.errors import InputError
-from kduel.core.experiment import Better, Statistic
+from kduel.core.experiment import Aspect, Better, Statistic
 from kduel.core.samples import LARGEST
 
 MOST_BYTES = 64 << 20
@@ -41,6 +41,8 @@ class Row(NamedTuple):
     """Below which the metric cannot be, where that is known: no duration is negative."""
     exact: bool = False
     """Whether chance has no part in it, as in the size of what is built."""
+    aspect: Aspect | None = None
+    """What the metric measures; None where the file does not say."""
 
 
 class ForeignFormat(ABC):
