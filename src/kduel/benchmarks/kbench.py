@@ -216,6 +216,7 @@ class Kbench(Benchmark):
                     "Path length of the usual call.",
                     "median",
                     group=GROUP_OF.get(parameters.operation, ""),
+                    aspect="path-length",
                 ),
                 Metric(
                     "instructions-mean",
@@ -223,6 +224,7 @@ class Kbench(Benchmark):
                     "lower",
                     "Mean path length: rarer, longer calls and interrupts included.",
                     "mean",
+                    aspect="path-length",
                 ),
                 *(
                     Metric(
@@ -232,15 +234,18 @@ class Kbench(Benchmark):
                         f"The usual call, {about}.",
                         "median",
                         optional=True,
+                        aspect="path-length",
                     )
                     for name, about in SITUATIONS.items()
                     if parameters.conditions and parameters.operation in (APART if name == "session" else SITUATED)
                 ),
             )
         return (
-            Metric("time", "ns", "lower", "One operation: the median of batches.", "median"),
-            Metric("time-mean", "ns", "lower", "One operation: the mean of batches.", "mean"),
-            Metric("time-min", "ns", "lower", "One operation in the fastest batch.", "min"),
+            Metric("time", "ns", "lower", "One operation: the median of batches.", "median", aspect="operation-time"),
+            Metric(
+                "time-mean", "ns", "lower", "One operation: the mean of batches.", "mean", aspect="operation-time"
+            ),
+            Metric("time-min", "ns", "lower", "One operation in the fastest batch.", "min", aspect="operation-time"),
         )
 
     def script(self, parameters: Any) -> str:

@@ -276,6 +276,7 @@ class Runner:
             facts=outcome.facts,
             boot=planned.boot,
             steps=planned.steps,
+            host=planned.host,
         )
         return Ended(staged, record, values)
 
@@ -375,4 +376,5 @@ def unbooted(planned: PlannedTrial, void: Void) -> TrialRecord:
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         boot=planned.boot,
         steps=planned.steps,
+        host=planned.host,
     )

@@ -57,6 +57,28 @@ class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     load: float = 0.0
 
 
+class MemberRecord(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A machine of a fleet, as it was when the run began."""
+
+    name: str
+    """As in TrialRecord.host."""
+    settings: Table = field(default_factory=dict)
+    """The machine's settings that are this member's own; they come before those of the study."""
+    machine: MachineRecord
+    """What the machine is: kind, all settings, facts."""
+    host: HostRecord = field(default_factory=HostRecord)
+
+
+class FleetRecord(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The machines among which the blocks of a run are distributed."""
+
+    kind: str
+    """The adapter's name."""
+    settings: Table = field(default_factory=dict)
+    members: list[MemberRecord]
+    """In the order in which blocks go round them."""
+
+
 class Lock(Struct, kw_only=True, forbid_unknown_fields=True):
     """lock.json: everything resolved, so that the run can be understood and repeated years later."""
 
@@ -81,6 +103,13 @@ class Lock(Struct, kw_only=True, forbid_unknown_fields=True):
     covariates: list[str] = field(default_factory=list)
     """What the machine measures on the host beside each trial and the verdict uses, declared before the first trial."""
     host: HostRecord = field(default_factory=HostRecord)
+    fleet: FleetRecord | None = None
+    """The machines, where there are several; `machine` is the first one's then."""
+
+    @property
+    def hosts(self) -> list[str]:
+        """The names of the fleet's members, in the order of the plan; none where the run has one machine."""
+        return [member.name for member in self.fleet.members] if self.fleet else []
 
     def __post_init__(self) -> None:
         if len(self.kernels) != len(self.contenders):
@@ -109,6 +138,8 @@ class TrialRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     """Of this boot alone; the keys are those of the machine's kind."""
     boot: int = 0
     steps: list[int] = field(default_factory=list)
+    host: str = ""
+    """The member of the fleet that it ran on; empty where the run has one machine."""
 
     def __post_init__(self) -> None:
         if (self.status == "void") != (self.void is not None):
