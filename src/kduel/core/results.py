@@ -12,6 +12,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from kduel.core.experiment import EDITION, Better, MachineRecord, Settle, Statistic, TrialStatus, Void
+from kduel.core.host import HostStep
 from kduel.core.samples import Mode
 
 SCHEMA = 1
@@ -64,6 +65,8 @@ class TrialResult(Struct, kw_only=True):
     findings: dict[str, str] = field(default_factory=dict)
     """What the kernel told of trouble though the trial brought results: its name (warning, hang, kasan, ...) to the first
     line of each."""
+    host: dict[str, HostStep] = field(default_factory=dict)
+    """What the host did, by step label."""
 
 
 class ConditionResult(Struct, frozen=True, kw_only=True):

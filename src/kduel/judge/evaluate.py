@@ -124,6 +124,7 @@ def trial_result(record: TrialRecord) -> TrialResult:
         directory=f"trials/{record.id}",
         failed_steps=record.failed_steps,
         findings=findings_of(record),
+        host=record.host,
     )
 
 

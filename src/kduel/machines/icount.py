@@ -249,6 +249,7 @@ class IcountMachine(QemuMachine):
                 writes=writes,
                 linger=self.settings.boot_deadline,
                 preload=self.guard,
+                record_host=False,
             )
         return self.judge(trial, done)
 
@@ -299,6 +300,7 @@ class IcountMachine(QemuMachine):
                     reads={**self.read_always, PLUGIN_FILE: self.plugin},
                     writes={COUNTS: count},
                     preload=self.guard,
+                    record_host=False,
                 )
             if not count.read_text().strip():
                 count.write_text(nothing)

@@ -209,7 +209,7 @@ class QemuMachine(Machine):
             void, message = found.void, found.message
             if void == "silent-exit" and "done" in done.timings:
                 void, message = "broken-envelope", f"The results did not come home whole: {error}."
-            return Outcome(void=void, message=message, timings=done.timings, facts=facts)
+            return Outcome(void=void, message=message, timings=done.timings, facts=facts, host=done.host)
         if trouble := findings_in(trial.into):
             facts["console_findings"] = trouble
         status = marks.get("DONE", (0.0, None))[1]
@@ -220,7 +220,7 @@ class QemuMachine(Machine):
             void, message = "setup-failed", self.why_setup_failed(trial.into, status)
         elif reason := self.why_wrong(trial):
             void, message = "wrong-machine", f"The guest is not what was planned: {reason}."
-        return Outcome(void=void, message=message, timings=done.timings, facts=facts)
+        return Outcome(void=void, message=message, timings=done.timings, facts=facts, host=done.host)
 
     def expected(self, arm: Arm) -> dict[str, Any]:
         """What the environment of a valid trial says."""

@@ -14,11 +14,12 @@ from msgspec import Struct, structs
 
 from kduel.core.errors import NotMeasuredError
 from kduel.core.experiment import LEFT_OUT, Void
+from kduel.core.host import HostStep
 from kduel.core.progress import Progress
 from kduel.judge.verdict.interim import Standing, finished, standing
 from kduel.machines import Outcome, Trial
 from kduel.run.prepare import Ready, lock_of
-from kduel.run.script import boot_script, bring_home, keep_environment, set_aside
+from kduel.run.script import boot_script, bring_home, host_parts, keep_environment, set_aside
 from kduel.store.collect import Collector, Values
 from kduel.store.documents import TrialRecord
 from kduel.store.identity import check_same_run
@@ -237,12 +238,22 @@ class Runner:
             raise
         with told_as_disk_trouble(self.run.trials):
             parts = bring_home(staged, boot, self.run.stage)
+            hosts = host_parts(boot, self.lock.steps, outcome.host)
+            seconds = time.monotonic() - clock
             return [
-                self.ended(planned, part, outcome, started, time.monotonic() - clock)
-                for planned, part in zip(boot, parts, strict=True)
+                self.ended(planned, part, outcome, host, started, seconds)
+                for planned, part, host in zip(boot, parts, hosts, strict=True)
             ]
 
-    def ended(self, planned: PlannedTrial, staged: Path, outcome: Outcome, started: str, seconds: float) -> Ended:
+    def ended(
+        self,
+        planned: PlannedTrial,
+        staged: Path,
+        outcome: Outcome,
+        host: dict[str, HostStep],
+        started: str,
+        seconds: float,
+    ) -> Ended:
         """A trial that was booted: void for the machine's or a gate's reason, else by which steps gave numbers."""
         values: Values = {}
         failed: dict[str, str] = {}
@@ -276,6 +287,7 @@ class Runner:
             facts=outcome.facts,
             boot=planned.boot,
             steps=planned.steps,
+            host=host,
         )
         return Ended(staged, record, values)
 

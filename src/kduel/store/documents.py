@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from kduel import __version__
 from kduel.core.errors import InputError
 from kduel.core.experiment import EDITION, Contender, MachineRecord, Settle, Step, TrialStatus, Void
+from kduel.core.host import HostStep
 from kduel.study.load import About, Blocks, Study, check_numbers
 
 LOCK_SCHEMA = 2
@@ -109,6 +110,8 @@ class TrialRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     """Of this boot alone; the keys are those of the machine's kind."""
     boot: int = 0
     steps: list[int] = field(default_factory=list)
+    host: dict[str, HostStep] = field(default_factory=dict)
+    """What the host did, by step label; empty where the machine does not record it, or before it did."""
 
     def __post_init__(self) -> None:
         if (self.status == "void") != (self.void is not None):

@@ -7,6 +7,7 @@ from collections import Counter
 from kduel.core.format import plain_number
 from kduel.core.results import Results, TrialResult
 from kduel.core.text import plural, visible
+from kduel.report.content.host import host_line
 
 
 def run_facts(results: Results) -> list[str]:
@@ -56,6 +57,8 @@ def caveats(results: Results) -> list[str]:
     said = []
     if results.machine.timing_warning:
         said.append(visible(results.machine.timing_warning))
+    if line := host_line(results):
+        said.append(line)
     broken: Counter[tuple[str, str]] = Counter(
         (trial.contender, trial.status) for trial in results.trials if trial.status != "ok"
     )
