@@ -67,6 +67,8 @@ class TrialResult(Struct, kw_only=True):
     line of each."""
     host: dict[str, HostStep] = field(default_factory=dict)
     """What the host did, by step label."""
+    repeats: int = 0
+    """How many earlier boots of the same planned trial were put aside and are in `repeated`."""
 
 
 class ConditionResult(Struct, frozen=True, kw_only=True):
@@ -247,6 +249,8 @@ class Results(Struct, kw_only=True):
     contenders: list[ContenderResult]
     trials: list[TrialResult]
     metrics: list[MetricResult]
+    repeated: list[TrialResult] = field(default_factory=list)
+    """Boots that were put aside and made again, for a fault that is not their contender's."""
     differences: list[Difference] = field(default_factory=list)
     warnings: list[Warning_] = field(default_factory=list)
     """Findings about the run as a whole."""

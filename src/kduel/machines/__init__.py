@@ -100,6 +100,8 @@ class Machine(ABC):
     the unit "load"."""
     exact: bool = False
     """Whether repeated trials give bit-identical numbers: then one trial decides and no statistics apply."""
+    max_wait_pct: float | None = None
+    """Per cent of the time that the guest's CPUs may wait for a CPU of the host, by default; None: as long as they do."""
     facts: dict[str, Any]
     """For lock.json and the report: accelerator, versions, argv, root image's SHA-256, host facts..."""
 

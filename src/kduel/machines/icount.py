@@ -104,6 +104,7 @@ class IcountMachine(QemuMachine):
         )
         super().__init__(inner, "tcg", root, bases, images, None, cache)
         self.pin = []
+        self.max_wait_pct = None
         self.timing_warning = ""
         self.parallel = settings.workers or len(os.sched_getaffinity(0))
         self.icount = settings

@@ -58,6 +58,20 @@ class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     load: float = 0.0
 
 
+class Disturbance(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What of the host's other work a trial may have, resolved from the study's [host] and the machine's default."""
+
+    max_wait_pct: float
+    """Of the time that the guest's CPUs are ready to run, the per cent that they may wait for a CPU of the host."""
+    repeats: int = 1
+    """How often a disturbed trial is made again at most."""
+    quiet_seconds: float = 10.0
+    """How long the runner waits for a quiet host before a trial, at most."""
+    strict: bool = False
+    """Whether the study asks for it: then a trial that is still disturbed is void. By a machine's default its last boot
+    counts."""
+
+
 class Lock(Struct, kw_only=True, forbid_unknown_fields=True):
     """lock.json: everything resolved, so that the run can be understood and repeated years later."""
 
@@ -82,6 +96,8 @@ class Lock(Struct, kw_only=True, forbid_unknown_fields=True):
     covariates: list[str] = field(default_factory=list)
     """What the machine measures on the host beside each trial and the verdict uses, declared before the first trial."""
     host: HostRecord = field(default_factory=HostRecord)
+    disturbance: Disturbance | None = None
+    """What makes a trial `host-disturbed`; null: nothing does."""
 
     def __post_init__(self) -> None:
         if len(self.kernels) != len(self.contenders):
@@ -112,6 +128,8 @@ class TrialRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     steps: list[int] = field(default_factory=list)
     host: dict[str, HostStep] = field(default_factory=dict)
     """What the host did, by step label; empty where the machine does not record it, or before it did."""
+    repeats: int = 0
+    """How many earlier boots of the same planned trial were put aside, for a fault that is not the contender's."""
 
     def __post_init__(self) -> None:
         if (self.status == "void") != (self.void is not None):
