@@ -217,7 +217,10 @@ def test_a_later_version_is_refused_and_an_unknown_key_named(kduel, unpack: Call
 
 @pytest.mark.parametrize(
     "key",
-    sorted({*Lock.__struct_fields__} - {"schema", "directory", "host", "blocks", "settle", "edition", "covariates"}),
+    sorted(
+        {*Lock.__struct_fields__}
+        - {"schema", "directory", "host", "blocks", "settle", "edition", "covariates", "fleet"}
+    ),
 )
 def test_a_lock_that_lacks_a_key_says_which(unpack: Callable[[str], Path], key: str):
     run = unpack("qemu")
