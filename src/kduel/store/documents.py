@@ -16,6 +16,7 @@ from kduel import __version__
 from kduel.core.errors import InputError
 from kduel.core.experiment import EDITION, Contender, MachineRecord, Settle, Step, TrialStatus, Void
 from kduel.core.host import HostStep
+from kduel.core.untrusted import read_whole
 from kduel.study.load import About, Blocks, Study, check_numbers
 
 LOCK_SCHEMA = 2
@@ -232,7 +233,7 @@ def read_json(path: Path, kind: Any) -> Any:
     """A typed JSON file (`kind` is a type or a ready decoder). Raises InputError naming it."""
     decoder = kind if isinstance(kind, msgspec.json.Decoder) else msgspec.json.Decoder(kind)
     try:
-        return decoder.decode(path.read_bytes())
+        return decoder.decode(read_whole(path))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", "Restore it from a copy of the run.") from error
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
