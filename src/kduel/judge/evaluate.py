@@ -55,7 +55,8 @@ def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[
         study_result(lock),
         lock,
         samples,
-        [trial_result(record) for record in records],
+        [trial_result(record, run.directory(record.id)) for record in records],
+        repeated_of(run),
         environments_of(run, lock, records),
         changes_of(run, lock, records),
         explanations_of(run),
@@ -67,14 +68,20 @@ def judge_merged(run: RunDir) -> Results:
     found = pooled(run.path)
     lock = found.lock
     environments: dict[str, list[Environment]] = {}
-    changes, trials = [], []
+    changes, trials, repeated = [], [], []
     for part in found.parts:
         for name, captured in environments_of(part.run, part.lock, part.records).items():
             environments.setdefault(name, []).extend(captured)
         changes += [f"{part.name}: {change}" for change in changes_of(part.run, part.lock, part.records)]
-        trials += [part.renumbered(trial_result(record)) for record in part.records]
+        trials += [part.renumbered(trial_result(record, part.run.directory(record.id))) for record in part.records]
+        repeated += [part.renumbered(trial) for trial in repeated_of(part.run)]
     study = structs.replace(study_result(lock), seed=None, origin=None, parts=[part.result() for part in found.parts])
-    return judged(study, lock, found.samples, trials, environments, changes, [])
+    return judged(study, lock, found.samples, trials, repeated, environments, changes, [])
+
+
+def repeated_of(run: RunDir) -> list[TrialResult]:
+    """The boots that were made again. Raises InputError for one that is damaged."""
+    return [trial_result(record, directory) for directory, record in run.put_asides()]
 
 
 def changes_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> list[str]:
@@ -87,6 +94,7 @@ def judged(
     lock: Lock,
     samples: list[Samples],
     trials: list[TrialResult],
+    repeated: list[TrialResult],
     environments: dict[str, list[Environment]],
     changes: list[str],
     explanations: list[dict[str, Any]],
@@ -112,6 +120,7 @@ def judged(
         ],
         trials=trials,
         metrics=metrics,
+        repeated=repeated,
         steps=steps_of(samples),
         blocks=samples[0].blocks if samples else [],
         environment={name: found[0] for name, found in environments.items() if found},
@@ -153,7 +162,7 @@ def explanations_of(run: RunDir) -> list[dict[str, Any]]:
     return found
 
 
-def trial_result(record: TrialRecord) -> TrialResult:
+def trial_result(record: TrialRecord, directory: Path) -> TrialResult:
     """A trial as reports show it."""
     return TrialResult(
         id=record.id,
@@ -163,12 +172,14 @@ def trial_result(record: TrialRecord) -> TrialResult:
         status=record.status,
         void=record.void,
         reason=str(record.void or ""),
-        machine=record.host,
+        machine=record.member,
         started=record.started or None,
         seconds=record.seconds,
-        directory=f"trials/{record.id}",
+        directory=f"{directory.parent.name}/{directory.name}",
         failed_steps=record.failed_steps,
         findings=findings_of(record),
+        host=record.host,
+        repeats=record.repeats,
     )
 
 
