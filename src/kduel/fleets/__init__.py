@@ -103,9 +103,9 @@ class FleetKind(ABC):
     Settings: ClassVar[type[FleetSettings]]
 
     @abstractmethod
-    def open(self, settings: Any, *, machine: str, run: str, progress: Progress) -> Fleet:
+    def open(self, settings: Any, *, machine: str, run: str, known: Sequence[str], progress: Progress) -> Fleet:
         """The fleet for a run. `machine` is the study's kind of machine; `run` is a name of the run, the same at each
-        start. Raises InputError and HostError for what cannot work, before anything is started."""
+        start; `known` are the members of a run that goes on, none of a new one. Raises InputError and HostError for what cannot work, before anything is started."""
 
     def read_settings(self, table: dict[str, Any]) -> Any:
         """The typed settings. Raises InputError naming the key."""

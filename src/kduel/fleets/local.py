@@ -46,7 +46,7 @@ class Local(FleetKind):
     summary: ClassVar[str] = "several worker processes on this machine, for exact machines"
     Settings: ClassVar[type[FleetSettings]] = LocalSettings
 
-    def open(self, settings: Any, *, machine: str, run: str, progress: Progress) -> Fleet:
+    def open(self, settings: Any, *, machine: str, run: str, known: Sequence[str], progress: Progress) -> Fleet:
         if machine in ("qemu", "local") and settings.workers > 1:
             raise InputError(
                 f"the machine {machine} measures time, and {settings.workers} workers on one host disturb one another",

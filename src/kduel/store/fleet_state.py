@@ -37,7 +37,7 @@ class LiveMember(Struct, frozen=True, kw_only=True):
     """What a member did a few seconds ago."""
 
     state: str
-    """idle, working, waiting, done, lost or quarantined."""
+    """idle, ahead, working, waiting, done, lost or quarantined."""
     blocks: list[int] = field(default_factory=list)
     """Those that it was last given."""
     message: str = ""

@@ -54,7 +54,7 @@ class Elsewhere(Machine):
 class Doing(Struct):
     """What a member does, as the controller knows it."""
 
-    state: Literal["idle", "working", "waiting", "lost", "quarantined", "done"] = "idle"
+    state: Literal["idle", "ahead", "working", "waiting", "lost", "quarantined", "done"] = "idle"
     blocks: list[int] = field(default_factory=list)
     message: str = ""
     failures: int = 0
@@ -62,6 +62,8 @@ class Doing(Struct):
     """When it may be started again, by the monotonic clock."""
     last: float = 0.0
     """Its last trial or start, by the monotonic clock."""
+    gained: float = float("-inf")
+    """Its last trial since this controller began, by the monotonic clock."""
 
 
 class Controller(Runner):
@@ -206,7 +208,7 @@ class Controller(Runner):
                     name, f"no trial for {self.settings.patience:.0f} s{': ' * bool(beat.message)}{beat.message}"
                 )
             return True
-        elif doing.state in ("working", "waiting"):
+        elif doing.state == "working":
             doing.state = "idle"
         if name in self.state.out:
             return True
@@ -216,14 +218,16 @@ class Controller(Runner):
             return False
         size = len(self.lock.hosts)
         due = [block for block in left if (block - 1) // size <= self.rounds() + self.settings.ahead]
-        if due and now >= doing.again:
+        if not due:
+            doing.state, doing.blocks, doing.message = "ahead", [], "it waits for the others to end their round"
+        elif now >= doing.again:
             try:
                 self.fleet.lease(name)
                 self.fleet.start(name, self.directory(name), due)
             except KduelError as error:
                 self.failed(name, Beat(active=False, failed=True, message=str(error)))
             else:
-                doing.state, doing.blocks, doing.last = "working", due, now
+                doing.state, doing.blocks, doing.message, doing.last = "working", due, "", now
         return True
 
     def failed(self, name: str, beat: Beat) -> None:
@@ -243,7 +247,7 @@ class Controller(Runner):
         """Go on without a member; but where the others make no progress either, the trouble may be ours."""
         doing = self.doing[name]
         others = [self.doing[one] for one in self.lock.hosts if one != name and one not in self.state.out]
-        if any(one.last > doing.last or one.state == "done" for one in others):
+        if any(one.gained > doing.gained or one.state in ("done", "ahead") for one in others):
             self.take_out(name, Out(why="lost", message=message, round=self.rounds(), decided=now_utc()))
         elif not any(one.state == "working" for one in others):
             self.give_up_all(f"{name}: {message}")
@@ -331,7 +335,7 @@ class Controller(Runner):
             sync_tree_top(self.run.trials)
         self.take(record)
         doing = self.doing[name]
-        doing.last = time.monotonic()
+        doing.gained = doing.last = time.monotonic()
         doing.failures, doing.again = 0, 0.0
         self.watch(
             TrialDone(

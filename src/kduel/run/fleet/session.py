@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +60,15 @@ def run_fleet(
     """
     chosen = fleet_kind(kind)
     settings: FleetSettings = chosen.read_settings(table)
-    name = slug(f"{path.absolute().name}-{seed}")
-    fleet = chosen.open(settings, machine=study.machine, run=name, progress=progress)
+    there = RunDir.open(path).lock() if (path / "lock.json").is_file() else None
+    # Of the place and the seed: engines know their jobs by it, also after the controller was killed.
+    name = slug(path.absolute().name)[:20] + "-" + sha256(f"{path.absolute()} {seed}".encode()).hexdigest()[:8]
+    known = there.hosts if there else []
+    fleet = chosen.open(settings, machine=study.machine, run=name, known=known, progress=progress)
     check_members(fleet.members, f"fleet {kind}")
-    if (path / "lock.json").is_file():
+    if there is not None:
         run = RunDir.open(path)
-        check_same_fleet(run.lock(), study, kind, fleet, path)
+        check_same_fleet(there, study, kind, fleet, path)
     else:
         wanted = Wanted(kind=kind, settings=table, fleet=fleet)
         lock = gather(study, wanted, path, seed=seed, origin=origin, progress=progress)
