@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from kduel.core.experiment import EDITION, Better, MachineRecord, Settle, Statistic, TrialStatus, Void
-from kduel.core.samples import Mode
+from kduel.core.experiment import EDITION, Aspect, Better, MachineRecord, Settle, Statistic, TrialStatus, Void
+from kduel.core.samples import Mode, StepResult
 
 SCHEMA = 1
 
@@ -91,6 +91,8 @@ class MetricResult(Struct, kw_only=True):
     about: str = ""
     group: str = ""
     statistic: Statistic = "value"
+    aspect: Aspect = ""
+    """What the metric measures."""
     baseline: str
     contender: str
     n: int
@@ -244,6 +246,8 @@ class Results(Struct, kw_only=True):
     contenders: list[ContenderResult]
     trials: list[TrialResult]
     metrics: list[MetricResult]
+    steps: list[StepResult] = field(default_factory=list)
+    """The benchmarks with their parameters, in the order of the study."""
     differences: list[Difference] = field(default_factory=list)
     warnings: list[Warning_] = field(default_factory=list)
     """Findings about the run as a whole."""
