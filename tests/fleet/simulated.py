@@ -217,7 +217,7 @@ def run(fleet: SimulatedFleet, path: Path, blocks: str, **settings: Any) -> Hear
             {"poll": 20.0} | settings,
             path,
             origin="simulated",
-            seed=7,
+            seed=lambda exact: 7,
             progress=heard,
             watch=lambda _: None,
         )

@@ -6,7 +6,7 @@ import secrets
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -76,14 +76,13 @@ def carry_out(
             if offline:
                 raise InputError("--offline does not reach the machines of a fleet", "Leave it out.")
             give_up = partial(gives_up, choice, terminal, path)
-            with_fleet(study, fleet, path, origin, seed, terminal, give_up)
+            with_fleet(study, fleet, path, origin, partial(chosen_seed, seed), terminal, give_up)
             write_up(path, fail_on)
             return
         ready = make_ready(
             study, cache=Cache(progress=terminal), progress=terminal, offline=offline, lock=lock, origin=origin
         )
-        if seed is None:
-            seed = EXACT_SEED if ready.machine.exact else secrets.randbelow(2**31)
+        seed = chosen_seed(seed, ready.machine.exact)
         try:
             if ready.machine.timing_warning:
                 terminal.warn(ready.machine.timing_warning)
@@ -105,8 +104,19 @@ def carry_out(
         write_up(run.path, fail_on)
 
 
+def chosen_seed(given: int | None, exact: bool) -> int:
+    """The seed of a run, where one is given; else always the same on an exact machine, and drawn on others."""
+    return given if given is not None else EXACT_SEED if exact else secrets.randbelow(2**31)
+
+
 def with_fleet(
-    study: Study, fleet: str | FleetRecord, path: Path, origin: str, seed: int, terminal: Terminal, give_up: GiveUp
+    study: Study,
+    fleet: str | FleetRecord,
+    path: Path,
+    origin: str,
+    seed: Callable[[bool], int],
+    terminal: Terminal,
+    give_up: GiveUp,
 ) -> None:
     """The same on several machines, as the command line names them, or as an interrupted run has them."""
     from kduel.run.fleet.session import read_fleet, run_fleet

@@ -37,14 +37,14 @@ class Wanted(Struct, frozen=True, kw_only=True):
     fleet: Fleet
 
 
-def gather(study: Study, wanted: Wanted, path: Path, *, seed: int, origin: str, progress: Progress) -> Lock:
-    """The lock of a new run in `path`, which is not made yet.
+def gather(study: Study, wanted: Wanted, path: Path, *, origin: str, progress: Progress) -> Lock:
+    """The lock of a new run in `path`, which is not made yet; its seed is still to be chosen.
 
     The first member goes first: its kernels are those that all others must have. Raises HostError, with its words, where
     a member cannot describe itself, and InputError where members differ in what must be the same.
     """
     members = wanted.fleet.members
-    draft = draft_lock(study, wanted, seed, origin)
+    draft = draft_lock(study, wanted, origin)
     with told_as_disk_trouble(path, CHOOSE):
         path.parent.mkdir(parents=True, exist_ok=True)
         place = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent)).absolute()
@@ -76,13 +76,13 @@ def gather(study: Study, wanted: Wanted, path: Path, *, seed: int, origin: str, 
     )
 
 
-def draft_lock(study: Study, wanted: Wanted, seed: int, origin: str) -> Lock:
+def draft_lock(study: Study, wanted: Wanted, origin: str) -> Lock:
     """What is known before any machine is."""
     machine = MachineRecord(kind=study.machine, settings=study.machine_settings)
     members = [MemberRecord(name=one.name, settings=one.settings, machine=machine) for one in wanted.fleet.members]
     return Lock(
         kduel=__version__,
-        seed=seed,
+        seed=0,
         origin=origin,
         directory=str(Path.cwd()),
         study=study.about,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
@@ -48,12 +52,13 @@ def run_fleet(
     path: Path,
     *,
     origin: str,
-    seed: int,
+    seed: Callable[[bool], int],
     progress: Progress,
     watch: Watcher,
     give_up: GiveUp = lambda *_: False,
 ) -> RunDir:
-    """Carry the study out in `path` on the machines of a fleet, or go on there.
+    """Carry the study out in `path` on the machines of a fleet, or go on there. `seed` gives the seed of a new run: it is
+    asked when it is known whether the machines are exact.
 
     Raises what the adapter raises, NotMeasuredError where a contender cannot be measured anywhere, InputError where
     `path` holds another run, and HostError where no machine can go on.
@@ -61,8 +66,8 @@ def run_fleet(
     chosen = fleet_kind(kind)
     settings: FleetSettings = chosen.read_settings(table)
     there = RunDir.open(path).lock() if (path / "lock.json").is_file() else None
-    # Of the place and the seed: engines know their jobs by it, also after the controller was killed.
-    name = slug(path.absolute().name)[:20] + "-" + sha256(f"{path.absolute()} {seed}".encode()).hexdigest()[:8]
+    # Of the place: engines know their jobs by it, also after the controller was killed.
+    name = slug(path.absolute().name)[:20] + "-" + sha256(os.fsencode(path.absolute())).hexdigest()[:8]
     known = there.hosts if there else []
     fleet = chosen.open(settings, machine=study.machine, run=name, known=known, progress=progress)
     check_members(fleet.members, f"fleet {kind}")
@@ -71,8 +76,9 @@ def run_fleet(
         check_same_fleet(there, study, kind, fleet, path)
     else:
         wanted = Wanted(kind=kind, settings=table, fleet=fleet)
-        lock = gather(study, wanted, path, seed=seed, origin=origin, progress=progress)
-        run = RunDir.create(path, study.text, lock, make_plan(study, seed, hosts=lock.hosts))
+        found = gather(study, wanted, path, origin=origin, progress=progress)
+        lock = structs.replace(found, seed=seed(found.machine.exact))
+        run = RunDir.create(path, study.text, lock, make_plan(study, lock.seed, hosts=lock.hosts))
     with run.held():
         run.sweep()
         controller = Controller(ready_of(run.lock(), study), run, progress, watch, give_up, fleet, settings)
