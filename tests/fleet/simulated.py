@@ -170,7 +170,7 @@ class SimulatedFleet(Fleet):
             seconds=machine.seconds,
             boot=trial.boot,
             steps=trial.steps,
-            host=trial.host,
+            member=trial.host,
         )
         run.keep(staged, record)
 
@@ -217,7 +217,7 @@ def run(fleet: SimulatedFleet, path: Path, blocks: str, **settings: Any) -> Hear
             {"poll": 20.0} | settings,
             path,
             origin="simulated",
-            seed=lambda exact: 7,
+            seed=lambda _: 7,
             progress=heard,
             watch=lambda _: None,
         )

@@ -48,7 +48,7 @@ def is_whole(run: Path, blocks: int) -> None:
     assert sorted(record["id"] for record in found) == sorted(trial["id"] for trial in plan)
     assert len(found) == 2 * blocks
     host = {trial["block"]: trial["host"] for trial in plan}
-    assert all(record["host"] == host[record["block"]] for record in found)
+    assert all(record["member"] == host[record["block"]] for record in found)
     assert Counter(host.values()).most_common()[-1][1] >= blocks // 3
     assert not list(run.rglob(".new-*")) and not list(run.rglob(".link-*"))
 

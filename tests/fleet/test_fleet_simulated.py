@@ -21,7 +21,7 @@ def fleet(**machines: Machine) -> SimulatedFleet:
 
 
 def blocks_of(path: Path, host: str) -> set[int]:
-    return {record.block for record in RunDir.open(path).records() if record.host == host}
+    return {record.block for record in RunDir.open(path).records() if record.member == host}
 
 
 def once(own: SimulatedFleet) -> bool:

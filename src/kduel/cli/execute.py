@@ -213,8 +213,8 @@ def told_trial(progress: TrialDone) -> str:
     line = (
         f"{progress.done:4}  block {record.block:<3} {record.contender:<28} {record.seconds:6.1f} s  {record.status}"
     )
-    if record.host:
-        line += f"  on {record.host}"
+    if record.member:
+        line += f"  on {record.member}"
     if record.void:
         line += f"  {str(record.void).splitlines()[0][:160]}"
     elif record.failed_steps:

@@ -82,7 +82,7 @@ def status(path: Path) -> RunStatus:
     host_of = {trial.block: trial.host for trial in plan}
     machines = []
     for name in lock.hosts or [""]:
-        own = [record for record in records if record.host == name]
+        own = [record for record in records if record.member == name]
         blocks = [block for block, host in host_of.items() if host == name]
         whole = [block for block in blocks if by_block[block] >= size]
         doing = live.members.get(name) if live else None

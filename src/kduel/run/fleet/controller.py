@@ -182,7 +182,7 @@ class Controller(Runner):
                         temporary.replace(directory / source)
             # A member goes on inside a block: what is there of it must be known there.
             for record in self.records.values():
-                own = self.directory(record.host) / "trials" / record.id
+                own = self.directory(record.member) / "trials" / record.id
                 if not self.whole(record.block) and not own.exists():
                     link_tree(self.run.directory(record.id), own.with_name(f".link-{record.id}"))
                     own.with_name(f".link-{record.id}").replace(own)
@@ -265,10 +265,10 @@ class Controller(Runner):
         last = self.rounds() * len(self.lock.hosts)
         blocks: dict[int, list[TrialRecord]] = {}
         for record in self.records.values():
-            if record.host in conduct and record.block <= last:
+            if record.member in conduct and record.block <= last:
                 blocks.setdefault(record.block, []).append(record)
         for _, records in sorted(blocks.items()):
-            own = conduct[records[0].host]
+            own = conduct[records[0].member]
             own.trials += len(records)
             own.void += (void := sum(record.status == "void" for record in records))
             if not void:
