@@ -155,6 +155,7 @@ def host_record() -> HostRecord:
         cpu=cpu_model(),
         machine=machine_hash(),
         load=os.getloadavg()[0],
+        architecture=platform.machine(),
     )
 
 
