@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -18,16 +19,18 @@ from kduel.cli.futility import Choice, chosen, gives_up
 from kduel.cli.interrupt import interrupted
 from kduel.cli.terminal import Terminal
 from kduel.core.errors import NOT_MEASURED, SLOWER, InputError
-from kduel.core.text import printable
+from kduel.core.text import plural, printable
 from kduel.study.load import Study
 from kduel.study.plan import slug
 
 if TYPE_CHECKING:
-    from kduel.run.runner import TrialDone
-    from kduel.store.documents import Lock
+    from kduel.run.runner import GiveUp, TrialDone, Watcher
+    from kduel.store.documents import FleetRecord, Lock
 
 RUNS = Path("kduel-runs")
 
+EXACT_SEED = 1
+"""Of runs on an exact machine for which none is given."""
 TOLD_AT_MOST = 7
 """Primary metrics; a matrix may have hundreds."""
 TOO_WIDE_TO_TELL = 1000.0
@@ -39,14 +42,18 @@ def carry_out(
     *,
     out: Path | None,
     origin: str,
-    seed: int,
-    seed_given: bool,
+    seed: int | None,
     offline: bool,
     futility: Choice | None,
     fail_on: str | None,
     quiet: bool,
+    fleet: str | FleetRecord = "",
 ) -> None:
-    """Make ready, run, judge, report; ends the process with the exit status that `--fail-on` asks for."""
+    """Make ready, run, judge, report; ends the process with the exit status that `--fail-on` asks for.
+
+    Without a seed the run's own is used, or else one that is drawn. On an exact machine it is always the same one, so that
+    a repetition of the command gives the same numbers.
+    """
     from kduel.core.cache import Cache
     from kduel.run.prepare import make_ready
     from kduel.run.runner import run_study
@@ -59,31 +66,30 @@ def carry_out(
         path.stat()  # What cannot be a path is refused before anything is fetched.
     lock = RunDir.open(path).lock() if (path / "lock.json").is_file() else None
     if lock is not None:
-        seed = seed_of(lock, path, seed, seed_given)
+        seed = seed_of(lock, path, seed)
         if lock.contenders != study.contenders:
             lock = None
+    if lock is not None and lock.fleet is not None and not fleet:
+        fleet = lock.fleet
     with told_how_to_go_on(path):
+        if fleet:
+            if offline:
+                raise InputError("--offline does not reach the machines of a fleet", "Leave it out.")
+            give_up = partial(gives_up, choice, terminal, path)
+            with_fleet(study, fleet, path, origin, partial(chosen_seed, seed), terminal, give_up)
+            write_up(path, fail_on)
+            return
         ready = make_ready(
             study, cache=Cache(progress=terminal), progress=terminal, offline=offline, lock=lock, origin=origin
         )
+        seed = chosen_seed(seed, ready.machine.exact)
         try:
             if ready.machine.timing_warning:
                 terminal.warn(ready.machine.timing_warning)
             terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
             if not ready.machine.exact and (short := too_short(study)):
                 terminal.warn(short)
-            planned = len(study.names) * (study.blocks.fixed or study.blocks.max)
-            with terminal.task("trials", total=planned) as task:
-                shown = 0
-
-                def watch(progress: TrialDone) -> None:
-                    nonlocal shown
-                    task.advance(progress.done - shown)
-                    shown = progress.done
-                    terminal.info(told_trial(progress))
-                    if progress.block_done and progress.standings:
-                        terminal.info(f"      {told_standing(progress, len(study.names))}")
-
+            with watched(terminal, study) as watch:
                 run = run_study(
                     ready,
                     path,
@@ -96,6 +102,47 @@ def carry_out(
         finally:
             ready.machine.close()
         write_up(run.path, fail_on)
+
+
+def chosen_seed(given: int | None, exact: bool) -> int:
+    """The seed of a run, where one is given; else always the same on an exact machine, and drawn on others."""
+    return given if given is not None else EXACT_SEED if exact else secrets.randbelow(2**31)
+
+
+def with_fleet(
+    study: Study,
+    fleet: str | FleetRecord,
+    path: Path,
+    origin: str,
+    seed: Callable[[bool], int],
+    terminal: Terminal,
+    give_up: GiveUp,
+) -> None:
+    """The same on several machines, as the command line names them, or as an interrupted run has them."""
+    from kduel.run.fleet.session import read_fleet, run_fleet
+
+    kind, table = read_fleet(fleet) if isinstance(fleet, str) else (fleet.kind, fleet.settings)
+    terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, on the fleet {kind}, in {path}")
+    with watched(terminal, study) as watch:
+        run_fleet(study, kind, table, path, origin=origin, seed=seed, progress=terminal, watch=watch, give_up=give_up)
+
+
+@contextmanager
+def watched(terminal: Terminal, study: Study) -> Iterator[Watcher]:
+    """A bar of the trials, and a line for each that ends."""
+    planned = len(study.names) * (study.blocks.fixed or study.blocks.max)
+    with terminal.task("trials", total=planned) as task:
+        shown = 0
+
+        def watch(progress: TrialDone) -> None:
+            nonlocal shown
+            task.advance(progress.done - shown)
+            shown = progress.done
+            terminal.info(told_trial(progress))
+            if progress.block_done and progress.standings:
+                terminal.info(f"      {told_standing(progress, len(study.names))}")
+
+        yield watch
 
 
 @contextmanager
@@ -130,9 +177,9 @@ def unfinished(path: Path, study: Study) -> bool:
     return same_study(RunDir.open(path).lock(), study)
 
 
-def seed_of(lock: Lock, path: Path, seed: int, given: bool) -> int:
+def seed_of(lock: Lock, path: Path, seed: int | None) -> int:
     """The seed of the run that is there. Raises InputError where another one was asked for."""
-    if given and seed != lock.seed:
+    if seed not in (None, lock.seed):
         raise InputError(f"{path} was planned with --seed {lock.seed}, not {seed}", "Give another --out.")
     return lock.seed
 
@@ -140,7 +187,9 @@ def seed_of(lock: Lock, path: Path, seed: int, given: bool) -> int:
 def told_plan(study: Study) -> str:
     """How many blocks, in words."""
     if study.blocks.fixed is not None:
-        return f"{study.blocks.fixed} blocks"
+        return plural(study.blocks.fixed, "block")
+    if study.blocks.max == 1:
+        return "1 block"
     return f"up to {study.blocks.max} blocks, fewer when it is decided sooner"
 
 
@@ -164,6 +213,8 @@ def told_trial(progress: TrialDone) -> str:
     line = (
         f"{progress.done:4}  block {record.block:<3} {record.contender:<28} {record.seconds:6.1f} s  {record.status}"
     )
+    if record.member:
+        line += f"  on {record.member}"
     if record.void:
         line += f"  {str(record.void).splitlines()[0][:160]}"
     elif record.failed_steps:
