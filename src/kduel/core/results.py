@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from kduel.core.experiment import EDITION, Better, MachineRecord, Settle, Statistic, TrialStatus, Void
+from kduel.core.experiment import EDITION, Aspect, Better, MachineRecord, Settle, Statistic, TrialStatus, Void
 from kduel.core.host import HostStep
-from kduel.core.samples import Mode
+from kduel.core.samples import Mode, StepResult
 
 SCHEMA = 1
 
@@ -96,6 +96,8 @@ class MetricResult(Struct, kw_only=True):
     about: str = ""
     group: str = ""
     statistic: Statistic = "value"
+    aspect: Aspect = ""
+    """What the metric measures."""
     baseline: str
     contender: str
     n: int
@@ -251,6 +253,8 @@ class Results(Struct, kw_only=True):
     metrics: list[MetricResult]
     repeated: list[TrialResult] = field(default_factory=list)
     """Boots that were put aside and made again, for a fault that is not their contender's."""
+    steps: list[StepResult] = field(default_factory=list)
+    """The benchmarks with their parameters, in the order of the study."""
     differences: list[Difference] = field(default_factory=list)
     warnings: list[Warning_] = field(default_factory=list)
     """Findings about the run as a whole."""

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from kduel.core.errors import InputError
 from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult, Warning_
-from kduel.core.samples import Samples
+from kduel.core.samples import Samples, steps_of
 from kduel.explain.compare import EXPLANATION_SCHEMA, Explanation, slim
 from kduel.judge.lint import examine
 from kduel.judge.lint.findings import Code
@@ -70,6 +70,7 @@ def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[
         trials=[trial_result(record, run.directory(record.id)) for record in records],
         metrics=metrics,
         repeated=[trial_result(record, directory) for directory, record in run.put_asides()],
+        steps=steps_of(samples),
         blocks=samples[0].blocks if samples else [],
         environment={name: found[0] for name, found in environments.items() if found},
         explanations=explanations_of(run),

@@ -294,6 +294,7 @@ class Runner:
             steps=planned.steps,
             host=host,
             repeats=self.repeats.of(boot),
+            member=planned.host,
         )
         return Ended(staged, record, values)
 
@@ -398,4 +399,5 @@ def unbooted(planned: PlannedTrial, void: Void) -> TrialRecord:
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         boot=planned.boot,
         steps=planned.steps,
+        member=planned.host,
     )

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from kduel.benchmarks import Benchmark, ParseError, Raw, benchmark
 from kduel.core.experiment import Metric, Step
-from kduel.core.samples import Details, Samples
+from kduel.core.samples import Details, Samples, StepResult
 from kduel.store.documents import Lock, TrialRecord
 from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir
@@ -66,6 +68,12 @@ class Prepared:
                 failed[self.steps[index].label] = str(error)
         return values, failed
 
+    def step(self, index: int) -> StepResult:
+        """One step with all its parameters."""
+        step = self.steps[index]
+        parameters = msgspec.to_builtins(self.parameters[index])
+        return StepResult(label=step.label, benchmark=step.benchmark, parameters=parameters)
+
     def metrics(self, index: int) -> tuple[Metric, ...]:
         """What one step yields."""
         return self.benchmarks[index].metrics(self.parameters[index])
@@ -102,6 +110,7 @@ class Collector:
         order = {name: [places[block].get(name) for block in chosen] for name in self.names}
         tables = []
         for index, step in enumerate(self.prepared.steps):
+            made = self.prepared.step(index)
             given = {name for values in self.values.values() for name in values.get(index, {})}
             for metric in self.prepared.metrics(index):
                 if metric.optional and metric.name not in given:
@@ -110,6 +119,7 @@ class Collector:
                     Samples(
                         benchmark=step.label,
                         metric=metric,
+                        step=made,
                         primary=metric.name in step.primary,
                         blocks=chosen,
                         values={

@@ -16,6 +16,7 @@ from kduel import __version__
 from kduel.core.errors import InputError
 from kduel.core.experiment import EDITION, Contender, MachineRecord, Settle, Step, TrialStatus, Void
 from kduel.core.host import HostStep
+from kduel.core.untrusted import read_whole
 from kduel.study.load import About, Blocks, Study, check_numbers
 
 LOCK_SCHEMA = 2
@@ -72,6 +73,28 @@ class Disturbance(Struct, kw_only=True, forbid_unknown_fields=True):
     counts."""
 
 
+class MemberRecord(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A machine of a fleet, as it was when the run began."""
+
+    name: str
+    """As in TrialRecord.member."""
+    settings: Table = field(default_factory=dict)
+    """The machine's settings that are this member's own; they come before those of the study."""
+    machine: MachineRecord
+    """What the machine is: kind, all settings, facts."""
+    host: HostRecord = field(default_factory=HostRecord)
+
+
+class FleetRecord(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The machines among which the blocks of a run are distributed."""
+
+    kind: str
+    """The adapter's name."""
+    settings: Table = field(default_factory=dict)
+    members: list[MemberRecord]
+    """In the order in which blocks go round them."""
+
+
 class Lock(Struct, kw_only=True, forbid_unknown_fields=True):
     """lock.json: everything resolved, so that the run can be understood and repeated years later."""
 
@@ -98,6 +121,13 @@ class Lock(Struct, kw_only=True, forbid_unknown_fields=True):
     host: HostRecord = field(default_factory=HostRecord)
     disturbance: Disturbance | None = None
     """What makes a trial `host-disturbed`; null: nothing does."""
+    fleet: FleetRecord | None = None
+    """The machines, where there are several; `machine` is the first one's then."""
+
+    @property
+    def hosts(self) -> list[str]:
+        """The names of the fleet's members, in the order of the plan; none where the run has one machine."""
+        return [member.name for member in self.fleet.members] if self.fleet else []
 
     def __post_init__(self) -> None:
         if len(self.kernels) != len(self.contenders):
@@ -130,6 +160,8 @@ class TrialRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     """What the host did, by step label; empty where the machine does not record it, or before it did."""
     repeats: int = 0
     """How many earlier boots of the same planned trial were put aside, for a fault that is not the contender's."""
+    member: str = ""
+    """The member of the fleet that it ran on; empty where the run has one machine."""
 
     def __post_init__(self) -> None:
         if (self.status == "void") != (self.void is not None):
@@ -201,7 +233,7 @@ def read_json(path: Path, kind: Any) -> Any:
     """A typed JSON file (`kind` is a type or a ready decoder). Raises InputError naming it."""
     decoder = kind if isinstance(kind, msgspec.json.Decoder) else msgspec.json.Decoder(kind)
     try:
-        return decoder.decode(path.read_bytes())
+        return decoder.decode(read_whole(path))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", "Restore it from a copy of the run.") from error
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:

@@ -64,12 +64,13 @@ def planned_as(record: TrialRecord) -> PlannedTrial:
         contender=record.contender,
         boot=record.boot,
         steps=record.steps,
+        host=record.member,
     )
 
 
 def derived_plan(lock: Lock) -> list[PlannedTrial]:
     """The plan that the lock's study and seed give, by the edition of the method that planned it."""
-    return make_plan(study_of(lock, ""), lock.seed, lock.edition)
+    return make_plan(study_of(lock, ""), lock.seed, lock.edition, lock.hosts)
 
 
 def checked_plan(run: RunDir, lock: Lock) -> list[PlannedTrial]:

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from kduel.core.errors import InputError, file_trouble
+from kduel.core.untrusted import read_whole
 from kduel.store.documents import RESTORE, Lock, TrialRecord, read_lock, read_trial
 from kduel.store.manifest import write_manifest
 from kduel.study.plan import PlannedTrial
@@ -128,7 +129,7 @@ class RunDir:
         """study.toml. Raises InputError where it is damaged."""
         path = self.path / "study.toml"
         try:
-            return path.read_text("utf-8")
+            return read_whole(path).decode()
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise InputError(f"cannot read {path}: {why}", RESTORE) from error
@@ -142,7 +143,7 @@ class RunDir:
         path = self.path / "plan.jsonl"
         decode = msgspec.json.Decoder(PlannedTrial).decode
         try:
-            lines = path.read_bytes().splitlines()
+            lines = read_whole(path).splitlines()
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror}", "Restore it from a copy of the run.") from error
         planned = []

@@ -88,6 +88,7 @@ def build(
         about=metric.about,
         group=metric.group,
         statistic=metric.statistic,
+        aspect=metric.aspect,
         baseline=table.contenders[0],
         contender=contender,
         n=n,
