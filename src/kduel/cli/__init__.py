@@ -40,6 +40,8 @@ COMMANDS = {
     "sizes": "Show where two kernels differ in size.",
     "schedulers": "List and build sched_ext schedulers.",
     "local": "Measure this machine itself, across reboots.",
+    "status": "Show how far a run is, machine by machine.",
+    "worker": "Run blocks on this machine for the controller of a fleet.",
     "doctor": "Check this host for conditions that bias or prevent measurement.",
     "completion": "Print a completion script for bash, zsh or fish.",
 }

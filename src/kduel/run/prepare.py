@@ -153,6 +153,7 @@ def host_record() -> HostRecord:
         cpus=os.cpu_count(),
         cpu=cpu_model(),
         load=os.getloadavg()[0],
+        architecture=platform.machine(),
     )
 
 

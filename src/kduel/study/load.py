@@ -235,17 +235,24 @@ def read_machine(table: dict[str, Any], given: str) -> tuple[str, dict[str, Any]
     new_kind, _, words = given.partition(":")
     if new_kind != kind:
         kind, settings = new_kind, {}
+    settings |= read_words(words, "place")
+    check_values(settings, "--machine")
+    return kind, settings
+
+
+def read_words(words: str, first: str) -> dict[str, Any]:
+    """`key=value,...` as a table; a word without a key is the value of `first`."""
+    settings: dict[str, Any] = {}
     for word in filter(None, words.split(",")):
         key, equals, value = word.partition("=")
         if not equals:
-            settings["place"] = word
+            settings[first] = word
             continue
         try:
             settings[key] = tomllib.loads(f"value = {value}")["value"]
         except (ValueError, RecursionError):  # no TOML, so a plain word
             settings[key] = value
-    check_values(settings, "--machine")
-    return kind, settings
+    return settings
 
 
 def read_steps(tables: list[dict[str, Any]], origin: str) -> list[Step]:
