@@ -19,6 +19,8 @@ WAYS = ("entries",)
 """Of a machine's facts, those that only name how it boots what the other facts identify."""
 PROTOCOL_FACTS = ("accelerator", "clock", "root", "busybox", "boot", "compilers")
 """Of a machine's facts, those that belong to how one measures, not to which machine it is."""
+ADDED = ("priority",)
+"""Facts that earlier locks of the same schema lack: compared where both have them."""
 OLD_ARGV = "argv"
 """QEMU's arguments, by contender. In schema 1 they held the cache's paths, and were kept by kernel specification; what a
 user can set in them is compared by itself."""
@@ -117,7 +119,7 @@ def numbers(lock: Lock) -> dict[str, Any]:
 def machines(old: Lock, new: Lock) -> tuple[dict[str, Any], dict[str, Any]]:
     """The machines' kinds, settings and facts; where one lock is older, the facts that both know."""
     was, now = old.machine.facts, new.machine.facts
-    left_out = set(WAYS)
+    left_out = set(WAYS) | {key for key in ADDED if key not in was or key not in now}
     if old.schema != new.schema:
         left_out |= {OLD_ARGV} | (was.keys() ^ now.keys())
     first, second = (
