@@ -28,7 +28,7 @@ def command(run: Path, form: str, output: Path | None) -> None:
     from kduel.core.text import printable
     from kduel.store.imported.support.store import examine as examine_import
     from kduel.store.integrity import examine, trials_of
-    from kduel.store.rundir import RunDir
+    from kduel.store.rundir import EXACT, RunDir
 
     opened = RunDir.open(run)
     if opened.imported:
@@ -36,6 +36,10 @@ def command(run: Path, form: str, output: Path | None) -> None:
     else:
         lock = opened.lock()
         found, what = examine(opened, lock, trials_of(opened, lock)), "trial"
+        if opened.exact_part is not None:
+            part = RunDir.open(opened.exact_part)
+            lock = part.lock()
+            found = found.together(examine(part, lock, trials_of(part, lock)), EXACT)
     if form == "json":
         emit_json(found, output)
     else:
