@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kduel.core.experiment import Better, Contender, MachineRecord, Metric, Statistic
+from kduel.core.experiment import Aspect, Better, Contender, MachineRecord, Metric, Statistic
 from kduel.core.results import ContenderResult, MetricResult, Results, StudyResult, TrialResult
 from kduel.core.samples import Samples
 from kduel.judge.lint import examine
@@ -30,13 +30,14 @@ def table(
     primary: bool = True,
     benchmark: str = "bench",
     seed: int = 1,
+    aspect: Aspect = "",
 ) -> Samples:
     """Two arms; paired ones in randomised blocks of two."""
     rng = np.random.default_rng(seed)
     places = [rng.permutation(2) + 2 * block for block in range(len(old))]
     return Samples(
         benchmark=benchmark,
-        metric=Metric(name="metric", unit=unit, better=better, statistic=statistic, fixed_at=fixed_at),
+        metric=Metric(name="metric", unit=unit, better=better, statistic=statistic, fixed_at=fixed_at, aspect=aspect),
         primary=primary,
         paired=paired,
         blocks=list(range(1, len(old) + 1)),

@@ -21,6 +21,7 @@ from kduel.judge.lint.findings import CATALOGUE, Code
 from kduel.judge.lint.statistics import outlier, t_two_sided
 from kduel.judge.verdict.secondary import trimmed_mean, trimmed_t
 from kduel.judge.verdict.voids import fisher
+from kduel.store.imported.support.names import aspect_of
 
 OLD, NEW = noise(12), noise(12, seed=8)
 
@@ -189,21 +190,23 @@ class TestHeadline:
         assert "unreliable" not in said(table(OLD, NEW, paired=False)), "there is no effect to quote"
 
     @pytest.mark.parametrize(
-        ("benchmark", "unit", "level", "noticed"),
+        ("benchmark", "metric", "unit", "level", "noticed"),
         [
-            ("sysbench-fileio", "MiB/s", 25023, True),
-            ("fio-seqread", "GB/s", 21.0, True),
-            ("page-cache-read", "MiB/s", 25023, True),
-            ("sysbench-fileio", "MiB/s", 7272, False),
-            ("sysbench-memory-read-1t", "MiB/s", 25023, False),
-            ("sysbench-memory", "MiB/s", 25023, False),
-            ("fileio", "ops/s", 25023e6, False),
+            ("sysbench-fileio", "throughput", "MiB/s", 25023, True),
+            ("fio-seqread", "bandwidth", "GB/s", 21.0, True),
+            ("page-cache-read", "read", "MiB/s", 25023, True),
+            ("sysbench-fileio", "throughput", "MiB/s", 7272, False),
+            ("sysbench-memory-read-1t", "throughput", "MiB/s", 25023, False),
+            ("sysbench-memory", "throughput", "MiB/s", 25023, False),
+            ("fileio", "throughput", "ops/s", 25023e6, False),
         ],
     )
     def test_storage_faster_than_any_drive_is_memory(
-        self, benchmark: str, unit: str, level: float, noticed: bool
+        self, benchmark: str, metric: str, unit: str, level: float, noticed: bool
     ) -> None:
-        found = said(table(noise(10, level), noise(10, level, seed=8), unit=unit, benchmark=benchmark))
+        """The aspects are those that an import without a column for them gives these names."""
+        aspect = aspect_of(benchmark, metric)
+        found = said(table(noise(10, level), noise(10, level, seed=8), unit=unit, benchmark=benchmark, aspect=aspect))
         assert ("page-cache" in found) is noticed
 
 

@@ -15,8 +15,10 @@ from kduel.analysis.matrix.grid import Place, pairs, places
 from kduel.analysis.matrix.growth import growth
 from kduel.core.experiment import MachineRecord
 from kduel.core.results import ContenderResult, MetricResult, Results, StudyResult, TrialResult
+from kduel.core.samples import StepResult
 from kduel.judge.imported import results as imported_results
 from kduel.judge.verdict.judge import judge
+from kduel.store.imported.support.names import step_of
 
 PUBLISHED = Path(__file__).parents[2] / "studies/published/policies.csv"
 
@@ -69,20 +71,43 @@ def test_the_published_claims(published: Results) -> None:
 
 
 def test_families_are_labels_that_differ_in_one_number() -> None:
-    found = places(["kload-cpu-10", "kload-cpu-100", "kload-io-10", "hackbench", "cyclictest-2t", "kload-io-100"])
+    found = named(["kload-cpu-10", "kload-cpu-100", "kload-io-10", "hackbench", "cyclictest-2t", "kload-io-100"])
     assert [(place.family, place.count) for place in found] == [
         ("kload-cpu", 10), ("kload-cpu", 100), ("kload-io", 10), ("kload-io", 100)
     ]  # fmt: skip
-    found = places(["kload-cpu-10-20000i", "kload-cpu-100-20000i", "sysbench-cpu-1t", "sysbench-cpu-2t"])
+    found = named(["kload-cpu-10-20000i", "kload-cpu-100-20000i", "sysbench-cpu-1t", "sysbench-cpu-2t"])
     assert [(place.family, place.count) for place in found] == [
-        ("kload-cpu-20000i", 10), ("kload-cpu-20000i", 100), ("sysbench-cpu-t", 1), ("sysbench-cpu-t", 2)
+        ("kload-cpu-20000i", 10), ("kload-cpu-20000i", 100), ("sysbench-cpu", 1), ("sysbench-cpu", 2)
     ]  # fmt: skip
-    assert places(["a", "b-1", "c-x"]) == []
+    assert named(["a", "b-1", "c-x"]) == []
+
+
+def named(labels: list[str]) -> list[Place]:
+    """The places of imported benchmarks, of which only the labels are known."""
+    return places([step_of(label) for label in labels])
+
+
+def test_a_runs_own_families_come_from_the_parameters() -> None:
+    def step(label: str, benchmark: str = "kload", **parameters: object) -> StepResult:
+        return StepResult(label=label, benchmark=benchmark, parameters=parameters)
+
+    steps = [
+        step("few", kind="cpu", processes=10, pinned=False),
+        step("many", kind="cpu", processes=100, pinned=False),
+        step("pinned-1", kind="cpu", processes=1000, pinned=True),
+        step("pinned-2", "other", kind="cpu", processes=100, pinned=True),
+        step("small-cpu", "sysbench-cpu", threads=1, time=10),
+        step("large-cpu", "sysbench-cpu", threads=2, time=10),
+    ]
+    assert [(place.label, place.family, place.count, place.parameter) for place in places(steps)] == [
+        ("few", "kload", 10, "processes"), ("many", "kload", 100, "processes"),
+        ("small-cpu", "cpu", 1, "threads"), ("large-cpu", "cpu", 2, "threads"),
+    ]  # fmt: skip
 
 
 @given(st.lists(st.text("ab1290-", min_size=1, max_size=12), unique=True, max_size=12))
 def test_a_label_has_one_place_at_most(labels: list[str]) -> None:
-    found = places(labels)
+    found = named(labels)
     assert len({place.label for place in found}) == len(found)
     for family in {place.family for place in found}:
         assert len([place for place in found if place.family == family]) >= 2
@@ -125,7 +150,7 @@ def test_what_is_linear_by_the_digits_shown_is_called_linear(power: float, told:
 def test_an_exponential_is_told_as_one() -> None:
     draw = random.Random(8)
     values = {f"x-{n}": [math.exp(0.01 * n + draw.gauss(0, 0.02)) for _ in range(6)] for n in (10, 100, 1000)}
-    found = growth(members(10, 100, 1000), "c", "wall", values)
+    found = growth(members(10, 100, 1000), "c", "wall", values, times=True)
     assert found is not None
     assert "steepens" in found.told and "an exponential fits too" in found.told
 
@@ -171,13 +196,16 @@ def crossed(seed: int = 3, blocks: int = 6) -> Results:
                     count * 0.01 * factor * math.exp(draw.gauss(0, 0.01))
                 )
     from kduel.core.experiment import Metric
-    from kduel.core.samples import Samples
+    from kduel.core.samples import Samples, StepResult, steps_of
     from kduel.judge.verdict.rule import Rule
 
     tables = [
         Samples(
             benchmark=label,
-            metric=Metric("wall", "s", "lower"),
+            metric=Metric("wall", "s", "lower", aspect="scheduling"),
+            step=StepResult(
+                label=label, benchmark="kload", parameters={"kind": "cpu", "processes": int(label.split("-")[-1])}
+            ),
             blocks=list(range(1, blocks + 1)),
             values={c.name: values[label][c.name] for c in contenders},
             order={c.name: [t.position for t in trials if t.contender == c.name] for c in contenders},
@@ -190,6 +218,7 @@ def crossed(seed: int = 3, blocks: int = 6) -> Results:
         contenders=contenders,
         trials=trials,
         metrics=judge(tables, Rule.fixed(blocks)),
+        steps=steps_of(tables),
         blocks=list(range(1, blocks + 1)),
     )
 
@@ -353,13 +382,11 @@ def test_a_difference_too_small_to_matter_has_no_colour() -> None:
 
 def test_every_use_speaks_of_metrics_that_there_are() -> None:
     """A renamed metric must not silence an advice."""
-    import re
-
     from kduel.analysis.matrix.advice import USES
     from kduel.benchmarks import benchmark
     from kduel.core.plugins import plugins
 
-    names = []
+    found = set()
     for name in plugins("benchmarks"):
         chosen = benchmark(name)
         for table in ({}, {"load": "sysbench-cpu"}, {"hogs": 4}):
@@ -367,10 +394,11 @@ def test_every_use_speaks_of_metrics_that_there_are() -> None:
                 typed = chosen.read_parameters(table)
             except Exception:  # noqa: BLE001 - it has no such parameter, or needs one
                 continue
-            names += [f"{chosen.label(typed)}/{metric.name}" for metric in chosen.metrics(typed)]
-    for patterns in USES.values():
-        for pattern in patterns:
-            assert any(re.fullmatch(pattern, name) for name in names), pattern
+            found |= {(metric.aspect, metric.statistic) for metric in chosen.metrics(typed)}
+    for wanted in USES.values():
+        for aspect, statistics in wanted.items():
+            assert aspect in {known for known, _ in found}, aspect
+            assert {(aspect, statistic) for statistic in statistics} <= found, aspect
 
 
 def test_the_plots_compile(published: Results) -> None:

@@ -197,4 +197,4 @@ def test_a_frame_fits_every_terminal(size: tuple[int, int], tmp_path: Path):
         text = "\n".join(lines())
         assert "now: block 3 · new · step 2, fork · 0 of about 30 s" in text
         assert "left: about 18 min; 60 metrics may need over 20 blocks at this spread" in text
-        assert "more: " in text and "load 9.5" in text and "waited for a CPU 46 %" in text
+        assert "more: " in text and "load 9.5" in text and "waits for a CPU: tasks 46 % of 10 s" in text

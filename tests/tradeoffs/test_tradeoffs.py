@@ -16,7 +16,7 @@ from kduel.analysis.matrix.scaling import scaling
 from kduel.analysis.tradeoffs import aspects, front
 from kduel.core.experiment import MachineRecord, Metric
 from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult, Warning_
-from kduel.core.samples import Samples
+from kduel.core.samples import Samples, StepResult, steps_of
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 from kduel.report import report_format
@@ -24,12 +24,12 @@ from kduel.report.page.tradeoffs import tradeoffs_part
 from kduel.report.text import render_text
 
 METRICS: dict[str, tuple[Metric, float]] = {
-    "sysbench-cpu-1t": (Metric("events-per-second", "events/s", "higher"), 1000.0),
-    "sysbench-memory-write-1t": (Metric("throughput", "MiB/s", "higher"), 8000.0),
-    "cyclictest-idle-1t": (Metric("latency-p99", "us", "lower"), 60.0),
-    "power": (Metric("load-power", "W", "lower"), 18.0),
-    "boot-time": (Metric("total", "s", "lower"), 20.0),
-    "system": (Metric("modules", "count", "none"), 240.0),
+    "sysbench-cpu-1t": (Metric("events-per-second", "events/s", "higher", aspect="throughput"), 1000.0),
+    "sysbench-memory-write-1t": (Metric("throughput", "MiB/s", "higher", aspect="memory-bandwidth"), 8000.0),
+    "cyclictest-idle-1t": (Metric("latency-p99", "us", "lower", statistic="p99", aspect="realtime-latency"), 60.0),
+    "power": (Metric("load-power", "W", "lower", aspect="power"), 18.0),
+    "boot-time": (Metric("total", "s", "lower", aspect="boot-time"), 20.0),
+    "system": (Metric("modules", "count", "none", aspect="modules"), 240.0),
 }
 
 
@@ -218,17 +218,20 @@ def test_scaling_by_threads() -> None:
     draw = random.Random(5)
     totals = {6: 6839.0, 14: 12908.0, 20: 13036.0}
     found = made({"a": {}, "b": {}})
-    metric = Metric("events-per-second", "events/s", "higher")
+    metric = Metric("events-per-second", "events/s", "higher", aspect="throughput")
     tables = [
         Samples(
             benchmark=f"sysbench-cpu-{threads}t",
             metric=metric,
+            step=StepResult(
+                label=f"sysbench-cpu-{threads}t", benchmark="sysbench-cpu", parameters={"threads": threads}
+            ),
             blocks=found.blocks,
             values={name: [total * math.exp(draw.gauss(0, 0.0002)) for _ in found.blocks] for name in ("a", "b")},
         )
         for threads, total in totals.items()
     ]
-    found.metrics = judge(tables, Rule.fixed(12))
+    found.metrics, found.steps = judge(tables, Rule.fixed(12)), steps_of(tables)
     first, _ = scaling(found)
     assert first.benchmark == "sysbench-cpu" and first.contender == "a"
     assert [step.threads for step in first.steps] == [6, 14, 20]
@@ -249,12 +252,18 @@ def test_the_published_scaling_recomputes() -> None:
         totals = {int(row["contender"].split("-")[0]): float(row["value"]) for row in csv.DictReader(stream)}
     values: dict[str, Any] = {"a": {}, "b": {}}
     found = made(values, blocks=2)
-    metric = Metric("events-per-second", "events/s", "higher")
+    metric = Metric("events-per-second", "events/s", "higher", aspect="throughput")
     tables = [
-        Samples(benchmark=f"sysbench-cpu-{n}t", metric=metric, blocks=[1], values={"a": [t], "b": [t]})
+        Samples(
+            benchmark=f"sysbench-cpu-{n}t",
+            metric=metric,
+            step=StepResult(label=f"sysbench-cpu-{n}t", benchmark="sysbench-cpu", parameters={"threads": n}),
+            blocks=[1],
+            values={"a": [t], "b": [t]},
+        )
         for n, t in totals.items()
     ]
-    found.metrics, found.blocks = judge(tables, Rule.fixed(2)), [1]
+    found.metrics, found.steps, found.blocks = judge(tables, Rule.fixed(2)), steps_of(tables), [1]
     steps = scaling(found)[0].steps
     assert [(s.threads, round(s.per_thread), round(s.efficiency)) for s in steps] == [
         (6, 1140, 100), (14, 922, 81), (20, 652, 57)

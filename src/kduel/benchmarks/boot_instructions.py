@@ -31,7 +31,12 @@ class BootInstructions(Benchmark):
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         return (
             Metric(
-                "boot-instructions", "instructions", "lower", "From the kernel's entry to init's first.", group="boot"
+                "boot-instructions",
+                "instructions",
+                "lower",
+                "From the kernel's entry to init's first.",
+                group="boot",
+                aspect="path-length",
             ),
         )
 

@@ -43,7 +43,9 @@ class BootTimeline(Benchmark):
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         between = "difference of two of the console's times"
-        whole = Metric("total", "s", "lower", "From the first to the last of these moments.", derived=between)
+        whole = Metric(
+            "total", "s", "lower", "From the first to the last of these moments.", derived=between, aspect="boot-time"
+        )
         return (
             whole,
             *(

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support.parameters import slug
 from kduel.benchmarks.support.reading import SHOWN
-from kduel.core.experiment import Better, Metric, Statistic
+from kduel.core.experiment import Aspect, Better, Metric, Statistic
 from kduel.core.samples import LARGEST
 
 REDUCERS: dict[str, Callable[[list[float]], float]] = {
@@ -48,6 +48,8 @@ class Reading(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Where it matches more than once, what becomes of the numbers; "only": that is an error."""
     of: Literal["stdout", "stderr"] = "stdout"
     about: str = ""
+    aspect: Aspect = ""
+    """What it measures, such as throughput: summaries, trade-offs and advice go by this."""
 
     def __post_init__(self) -> None:
         try:
@@ -98,6 +100,7 @@ class Command(Benchmark):
                 STATISTICS.get(m.reduce, "value"),
                 least=None,
                 derived=f"{m.reduce} of all matches" if m.reduce in ("mean", "median") else "",
+                aspect=m.aspect,
             )
             for m in parameters.metrics
         )

@@ -76,8 +76,22 @@ class Cyclictest(Benchmark):
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         what = "idle" if parameters.load == "idle" else f"under {parameters.load}"
         return (
-            Metric("latency-p99", "us", "lower", f"99 of 100 wake-ups were no later, {what}.", "p99"),
-            Metric("latency-p99.9", "us", "lower", f"999 of 1000 wake-ups were no later, {what}.", "p999"),
+            Metric(
+                "latency-p99",
+                "us",
+                "lower",
+                f"99 of 100 wake-ups were no later, {what}.",
+                "p99",
+                aspect="realtime-latency",
+            ),
+            Metric(
+                "latency-p99.9",
+                "us",
+                "lower",
+                f"999 of 1000 wake-ups were no later, {what}.",
+                "p999",
+                aspect="realtime-latency",
+            ),
             Metric(
                 "latency-avg",
                 "us",
@@ -85,10 +99,23 @@ class Cyclictest(Benchmark):
                 "Mean of all wake-ups; hides the tail.",
                 "mean",
                 derived="mean of the threads' averages, by their wake-ups",
+                aspect="realtime-latency",
             ),
-            Metric("latency-min", "us", "lower", "The path itself, without anything in its way.", "min"),
             Metric(
-                "latency-max", "us", "lower", "The latest wake-up: one event, more likely the longer it runs.", "max"
+                "latency-min",
+                "us",
+                "lower",
+                "The path itself, without anything in its way.",
+                "min",
+                aspect="realtime-latency",
+            ),
+            Metric(
+                "latency-max",
+                "us",
+                "lower",
+                "The latest wake-up: one event, more likely the longer it runs.",
+                "max",
+                aspect="realtime-latency",
             ),
         )
 

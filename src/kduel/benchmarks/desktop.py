@@ -37,9 +37,30 @@ class Desktop(Benchmark):
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         return (
-            Metric("frame-p99", "ms", "lower", "99 of 100 frames were ready no later after they were due.", "p99"),
-            Metric("frame-p50", "ms", "lower", "Half of the frames were ready no later.", "median"),
-            Metric("frame-max", "ms", "lower", "The latest frame; grows with the number of frames.", "max"),
+            Metric(
+                "frame-p99",
+                "ms",
+                "lower",
+                "99 of 100 frames were ready no later after they were due.",
+                "p99",
+                aspect="frame-latency",
+            ),
+            Metric(
+                "frame-p50",
+                "ms",
+                "lower",
+                "Half of the frames were ready no later.",
+                "median",
+                aspect="frame-latency",
+            ),
+            Metric(
+                "frame-max",
+                "ms",
+                "lower",
+                "The latest frame; grows with the number of frames.",
+                "max",
+                aspect="frame-latency",
+            ),
             Metric(
                 "late",
                 "%",
@@ -48,8 +69,16 @@ class Desktop(Benchmark):
                 "value",
                 most=100.0,
                 derived="100 late / frames",
+                aspect="frame-latency",
             ),
-            Metric("hog-rate", "Mpoints/s", "higher", "What the hogs got done meanwhile.", "mean"),
+            Metric(
+                "hog-rate",
+                "Mpoints/s",
+                "higher",
+                "What the hogs got done meanwhile.",
+                "mean",
+                aspect="background-throughput",
+            ),
         )
 
     def script(self, parameters: Any) -> str:

@@ -97,10 +97,38 @@ class Fio(Benchmark):
         metrics = []
         for way in DIRECTIONS[parameters.rw]:
             metrics += [
-                Metric(f"{way}-bandwidth", "MiB/s", "higher", f"Throughput, {cache}.", "mean"),
-                Metric(f"{way}-iops", "1/s", "higher", "Operations: the throughput in blocks.", "mean"),
-                Metric(f"{way}-latency-p50", "us", "lower", "Half of the operations were no slower.", "median"),
-                Metric(f"{way}-latency-p99", "us", "lower", "99 of 100 operations were no slower.", "p99"),
+                Metric(
+                    f"{way}-bandwidth",
+                    "MiB/s",
+                    "higher",
+                    f"Throughput, {cache}.",
+                    "mean",
+                    aspect="storage-throughput",
+                ),
+                Metric(
+                    f"{way}-iops",
+                    "1/s",
+                    "higher",
+                    "Operations: the throughput in blocks.",
+                    "mean",
+                    aspect="storage-operations",
+                ),
+                Metric(
+                    f"{way}-latency-p50",
+                    "us",
+                    "lower",
+                    "Half of the operations were no slower.",
+                    "median",
+                    aspect="storage-latency",
+                ),
+                Metric(
+                    f"{way}-latency-p99",
+                    "us",
+                    "lower",
+                    "99 of 100 operations were no slower.",
+                    "p99",
+                    aspect="storage-latency",
+                ),
             ]
         return tuple(metrics)
 

@@ -36,7 +36,16 @@ class Hackbench(Benchmark):
         return label_of("hackbench-{groups}g", parameters, fds="{}f", loops="{}l", datasize="{}b")
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        return (Metric("time", "s", "lower", "All messages of all groups; printed in milliseconds.", "total"),)
+        return (
+            Metric(
+                "time",
+                "s",
+                "lower",
+                "All messages of all groups; printed in milliseconds.",
+                "total",
+                aspect="scheduling",
+            ),
+        )
 
     def script(self, parameters: Any) -> str:
         p = parameters

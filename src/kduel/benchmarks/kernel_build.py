@@ -43,9 +43,23 @@ class KernelBuild(Benchmark):
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         return (
-            Metric("real", "s", "lower", "From make's start to its end."),
-            Metric("user", "s", "lower", "CPU time in user mode, of make and all that it ran.", "total"),
-            Metric("sys", "s", "lower", "CPU time in the kernel, of make and all that it ran.", "total"),
+            Metric("real", "s", "lower", "From make's start to its end.", aspect="build-time"),
+            Metric(
+                "user",
+                "s",
+                "lower",
+                "CPU time in user mode, of make and all that it ran.",
+                "total",
+                aspect="cpu-time",
+            ),
+            Metric(
+                "sys",
+                "s",
+                "lower",
+                "CPU time in the kernel, of make and all that it ran.",
+                "total",
+                aspect="cpu-time",
+            ),
         )
 
     def script(self, parameters: Any) -> str:

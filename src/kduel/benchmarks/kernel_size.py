@@ -11,7 +11,7 @@ from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.kernel_build import NEEDS_BUILD
 from kduel.benchmarks.support.parameters import Seconds, label_of
 from kduel.benchmarks.support.reading import file, only_whole, positive, single, whole, whole_lines
-from kduel.core.experiment import Better, Metric, Statistic
+from kduel.core.experiment import Aspect, Better, Metric, Statistic
 
 SIZE = re.compile(
     r"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})[ \t]+([0-9a-f]{1,16})[ \t]+\S+", re.ASCII
@@ -43,10 +43,16 @@ exit 1
 
 
 def size(
-    name: str, unit: str, better: Better, about: str, statistic: Statistic = "value", derived: str = ""
+    name: str,
+    unit: str,
+    better: Better,
+    about: str,
+    statistic: Statistic = "value",
+    derived: str = "",
+    aspect: Aspect = "",
 ) -> Metric:
     """A metric that chance has no part in: builds are reproducible."""
-    return Metric(name, unit, better, about, statistic, exact=True, derived=derived)
+    return Metric(name, unit, better, about, statistic, exact=True, derived=derived, aspect=aspect)
 
 
 class KernelSize(Benchmark):
@@ -66,17 +72,36 @@ class KernelSize(Benchmark):
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         metrics = [
-            size("compressed", "B", "lower", "In flash: bzImage, or vmlinux as a binary under gzip -9."),
+            size(
+                "compressed", "B", "lower", "In flash: bzImage, or vmlinux as a binary under gzip -9.", aspect="size"
+            ),
             size("image", "B", "lower", "The file that is booted: bzImage, Image, vmlinux."),
             size("text", "B", "lower", "Code and constants of vmlinux, as size(1) says.", "total"),
             size("data", "B", "lower", "Initialised data of vmlinux, as size(1) says.", "total"),
             size("bss", "B", "lower", "Zeroed data of vmlinux, as size(1) says.", "total"),
-            size("vmlinux", "B", "lower", "text + data + bss: the kernel in RAM before it takes any more.", "total"),
+            size(
+                "vmlinux",
+                "B",
+                "lower",
+                "text + data + bss: the kernel in RAM before it takes any more.",
+                "total",
+                aspect="size",
+            ),
             size("modules", "count", "none", "Modules that were built.", "count", derived="lines of the list"),
-            size("modules-size", "B", "lower", "All of them together, as ls says.", "total", derived="sum of sizes"),
+            size(
+                "modules-size",
+                "B",
+                "lower",
+                "All of them together, as ls says.",
+                "total",
+                derived="sum of sizes",
+                aspect="size",
+            ),
         ]
         if parameters.initramfs:
-            metrics.append(size("initramfs", "B", "lower", "Built into the image, before compression."))
+            metrics.append(
+                size("initramfs", "B", "lower", "Built into the image, before compression.", aspect="size")
+            )
         return tuple(metrics)
 
     def script(self, parameters: Any) -> str:

@@ -88,9 +88,16 @@ class Kload(Benchmark):
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         return (
-            Metric("wall", "s", "lower", "From the start of all to the end of the last one's work.", "max"),
-            Metric("user", "s", "lower", "User time of the work, all processes.", "total"),
-            Metric("system", "s", "lower", "System time of the work, all processes.", "total"),
+            Metric(
+                "wall",
+                "s",
+                "lower",
+                "From the start of all to the end of the last one's work.",
+                "max",
+                aspect="scheduling",
+            ),
+            Metric("user", "s", "lower", "User time of the work, all processes.", "total", aspect="cpu-time"),
+            Metric("system", "s", "lower", "System time of the work, all processes.", "total", aspect="cpu-time"),
             Metric(
                 "cpu",
                 "%",
@@ -99,8 +106,17 @@ class Kload(Benchmark):
                 "value",
                 derived="100 (user + system) / wall",
             ),
-            Metric("involuntary_switches", "count", "none", "Preemptions in the work, all processes.", "count"),
-            Metric("voluntary_switches", "count", "none", "Waits in the work, all processes.", "count"),
+            Metric(
+                "involuntary_switches",
+                "count",
+                "none",
+                "Preemptions in the work, all processes.",
+                "count",
+                aspect="activity",
+            ),
+            Metric(
+                "voluntary_switches", "count", "none", "Waits in the work, all processes.", "count", aspect="activity"
+            ),
             Metric(
                 "fairness",
                 "1",
@@ -109,6 +125,7 @@ class Kload(Benchmark):
                 "value",
                 most=1.0,
                 derived="(sum of speeds)^2 / (processes x sum of their squares)",
+                aspect="fairness",
             ),
             Metric(
                 "start_spread",

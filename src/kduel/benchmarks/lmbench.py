@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support.parameters import label_of
 from kduel.benchmarks.support.reading import Amount, json, number, positive, single, whole_lines
-from kduel.core.experiment import Better, Metric
+from kduel.core.experiment import Aspect, Better, Metric
 
 Category = Literal["processes", "switches", "latency", "files", "bandwidth"]
 FOLDER = "/usr/lib/lmbench/bin/*/"
@@ -162,8 +162,9 @@ class Lmbench(Benchmark):
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         unit, better = _UNITS[parameters.category == "bandwidth"]
+        aspect: Aspect = "operation-rate" if parameters.category == "bandwidth" else "operation-time"
         return tuple(
-            Metric(t.name, unit, better, t.about, "median", derived=t.derived(parameters.program))
+            Metric(t.name, unit, better, t.about, "median", derived=t.derived(parameters.program), aspect=aspect)
             for t in self.tests(parameters)
         )
 

@@ -15,22 +15,33 @@ from kduel.core.experiment import Metric
 Figure = Literal["allocatable", "total", "free", "available", "slab", "code", "data", "init", "reserved"]
 METRICS = {
     "allocatable": Metric(
-        "allocatable", "KiB", "higher", "What a program could write to before it was refused or killed."
+        "allocatable",
+        "KiB",
+        "higher",
+        "What a program could write to before it was refused or killed.",
+        aspect="memory",
     ),
-    "total": Metric("total", "KiB", "higher", "MemTotal: RAM less what the kernel took for good."),
-    "free": Metric("free", "KiB", "higher", "MemFree when this step began."),
-    "available": Metric("available", "KiB", "higher", "MemAvailable when this step began (kernels from 3.14 on)."),
-    "slab": Metric("slab", "KiB", "lower", "Slab when this step began (kernels from 2.6 on)."),
-    "code": Metric("code", "KiB", "lower", "Kernel code, from the boot message 'Memory: ...'."),
+    "total": Metric("total", "KiB", "higher", "MemTotal: RAM less what the kernel took for good.", aspect="memory"),
+    "free": Metric("free", "KiB", "higher", "MemFree when this step began.", aspect="memory"),
+    "available": Metric(
+        "available", "KiB", "higher", "MemAvailable when this step began (kernels from 3.14 on).", aspect="memory"
+    ),
+    "slab": Metric("slab", "KiB", "lower", "Slab when this step began (kernels from 2.6 on).", aspect="memory"),
+    "code": Metric("code", "KiB", "lower", "Kernel code, from the boot message 'Memory: ...'.", aspect="memory"),
     "data": Metric(
         "data",
         "KiB",
         "lower",
         "Kernel data, written and read-only, from the boot message.",
         derived="rwdata + rodata",
+        aspect="memory",
     ),
-    "init": Metric("init", "KiB", "lower", "Code and data given back after boot, from the boot message."),
-    "reserved": Metric("reserved", "KiB", "lower", "Not given to the page allocator, from the boot message."),
+    "init": Metric(
+        "init", "KiB", "lower", "Code and data given back after boot, from the boot message.", aspect="memory"
+    ),
+    "reserved": Metric(
+        "reserved", "KiB", "lower", "Not given to the page allocator, from the boot message.", aspect="memory"
+    ),
 }
 MEMINFO = {"total": "MemTotal", "free": "MemFree", "available": "MemAvailable", "slab": "Slab"}
 AGREE = 0.02

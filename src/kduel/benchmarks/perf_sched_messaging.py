@@ -35,7 +35,16 @@ class PerfSchedMessaging(Benchmark):
         return label_of("perf-sched-messaging-{groups}g", parameters, loops="{}l")
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        return (Metric("total-time", "s", "lower", "All messages of all groups; printed in milliseconds.", "total"),)
+        return (
+            Metric(
+                "total-time",
+                "s",
+                "lower",
+                "All messages of all groups; printed in milliseconds.",
+                "total",
+                aspect="scheduling",
+            ),
+        )
 
     def script(self, parameters: Any) -> str:
         options = (" -t" if parameters.threads else "") + (" -p" if parameters.pipe else "")

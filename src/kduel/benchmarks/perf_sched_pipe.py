@@ -34,7 +34,16 @@ class PerfSchedPipe(Benchmark):
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         what = "both tasks on one CPU" if parameters.pinned else "the tasks placed by the scheduler"
-        return (Metric("time-per-operation", "us", "lower", f"A message there and one back: {what}.", "mean"),)
+        return (
+            Metric(
+                "time-per-operation",
+                "us",
+                "lower",
+                f"A message there and one back: {what}.",
+                "mean",
+                aspect="scheduling",
+            ),
+        )
 
     def script(self, parameters: Any) -> str:
         prefix = "taskset -c 0 " if parameters.pinned else ""

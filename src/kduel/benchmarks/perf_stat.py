@@ -41,8 +41,15 @@ class PerfStat(Benchmark):
             else f"under {parameters.load}"
         )
         return (
-            Metric("context-switches", "switches", "lower", f"Task switches {window}.", "count"),
-            Metric("cpu-migrations", "migrations", "lower", f"Tasks moved between CPUs {window}.", "count"),
+            Metric("context-switches", "switches", "lower", f"Task switches {window}.", "count", aspect="activity"),
+            Metric(
+                "cpu-migrations",
+                "migrations",
+                "lower",
+                f"Tasks moved between CPUs {window}.",
+                "count",
+                aspect="activity",
+            ),
             Metric(
                 "task-clock",
                 "ms/CPU",

@@ -10,7 +10,7 @@ from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support import sysbench
 from kduel.benchmarks.support.parameters import Count, label_of
 from kduel.benchmarks.support.reading import number, only, only_whole, positive, whole, whole_lines
-from kduel.core.experiment import Metric
+from kduel.core.experiment import Aspect, Metric
 
 MOST_WATTS = 1000.0
 """No package takes more. A counter that half of this could carry around a whole time may have gone around unseen, and
@@ -20,9 +20,11 @@ one that says more has not gone around but back: its figure would be a guess."""
 POWER = "difference of two readings of the energy counters / seconds between them"
 
 
-def metric(name: str, unit: str, about: str, derived: str) -> Metric:
+def metric(name: str, unit: str, about: str, derived: str, aspect: Aspect = "") -> Metric:
     """A metric of this benchmark: rates are better high, energy and power low."""
-    return Metric(name, unit, "higher" if unit.startswith("events/") else "lower", about, "mean", derived=derived)
+    return Metric(
+        name, unit, "higher" if unit.startswith("events/") else "lower", about, "mean", derived=derived, aspect=aspect
+    )
 
 
 class Snapshot(Struct, frozen=True):
@@ -55,17 +57,28 @@ class Power(Benchmark):
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         metrics = [
             metric(
-                "events-per-joule", "events/J", "Performance per watt, the idle power included.", "events / energy"
+                "events-per-joule",
+                "events/J",
+                "Performance per watt, the idle power included.",
+                "events / energy",
+                "efficiency",
             ),
-            metric("energy-per-event", "mJ", "Energy of a unit of work, the idle power included.", "energy / events"),
+            metric(
+                "energy-per-event",
+                "mJ",
+                "Energy of a unit of work, the idle power included.",
+                "energy / events",
+                "energy",
+            ),
             metric(
                 "net-energy-per-event",
                 "mJ",
                 "The same, less what idling would have taken.",
                 "(energy - idle power x seconds) / events",
+                "energy",
             ),
-            metric("load-power", "W", "Of all packages under load.", POWER),
-            metric("idle-power", "W", "Of all packages without it.", POWER),
+            metric("load-power", "W", "Of all packages under load.", POWER, "power"),
+            metric("idle-power", "W", "Of all packages without it.", POWER, "idle-power"),
             metric("events-per-second", "events/s", "The throughput that the power bought.", "events / total time"),
         ]
         for domain in parameters.domains:

@@ -43,16 +43,61 @@ class Schbench(Benchmark):
         )
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        rate = Metric("requests-per-second", "1/s", "higher", "Throughput of the whole load.", "mean")
+        rate = Metric(
+            "requests-per-second", "1/s", "higher", "Throughput of the whole load.", "mean", aspect="scheduling"
+        )
         if parameters.rps:
             about = "The rate that was asked for, unless the machine is overloaded: it measures the harness."
-            rate = Metric("requests-per-second", "1/s", "higher", about, "mean", fixed_at=float(parameters.rps))
+            rate = Metric(
+                "requests-per-second",
+                "1/s",
+                "higher",
+                about,
+                "mean",
+                fixed_at=float(parameters.rps),
+                aspect="scheduling",
+            )
         return (
-            Metric("wakeup-p99", "us", "lower", "99 of 100 workers started no later after they were woken.", "p99"),
-            Metric("wakeup-p50", "us", "lower", "Half of the workers started no later.", "median"),
-            Metric("wakeup-p99.9", "us", "lower", "999 of 1000 workers started no later.", "p999"),
-            Metric("request-p50", "us", "lower", "Half of the requests took no longer.", "median"),
-            Metric("request-p99", "us", "lower", "99 of 100 requests took no longer: preemption costs here.", "p99"),
+            Metric(
+                "wakeup-p99",
+                "us",
+                "lower",
+                "99 of 100 workers started no later after they were woken.",
+                "p99",
+                aspect="wakeup-latency",
+            ),
+            Metric(
+                "wakeup-p50",
+                "us",
+                "lower",
+                "Half of the workers started no later.",
+                "median",
+                aspect="wakeup-latency",
+            ),
+            Metric(
+                "wakeup-p99.9",
+                "us",
+                "lower",
+                "999 of 1000 workers started no later.",
+                "p999",
+                aspect="wakeup-latency",
+            ),
+            Metric(
+                "request-p50",
+                "us",
+                "lower",
+                "Half of the requests took no longer.",
+                "median",
+                aspect="request-latency",
+            ),
+            Metric(
+                "request-p99",
+                "us",
+                "lower",
+                "99 of 100 requests took no longer: preemption costs here.",
+                "p99",
+                aspect="request-latency",
+            ),
             rate,
         )
 

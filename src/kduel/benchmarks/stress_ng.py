@@ -65,13 +65,14 @@ class StressNg(Benchmark):
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         what = ABOUT[parameters.stressor]
         return (
-            Metric("operations-per-second", "ops/s", "higher", f"By the clock: {what}.", "mean"),
+            Metric("operations-per-second", "ops/s", "higher", f"By the clock: {what}.", "mean", aspect="scheduling"),
             Metric(
                 "operations-per-cpu-second",
                 "ops/s",
                 "higher",
                 "By the time on a CPU: what one costs, waiting left out; only as exact as the kernel's accounting.",
                 "mean",
+                aspect="operation-rate",
             ),
         )
 

@@ -38,6 +38,7 @@ class SysbenchCpu(Benchmark):
                 "higher",
                 "CPU throughput. Kernels seldom differ: a difference here is one of ticks, frequency or the machine.",
                 "mean",
+                aspect="throughput",
             ),
             *sysbench.latency_metrics("event"),
         ]

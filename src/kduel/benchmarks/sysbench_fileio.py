@@ -65,17 +65,38 @@ class SysbenchFileio(Benchmark):
         metrics = []
         if parameters.mode in WRITES:
             metrics += [
-                Metric("written", "MiB/s", "higher", "Write throughput, fsyncs included.", "mean"),
-                Metric("writes-per-second", "1/s", "higher", "Write operations: the throughput in blocks.", "mean"),
+                Metric(
+                    "written",
+                    "MiB/s",
+                    "higher",
+                    "Write throughput, fsyncs included.",
+                    "mean",
+                    aspect="storage-throughput",
+                ),
+                Metric(
+                    "writes-per-second",
+                    "1/s",
+                    "higher",
+                    "Write operations: the throughput in blocks.",
+                    "mean",
+                    aspect="storage-operations",
+                ),
             ]
         if parameters.mode in READS:
             metrics += [
-                Metric("read", "MiB/s", "higher", "Read throughput.", "mean"),
-                Metric("reads-per-second", "1/s", "higher", "Read operations: the throughput in blocks.", "mean"),
+                Metric("read", "MiB/s", "higher", "Read throughput.", "mean", aspect="storage-throughput"),
+                Metric(
+                    "reads-per-second",
+                    "1/s",
+                    "higher",
+                    "Read operations: the throughput in blocks.",
+                    "mean",
+                    aspect="storage-operations",
+                ),
             ]
         if parameters.mode in WRITES and syncs(parameters):
             about = "How often data was forced to the disk: the cost of the journal and of the disk's flush."
-            metrics.append(Metric("fsyncs-per-second", "1/s", "higher", about, "mean"))
+            metrics.append(Metric("fsyncs-per-second", "1/s", "higher", about, "mean", aspect="storage-operations"))
         metrics += [*sysbench.latency_metrics("operation"), sysbench.fixed_time(parameters.time)]
         return tuple(metrics)
 

@@ -44,7 +44,14 @@ class SysbenchMemory(Benchmark):
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         return (
-            Metric("throughput", "MiB/s", "higher", "Bytes moved; blocks of 1 KiB stay in the first cache.", "mean"),
+            Metric(
+                "throughput",
+                "MiB/s",
+                "higher",
+                "Bytes moved; blocks of 1 KiB stay in the first cache.",
+                "mean",
+                aspect="memory-bandwidth",
+            ),
             Metric(
                 "latency-max", "ms", "lower", "The longest interruption of one block: grows with the duration.", "max"
             ),

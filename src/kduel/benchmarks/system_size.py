@@ -27,10 +27,17 @@ class SystemSize(Benchmark):
         return label_of("system", parameters)
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        metrics = [Metric("modules", "count", "none", "Lines of /proc/modules.", "count")]
+        metrics = [Metric("modules", "count", "none", "Lines of /proc/modules.", "count", aspect="modules")]
         if parameters.initramfs:
             metrics.append(
-                Metric("initramfs", "B", "lower", "The file in /boot that belongs to the release.", "total")
+                Metric(
+                    "initramfs",
+                    "B",
+                    "lower",
+                    "The file in /boot that belongs to the release.",
+                    "total",
+                    aspect="size",
+                )
             )
         return tuple(metrics)
 

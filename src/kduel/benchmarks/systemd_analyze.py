@@ -37,7 +37,7 @@ class SystemdAnalyze(Benchmark):
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         about = "All stages together, the firmware's and loader's included where systemd knows them."
         return (
-            Metric("total", "s", "lower", about, derived=ADDED),
+            Metric("total", "s", "lower", about, derived=ADDED, aspect="boot-time"),
             *(Metric(stage, "s", "lower", f"The stage {stage}.", derived=ADDED) for stage in parameters.stages),
         )
 

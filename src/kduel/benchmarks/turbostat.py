@@ -10,21 +10,22 @@ from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support import sysbench
 from kduel.benchmarks.support.parameters import Count, Seconds, label_of
 from kduel.benchmarks.support.reading import number, only, only_whole, positive, single, whole_lines
-from kduel.core.experiment import Better, Metric
+from kduel.core.experiment import Aspect, Better, Metric
 
 Column = Literal["Busy%", "Bzy_MHz", "PkgTmp", "PkgWatt", "CorWatt", "RAMWatt"]
-COLUMNS: dict[str, tuple[str, str, Better, str]] = {
-    "Busy%": ("busy", "%", "none", "Share of the time in which CPUs did not idle, mean over all of them."),
+COLUMNS: dict[str, tuple[str, str, Better, str, Aspect]] = {
+    "Busy%": ("busy", "%", "none", "Share of the time in which CPUs did not idle, mean over all of them.", ""),
     "Bzy_MHz": (
         "busy-clock",
         "MHz",
         "none",
         "Clock while they did not idle: what turbo and the governor made of it.",
+        "clock",
     ),
-    "PkgTmp": ("package-temperature", "°C", "lower", "Of the hottest package, at the end."),
-    "PkgWatt": ("package-power", "W", "lower", "Of all packages under load."),
-    "CorWatt": ("core-power", "W", "lower", "Of the cores under load."),
-    "RAMWatt": ("memory-power", "W", "lower", "Of the memory under load."),
+    "PkgTmp": ("package-temperature", "°C", "lower", "Of the hottest package, at the end.", "temperature"),
+    "PkgWatt": ("package-power", "W", "lower", "Of all packages under load.", "power"),
+    "CorWatt": ("core-power", "W", "lower", "Of the cores under load.", ""),
+    "RAMWatt": ("memory-power", "W", "lower", "Of the memory under load.", ""),
 }
 """By turbostat's column: the metric."""
 PLACES = ("Package", "Node", "Die", "Core", "CPU", "APIC", "X2APIC")
@@ -52,8 +53,8 @@ class Turbostat(Benchmark):
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         return (
             *(
-                Metric(name, unit, better, about, "mean")
-                for name, unit, better, about in (COLUMNS[column] for column in parameters.columns)
+                Metric(name, unit, better, about, "mean", aspect=aspect)
+                for name, unit, better, about, aspect in (COLUMNS[column] for column in parameters.columns)
             ),
             Metric(
                 "events-per-second",

@@ -39,13 +39,31 @@ class Vmstat(Benchmark):
         what = "idle" if parameters.load == "idle" else f"under {parameters.load}"
         metrics = [
             Metric(
-                "context-switches", "1/s", "lower", f"Task switches of the whole guest, {what}.", "mean", derived=MEAN
+                "context-switches",
+                "1/s",
+                "lower",
+                f"Task switches of the whole guest, {what}.",
+                "mean",
+                derived=MEAN,
+                aspect="activity",
             ),
-            Metric("interrupts", "1/s", "lower", f"Interrupts, the timer's included, {what}.", "mean", derived=MEAN),
+            Metric(
+                "interrupts",
+                "1/s",
+                "lower",
+                f"Interrupts, the timer's included, {what}.",
+                "mean",
+                derived=MEAN,
+                aspect="activity",
+            ),
         ]
         if parameters.as_published:
             about = "Mean with the first line, which is the average since boot: it measures the boot as well."
-            metrics.append(Metric("context-switches-as-published", "1/s", "lower", about, "mean", derived=MEAN))
+            metrics.append(
+                Metric(
+                    "context-switches-as-published", "1/s", "lower", about, "mean", derived=MEAN, aspect="activity"
+                )
+            )
         return tuple(metrics)
 
     def script(self, parameters: Any) -> str:

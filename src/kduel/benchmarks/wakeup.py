@@ -75,14 +75,42 @@ class Wakeup(Benchmark):
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         found = [
-            Metric("latency-p99", "us", "lower", "99 of 100 requests were begun no later after their time.", "p99"),
-            Metric("latency-p50", "us", "lower", "Half of the requests were begun no later.", "median"),
-            Metric("latency-max", "us", "lower", "The latest begin; grows with the number of requests.", "max"),
-            Metric("response-p99", "us", "lower", "99 of 100 requests were done no later after their time.", "p99"),
+            Metric(
+                "latency-p99",
+                "us",
+                "lower",
+                "99 of 100 requests were begun no later after their time.",
+                "p99",
+                aspect="wakeup-latency",
+            ),
+            Metric(
+                "latency-p50",
+                "us",
+                "lower",
+                "Half of the requests were begun no later.",
+                "median",
+                aspect="wakeup-latency",
+            ),
+            Metric(
+                "latency-max",
+                "us",
+                "lower",
+                "The latest begin; grows with the number of requests.",
+                "max",
+                aspect="wakeup-latency",
+            ),
+            Metric(
+                "response-p99",
+                "us",
+                "lower",
+                "99 of 100 requests were done no later after their time.",
+                "p99",
+                aspect="request-latency",
+            ),
         ]
         if parameters.workers * parameters.requests >= 1000:
             about = "999 of 1000 requests were begun no later."
-            found.insert(1, Metric("latency-p99.9", "us", "lower", about, "p999"))
+            found.insert(1, Metric("latency-p99.9", "us", "lower", about, "p999", aspect="wakeup-latency"))
         return tuple(found)
 
     def script(self, parameters: Any) -> str:

@@ -38,14 +38,12 @@ def wanted(asked: bool | None, study: Study, ready: Ready, path: Path, *, by_def
     return by_default and study.machine == "qemu" and ready.machine.facts.get("accelerator") == "tcg"
 
 
-def count_first(
-    study: Study, path: Path, terminal: Terminal, *, seed: int, offline: bool, asked: bool | None
-) -> None:
+def count_first(study: Study, path: Path, terminal: Terminal, *, offline: bool, asked: bool | None) -> None:
     """Carry out what is left of the exact part of the run in `path`, and show what it found.
 
     Where it cannot be done, a warning says why and the timed part follows; an error where it was asked for.
     """
-    from kduel.cli.execute import keep_report, shown
+    from kduel.cli.execute import EXACT_SEED, keep_report, shown
     from kduel.core.cache import Cache
     from kduel.judge.evaluate import judge_run
     from kduel.report.text import show_closing
@@ -63,8 +61,8 @@ def count_first(
             part, cache=Cache(progress=terminal), progress=terminal, offline=offline, lock=lock, origin=SUITE
         )
         try:
-            with shown(terminal, part, ready.machine) as (watch, begun):
-                run_study(ready, where, origin=SUITE, seed=seed, progress=terminal, watch=watch, begun=begun)
+            with shown(terminal, part, part.machine, ready.machine.parallel) as (watch, begun):
+                run_study(ready, where, origin=SUITE, seed=EXACT_SEED, progress=terminal, watch=watch, begun=begun)
         finally:
             ready.machine.close()
         results = judge_run(where)

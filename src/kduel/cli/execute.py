@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from kduel.cli.futility import Choice, chosen, gives_up
 from kduel.cli.interrupt import interrupted
 from kduel.cli.terminal import Terminal
 from kduel.core.errors import NOT_MEASURED, SLOWER, InputError
-from kduel.core.text import printable, visible
+from kduel.core.text import plural, printable, visible
 from kduel.store.rundir import EXACT
 from kduel.study.first_part import first_part
 from kduel.study.load import Study
@@ -27,12 +28,13 @@ from kduel.study.plan import slug
 
 if TYPE_CHECKING:
     from kduel.core.results import Results
-    from kduel.machines import Machine
-    from kduel.run.watch import Begun, TrialDone, Watcher
-    from kduel.store.documents import Lock
+    from kduel.run.watch import Begun, GiveUp, TrialDone, Watcher
+    from kduel.store.documents import FleetRecord, Lock
 
 RUNS = Path("kduel-runs")
 
+EXACT_SEED = 1
+"""Of runs on an exact machine for which none is given."""
 LINES_BESIDES = 3
 """Of the last screen: where the report is, the prompt, and a contender that could not be measured."""
 TOLD_AT_MOST = 7
@@ -44,23 +46,24 @@ def carry_out(
     *,
     out: Path | None,
     origin: str,
-    seed: int,
-    seed_given: bool,
+    seed: int | None,
     offline: bool,
     futility: Choice | None,
     fail_on: str | None,
     quiet: bool,
+    fleet: str | FleetRecord = "",
     exact_first: bool | None = False,
     counts_by_default: bool = False,
 ) -> None:
     """Make ready, run, judge, report; ends the process with the exit status that `--fail-on` asks for.
 
-    `exact_first` asks for an exact part before the timed one, or for none; `counts_by_default` says that, unasked, there
-    is one where KVM does not work.
+    Without a seed the run's own is used, or else one that is drawn. On an exact machine it is always the same one, so that
+    a repetition of the command gives the same numbers. `exact_first` asks for an exact part before the timed one, or for
+    none; `counts_by_default` says that, unasked, there is one where KVM does not work.
     """
     from kduel.core.cache import Cache
-    from kduel.run.prepare import make_ready
-    from kduel.run.runner import open_run, run_study
+    from kduel.run.prepare import make_ready, open_run
+    from kduel.run.runner import run_study
     from kduel.store.rundir import RunDir
 
     if exact_first:
@@ -72,13 +75,25 @@ def carry_out(
         path.stat()  # What cannot be a path is refused before anything is fetched.
     lock = RunDir.open(path).lock() if (path / "lock.json").is_file() else None
     if lock is not None:
-        seed = seed_of(lock, path, seed, seed_given)
+        seed = seed_of(lock, path, seed)
         if lock.contenders != study.contenders:
             lock = None
+    if lock is not None and lock.fleet is not None and not fleet:
+        fleet = lock.fleet
     with told_how_to_go_on(path):
+        if fleet:
+            if exact_first:
+                raise InputError("an exact part cannot come before a run on a fleet", "Leave out --exact-first.")
+            if offline:
+                raise InputError("--offline does not reach the machines of a fleet", "Leave it out.")
+            give_up = partial(gives_up, choice, terminal, path)
+            with_fleet(study, fleet, path, origin, partial(chosen_seed, seed), terminal, give_up)
+            write_up(path, fail_on)
+            return
         ready = make_ready(
             study, cache=Cache(progress=terminal), progress=terminal, offline=offline, lock=lock, origin=origin
         )
+        seed = chosen_seed(seed, ready.machine.exact)
         try:
             if ready.machine.timing_warning:
                 terminal.warn(ready.machine.timing_warning)
@@ -87,8 +102,8 @@ def carry_out(
                 terminal.warn(short)
             if wanted(exact_first, study, ready, path, by_default=counts_by_default):
                 open_run(ready, path, origin=origin, seed=seed, exact_part=True)
-                count_first(study, path, terminal, seed=seed, offline=offline, asked=exact_first)
-            with shown(terminal, study, ready.machine) as (watch, begun):
+                count_first(study, path, terminal, offline=offline, asked=exact_first)
+            with shown(terminal, study, study.machine, ready.machine.parallel) as (watch, begun):
                 run = run_study(
                     ready,
                     path,
@@ -104,13 +119,39 @@ def carry_out(
         write_up(run.path, fail_on)
 
 
+def chosen_seed(given: int | None, exact: bool) -> int:
+    """The seed of a run, where one is given; else always the same on an exact machine, and drawn on others."""
+    return given if given is not None else EXACT_SEED if exact else secrets.randbelow(2**31)
+
+
+def with_fleet(
+    study: Study,
+    fleet: str | FleetRecord,
+    path: Path,
+    origin: str,
+    seed: Callable[[bool], int],
+    terminal: Terminal,
+    give_up: GiveUp,
+) -> None:
+    """The same on several machines, as the command line names them, or as an interrupted run has them."""
+    from kduel.run.fleet.session import read_fleet, run_fleet
+
+    kind, table = read_fleet(fleet) if isinstance(fleet, str) else (fleet.kind, fleet.settings)
+    terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, on the fleet {kind}, in {path}")
+    with shown(terminal, study, f"the fleet {kind}") as (watch, _):
+        run_fleet(study, kind, table, path, origin=origin, seed=seed, progress=terminal, watch=watch, give_up=give_up)
+
+
 @contextmanager
-def shown(terminal: Terminal, study: Study, machine: Machine) -> Iterator[tuple[Watcher, Begun]]:
-    """Show the run: as a table that is redrawn where the terminal can, else as a line for each trial."""
+def shown(
+    terminal: Terminal, study: Study, where: str, parallel: int | None = None
+) -> Iterator[tuple[Watcher, Begun]]:
+    """Show the run: as a table that is redrawn where the terminal can, else as a line for each trial. `parallel`: how many
+    boots may run here at once; None where they run elsewhere."""
     from kduel.cli.live import LiveRun, read_host
 
     if terminal.can_draw:
-        live = LiveRun(study, study.machine, machine.parallel)
+        live = LiveRun(study, where, parallel)
         with terminal.drawn(lambda width, height: live.frame(width, height, read_host())):
             yield live.ended, live.began
         return
@@ -158,9 +199,9 @@ def unfinished(path: Path, study: Study) -> bool:
     return same_study(RunDir.open(path).lock(), study)
 
 
-def seed_of(lock: Lock, path: Path, seed: int, given: bool) -> int:
+def seed_of(lock: Lock, path: Path, seed: int | None) -> int:
     """The seed of the run that is there. Raises InputError where another one was asked for."""
-    if given and seed != lock.seed:
+    if seed not in (None, lock.seed):
         raise InputError(f"{path} was planned with --seed {lock.seed}, not {seed}", "Give another --out.")
     return lock.seed
 
@@ -168,7 +209,9 @@ def seed_of(lock: Lock, path: Path, seed: int, given: bool) -> int:
 def told_plan(study: Study) -> str:
     """How many blocks, in words."""
     if study.blocks.fixed is not None:
-        return f"{study.blocks.fixed} blocks"
+        return plural(study.blocks.fixed, "block")
+    if study.blocks.max == 1:
+        return "1 block"
     return f"up to {study.blocks.max} blocks, fewer when it is decided sooner"
 
 
@@ -192,6 +235,8 @@ def told_trial(progress: TrialDone) -> str:
     line = (
         f"{progress.done:4}  block {record.block:<3} {record.contender:<28} {record.seconds:6.1f} s  {record.status}"
     )
+    if record.member:
+        line += f"  on {record.member}"
     if record.void:
         line += f"  {str(record.void).splitlines()[0][:160]}"
     elif record.failed_steps:

@@ -61,8 +61,9 @@ def command(
     named: old=a.json new=b.json.
 
     The CSV has the columns contender,trial,benchmark,metric,unit,better,value: one value a line, better being higher,
-    lower or none; the first contender is the baseline. A column kind (time, rate, count, size, other) may say more:
-    counts and sizes are exact, so that one value of each contender decides.
+    lower or none; the first contender is the baseline. Two columns are optional. kind (time, rate, count, size, other):
+    counts and sizes are exact, so that one value of each contender decides. aspect: what the metric measures, such as
+    throughput, wakeup-latency, power or boot-time, for trade-offs and advice; without it, known names are recognised.
     """
     from kduel.core.text import plural, printable
     from kduel.store.imported import bring_in

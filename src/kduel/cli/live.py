@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kduel.core.format import plain_number
+from kduel.core.host import wait_share
 from kduel.core.text import plural, visible
 from kduel.report.content.overview import clip, overview
 from kduel.report.content.textgrid import Line
@@ -49,7 +50,7 @@ class Host(Struct, kw_only=True):
 class LiveRun:
     """The state of a run as its watcher knows it. Methods may be called from several threads."""
 
-    def __init__(self, study: Study, machine: str, parallel: int = 1) -> None:
+    def __init__(self, study: Study, machine: str, parallel: int | None = 1) -> None:
         self.study, self.machine, self.parallel = study, machine, parallel
         self.boots: dict[str, Boot] = {}
         self.last: TrialDone | None = None
@@ -114,6 +115,8 @@ class LiveRun:
 
     def now(self) -> list[str]:
         """A line for each boot that runs: block, contender, step, seconds."""
+        if self.parallel is None:
+            return []
         boots = list(self.boots.values())
         out = []
         for boot in boots[:BOOTS_SHOWN]:
@@ -129,12 +132,13 @@ class LiveRun:
 
     def host_words(self, host: Host) -> str:
         """What disturbs from outside."""
-        parts = []
-        if host.load is not None:
-            parts.append(f"load {host.load:.1f} on {plural(os.cpu_count() or 1, 'CPU')}")
-        if host.waiting_pct is not None:
-            parts.append(f"a task waited for a CPU {host.waiting_pct:.0f} % of the last 10 s")
-        return "host: " + (", ".join(parts) or "its load cannot be read")
+        parts = [] if host.load is None else [f"load {host.load:.1f} on {plural(os.cpu_count() or 1, 'CPU')}"]
+        guest = wait_share(self.last.record.host.values()) if self.last else None
+        waits = [] if host.waiting_pct is None else [f"tasks {host.waiting_pct:.0f} % of 10 s"]
+        waits += [] if guest is None else [f"last guest {100 * guest:.0f} %"]
+        if waits:
+            parts.append(f"waits for a CPU: {', '.join(waits)}")
+        return "host: " + (" · ".join(parts) or "its load cannot be read")
 
     def time_left(self, host: Host) -> str:
         """How long it will take, or that the blocks will not be enough."""

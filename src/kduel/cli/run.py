@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 
 import click
@@ -45,10 +44,19 @@ from kduel.core.errors import InputError
 )
 @click.option("--machine", default="", metavar="SPEC", help=machine_help)
 @click.option(
+    "--fleet",
+    default="",
+    metavar="SPEC",
+    help="Distribute the blocks over several machines: KIND[:key=value,...] or FILE.toml; `kduel list fleets` shows all.",
+)
+@click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Directory of the run.  [default: kduel-runs/NAME]"
 )
 @click.option(
-    "--seed", type=click.IntRange(0), metavar="N", help="Seed of the random order.  [default: drawn, and stored]"
+    "--seed",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Seed of the random order and of the conditions.  [default: drawn, and stored; machine icount: 1]",
 )
 @click.option(
     "--aa",
@@ -79,6 +87,7 @@ def command(
     blocks: int | None,
     max_blocks: int | None,
     machine: str,
+    fleet: str,
     out: Path | None,
     seed: int | None,
     aa: int | None,
@@ -153,12 +162,12 @@ def command(
         study,
         out=out,
         origin=origin,
-        seed=seed if seed is not None else secrets.randbelow(2**31),
-        seed_given=seed is not None,
+        seed=seed,
         offline=offline,
         futility=futility,
         fail_on=fail_on,
         quiet=quiet,
         exact_first=exact_first,
         counts_by_default=not (is_file or aa or machine),
+        fleet=fleet,
     )

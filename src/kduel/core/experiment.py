@@ -12,6 +12,15 @@ EDITION = 2
 names none has the first."""
 
 Better = Literal["higher", "lower", "none"]
+Scope = Literal["these", "class"]
+"""What a verdict of several machines is about: those that measured, or the class that they are a sample of."""
+Aspect = Literal[
+    "", "throughput", "background-throughput", "memory-bandwidth", "storage-throughput", "storage-operations",
+    "storage-latency", "scheduling", "wakeup-latency", "realtime-latency", "frame-latency", "request-latency",
+    "operation-time", "operation-rate", "path-length", "cpu-time", "activity", "fairness", "boot-time", "build-time",
+    "memory", "size", "modules", "power", "idle-power", "energy", "efficiency", "clock", "temperature",
+]  # fmt: skip
+"""What a metric measures; empty for what fits none of them, which then appears in no summary by aspect."""
 Statistic = Literal["value", "mean", "median", "p95", "p99", "p999", "min", "max", "count", "total"]
 
 
@@ -32,7 +41,7 @@ class Metric(Struct, frozen=True, forbid_unknown_fields=True):
     statistic: Statistic = "value"
     fixed_at: float | None = None
     group: str = ""
-    """The subsystem or aspect that it belongs to, for reports."""
+    """The subsystem that it belongs to, for reports."""
     optional: bool = False
     """Whether a kernel may lack what it measures: a trial without it is no failure."""
     exact: bool = False
@@ -42,6 +51,8 @@ class Metric(Struct, frozen=True, forbid_unknown_fields=True):
     derived: str = ""
     """How the parser calculates the value from several figures of the output, in words; empty where the program prints
     the value itself, perhaps in another unit."""
+    aspect: Aspect = ""
+    """What it measures. Summaries, trade-offs, advice and lint go by this, never by the metric's name."""
 
 
 class Contender(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -93,6 +104,12 @@ TrialStatus = Literal["ok", "partial", "void"]
 
 LEFT_OUT = "left-out"
 """The code of a trial that was not run, because its contender cannot be measured."""
+
+
+EMULATOR_FAULT = "emulator-fault"
+"""The code of a trial that a known fault of the emulator ended."""
+HOST_DISTURBED = "host-disturbed"
+"""The code of a trial during which other work on the host took more than the study allows."""
 
 
 class Void(Struct, frozen=True, forbid_unknown_fields=True):

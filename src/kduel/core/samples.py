@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct, field
 
 from kduel.core.experiment import Metric
@@ -27,6 +29,16 @@ class Details(Struct, kw_only=True):
     """By metric: the modes of its single measurements, the most frequent first."""
 
 
+class StepResult(Struct, frozen=True, kw_only=True):
+    """A benchmark with its parameters, as a trial ran it."""
+
+    label: str
+    benchmark: str
+    """The benchmark's name. Of imported results, the label without its numbers."""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    """All parameters, the defaults included. Of imported results, the numbers in the label."""
+
+
 class Samples(Struct, kw_only=True):
     """All values of one metric of one step. Lists run parallel to `blocks`; None is a missing value, never 0.
 
@@ -37,6 +49,8 @@ class Samples(Struct, kw_only=True):
     benchmark: str
     """The step's label."""
     metric: Metric
+    step: StepResult | None = None
+    """What produced the values; None where that does not matter, as in a simulation."""
     primary: bool = False
     paired: bool = True
     """Whether the values of one block belong together. Not so for imported results: there block i only holds each
@@ -44,6 +58,9 @@ class Samples(Struct, kw_only=True):
     blocks: list[int]
     values: dict[str, list[float | None]]
     """By contender, the baseline first."""
+    machines: list[str] = field(default_factory=list)
+    """Parallel to `blocks`: the machine, or the part of a merged run, that carried the block out; empty where there is
+    one."""
     order: dict[str, list[int | None]] = field(default_factory=dict)
     conditions: dict[str, list[dict[str, float]]] = field(default_factory=dict)
     """By contender, parallel to `blocks`: the values under each condition, where the benchmark counts under several."""
@@ -62,3 +79,8 @@ class Samples(Struct, kw_only=True):
     def key(self) -> str:
         """How a metric is named in full."""
         return f"{self.benchmark}/{self.metric.name}"
+
+
+def steps_of(samples: list[Samples]) -> list[StepResult]:
+    """The steps that gave the samples, in their order."""
+    return list({table.benchmark: table.step for table in samples if table.step is not None}.values())

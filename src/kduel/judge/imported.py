@@ -8,7 +8,7 @@ import msgspec
 
 from kduel.core.experiment import Contender, MachineRecord
 from kduel.core.results import ContenderResult, MetricResult, Results, SourceFile, StudyResult
-from kduel.core.samples import Samples
+from kduel.core.samples import Samples, steps_of
 from kduel.judge.lint import examine
 from kduel.judge.verdict.comparison import determined
 from kduel.judge.verdict.judge import judge
@@ -54,6 +54,7 @@ def results(run: Path) -> Results:
         ],
         trials=[],
         metrics=judged(samples, rule),
+        steps=steps_of(samples),
         blocks=samples[0].blocks,
         environment={name: facts for name, facts in known.items() if facts},
     )

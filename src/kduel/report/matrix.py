@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from kduel.analysis.matrix import Matrix, advise, shape
 from kduel.analysis.matrix.grid import places
+from kduel.analysis.matrix.shape import measured_steps
 from kduel.core.format import MISSING, amount, effect, mean_and_sd, plain_number, relative_pct, signed
 from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
@@ -51,8 +52,7 @@ def leads(matrix: Matrix | None, results: Results) -> bool:
 
 def all_placed(results: Results) -> bool:
     """Whether every benchmark is a cell of the matrix. Quick, where `shape` judges every pair of cells."""
-    labels = list(dict.fromkeys(metric.benchmark for metric in results.metrics))
-    return len(places(labels)) == len(labels)
+    return len(places(measured_steps(results))) == len({metric.benchmark for metric in results.metrics})
 
 
 def matrix_parts(matrix: Matrix, results: Results) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 from pathlib import Path
@@ -17,8 +18,11 @@ from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, Needs, machine_kind
 from kduel.run.script import Dress
 from kduel.store.collect import Prepared
-from kduel.store.documents import HostRecord, KernelRecord, Lock
+from kduel.store.documents import Disturbance, HostRecord, KernelRecord, Lock
+from kduel.store.identity import check_same_run
+from kduel.store.rundir import RunDir
 from kduel.study.load import Study
+from kduel.study.plan import make_plan
 
 
 class Ready(Struct, kw_only=True):
@@ -87,6 +91,19 @@ def make_ready(
     return Ready(study=study, arms=arms, machine=machine, prepared=prepared, dress=dress, unbuilt=unbuilt)
 
 
+def open_run(ready: Ready, path: Path, *, origin: str, seed: int, exact_part: bool = False) -> RunDir:
+    """The run in `path`, made where there is none; `exact_part`: a new one is to have such a part.
+
+    Raises InputError where `path` holds another run.
+    """
+    new = lock_of(ready, seed, origin)
+    if not (path / "lock.json").is_file():
+        return RunDir.create(path, ready.study.text, new, make_plan(ready.study, seed), exact_part=exact_part)
+    run = RunDir.open(path)
+    check_same_run(run.lock(), new, path)
+    return run
+
+
 def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
     """lock.json for a study made ready."""
     study, machine = ready.study, ready.machine
@@ -111,6 +128,22 @@ def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
         steps=study.steps,
         edition=EDITION,
         host=host_record(),
+        disturbance=disturbance_of(study, machine),
+    )
+
+
+def disturbance_of(study: Study, machine: Machine) -> Disturbance | None:
+    """What makes a trial `host-disturbed`: what the study says, else the machine's default; None where nothing does."""
+    if machine.exact:
+        return None
+    allowed = machine.max_wait_pct if study.host.max_wait is None else study.host.max_wait
+    if allowed is None or allowed >= 100:
+        return None
+    return Disturbance(
+        max_wait_pct=allowed,
+        repeats=study.host.repeats,
+        quiet_seconds=study.host.quiet_seconds,
+        strict=study.host.max_wait is not None,
     )
 
 
@@ -136,8 +169,19 @@ def host_record() -> HostRecord:
         python=platform.python_version(),
         cpus=os.cpu_count(),
         cpu=cpu_model(),
+        machine=machine_hash(),
         load=os.getloadavg()[0],
+        architecture=platform.machine(),
     )
+
+
+def machine_hash() -> str:
+    """A hash of this host's machine ID, as machine-id(5) asks of programs; empty where it has none."""
+    try:
+        known = Path("/etc/machine-id").read_bytes().strip()
+    except OSError:
+        return ""
+    return hashlib.sha256(b"kduel " + known).hexdigest()[:16] if known else ""
 
 
 def cpu_model() -> str:

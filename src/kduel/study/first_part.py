@@ -7,7 +7,7 @@ from kduel.core.experiment import Contender
 from kduel.study.contenders import tables_of
 from kduel.study.load import Study, assemble, parse_study, suite_text
 
-SUITE = "exact-first"
+SUITE = "exact-quick"
 
 
 def first_part(study: Study) -> Study:

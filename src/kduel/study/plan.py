@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -13,7 +14,7 @@ from kduel.study.load import Study
 from kduel.study.orders import orders, shuffled, turned_round
 
 
-class PlannedTrial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlannedTrial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One line of plan.jsonl. `position` counts trials from 0 in time; `boot` is shared by trials of one boot."""
 
     id: str
@@ -25,6 +26,8 @@ class PlannedTrial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The order in which the study's steps run."""
     seed: int = 0
     """What the block's trials draw from, such as the conditions under which they count; the same for all arms."""
+    host: str = ""
+    """The member of the fleet that runs the whole block; empty where a run has one machine."""
 
 
 def same_boot(contender: Contender) -> tuple[str, str, str]:
@@ -42,33 +45,27 @@ def block_seed(seed: int, block: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}/{block}".encode()).digest()[:6])
 
 
-def make_plan(study: Study, seed: int, edition: int = EDITION) -> list[PlannedTrial]:
+def make_plan(study: Study, seed: int, edition: int = EDITION, hosts: Sequence[str] = ()) -> list[PlannedTrial]:
     """Every block of the study: one trial of every contender, in the orders of `kduel.study.orders`.
 
     With the unit "load", the contenders of one boot stand together, boots and contenders in random order. A plan of the
     first edition, where every second block reversed the order before it, follows from its seed as it did then.
+
+    With `hosts`, blocks go round the machines in the given order, each block wholly on one machine. Each machine is a
+    stratum whose orders are drawn from the seed and its name: they do not depend on which other machines take part.
     """
-    draw = random.Random(seed)
-    generator = turned_round if edition == 1 else orders
-
-    groups: dict[object, list[int]] = {}
-    for index, contender in enumerate(study.contenders):
-        key = same_boot(contender) if study.blocks.unit == "load" else index
-        groups.setdefault(key, []).append(index)
-    boots = list(groups.values())
-    order_of_boots = generator(len(boots), draw)
-    orders_within = [generator(len(members), draw) for members in boots]
-
+    if not hosts:
+        strata = [Stratum(study, random.Random(seed), edition)]
+    else:
+        strata = [Stratum(study, random.Random(f"{seed}/{host}"), edition) for host in hosts]
     total = study.blocks.fixed or study.blocks.max
     plan: list[PlannedTrial] = []
     boot = 0
     for block in range(1, total + 1):
-        steps = list(range(len(study.steps)))
-        if study.blocks.order == "shuffled":
-            steps = shuffled(draw, steps)
-        for group in next(order_of_boots):
-            for member in next(orders_within[group]):
-                name = study.contenders[boots[group][member]].name
+        turn = (block - 1) % len(strata)
+        steps, boots = strata[turn].draw_block()
+        for members in boots:
+            for name in members:
                 position = len(plan)
                 plan.append(
                     PlannedTrial(
@@ -79,7 +76,34 @@ def make_plan(study: Study, seed: int, edition: int = EDITION) -> list[PlannedTr
                         boot=boot,
                         steps=steps,
                         seed=block_seed(seed, block),
+                        host=hosts[turn] if hosts else "",
                     )
                 )
             boot += 1
     return plan
+
+
+class Stratum:
+    """The blocks of one machine: its orders of boots, of contenders within a boot, and of steps."""
+
+    def __init__(self, study: Study, draw: random.Random, edition: int) -> None:
+        self.study, self.draw = study, draw
+        generator = turned_round if edition == 1 else orders
+        groups: dict[object, list[str]] = {}
+        for index, contender in enumerate(study.contenders):
+            key = same_boot(contender) if study.blocks.unit == "load" else index
+            groups.setdefault(key, []).append(contender.name)
+        self.boots = list(groups.values())
+        self.order_of_boots: Iterator[list[int]] = generator(len(self.boots), draw)
+        self.orders_within = [generator(len(members), draw) for members in self.boots]
+
+    def draw_block(self) -> tuple[list[int], list[list[str]]]:
+        """The next block: the order of the steps, and the contenders by boot."""
+        steps = list(range(len(self.study.steps)))
+        if self.study.blocks.order == "shuffled":
+            steps = shuffled(self.draw, steps)
+        boots = []
+        for group in next(self.order_of_boots):
+            members = self.boots[group]
+            boots.append([members[member] for member in next(self.orders_within[group])])
+        return steps, boots

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 
 from msgspec import Struct, field, structs
 
+from kduel.core.experiment import Aspect, Statistic
 from kduel.core.results import MetricResult, Results
 
-USES: dict[str, tuple[str, ...]] = {
-    "desktop": (
-        r"desktop-.*/(frame-p99|frame-max|late)",
-        r"wakeup-.*hogs.*/latency-p99(\.9)?",
-        r"schbench-.*/wakeup-p99",
-    ),
-    "gaming": (r"desktop-.*/(frame-p99|late|hog-rate)", r"wakeup-.*/latency-p99\.9"),
-    "audio": (r"cyclictest-.*/latency-(p99\.9|max)", r"wakeup-.*/latency-(p99\.9|max)"),
-    "power": (r"power.*/(events-per-joule|load-power|idle-power)", r"turbostat.*/package-power"),
-    "throughput": (
-        r"sysbench-cpu-.*/events-per-second",
-        r"hackbench-.*/time",
-        r"perf-sched-(messaging|pipe).*/(total-time|time-per-operation)",
-        r"kload-.*/wall",
-        r"desktop-.*/hog-rate",
-        r"stress-ng-.*/operations-per-second",
-        r"schbench-.*/requests-per-second",
-    ),
+USES: dict[str, dict[Aspect, tuple[Statistic, ...]]] = {
+    "desktop": {"frame-latency": ("p99", "max", "value"), "wakeup-latency": ("p99",)},
+    "gaming": {"frame-latency": ("p99", "value"), "background-throughput": (), "wakeup-latency": ("p999",)},
+    "audio": {"realtime-latency": ("p999", "max"), "wakeup-latency": ("p999", "max")},
+    "power": {"efficiency": (), "power": (), "idle-power": ()},
+    "throughput": {"throughput": (), "background-throughput": (), "scheduling": ()},
 }
-"""By use: regular expressions of the metrics, BENCHMARK/METRIC, that speak of it."""
+"""By use: the aspects that matter to it, each with the statistics that count (all, where none is named)."""
 
 
 MANY = 3.0
@@ -59,22 +48,22 @@ class Advice(Struct, kw_only=True):
 def advise(results: Results) -> list[Advice]:
     """For every use that the run measured, and every contender, one sentence."""
     found = []
-    for use, patterns in USES.items():
+    for use, wanted in USES.items():
         for contender in [contender.name for contender in results.contenders[1:]]:
             speaking = [
                 metric
                 for metric in results.metrics
-                if metric.contender == contender and metric.better != "none" and speaks(metric, patterns)
+                if metric.contender == contender and metric.better != "none" and concerns(metric, wanted)
             ]
             if speaking:
                 found.append(sentence(use, contender, speaking))
     return found
 
 
-def speaks(metric: MetricResult, patterns: tuple[str, ...]) -> bool:
-    """Whether a metric says something of a use."""
-    name = f"{metric.benchmark}/{metric.metric}"
-    return any(re.fullmatch(pattern, name) for pattern in patterns)
+def concerns(metric: MetricResult, wanted: Mapping[Aspect, tuple[Statistic, ...]]) -> bool:
+    """Whether a metric matters to a use."""
+    statistics = wanted.get(metric.aspect)
+    return statistics is not None and (not statistics or metric.statistic in statistics)
 
 
 def sentence(use: str, contender: str, metrics: list[MetricResult]) -> Advice:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from msgspec import Struct
 
 from kduel.core.results import ContenderResult, Results
+from kduel.core.samples import StepResult
 
-SIZES = {"small": 10, "medium": 100, "large": 1000}
-"""As the published study of policies names its numbers of processes."""
 FACTORS = ("kernel", "cmdline", "scheduler", "policy", "sysctl")
 
 
@@ -20,48 +18,46 @@ class Place(Struct, frozen=True):
     label: str
     family: str
     count: int
+    parameter: str = ""
+    """Which of the benchmark's parameters the number is."""
 
 
-def places(labels: Sequence[str]) -> list[Place]:
-    """The benchmarks that form families, in the order of families and counts; the others are left out.
+def places(steps: Sequence[StepResult]) -> list[Place]:
+    """The steps that form families, in the order of families and counts; the others are left out.
 
-    A family is all labels that are the same but for one number (`kload-cpu-10`, `kload-cpu-100`).
+    A family is all steps of one benchmark whose parameters are the same but for one whole number above 0. A step that
+    could belong to several families belongs to the largest.
     """
-    groups: dict[str, dict[str, int]] = {}
-    for label in labels:
-        words = label.split("-")
-        for position, word in enumerate(words):
-            count = number_of(word)
-            if count is not None:
-                suffix = re.sub(r"^\d+", "", word) if word not in SIZES else ""
-                key = "-".join([*words[:position], f"#{suffix}", *words[position + 1 :]])
-                groups.setdefault(key, {})[label] = count
+    groups: dict[tuple[str, str, str], dict[str, int]] = {}
+    for step in steps:
+        for name, count in step.parameters.items():
+            if isinstance(count, int) and not isinstance(count, bool) and count > 0:
+                others = repr(sorted((key, value) for key, value in step.parameters.items() if key != name))
+                groups.setdefault((step.benchmark, name, others), {})[step.label] = count
     found: list[Place] = []
     taken: set[str] = set()
-    for key, members in sorted(groups.items(), key=lambda item: -len(item[1])):
+    names: set[str] = set()
+    for (benchmark, parameter, _), members in sorted(groups.items(), key=lambda item: -len(item[1])):
         free = {label: count for label, count in members.items() if label not in taken}
         if len(set(free.values())) < 2:
             continue
         taken.update(free)
-        found += [Place(label, family_name(key), count) for label, count in free.items()]
-    order = {label: index for index, label in enumerate(labels)}
+        name = family_name(list(free), names) or benchmark
+        names.add(name)
+        found += [Place(label, name, count, parameter) for label, count in free.items()]
+    order = {step.label: index for index, step in enumerate(steps)}
     first: dict[str, int] = {}
     for place in found:
-        first[place.family] = min(order[place.label], first.get(place.family, len(labels)))
+        first[place.family] = min(order[place.label], first.get(place.family, len(steps)))
     return sorted(found, key=lambda place: (first[place.family], place.count))
 
 
-def number_of(word: str) -> int | None:
-    """The number that a label's word is: `10`, `2t`, `small`; None where it is none."""
-    if word in SIZES:
-        return SIZES[word]
-    match = re.fullmatch(r"(\d{1,9})[a-z]{0,4}", word)
-    return int(match[1]) if match and int(match[1]) > 0 else None
-
-
-def family_name(key: str) -> str:
-    """`kload-cpu-#` is told as `kload-cpu`."""
-    return "-".join(filter(None, key.replace("#", "").split("-"))) or key
+def family_name(labels: Sequence[str], used: Container[str]) -> str:
+    """What the labels have in common (`kload-cpu` of `kload-cpu-10` and `kload-cpu-100`), or all of them where
+    another family has that name; empty where they have nothing in common."""
+    words = [label.split("-") for label in labels]
+    common = "-".join(word for word in words[0] if all(word in others for others in words[1:]))
+    return ", ".join(labels) if common in used else common
 
 
 class Pair(Struct, frozen=True):

@@ -44,12 +44,14 @@ def growth(
     values: Mapping[str, Sequence[float | None]],
     *,
     exact: bool = False,
+    times: bool = False,
 ) -> Growth | None:
     """From the values of each label by block: one slope a block (log-log, least squares), then Student's interval of
     their mean, so that the unit is the block and not the point.
 
     None where fewer than LEAST_BLOCKS blocks have a positive value at every count; `exact`, on a deterministic
-    machine, one is enough.
+    machine, one is enough. `times`: the metric is the time that the whole load takes, of which a published study
+    claims that it grows exponentially.
     """
     import numpy as np
     from scipy.special import stdtrit
@@ -89,11 +91,11 @@ def growth(
     found.steps = [float(step) for step in steps.mean(axis=0)]
     if len(counts) > 2:
         found.rise, found.rise_low, found.rise_high = interval(steps[:, -1] - steps[:, 0])
-    found.told = tell(found)
+    found.told = tell(found, times)
     return found
 
 
-def tell(found: Growth) -> str:
+def tell(found: Growth, times: bool = False) -> str:
     """The growth in words, no stronger than its interval."""
     if found.exact:
         return tell_exact(found)
@@ -114,8 +116,7 @@ def tell(found: Growth) -> str:
         bend = f"the growth flattens from {first} to {last}"
     else:
         bend = "no sign that it steepens"
-    # The published study claims an exponential growth of wall times.
-    return f"{what}: {kind}; {bend}{exponential(found) if found.metric == 'wall' else ''}"
+    return f"{what}: {kind}; {bend}{exponential(found) if times else ''}"
 
 
 def tell_exact(found: Growth) -> str:

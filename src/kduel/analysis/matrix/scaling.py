@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 
 from msgspec import Struct
 
-from kduel.analysis.matrix.shape import tables
+from kduel.analysis.matrix.grid import places
+from kduel.analysis.matrix.shape import measured_steps, tables
 from kduel.core.results import Results
 
-RATE = "events-per-second"
-THREADS = re.compile(r"(?:^|-)(\d{1,5})t(?:-|$)")
+THREADS = "threads"
+"""The parameter of this name."""
 LEAST_BLOCKS = 3
 """Fewer give no interval worth the name."""
 
@@ -42,19 +42,15 @@ class Scaling(Struct, kw_only=True):
 
 
 def scaling(results: Results) -> list[Scaling]:
-    """Of every benchmark that gives a rate and was run at several numbers of threads."""
+    """Of every benchmark that gives a throughput and was run at several numbers of threads."""
     values, metrics = tables(results)
     families: dict[str, dict[int, tuple[str, str]]] = {}
-    for label, held in metrics.items():
-        match = THREADS.search(label)
-        name = next((metric for metric in held if metric.replace("_", "-") == RATE), None)
-        if match and name and int(match[1]) > 0:
-            family = (label[: match.start()] + "-" + label[match.end() :]).strip("-")
-            families.setdefault(family or label, {})[int(match[1])] = (label, name)
+    for place in places(measured_steps(results)):
+        rates = (metric.name for metric in metrics[place.label].values() if metric.aspect == "throughput")
+        if place.parameter == THREADS and (name := next(rates, None)):
+            families.setdefault(place.family, {})[place.count] = (place.label, name)
     found = []
     for family, counts in families.items():
-        if len(counts) < 2:
-            continue
         for contender in results.contenders:
             columns = {count: values[key][contender.name] for count, key in sorted(counts.items())}
             label, name = next(iter(counts.values()))

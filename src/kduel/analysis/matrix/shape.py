@@ -8,13 +8,13 @@ from msgspec import Struct, field
 
 from kduel.analysis.matrix.grid import Pair, Place, pairs, places
 from kduel.analysis.matrix.growth import Growth, growth
-from kduel.core.experiment import Metric
+from kduel.core.experiment import Aspect, Metric
 from kduel.core.results import MetricResult, Results
-from kduel.core.samples import Samples
+from kduel.core.samples import Samples, StepResult
 from kduel.judge.verdict.rule import planned_rule
 
-GROWING = ("wall", "user", "system", "voluntary_switches", "involuntary_switches")
-"""Of benchmarks that have them; of others the first metric."""
+GROWING: tuple[Aspect, ...] = ("scheduling", "cpu-time", "activity")
+"""Aspects whose growth is shown; of a benchmark that has none of them, the growth of its first metric."""
 
 
 class Cell(Struct, kw_only=True):
@@ -58,8 +58,7 @@ class Matrix(Struct, kw_only=True):
 
 def shape(results: Results) -> Matrix | None:
     """The matrix that a run is, or None where no benchmarks differ in a number alone."""
-    labels = list(dict.fromkeys(metric.benchmark for metric in results.metrics))
-    found = places(labels)
+    found = places(measured_steps(results))
     if not found:
         return None
     values, metrics = tables(results)
@@ -87,15 +86,26 @@ def shape(results: Results) -> Matrix | None:
         growth=[
             grown
             for family, members in families.items()
-            for metric in growing(by_family[family])
+            for metric in growing([metrics[members[0].label][name] for name in by_family[family]])
             for name in names
             if (
                 grown := growth(
-                    members, name, metric, {p.label: values[p.label, metric][name] for p in members}, exact=exact
+                    members,
+                    name,
+                    metric.name,
+                    {p.label: values[p.label, metric.name][name] for p in members},
+                    exact=exact,
+                    times=metric.aspect == "scheduling",
                 )
             )
         ],
     )
+
+
+def measured_steps(results: Results) -> list[StepResult]:
+    """The steps that gave a metric."""
+    measured = {metric.benchmark for metric in results.metrics}
+    return [step for step in results.steps if step.label in measured]
 
 
 Values = dict[tuple[str, str], dict[str, list[float | None]]]
@@ -108,7 +118,8 @@ def tables(results: Results) -> tuple[Values, dict[str, dict[str, Metric]]]:
     for result in results.metrics:
         values.setdefault((result.benchmark, result.metric), {}).update(result.values)
         metrics.setdefault(result.benchmark, {}).setdefault(
-            result.metric, Metric(result.metric, result.unit, result.better, result.about, result.statistic)
+            result.metric,
+            Metric(result.metric, result.unit, result.better, result.about, result.statistic, aspect=result.aspect),
         )
     blank: list[float | None] = [None] * len(results.blocks)
     for held in values.values():
@@ -117,9 +128,9 @@ def tables(results: Results) -> tuple[Values, dict[str, dict[str, Metric]]]:
     return values, metrics
 
 
-def growing(metrics: Sequence[str]) -> list[str]:
-    """The metrics whose growth is of interest."""
-    return [name for name in GROWING if name in metrics] or list(metrics[:1])
+def growing(metrics: Sequence[Metric]) -> list[Metric]:
+    """The metrics whose growth is shown."""
+    return [metric for metric in metrics if metric.aspect in GROWING] or list(metrics[:1])
 
 
 def cell(place: Place, contender: str, metrics: Sequence[str], values: Values) -> Cell:

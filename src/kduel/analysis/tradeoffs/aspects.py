@@ -1,8 +1,7 @@
-"""The summary of a comparison: a row for each aspect that was measured, a column a contender, the best ones marked."""
+"""The summary of a comparison: one row for each aspect measured, one column for each contender, the best marked."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -10,24 +9,26 @@ from msgspec import Struct
 
 from kduel.analysis.matrix.shape import deviation
 from kduel.analysis.tradeoffs.duels import Duels, duels
-from kduel.core.results import Results
+from kduel.core.experiment import Aspect as Measured
+from kduel.core.experiment import Statistic
+from kduel.core.results import MetricResult, Results
 
-ASPECTS: dict[str, str] = {
-    "CPU throughput": r"(?!power|turbostat).*/events-per-second",
-    "memory bandwidth": r".*memory.*/throughput",
-    "file I/O": r".*/((read|write)-bandwidth|read|written)|.*file.*/throughput",
-    "switching and waking": r"(hackbench|context-switch).*/time|perf-sched.*/(total-time|time-per-operation)"
-    r"|kload.*/wall|stress-ng.*/operations-per-second|.*/requests-per-second",
-    "latency, 99 %": r".*/((latency|wakeup|frame|request)-p99)",
-    "latency, longest": r"(cyclictest|wakeup|latency|desktop).*/((latency|frame)-max|max-latency)",
-    "boot time": r"boot.*/(total|time)",
-    "work per energy": r".*/events-per-joule",
-    "power under load": r"power.*/load(-power)?|turbostat.*/package-power",
-    "power, idle": r"power.*/idle(-power)?",
-    "modules loaded": r".*/modules",
-    "initramfs": r".*/initramfs",
+LATENCIES: tuple[Measured, ...] = ("wakeup-latency", "realtime-latency", "frame-latency", "request-latency")
+ROWS: dict[str, tuple[tuple[Measured, ...], Statistic | None]] = {
+    "CPU throughput": (("throughput",), None),
+    "memory bandwidth": (("memory-bandwidth",), None),
+    "file I/O": (("storage-throughput",), None),
+    "switching and waking": (("scheduling",), None),
+    "latency, 99 %": (LATENCIES, "p99"),
+    "latency, longest": (LATENCIES, "max"),
+    "boot time": (("boot-time",), None),
+    "work per energy": (("efficiency",), None),
+    "power under load": (("power",), None),
+    "power, idle": (("idle-power",), None),
+    "modules loaded": (("modules",), None),
+    "size": (("size",), None),
 }
-"""By aspect, in the order of the table: a regular expression of the metrics, BENCHMARK/METRIC, that speak of it."""
+"""By title, in the order of the table: which aspects a row shows and, where it matters, which of their statistics."""
 
 Standing = Literal["best", "shared", ""]
 """best: shown better than every other. shared: shown better than the rest, and none of those that share it shown to differ
@@ -49,22 +50,24 @@ class Aspect(Struct, kw_only=True):
     """Why somebody is marked, or why nobody is."""
 
 
-def aspect_of(benchmark: str, metric: str) -> str | None:
-    """The aspect that a metric speaks of, if any. Imported metrics may be written with underscores."""
-    name = f"{benchmark}/{metric}".replace("_", "-")
-    return next((aspect for aspect, pattern in ASPECTS.items() if re.fullmatch(pattern, name)), None)
+def row_of(metric: MetricResult) -> str | None:
+    """The row in which a metric is shown, if any."""
+    return next(
+        (
+            title
+            for title, (measured, statistic) in ROWS.items()
+            if metric.aspect in measured and statistic in (None, metric.statistic)
+        ),
+        None,
+    )
 
 
 def aspects(results: Results) -> list[Aspect]:
-    """The rows, in the order of ASPECTS; empty where fewer than two contenders were measured."""
+    """The rows, in the order of ROWS; empty where fewer than two contenders were measured."""
     if len(results.contenders) < 2:
         return []
-    found: dict[tuple[str, str], str] = {}
-    for metric in results.metrics:
-        name = aspect_of(metric.benchmark, metric.metric)
-        if name is not None:
-            found[metric.benchmark, metric.metric] = name
-    rank = list(ASPECTS)
+    found = {(metric.benchmark, metric.metric): title for metric in results.metrics if (title := row_of(metric))}
+    rank = list(ROWS)
     wanted = sorted(found, key=lambda key: rank.index(found[key]))
     return [row(found[one.key], one) for one in duels(results, wanted)]
 

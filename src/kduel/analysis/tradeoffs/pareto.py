@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct, field
 
 from kduel.analysis.tradeoffs.duels import Duels, duels
+from kduel.core.experiment import Aspect, Statistic
 from kduel.core.results import MetricResult, Results
 
-AXES: dict[str, tuple[str, ...]] = {
-    "throughput": (
-        r"(?!power|turbostat).*/events-per-second",
-        r".*/(requests-per-second|hog-rate|operations-per-second)",
-        r"hackbench.*/time",
-        r"kload.*/wall",
-        r"perf-sched.*/(total-time|time-per-operation)",
-    ),
-    "latency": (r"(cyclictest|wakeup|latency).*/latency-p99", r".*/wakeup-p99", r".*/frame-p99"),
-    "power": (r"power.*/load(-power)?", r"power.*/energy-per-event", r"turbostat.*/package-power"),
+AXES: dict[str, tuple[tuple[Aspect, ...], Statistic | None]] = {
+    "throughput": (("throughput", "background-throughput", "scheduling"), None),
+    "latency": (("wakeup-latency", "realtime-latency", "frame-latency"), "p99"),
+    "power": (("power",), None),
 }
-"""By axis: what may stand for it, the better choice first; of several that match, a primary metric goes first."""
+"""By axis: the aspects that may stand for it, the better choice first, and which of their statistics; of several
+metrics a primary one goes first."""
 
 Axis = Literal["throughput", "latency", "power"]
 
@@ -91,7 +86,7 @@ def listed(names: Sequence[str]) -> str:
 
 def front(results: Results) -> Front | None:
     """The view, or None where fewer than two of the three were measured with intervals."""
-    chosen = {axis: key for axis, patterns in AXES.items() if (key := metric_for(results, patterns))}
+    chosen = {axis: key for axis, wanted in AXES.items() if (key := metric_for(results, *wanted))}
     if len(chosen) < 2:
         return None
     held = {one.key: one for one in duels(results, list(dict.fromkeys(chosen.values())))}
@@ -109,16 +104,17 @@ def front(results: Results) -> Front | None:
     return found
 
 
-def metric_for(results: Results, patterns: Sequence[str]) -> tuple[str, str] | None:
-    """The metric that stands for an axis: primary before exploratory, then by the patterns' order."""
-    ranked: list[tuple[bool, int, tuple[str, str]]] = []
-    for metric in results.metrics:
-        name = f"{metric.benchmark}/{metric.metric}".replace("_", "-")
-        for rank, pattern in enumerate(patterns):
-            if re.fullmatch(pattern, name) and metric.scale == "ratio":
-                ranked.append((metric.role != "primary", rank, (metric.benchmark, metric.metric)))
-                break
-    return min(ranked, key=lambda entry: entry[:2])[2] if ranked else None
+def metric_for(results: Results, measured: Sequence[Aspect], statistic: Statistic | None) -> tuple[str, str] | None:
+    """The metric that stands for an axis: primary before exploratory, then by the order of the aspects."""
+    fitting = [
+        metric
+        for metric in results.metrics
+        if metric.aspect in measured and statistic in (None, metric.statistic) and metric.scale == "ratio"
+    ]
+    if not fitting:
+        return None
+    best = min(fitting, key=lambda metric: (metric.role != "primary", measured.index(metric.aspect)))
+    return best.benchmark, best.metric
 
 
 def scale_of(axis: str, one: Duels) -> Scale | None:

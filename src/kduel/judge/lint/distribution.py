@@ -50,10 +50,11 @@ def ties(case: Case) -> Iterator[Warning_]:
     distinct = np.unique(values)
     if values.size >= 2 * FEWEST and 1 < distinct.size < values.size and median > 0:
         step = float(np.diff(distinct).min())
-        if step > COARSE * median:
+        share = 100 * step / median  # of a subnormal median it may be infinite
+        if 100 * COARSE < share < math.inf:
             yield Warning_(
                 code=Code.QUANTISED,
-                message=f"The values come in steps of {amount(step, case.metric.unit)}, {100 * step / median:.0f} % of "
+                message=f"The values come in steps of {amount(step, case.metric.unit)}, {share:.0f} % of "
                 f"the median {short(median)}: smaller differences cannot be seen. Measure it for longer or in a finer unit.",
             )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,11 +20,6 @@ FASTEST_DRIVE = 15e9
 RATES = {
     "B/s": 1.0, "KB/s": 1e3, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "KiB/s": 2.0**10, "MiB/s": 2.0**20, "GiB/s": 2.0**30,
 }  # fmt: skip
-STORAGE = re.compile(
-    r"file.?io|\bfio\b|\bdisk|\bstorage|\bdd\b|\bio-|\bpage.?cache|\bdevice-|\b(read|written|(read|write)-bandwidth)$",
-    re.IGNORECASE,
-)
-"""In a benchmark's label or, last, in the metric's name."""
 
 
 def unreliable(case: Case) -> Iterator[Warning_]:
@@ -55,7 +49,7 @@ def unreliable(case: Case) -> Iterator[Warning_]:
 def page_cache(case: Case) -> Iterator[Warning_]:
     """File input and output faster than any drive: memory was measured."""
     rate = RATES.get(case.metric.unit)
-    if rate is None or not STORAGE.search(f"{case.result.benchmark} {case.result.metric}"):
+    if rate is None or case.metric.aspect != "storage-throughput":
         return
     best = max((arm for arm in case.arms), key=lambda arm: float(np.median(arm.values)))
     fastest = float(np.median(best.values))

@@ -7,12 +7,14 @@ import math
 import os
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import IO, get_args
 
 from kduel.core.errors import InputError
-from kduel.core.experiment import Better, Statistic
+from kduel.core.experiment import Aspect, Better
 from kduel.store.imported.support.foreign import ForeignFormat, Row, at
+from kduel.store.imported.support.names import is_size, statistic
 
 COLUMNS = ("contender", "trial", "benchmark", "metric", "unit", "better", "value")
 KIND = "kind"
@@ -20,27 +22,25 @@ KIND = "kind"
 KINDS = {"time": False, "rate": False, "other": False, "count": True, "size": True}
 """What a metric is, and whether that is exact: chance has no part in it, and one value of each contender decides,
 unless repetitions differ."""
-BYTES = re.compile(r"([KMGT]i?|k)?B|bytes?", re.IGNORECASE)
-SIZE = re.compile(r"(?<![a-z])sizes?(?![a-z])", re.IGNORECASE)
-IN_USE = re.compile(r"resident|working|heap|stack|memory|rss", re.IGNORECASE)
+ASPECT = "aspect"
+"""Another column that may be there: what the metric measures."""
+ASPECTS: dict[str, Aspect] = {aspect: aspect for aspect in get_args(Aspect) if aspect}
 FORMULA = ("=", "+", "-", "@")
 """What a spreadsheet takes for a formula at the beginning of a name; KDuel's own CSV puts a quote before it."""
 SIDES: dict[str, Better] = {side: side for side in get_args(Better)}
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
-WHOLE = re.compile(r"[-+]?\d{1,400}", re.ASCII)
+LARGEST_EXACT = 1 << 53
+"""Up to this every whole number is a floating-point number of its own."""
 LONGEST_LINE = 16 << 10
-IN_NAMES: dict[str, Statistic] = {
-    "max": "max", "maximum": "max", "worst": "max", "min": "min", "minimum": "min", "mean": "mean", "avg": "mean",
-    "average": "mean", "median": "median", "p50": "median", "p95": "p95", "p99": "p99", "p999": "p999",
-}  # fmt: skip
 
 
 class ValuesCsv(ForeignFormat):
-    """contender,trial,benchmark,metric,unit,better,value and, if wanted, kind"""
+    """contender,trial,benchmark,metric,unit,better,value and, if wanted, kind and aspect"""
 
     name = "csv"
     summary = (
-        f"one value a line: {','.join(COLUMNS)} (better is higher, lower or none; kind, if there, {', '.join(KINDS)})"
+        f"one value a line: {','.join(COLUMNS)} (better is higher, lower or none); optional columns: "
+        f"{KIND} ({', '.join(KINDS)}), {ASPECT} (such as throughput, power, size)"
     )
 
     def recognises(self, head: str) -> bool:
@@ -164,10 +164,10 @@ def undecodable_line(path: Path) -> int:
 
 
 def columns(path: Path, header: list[str]) -> dict[str, int]:
-    """Where each column is. Raises InputError unless the header has each of COLUMNS once and nothing else but KIND."""
+    """Where each column is. Raises InputError unless the header has each of COLUMNS once and nothing else but KIND and ASPECT."""
     named = [name.strip() for name in header]
     missing = [name for name in COLUMNS if name not in named]
-    extra = [name for name in named if name not in (*COLUMNS, KIND)]
+    extra = [name for name in named if name not in (*COLUMNS, KIND, ASPECT)]
     twice = sorted({name for name in named if named.count(name) > 1})
     wrong = [
         f"{words} {', '.join(map(repr, found))}"
@@ -200,15 +200,28 @@ def value(path: Path, line: int, fields: list[str], places: dict[str, int], head
         raise InputError(f"{at(path, line)}: better is {better!r}", f"Say which way is better: {', '.join(SIDES)}.")
     if kind and kind not in KINDS:
         raise InputError(f"{at(path, line)}: the kind is {kind!r}", f"It is {', '.join(KINDS)}, or nothing.")
+    aspect = fields[places[ASPECT]].strip() if ASPECT in places else ""
+    if aspect and aspect not in ASPECTS:
+        raise InputError(f"{at(path, line)}: the aspect is {aspect!r}", f"It is {', '.join(ASPECTS)}, or nothing.")
     exact = KINDS[kind] if kind else is_size(benchmark, metric, unit)
     found = number(path, line, text)
-    if exact and WHOLE.fullmatch(text) and int(text) != found:
+    if exact and abs(found) >= LARGEST_EXACT and Decimal(text) != Decimal(found):
         raise InputError(
             f"{at(path, line)}: {text[:60]} has more digits than are kept ({found:.0f})",
-            "An exact count or size is kept up to 9007199254740992: use a larger unit, or another kind.",
+            f"An exact count or size is kept up to {LARGEST_EXACT}: use a larger unit, or another kind.",
         )
     return Row(
-        contender, int(trial), benchmark, metric, unit, SIDES[better], found, line, statistic(metric), exact=exact
+        contender,
+        int(trial),
+        benchmark,
+        metric,
+        unit,
+        SIDES[better],
+        found,
+        line,
+        statistic(metric),
+        exact=exact,
+        aspect=ASPECTS[aspect] if aspect else None,
     )
 
 
@@ -217,31 +230,17 @@ def plain(text: str) -> str:
     return text[1:] if text.startswith("'") and text.lstrip("'").lstrip().startswith(FORMULA) else text
 
 
-def is_size(benchmark: str, metric: str, unit: str) -> bool:
-    """Whether the names say that it is the size of something built: bytes of a benchmark or metric called `size`.
-    What memory is in use is not, which chance has a part in."""
-    return bool(BYTES.fullmatch(unit) and (SIZE.search(benchmark) or SIZE.search(metric))) and not (
-        IN_USE.search(benchmark) or IN_USE.search(metric)
-    )
-
-
 def number(path: Path, line: int, text: str) -> float:
-    """The value. Raises InputError for text, NaN and what is beyond all bounds."""
+    """The value. Raises InputError for text, NaN and what is too large or too small to be kept."""
     if not NUMBER.fullmatch(text):
         remedy = "Leave the line out where there is no value." if not text else "Write a plain number, such as 12.5."
         raise InputError(f"{at(path, line)}: the value is {text[:60]!r}, not a number", remedy)
     found = float(text)
     if not math.isfinite(found):
         raise InputError(f"{at(path, line)}: the value {text[:60]} is too large", "Use a larger unit.")
+    if found == 0 and re.search("[1-9]", text.lower().partition("e")[0]):
+        raise InputError(f"{at(path, line)}: the value {text[:60]} is too small", "Use a smaller unit.")
     return found
-
-
-def statistic(metric: str) -> Statistic:
-    """How the metric's name says that many samples became one number."""
-    for word in re.split(r"[^a-z0-9]+", metric.lower()):
-        if word in IN_NAMES:
-            return IN_NAMES[word]
-    return "value"
 
 
 PLUGIN = ValuesCsv()

@@ -12,6 +12,7 @@ from kduel.core.errors import InputError
 from kduel.core.experiment import Metric
 from kduel.core.samples import LARGEST, Samples
 from kduel.store.imported.support.foreign import Row, at
+from kduel.store.imported.support.names import aspect_of, step_of
 
 MOST_VALUES = 2_000_000
 MOST_CELLS = 8_000_000
@@ -75,6 +76,7 @@ class Gathering:
                     statistic=row.statistic,
                     least=row.least,
                     exact=row.exact,
+                    aspect=aspect_of(row.benchmark, row.metric) if row.aspect is None else row.aspect,
                 ),
                 at(path, row.where),
             )
@@ -83,12 +85,13 @@ class Gathering:
             ("unit", known.unit, row.unit),
             ("better", known.better, row.better),
             ("kind", EXACT[known.exact], EXACT[row.exact]),
+            ("aspect", known.aspect, known.aspect if row.aspect is None else row.aspect),
         ):
             if old != new:
                 raise InputError(
                     f"{at(path, row.where)}: {row.benchmark}/{row.metric} has the {what} {new!r}, but {old!r} "
                     f"at {found.first}",
-                    "A metric has one unit, one better side and one kind: convert the values, or give it another name.",
+                    "A metric has one unit, one better side, one kind and one aspect: convert the values, or give it another name.",
                 )
         self.contenders.setdefault(row.contender, at(path, row.where))
         values = found.values.setdefault(row.contender, {})
@@ -140,6 +143,7 @@ class Gathering:
             Samples(
                 benchmark=benchmark,
                 metric=found.metric,
+                step=step_of(benchmark),
                 primary=not primary or any(name in names_of(benchmark, metric) for name in primary),
                 paired=False,
                 blocks=blocks,

@@ -1,0 +1,81 @@
+"""What the names in an imported file say, for files that do not state it: the only place where names are interpreted.
+
+A run of KDuel's own never needs this: its benchmarks declare what they measure, and its steps have parameters.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kduel.core.experiment import Aspect, Statistic
+from kduel.core.samples import StepResult
+
+BYTES = re.compile(r"([KMGT]i?|k)?B|bytes?", re.IGNORECASE)
+SIZE = re.compile(r"(?<![a-z])sizes?(?![a-z])", re.IGNORECASE)
+IN_USE = re.compile(r"resident|working|heap|stack|memory|rss", re.IGNORECASE)
+STATISTICS: dict[str, Statistic] = {
+    "max": "max", "maximum": "max", "worst": "max", "min": "min", "minimum": "min", "mean": "mean", "avg": "mean",
+    "average": "mean", "median": "median", "p50": "median", "p95": "p95", "p99": "p99", "p999": "p999",
+}  # fmt: skip
+SIZES = {"small": 10, "medium": 100, "large": 1000}
+"""The numbers of processes in a published study of scheduling policies."""
+NUMBER = re.compile(r"(\d{1,9})([a-z]{0,4})")
+ASPECTS: tuple[tuple[str, Aspect], ...] = (
+    (r"(power|turbostat).*/events-per-second", ""),
+    (r".*/events-per-second", "throughput"),
+    (r"desktop.*/hog-rate", "background-throughput"),
+    (r".*(file.?io|\bfio\b|\bdisk|\bstorage|\bdd\b|\bio-|page.?cache|device-).*/.*(throughput|bandwidth|read|written|rate|speed).*", "storage-throughput"),
+    (r".*/(read|written|(read|write)-bandwidth)", "storage-throughput"),
+    (r".*memory.*/throughput", "memory-bandwidth"),
+    (r"(hackbench|context-switch).*/time|perf-sched.*/(total-time|time-per-operation)", "scheduling"),
+    (r"stress-ng.*/operations-per-second|.*/requests-per-second|.*/wall", "scheduling"),
+    (r".*/(user|system)", "cpu-time"),
+    (r".*/(in)?voluntary-switches", "activity"),
+    (r"cyclictest.*/(latency-.*|max-latency)", "realtime-latency"),
+    (r"(wakeup|latency).*/(latency-.*|max-latency)|.*/wakeup-p\d+", "wakeup-latency"),
+    (r".*/(frame-.*|late)", "frame-latency"),
+    (r".*/request-p\d+", "request-latency"),
+    (r"boot.*/(total|time)", "boot-time"),
+    (r".*/events-per-joule", "efficiency"),
+    (r"power.*/load(-power)?|turbostat.*/package-power", "power"),
+    (r"power.*/idle(-power)?", "idle-power"),
+    (r".*/modules", "modules"),
+    (r".*/initramfs", "size"),
+)  # fmt: skip
+"""By BENCHMARK/METRIC, with - for _: the names that KDuel's own CSV and the published studies use. The first match counts."""
+
+
+def aspect_of(benchmark: str, metric: str) -> Aspect:
+    """What a metric measures, by its name; empty where the name does not say."""
+    name = f"{benchmark}/{metric}".replace("_", "-")
+    return next((aspect for pattern, aspect in ASPECTS if re.fullmatch(pattern, name, re.IGNORECASE)), "")
+
+
+def is_size(benchmark: str, metric: str, unit: str) -> bool:
+    """Whether it is the size of something built: bytes of a benchmark or metric called `size`. What memory is in use is
+    not: chance has a part in that."""
+    return bool(BYTES.fullmatch(unit) and (SIZE.search(benchmark) or SIZE.search(metric))) and not (
+        IN_USE.search(benchmark) or IN_USE.search(metric)
+    )
+
+
+def statistic(metric: str) -> Statistic:
+    """How many samples became one number."""
+    for word in re.split(r"[^a-z0-9]+", metric.lower()):
+        if word in STATISTICS:
+            return STATISTICS[word]
+    return "value"
+
+
+def step_of(label: str) -> StepResult:
+    """The label as a benchmark, which is the label without its numbers, and parameters, which are these numbers:
+    `sysbench-cpu-2t` is `sysbench-cpu-#t` with threads = 2."""
+    words, parameters = label.split("-"), {}
+    for position, word in enumerate(words):
+        match = NUMBER.fullmatch(word)
+        count = SIZES.get(word) or (int(match[1]) if match else 0)
+        if count:
+            suffix = match[2] if match else ""
+            words[position] = f"#{suffix}"
+            parameters["threads" if suffix == "t" and "threads" not in parameters else f"word {position + 1}"] = count
+    return StepResult(label=label, benchmark="-".join(words), parameters=parameters)
