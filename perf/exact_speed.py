@@ -24,8 +24,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from kduel.core.cache import Cache
 from kduel.core.progress import Progress
 from kduel.guest import programs
+from kduel.guest.processor import plugin_api
 from kduel.machines import Trial
-from kduel.machines.icount import IcountMachine, plugin_api
+from kduel.machines.icount import IcountMachine
 from kduel.run.prepare import make_ready
 from kduel.study.contenders import contender_tables
 from kduel.study.load import assemble, parse_study, suite_text

@@ -10,9 +10,9 @@ from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
 from kduel.core.progress import Progress
+from kduel.guest.processor import MASKED, cpu_model, known_features, plugin_api
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Needs, machine_kind
-from kduel.machines.icount import MASKED, cpu_model, known_features, plugin_api
 from kduel.study.load import assemble, read_study, suites
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kduel.benchmarks import ParseError, Raw, benchmark
-from kduel.benchmarks.kbench import APART, OPERATIONS, SITUATIONS, WAKING, read_line, read_lines
+from kduel.benchmarks.kbench import APART, OPERATIONS, SITUATED, SITUATIONS, read_line, read_lines
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.guest import programs
@@ -184,7 +184,7 @@ def test_the_same_seed_gives_the_same_conditions_and_another_others(tmp_path: Pa
     assert len({str(condition) for condition in first}) == 4
 
 
-@pytest.mark.parametrize("operation", sorted(WAKING))
+@pytest.mark.parametrize("operation", sorted(SITUATED))
 def test_situations_are_counted_beside_and_leave_nothing(operation: str, tmp_path: Path) -> None:
     lines = read_lines(run("--exact", "--conditions", "1", "--count", "2", operation, cwd=tmp_path))
     assert lines[0].situation == "" and lines[0].region > 0

@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import re
 import unicodedata
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def test_an_aggregate_is_no_repetition_even_where_its_type_is_not_told(tmp_path:
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (gzip.compress(table(*GOOD).encode()), "it is compressed with gzip"),
+        (gzip.compress(table(*GOOD).encode(), mtime=0), "it is compressed with gzip"),
         (b"BZh91AY", "it is compressed with bzip2"),
         (b"\xfd7zXZ\x00", "it is compressed with xz"),
         (b"\x28\xb5\x2f\xfd", "it is compressed with zstd"),
@@ -92,6 +93,32 @@ def test_an_aggregate_is_no_repetition_even_where_its_type_is_not_told(tmp_path:
 )
 def test_what_a_foreign_file_is_is_told(tmp_path: Path, data: str | bytes, told: str) -> None:
     assert told in refusal(tmp_path, data)
+
+
+@pytest.mark.parametrize("number", ["9007199254740993", "9007199254740993.0", "9.007199254740993e15"])
+def test_an_exact_count_is_refused_where_it_would_be_rounded_however_it_is_written(
+    tmp_path: Path, number: str
+) -> None:
+    lines = [f"{name},1,b,m,,lower,{value},count" for name, value in (("old", number), ("new", "9007199254740992"))]
+    text = table(*lines, header=f"{HEADER},kind")
+    assert "has more digits than are kept" in refusal(tmp_path, text)
+
+
+def test_a_number_too_small_to_be_kept_is_not_zero(tmp_path: Path) -> None:
+    assert "1e-400 is too small" in refusal(tmp_path, table("old,1,b,m,s,lower,1e-400", *GOOD))
+    bring(tmp_path, table("old,9,b,m,s,lower,0.0e-400", *GOOD))
+
+
+def test_a_key_twice_in_one_object_is_refused(tmp_path: Path) -> None:
+    text = (FIXTURES / "google-benchmark-1.7.1-a.json").read_text()
+    twice = re.sub(r'("real_time": )', r'"real_time": 1.5, \1', text, count=1)
+    assert "has the key 'real_time' twice" in refusal(tmp_path, twice, "a.json")
+
+
+@pytest.mark.parametrize("encoding", ["utf-7", "shift_jis", "gb2312", "no-such"])
+def test_an_encoding_that_is_not_read_is_named(tmp_path: Path, encoding: str) -> None:
+    text = f'<?xml version="1.0" encoding="{encoding}"?>\n<PhoronixTestSuite></PhoronixTestSuite>'
+    assert "line 1" in refusal(tmp_path, text, "composite.xml")
 
 
 @pytest.mark.parametrize("column", ["{},1,b,m,s,lower,1.5", "old,3,{},m,s,lower,1.5", "old,3,b,{},s,lower,1.5"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -229,3 +230,21 @@ def test_a_lock_that_lacks_a_key_says_which(unpack: Callable[[str], Path], key: 
     (run / "lock.json").write_text(json.dumps(lock))
     with pytest.raises(InputError, match=rf"lock\.json: .*{key}"):
         RunDir.open(run).lock()
+
+
+@pytest.mark.parametrize(
+    "name", ["plan.jsonl", "study.toml", "lock.json", "trial.json", "manifest.sha256", "console.log"]
+)
+@pytest.mark.parametrize("other", ["fifo", "device"])
+def test_what_is_no_plain_file_is_refused_and_not_waited_for(output, run: RunDir, name: str, other: str):
+    path = run.path / name if (run.path / name).exists() else first(run) / name
+    path.unlink()
+    if other == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    # AssertionError: the exit status is not 0.
+    with pytest.raises((InputError, AssertionError)):
+        output("verify", run.path)
+    with contextlib.suppress(InputError, AssertionError):
+        output("report", run.path)

@@ -45,13 +45,10 @@ Operation = Literal[OPERATIONS]  # type: ignore[valid-type]
 Figure = Annotated[float, Meta(ge=-LARGEST_FIGURE, le=LARGEST_FIGURE)]
 """Less an empty call's cost, which may be larger than that of the cheapest operation: what is negative is no value of
 a metric."""
-WAKING = frozenset((
-    "pipe", "unix", "tcp", "udp", "switch-2-0k", "switch-2-16k", "switch-8-0k", "switch-8-16k", "switch-16-64k", "futex",
-    "fork-exit", "fork-exec", "shell", "clone",
-))  # fmt: skip
-"""Those that wake other tasks, so that the situation of the tasks is a part of what they cost."""
-APART = frozenset(("pipe", "unix", "tcp", "udp", *(name for name in OPERATIONS if name.startswith("switch-"))))
-"""Those of them whose tasks are processes with a partner, which may be in another session."""
+APART = frozenset(("pipe", "unix", "tcp", "switch-8-0k"))
+"""Those that are counted in situations and whose partners are processes, which may be in another session."""
+SITUATED = APART | {"futex", "fork-exit"}
+"""Those that wake other tasks, one of each way to do so, and are counted in situations of the tasks, too."""
 SITUATIONS = {
     "session": "each partner in a session of its own",
     "cgroup": "all in a control group two levels deep",
@@ -68,7 +65,7 @@ class Condition(Struct, frozen=True):
 
     number: int
     phase: int
-    """Instructions between warming up and counting."""
+    """Instructions before the operation is opened."""
     times: int
     """How many times as many calls."""
     environment: int
@@ -240,7 +237,7 @@ class Kbench(Benchmark):
                         aspect="path-length",
                     )
                     for name, about in SITUATIONS.items()
-                    if parameters.conditions and parameters.operation in (APART if name == "session" else WAKING)
+                    if parameters.conditions and parameters.operation in (APART if name == "session" else SITUATED)
                 ),
             )
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shlex
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from kduel.cli.futility import Choice, chosen, gives_up
 from kduel.cli.interrupt import interrupted
 from kduel.cli.terminal import Terminal
 from kduel.core.errors import NOT_MEASURED, SLOWER, InputError
-from kduel.core.text import printable
+from kduel.core.text import plural, printable
 from kduel.study.load import Study
 from kduel.study.plan import slug
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 RUNS = Path("kduel-runs")
 
+EXACT_SEED = 1
+"""Of runs on an exact machine for which none is given."""
 TOLD_AT_MOST = 7
 """Primary metrics; a matrix may have hundreds."""
 TOO_WIDE_TO_TELL = 1000.0
@@ -39,14 +42,17 @@ def carry_out(
     *,
     out: Path | None,
     origin: str,
-    seed: int,
-    seed_given: bool,
+    seed: int | None,
     offline: bool,
     futility: Choice | None,
     fail_on: str | None,
     quiet: bool,
 ) -> None:
-    """Make ready, run, judge, report; ends the process with the exit status that `--fail-on` asks for."""
+    """Make ready, run, judge, report; ends the process with the exit status that `--fail-on` asks for.
+
+    Without a seed the run's own is used, or else one that is drawn. On an exact machine it is always the same one, so that
+    a repetition of the command gives the same numbers.
+    """
     from kduel.core.cache import Cache
     from kduel.run.prepare import make_ready
     from kduel.run.runner import run_study
@@ -59,13 +65,15 @@ def carry_out(
         path.stat()  # What cannot be a path is refused before anything is fetched.
     lock = RunDir.open(path).lock() if (path / "lock.json").is_file() else None
     if lock is not None:
-        seed = seed_of(lock, path, seed, seed_given)
+        seed = seed_of(lock, path, seed)
         if lock.contenders != study.contenders:
             lock = None
     with told_how_to_go_on(path):
         ready = make_ready(
             study, cache=Cache(progress=terminal), progress=terminal, offline=offline, lock=lock, origin=origin
         )
+        if seed is None:
+            seed = EXACT_SEED if ready.machine.exact else secrets.randbelow(2**31)
         try:
             if ready.machine.timing_warning:
                 terminal.warn(ready.machine.timing_warning)
@@ -130,9 +138,9 @@ def unfinished(path: Path, study: Study) -> bool:
     return same_study(RunDir.open(path).lock(), study)
 
 
-def seed_of(lock: Lock, path: Path, seed: int, given: bool) -> int:
+def seed_of(lock: Lock, path: Path, seed: int | None) -> int:
     """The seed of the run that is there. Raises InputError where another one was asked for."""
-    if given and seed != lock.seed:
+    if seed not in (None, lock.seed):
         raise InputError(f"{path} was planned with --seed {lock.seed}, not {seed}", "Give another --out.")
     return lock.seed
 
@@ -140,7 +148,9 @@ def seed_of(lock: Lock, path: Path, seed: int, given: bool) -> int:
 def told_plan(study: Study) -> str:
     """How many blocks, in words."""
     if study.blocks.fixed is not None:
-        return f"{study.blocks.fixed} blocks"
+        return plural(study.blocks.fixed, "block")
+    if study.blocks.max == 1:
+        return "1 block"
     return f"up to {study.blocks.max} blocks, fewer when it is decided sooner"
 
 

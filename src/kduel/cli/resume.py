@@ -40,7 +40,6 @@ def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | No
             out=out,
             origin=lock.origin,
             seed=lock.seed,
-            seed_given=True,
             offline=offline,
             futility=futility,
             fail_on=fail_on,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 
 import click
@@ -47,7 +46,10 @@ from kduel.core.errors import InputError
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Directory of the run.  [default: kduel-runs/NAME]"
 )
 @click.option(
-    "--seed", type=click.IntRange(0), metavar="N", help="Seed of the random order.  [default: drawn, and stored]"
+    "--seed",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Seed of the random order and of the conditions.  [default: drawn, and stored; machine icount: 1]",
 )
 @click.option(
     "--aa",
@@ -150,8 +152,7 @@ def command(
         study,
         out=out,
         origin=origin,
-        seed=seed if seed is not None else secrets.randbelow(2**31),
-        seed_given=seed is not None,
+        seed=seed,
         offline=offline,
         futility=futility,
         fail_on=fail_on,

@@ -104,6 +104,12 @@ LEFT_OUT = "left-out"
 """The code of a trial that was not run, because its contender cannot be measured."""
 
 
+EMULATOR_FAULT = "emulator-fault"
+"""The code of a trial that a known fault of the emulator ended."""
+HOST_DISTURBED = "host-disturbed"
+"""The code of a trial during which other work on the host took more than the study allows."""
+
+
 class Void(Struct, frozen=True, forbid_unknown_fields=True):
     """Why nothing of a trial may be used."""
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from kduel.core.experiment import EDITION, Aspect, Better, MachineRecord, Settle, Statistic, TrialStatus, Void
+from kduel.core.host import HostStep
 from kduel.core.samples import Mode, StepResult
 
 SCHEMA = 1
@@ -64,6 +65,10 @@ class TrialResult(Struct, kw_only=True):
     findings: dict[str, str] = field(default_factory=dict)
     """What the kernel told of trouble though the trial brought results: its name (warning, hang, kasan, ...) to the first
     line of each."""
+    host: dict[str, HostStep] = field(default_factory=dict)
+    """What the host did, by step label."""
+    repeats: int = 0
+    """How many earlier boots of the same planned trial were put aside and are in `repeated`."""
 
 
 class ConditionResult(Struct, frozen=True, kw_only=True):
@@ -246,6 +251,8 @@ class Results(Struct, kw_only=True):
     contenders: list[ContenderResult]
     trials: list[TrialResult]
     metrics: list[MetricResult]
+    repeated: list[TrialResult] = field(default_factory=list)
+    """Boots that were put aside and made again, for a fault that is not their contender's."""
     steps: list[StepResult] = field(default_factory=list)
     """The benchmarks with their parameters, in the order of the study."""
     differences: list[Difference] = field(default_factory=list)

@@ -67,8 +67,9 @@ def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[
             )
             for contender, kernel in zip(lock.contenders, lock.kernels, strict=True)
         ],
-        trials=[trial_result(record) for record in records],
+        trials=[trial_result(record, run.directory(record.id)) for record in records],
         metrics=metrics,
+        repeated=[trial_result(record, directory) for directory, record in run.put_asides()],
         steps=steps_of(samples),
         blocks=samples[0].blocks if samples else [],
         environment={name: found[0] for name, found in environments.items() if found},
@@ -110,7 +111,7 @@ def explanations_of(run: RunDir) -> list[dict[str, Any]]:
     return found
 
 
-def trial_result(record: TrialRecord) -> TrialResult:
+def trial_result(record: TrialRecord, directory: Path) -> TrialResult:
     """A trial as reports show it."""
     return TrialResult(
         id=record.id,
@@ -122,9 +123,11 @@ def trial_result(record: TrialRecord) -> TrialResult:
         reason=str(record.void or ""),
         started=record.started or None,
         seconds=record.seconds,
-        directory=f"trials/{record.id}",
+        directory=f"{directory.parent.name}/{directory.name}",
         failed_steps=record.failed_steps,
         findings=findings_of(record),
+        host=record.host,
+        repeats=record.repeats,
     )
 
 

@@ -8,13 +8,11 @@ without ioeventfd), so a busy host makes a trial longer and changes nothing in i
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 import shutil
-import subprocess
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
@@ -25,11 +23,12 @@ from msgspec import Meta, structs
 
 from kduel.benchmarks.boot_instructions import GUEST_FILE
 from kduel.core.cache import Cache, told_as_cache_trouble
-from kduel.core.errors import HostError, InputError, NotMeasuredError
+from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.temporary import temporary_directory, told_as_temporary_trouble
 from kduel.guest import confine, initramfs, programs
 from kduel.guest.cpio import Cpio
 from kduel.guest.launch import run
+from kduel.guest.processor import cpu_model, known_features, plugin_api
 from kduel.guest.root import Root, root_image
 from kduel.guest.vm import VirtualMachine
 from kduel.kernels.files.image import pvh_entry, uncompressed
@@ -37,15 +36,6 @@ from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Sec
 from kduel.machines.qemu import QemuMachine, QemuSettings, Size, mebibytes, qemu_version
 from kduel.machines.repetition import Fingerprint, contents, fingerprint, first_difference, odd_one
 
-CPU = "max,family=6,model=6,stepping=3"
-"""An AMD processor of no family that kernels know: for those they select string instructions, whose every step would
-count as one, where other kernels have loops."""
-MASKED = (
-    "rdrand", "rdseed", "erms", "fsrm", "fsrs", "fzrm", "fsrc", "la57", "3dnowprefetch", "cmp-legacy", "cmpccxadd", "rdpid",
-    "sha-ni", "wbnoinvd", "x2apic", "xsaveerptr", "pcommit",
-)  # fmt: skip
-"""What the processor does without: entropy; fast string instructions; page tables of five levels; and whatever not all of QEMU's
-versions from 7.2 on emulate, so that kernels take the same paths in all of them."""
 MODULES = ("virtio_pci", "virtio_console")
 PMEM_MODULES = ("nd_e820", "nd_pmem", "squashfs", "overlay")
 PMEM_STEP = 128
@@ -61,7 +51,7 @@ class IcountSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=Tr
 
     memory: Size = "512M"
     cpu: str = ""
-    """QEMU's CPU model and what is left out of it; by default CPU without what is MASKED."""
+    """QEMU's CPU model and what is left out of it; by default that of kduel.guest.processor."""
     workers: Annotated[int, Meta(ge=0, le=1024)] = 0
     """Trials at once; 0: as many as the host has CPUs."""
     layouts: Annotated[int, Meta(ge=0, le=10_000)] = 0
@@ -103,6 +93,7 @@ class IcountMachine(QemuMachine):
         )
         super().__init__(inner, "tcg", root, bases, images, None, cache)
         self.pin = []
+        self.max_wait_pct = None
         self.timing_warning = ""
         self.parallel = settings.workers or len(os.sched_getaffinity(0))
         self.icount = settings
@@ -248,6 +239,7 @@ class IcountMachine(QemuMachine):
                 writes=writes,
                 linger=self.settings.boot_deadline,
                 preload=self.guard,
+                record_host=False,
             )
         return self.judge(trial, done)
 
@@ -298,6 +290,7 @@ class IcountMachine(QemuMachine):
                     reads={**self.read_always, PLUGIN_FILE: self.plugin},
                     writes={COUNTS: count},
                     preload=self.guard,
+                    record_host=False,
                 )
             if not count.read_text().strip():
                 count.write_text(nothing)
@@ -324,32 +317,6 @@ def _archive(notes: Mapping[str, str]) -> bytes:
     for path, text in notes.items():
         archive.file(path.lstrip("/"), f"{text}\n".encode())
     return archive.finish()
-
-
-def cpu_model(known: Collection[str]) -> str:
-    """The default processor, for a QEMU that knows these features: what it does not know it cannot be told to leave out."""
-    return ",".join([CPU, *(f"-{name}" for name in MASKED if name in known)])
-
-
-@functools.cache
-def known_features(binary: str = "qemu-system-x86_64") -> frozenset[str]:
-    """The features of processors that QEMU knows by name. Raises HostError where it does not list them."""
-    try:
-        told = subprocess.run([binary, "-cpu", "help"], capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise HostError(
-            f"{binary} -cpu help fails: {error}", "Install QEMU: apt-get install qemu-system-x86."
-        ) from error
-    _, heading, listed = told.partition("Recognized CPUID flags:")
-    if not heading:
-        raise HostError(f"{binary} -cpu help lists no CPUID flags", "KDuel knows QEMU 7.2 and later.")
-    return frozenset(listed.split())
-
-
-def plugin_api(qemu: str) -> int:
-    """The version of the plug-in interface to build for, by QEMU's own version."""
-    major, minor = (int(number) for number in qemu.split(".")[:2])
-    return 1 if (major, minor) < (9, 1) else 3
 
 
 class Icount(MachineKind):

@@ -19,10 +19,12 @@ from msgspec import Meta, structs
 from kduel.core import untrusted
 from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import HostError, InputError
+from kduel.core.experiment import EMULATOR_FAULT
 from kduel.core.progress import Progress
 from kduel.guest import confine, envelope, initramfs, probe, scratch
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose, findings_in
+from kduel.guest.emulator import patching_fault
 from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import clock_trouble, gate
 from kduel.guest.launch import Run, run
@@ -38,6 +40,8 @@ TCG_WARNING = (
 )
 
 
+MAX_WAIT_PCT = {"kvm": 10.0, "tcg": 25.0}
+"""By accelerator: an emulator's own threads make its CPUs wait a little on a quiet host too."""
 Size = str | int
 """Of memory or a disk, as `mebibytes` reads it."""
 MOST_MEBIBYTES = 1 << 20
@@ -118,9 +122,11 @@ class GuestMachine(Machine):
                 stuck=done.stuck,
             )
             void, message = found.void, found.message
+            if void == "oops" and (fault := self.fault_of_emulator(console)):
+                void, message = EMULATOR_FAULT, f"{fault} {message}"
             if void == "silent-exit" and "done" in done.timings:
                 void, message = "broken-envelope", f"The results did not come home whole: {error}."
-            return Outcome(void=void, message=message, timings=done.timings, facts=facts)
+            return Outcome(void=void, message=message, timings=done.timings, facts=facts, host=done.host)
         if trouble := findings_in(trial.into):
             facts["console_findings"] = trouble
         status = marks.get("DONE", (0.0, None))[1]
@@ -131,7 +137,11 @@ class GuestMachine(Machine):
             void, message = "setup-failed", self.why_setup_failed(trial.into, status)
         elif reason := self.why_wrong(trial):
             void, message = "wrong-machine", f"The guest is not what was planned: {reason}."
-        return Outcome(void=void, message=message, timings=done.timings, facts=facts)
+        return Outcome(void=void, message=message, timings=done.timings, facts=facts, host=done.host)
+
+    def fault_of_emulator(self, console: Sequence[str]) -> str:
+        """Why an oops is the emulator's fault and not the kernel's; empty where it is not known to be."""
+        return ""
 
     def why_wrong(self, trial: Trial) -> str:
         """What of the guest is not as planned; a boot may have captured its environment several times."""
@@ -170,6 +180,10 @@ class InQemu(GuestMachine):
     @abstractmethod
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The virtual machine of an arm."""
+
+    def fault_of_emulator(self, console: Sequence[str]) -> str:
+        """As QEMU's versions are known."""
+        return patching_fault(console, qemu=self.facts["qemu"], accelerator=self.accelerator, cpus=self.settings.cpus)
 
     def boot(self, trial: Trial) -> Outcome:
         """One boot in a fresh virtual machine."""
@@ -244,6 +258,7 @@ class QemuMachine(InQemu):
         super().__init__(settings, bases, images, cache)
         self.accelerator, self.root, self.disk = accelerator, root, disk
         self.pin = host_cpus(settings.cpus)
+        self.max_wait_pct = MAX_WAIT_PCT[accelerator]
         self.timing_warning = TCG_WARNING if accelerator == "tcg" else ""
         self.facts = {
             "accelerator": accelerator,

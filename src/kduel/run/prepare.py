@@ -17,7 +17,7 @@ from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, Needs, machine_kind
 from kduel.run.script import Dress
 from kduel.store.collect import Prepared
-from kduel.store.documents import HostRecord, KernelRecord, Lock
+from kduel.store.documents import Disturbance, HostRecord, KernelRecord, Lock
 from kduel.study.load import Study
 
 
@@ -111,6 +111,22 @@ def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
         steps=study.steps,
         edition=EDITION,
         host=host_record(),
+        disturbance=disturbance_of(study, machine),
+    )
+
+
+def disturbance_of(study: Study, machine: Machine) -> Disturbance | None:
+    """What makes a trial `host-disturbed`: what the study says, else the machine's default; None where nothing does."""
+    if machine.exact:
+        return None
+    allowed = machine.max_wait_pct if study.host.max_wait is None else study.host.max_wait
+    if allowed is None or allowed >= 100:
+        return None
+    return Disturbance(
+        max_wait_pct=allowed,
+        repeats=study.host.repeats,
+        quiet_seconds=study.host.quiet_seconds,
+        strict=study.host.max_wait is not None,
     )
 
 

@@ -47,7 +47,15 @@ def differences(old: Lock, new: Lock) -> list[tuple[str, Any, Any]]:
         *compare("order of the benchmarks", [one.label for one in old.steps], [one.label for one in new.steps]),
         *compare("study", numbers(old), numbers(new)),
         *compare("machine", *machines(old, new)),
+        *compare("host", *host_rules(old, new)),
     ]
+
+
+def host_rules(old: Lock, new: Lock) -> tuple[Any, Any]:
+    """When a trial is disturbed, by each. A run goes on by its own rule where no study asks for one: an older version
+    made it, or one with another default."""
+    asked = [lock.disturbance for lock in (old, new) if lock.disturbance is not None and lock.disturbance.strict]
+    return (old.disturbance, new.disturbance) if asked else (None, None)
 
 
 def compare(name: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:

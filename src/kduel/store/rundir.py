@@ -1,6 +1,7 @@
 """A run's directory: the only place where a run's state lives. Raw files are the truth; all else is derived.
 
     RUN/study.toml  lock.json  plan.jsonl  contenders.json  trials/0007-b04-debian-6.12/...  report/
+        repeated/0007-b04-debian-6.12.1/...   a boot that was put aside and made again, as whole as a trial
 
 A trial becomes visible only whole: written beside (trials/.new-*), synced, renamed.
 """
@@ -18,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from kduel.core.errors import InputError, file_trouble
+from kduel.core.untrusted import read_whole
 from kduel.store.documents import RESTORE, Lock, TrialRecord, read_lock, read_trial
 from kduel.store.manifest import write_manifest
 from kduel.study.plan import PlannedTrial
@@ -82,6 +84,7 @@ class RunDir:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.trials = path / "trials"
+        self.repeated = path / "repeated"
 
     @classmethod
     def create(cls, path: Path, study_text: str, lock: Lock, plan: list[PlannedTrial]) -> RunDir:
@@ -126,7 +129,7 @@ class RunDir:
         """study.toml. Raises InputError where it is damaged."""
         path = self.path / "study.toml"
         try:
-            return path.read_text("utf-8")
+            return read_whole(path).decode()
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise InputError(f"cannot read {path}: {why}", RESTORE) from error
@@ -140,7 +143,7 @@ class RunDir:
         path = self.path / "plan.jsonl"
         decode = msgspec.json.Decoder(PlannedTrial).decode
         try:
-            lines = path.read_bytes().splitlines()
+            lines = read_whole(path).splitlines()
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror}", "Restore it from a copy of the run.") from error
         planned = []
@@ -179,13 +182,37 @@ class RunDir:
 
     def keep(self, staged: Path, record: TrialRecord) -> None:
         """Make a staged trial visible, whole and synced."""
-        with told_as_disk_trouble(self.trials):
+        self._keep(staged, record, self.directory(record.id))
+
+    def put_aside(self, staged: Path, record: TrialRecord) -> None:
+        """Make a staged boot visible beside the trials: its trial is made again."""
+        with told_as_disk_trouble(self.repeated):
+            self.repeated.mkdir(exist_ok=True)
+        self._keep(staged, record, self.repeated / f"{record.id}.{record.repeats + 1}")
+
+    def _keep(self, staged: Path, record: TrialRecord, target: Path) -> None:
+        with told_as_disk_trouble(target.parent):
             (staged / "trial.json").write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
             write_manifest(staged)
             staged.chmod(0o755)
             sync_tree(staged)
-            staged.replace(self.directory(record.id))
-            sync_tree_top(self.trials)
+            staged.replace(target)
+            sync_tree_top(target.parent)
+
+    def put_asides(self) -> list[tuple[Path, TrialRecord]]:
+        """The boots that were made again, with their directories. Raises InputError for one that is damaged."""
+        if not self.repeated.is_dir():
+            return []
+        found = []
+        for directory in sorted(self.repeated.iterdir()):
+            record = read_trial(directory / "trial.json")
+            if directory.name != f"{record.id}.{record.repeats + 1}":
+                raise InputError(
+                    f"{directory} holds the boot {record.id[:80]}.{record.repeats + 1}, not one of its own name",
+                    "A directory of repeated/ was copied or renamed: move it out of the run, or rename it back.",
+                )
+            found.append((directory, record))
+        return found
 
     def sweep(self) -> None:
         """Remove what an interrupted runner left half-written. Only for the holder of the run's lock."""

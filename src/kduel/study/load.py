@@ -45,6 +45,18 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The order of the benchmarks inside a trial: the same always, or drawn anew for each block."""
 
 
+class Host(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table [host]: when a trial is void because other work on the host took too much from it."""
+
+    max_wait: float | None = None
+    """Of the time that the guest's CPUs are ready to run, the per cent that they may wait for a CPU of the host; without
+    it the machine's default, by which a trial counts after its last boot even so. 100 allows everything."""
+    repeats: int = 1
+    """How often such a trial is made again at most, at the end of its block."""
+    quiet_seconds: float = 10.0
+    """How long to wait for a quiet host before a trial, at most; 0 never waits."""
+
+
 class Study(Struct, frozen=True, kw_only=True):
     """A study ready to be planned. `text` is the TOML that says the same, kept with the run."""
 
@@ -56,6 +68,7 @@ class Study(Struct, frozen=True, kw_only=True):
     blocks: Blocks
     steps: list[Step]
     text: str
+    host: Host = Host()
 
     @property
     def names(self) -> list[str]:
@@ -82,6 +95,7 @@ class StudyFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     machine: dict[str, Any] = field(default_factory=dict)
     settle: Settle = Settle()
     blocks: Blocks = Blocks()
+    host: Host = Host()
     benchmark: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -125,7 +139,7 @@ def hint_for(table: dict[str, Any], error: msgspec.ValidationError) -> str:
     """What to do about it: the keys that the table knows."""
     if "unknown field" not in str(error):
         return "`kduel init` writes a study file with every key explained."
-    known = {"study": About, "settle": Settle, "blocks": Blocks}
+    known = {"study": About, "settle": Settle, "blocks": Blocks, "host": Host}
     for name, kind in known.items():
         if name in table and f"$.{name}" in str(error):
             return f"[{name}] knows: {', '.join(kind.__struct_fields__)}."
@@ -163,6 +177,7 @@ def assemble(
         blocks = msgspec.structs.replace(blocks, fixed=None, max=max_blocks)
     about = file.study if delta is None else msgspec.structs.replace(file.study, delta=delta)
     check_numbers(about, file.settle, blocks, origin)
+    check_host(file.host, origin)
     steps = read_steps(file.benchmark, origin)
     if single:
         steps, blocks = [counted_once(step) for step in steps], msgspec.structs.replace(blocks, fixed=1)
@@ -175,6 +190,7 @@ def assemble(
         blocks=blocks,
         steps=steps,
         text=text,
+        host=file.host,
     )
 
 
@@ -196,6 +212,16 @@ def check_numbers(about: About, settle: Settle, blocks: Blocks, origin: str) -> 
             raise InputError(f"{origin}: blocks.{key} is {value}", "Give a number of blocks from 1 up, such as 20.")
     if not 0 <= settle.seconds <= 86_400:
         raise InputError(f"{origin}: settle.seconds is {settle.seconds}", "Give seconds, such as 10.")
+
+
+def check_host(host: Host, origin: str) -> None:
+    """Raises InputError for numbers of [host] that cannot be meant."""
+    if host.max_wait is not None and not 0 < host.max_wait <= 100:
+        raise InputError(f"{origin}: host.max_wait is {host.max_wait:g}", "Give per cent, such as 5.")
+    if not 0 <= host.repeats <= 100:
+        raise InputError(f"{origin}: host.repeats is {host.repeats}", "Give a number from 0 to 100, such as 1.")
+    if not 0 <= host.quiet_seconds <= 86_400:
+        raise InputError(f"{origin}: host.quiet_seconds is {host.quiet_seconds}", "Give seconds, such as 10.")
 
 
 def read_machine(table: dict[str, Any], given: str) -> tuple[str, dict[str, Any]]:

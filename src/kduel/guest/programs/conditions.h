@@ -17,7 +17,7 @@ enum { PHASE_MAX = 4000000, ENVIRONMENT_MAX = 4000, LAYOUT_MAX = 1 << 18, HELD_M
 struct condition {
     uint64_t seed;
     unsigned number;
-    long phase;       /* ticks of spinning between warming up and counting: where the next timer interrupt falls */
+    long phase;       /* ticks of spinning before the operation is opened: where timer interrupts fall */
     long times;       /* how many times as many calls */
     long environment; /* bytes more of environment: where the stack begins */
     long layout;      /* pages by which mappings lie lower */

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <time.h>
 
-enum { SAMPLES = 20000, PER_CONDITION = 5 /* under several conditions, each needs so many times fewer calls */ };
+enum { SAMPLES = 20000, EMPTIES = 200, PER_CONDITION = 5 /* under several conditions, each needs so many times fewer calls */ };
 
 struct operation {
     const char *name, *about;
@@ -24,9 +24,14 @@ struct operation {
     void (*rewind)(long);
     long argument, batch, count; /* `count`: how often in exact mode */
     int hops;
-    int wakes; /* THREADS or PROCESSES where another task is woken, so that the scheduler has a part in the cost */
+    int wakes; /* NEW_TASKS, THREADS or PROCESSES where another task is woken, so that the scheduler has a part in the cost */
+    int situated; /* whether it is counted in the situations, too: one operation of each way to wake */
 };
-enum { THREADS = 1, PROCESSES = 2 };
+enum {
+    NEW_TASKS = 1, /* that each call makes for itself */
+    THREADS,       /* partners of one process */
+    PROCESSES,
+};
 
 #define RING(n, k) .open = open_ring, .run = ring_round, .close = close_pair, .argument = ((long)(n) << 16) | (k), .hops = n, \
     .wakes = PROCESSES
@@ -49,25 +54,26 @@ static const struct operation operations[] = {
     {"signal-install", "sigaction", .run = signal_install},
     {"signal-deliver", "kill oneself and return from the handler", .open = open_signal, .run = signal_deliver},
     {"fault-protection", "a write to a read-only page, caught", .open = open_protection, .run = protection_fault},
-    {"pipe", "round trip of a byte through two pipes", .open = open_pipe, .run = round_trip, .close = close_pair, .wakes = PROCESSES},
-    {"unix", "round trip through a UNIX stream socket", .open = open_unix, .run = round_trip, .close = close_pair, .wakes = PROCESSES},
-    {"tcp", "round trip through TCP on lo", .open = open_tcp, .run = round_trip, .close = close_pair, .wakes = PROCESSES, .count = 200},
+    {"pipe", "round trip of a byte through two pipes", .open = open_pipe, .run = round_trip, .close = close_pair, .wakes = PROCESSES, .situated = 1},
+    {"unix", "round trip through a UNIX stream socket", .open = open_unix, .run = round_trip, .close = close_pair, .wakes = PROCESSES, .situated = 1},
+    {"tcp", "round trip through TCP on lo", .open = open_tcp, .run = round_trip, .close = close_pair, .wakes = PROCESSES, .situated = 1,
+     .count = 200},
     {"udp", "round trip through UDP on lo", .open = open_udp, .run = round_trip, .close = close_pair, .wakes = PROCESSES, .count = 200},
     {"switch-2-0k", "a hop in a ring of 2 processes", RING(2, 0)},
     {"switch-2-16k", "a hop in a ring of 2 that use 16 KiB each", RING(2, 16)},
-    {"switch-8-0k", "a hop in a ring of 8 processes", RING(8, 0), .count = 200},
+    {"switch-8-0k", "a hop in a ring of 8 processes", RING(8, 0), .situated = 1, .count = 200},
     {"switch-8-16k", "a hop in a ring of 8 that use 16 KiB each", RING(8, 16), .count = 200},
     {"switch-16-64k", "a hop in a ring of 16 that use 64 KiB each", RING(16, 64), .count = 60},
-    {"futex", "round trip between two threads by futex", .open = open_futex, .run = futex_round, .wakes = THREADS},
-    {"fork-exit", "fork, exit, wait", .run = fork_exit, .wakes = THREADS, .count = 60},
-    {"fork-exec", "fork, exec of a small static program, wait", .run = fork_exec, .wakes = THREADS, .count = 40},
-    {"shell", "the same by /bin/sh -c", .run = shell, .wakes = THREADS, .count = 20},
-    {"clone", "create and join a thread", .run = clone_join, .wakes = THREADS, .count = 200},
+    {"futex", "round trip between two threads by futex", .open = open_futex, .run = futex_round, .wakes = THREADS, .situated = 1},
+    {"fork-exit", "fork, exit, wait", .run = fork_exit, .wakes = NEW_TASKS, .situated = 1, .count = 60},
+    {"fork-exec", "fork, exec of a small static program, wait", .run = fork_exec, .wakes = NEW_TASKS, .count = 40},
+    {"shell", "the same by /bin/sh -c", .run = shell, .wakes = NEW_TASKS, .count = 20},
+    {"clone", "create and join a thread", .run = clone_join, .wakes = NEW_TASKS, .count = 200},
     {"mmap", "mmap and munmap of 64 KiB, untouched", .open = open_map, .run = map_unmap, .argument = 64},
     {"fault-anonymous", "first write to a page of anonymous memory", .open = open_anonymous, .run = fault_write,
      .close = close_area, .rewind = rewind_area, .batch = FAULTS, .count = FAULTS},
     {"fault-file", "first read of a mapped, cached file's page", .open = open_mapped, .run = fault_read,
-     .close = close_mapped, .rewind = rewind_area, .batch = FAULTS, .count = FAULTS},
+     .close = close_mapped, .rewind = rewind_area, .batch = FILE_FAULTS, .count = FAULTS},
     {"timer", "arm a timerfd for now, read that it fired", .open = open_timer, .run = timer_fire},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
@@ -189,7 +195,12 @@ static void print_result(const struct operation *what, double empty, long count,
     int hops = what->hops ? what->hops : 1;
     for (long i = 0; i < count; i++) sum += samples[i];
     printf(",\"samples\":[");
-    for (long i = 0; i < count; i++) printf("%s%.12g", i ? "," : "", samples[i] * scale);
+    for (long i = 0; i < count; i++) {
+        double value = samples[i] * scale;
+        if (i) putchar(',');
+        if (value == (double)(long)value) printf("%ld", (long)value); /* a tenth of the work, for the emulator */
+        else printf("%.12g", value);
+    }
     printf("]");
     qsort(samples, (size_t)count, sizeof *samples, by_value);
     print_number("empty", empty * scale);
@@ -218,13 +229,13 @@ static void carry_out_before(const char *name) {
     if (what->close) what->close();
 }
 
-enum { ROUNDS_MAX = 12 };
+enum { ROUNDS_MAX = 6 };
 static const double settled_ticks = 12e6; /* three timer interrupts of 4 ms: by then the scheduler has formed its opinion */
 
-/* Rounds, unmeasured, until two in a row have the same median and mean; where tasks are woken, for some timer
- * interrupts at least. Gives the number of rounds, negative where they never agreed. */
+/* Rounds, unmeasured, until two in a row have the same median and mean; where tasks are woken again and again, for some
+ * timer interrupts at least. Gives the number of rounds, negative where they never agreed. */
 static int warm_up(const struct operation *what, long count) {
-    double median = -1, mean = -1, sum;
+    double median = -1, mean = -1, sum, least = what->wakes > NEW_TASKS ? settled_ticks : 0;
     uint64_t begin = ticks();
     for (int round = 1;; round++) {
         measure_each(what, count, samples);
@@ -234,8 +245,8 @@ static int warm_up(const struct operation *what, long count) {
         double now = quantile(samples, count, .5), now_mean = sum / (double)count;
         int same = fabs(now - median) <= .001 * now && fabs(now_mean - mean) <= .01 * now_mean;
         double took = (double)(ticks() - begin);
-        if (same && (!what->wakes || took >= settled_ticks)) return round;
-        if (round >= ROUNDS_MAX && took >= (what->wakes ? 2 * settled_ticks : 0)) return -round;
+        if (same && took >= least) return round;
+        if (round >= ROUNDS_MAX && took >= 2 * least) return -round;
         median = now, mean = now_mean;
     }
 }
@@ -247,15 +258,16 @@ static void spin(long ticks_long) {
 
 /* Counts under one condition, or in one situation, in this process. */
 static void exact(const struct operation *what, long count, const struct condition *c, const char *situation) {
-    long calls = count * c->times;
+    long calls = count * c->times, empties;
     if (calls > SAMPLES) calls = SAMPLES;
+    empties = calls < EMPTIES ? calls : EMPTIES;
     if (*situation) enter_situation(situation);
     if (c->before) carry_out_before(befores[c->before - 1]);
+    spin(c->phase); /* before there is a partner: a task that runs alone loses its turn to whom it wakes for long afterwards */
     if (what->open) what->open(what->argument);
-    measure_each(operations, calls, empty_samples);
-    qsort(empty_samples, (size_t)calls, sizeof *empty_samples, by_value);
+    measure_each(operations, empties, empty_samples);
+    qsort(empty_samples, (size_t)empties, sizeof *empty_samples, by_value);
     int rounds = warm_up(what, count < calls ? count : calls);
-    spin(c->phase);
     MARK_RESET();
     for (const struct operation *o = operations; o <= what && !*situation; o++) MARK_SELECT();
     measure_each(what, calls, samples);
@@ -267,7 +279,7 @@ static void exact(const struct operation *what, long count, const struct conditi
     printf(",\"situation\":\"%s\",\"rounds\":%d,\"steady\":%s", situation, abs(rounds), rounds > 0 ? "true" : "false");
     print_number("region", *situation ? 0 : (double)(what - operations + 1));
     print_number("resolution", per_tick());
-    print_result(what, quantile(empty_samples, calls, .5), calls, per_tick());
+    print_result(what, quantile(empty_samples, empties, .5), calls, per_tick());
     if (what->close) what->close();
     end_children();
 }
@@ -299,7 +311,7 @@ static void exact_under_conditions(const struct operation *what, long count, uns
     }
     struct condition plain = condition_of(seed, 0, BEFORES);
     for (int i = 0; i < SITUATIONS; i++) {
-        if (what->wakes < (i ? THREADS : PROCESSES)) continue;
+        if (!what->situated || (what->wakes != PROCESSES && !strcmp(situations[i], "session"))) continue;
         int status = exact_apart(what, count, &plain, situations[i]);
         if (status && status != SITUATION_MISSING) exit(status);
     }

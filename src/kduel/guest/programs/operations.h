@@ -33,7 +33,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE_MAX = 65536, MANY = 1024, FAULTS = 512 };
+enum { PAGE_MAX = 65536, MANY = 1024, FAULTS = 512, FILE_FAULTS = 128 /* 8 MiB that have to be written first */ };
 
 static char own_path[4096]; /* this very program, for exec */
 static pid_t children[64];
@@ -340,7 +340,7 @@ static void futex_round(void) {
 
 /* Memory */
 
-static size_t map_size, fault_step, fault_at;
+static size_t map_size, fault_step, fault_at, fault_bytes;
 static char *fault_area;
 
 static void open_map(long argument) { map_size = (size_t)argument * 1024; }
@@ -349,30 +349,31 @@ static void map_unmap(void) {
     if (area == MAP_FAILED) die("mmap");
     munmap(area, map_size);
 }
-static void take_area(int flags, int fd) {
-    fault_area = mmap(NULL, fault_step * FAULTS, PROT_READ | PROT_WRITE, MAP_PRIVATE | flags, fd, 0);
+static void take_area(int faults, int flags, int fd) {
+    fault_bytes = fault_step * (size_t)faults;
+    fault_area = mmap(NULL, fault_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | flags, fd, 0);
     if (fault_area == MAP_FAILED) die("mmap");
-    madvise(fault_area, fault_step * FAULTS, MADV_NOHUGEPAGE);
+    madvise(fault_area, fault_bytes, MADV_NOHUGEPAGE);
 }
 static void open_anonymous(long argument) {
     (void)argument;
     fault_step = (size_t)sysconf(_SC_PAGESIZE);
-    take_area(MAP_ANONYMOUS, -1);
+    take_area(FAULTS, MAP_ANONYMOUS, -1);
 }
 static void open_mapped(long argument) {
     static char chunk[PAGE_MAX];
     open_file(argument);
     fault_step = PAGE_MAX; /* the kernel maps up to 64 KiB around a fault */
-    for (int i = 0; i < FAULTS; i++)
+    for (int i = 0; i < FILE_FAULTS; i++)
         if (write(file_fd, chunk, sizeof chunk) != (ssize_t)sizeof chunk) die("filling a file");
-    take_area(0, file_fd);
+    take_area(FILE_FAULTS, 0, file_fd);
 }
 static void rewind_area(long calls) {
     (void)calls;
-    need(madvise(fault_area, fault_step * FAULTS, MADV_DONTNEED), "madvise");
+    need(madvise(fault_area, fault_bytes, MADV_DONTNEED), "madvise");
     fault_at = 0;
 }
-static void close_area(void) { munmap(fault_area, fault_step * FAULTS); }
+static void close_area(void) { munmap(fault_area, fault_bytes); }
 static void close_mapped(void) {
     close_area();
     close_file();

@@ -104,7 +104,7 @@ def listed(words: str) -> dict[str, str]:
 def read_xml(path: Path) -> Element:
     """The document, parsed without any document type: entities cannot multiply, nothing is fetched.
 
-    Raises InputError naming the line where the file has one, is damaged, or nests absurdly.
+    Raises InputError naming the line where the file has one, is damaged, in an unknown encoding, or nests absurdly.
     """
     data = read_bounded(path)
     if not data.strip():
@@ -140,6 +140,9 @@ def read_xml(path: Path) -> Element:
         parser.Parse(data, True)
     except expat.ExpatError as error:
         raise InputError(f"{at(path, error.lineno)}: {error}", "It is damaged or cut off; export it anew.") from error
+    except (ValueError, LookupError) as error:
+        # An encoding in the declaration that expat leaves to Python, and Python does not have for it.
+        raise InputError(f"{at(path, 1)}: {error}", "Save the file in the encoding UTF-8.") from error
     root: Element = builder.close()
     if root.tag != "PhoronixTestSuite":
         raise InputError(

@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import IO, get_args
 
@@ -28,7 +29,8 @@ FORMULA = ("=", "+", "-", "@")
 """What a spreadsheet takes for a formula at the beginning of a name; KDuel's own CSV puts a quote before it."""
 SIDES: dict[str, Better] = {side: side for side in get_args(Better)}
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
-WHOLE = re.compile(r"[-+]?\d{1,400}", re.ASCII)
+LARGEST_EXACT = 1 << 53
+"""Up to this every whole number is a floating-point number of its own."""
 LONGEST_LINE = 16 << 10
 
 
@@ -203,10 +205,10 @@ def value(path: Path, line: int, fields: list[str], places: dict[str, int], head
         raise InputError(f"{at(path, line)}: the aspect is {aspect!r}", f"It is {', '.join(ASPECTS)}, or nothing.")
     exact = KINDS[kind] if kind else is_size(benchmark, metric, unit)
     found = number(path, line, text)
-    if exact and WHOLE.fullmatch(text) and int(text) != found:
+    if exact and abs(found) >= LARGEST_EXACT and Decimal(text) != Decimal(found):
         raise InputError(
             f"{at(path, line)}: {text[:60]} has more digits than are kept ({found:.0f})",
-            "An exact count or size is kept up to 9007199254740992: use a larger unit, or another kind.",
+            f"An exact count or size is kept up to {LARGEST_EXACT}: use a larger unit, or another kind.",
         )
     return Row(
         contender,
@@ -229,13 +231,15 @@ def plain(text: str) -> str:
 
 
 def number(path: Path, line: int, text: str) -> float:
-    """The value. Raises InputError for text, NaN and what is beyond all bounds."""
+    """The value. Raises InputError for text, NaN and what is too large or too small to be kept."""
     if not NUMBER.fullmatch(text):
         remedy = "Leave the line out where there is no value." if not text else "Write a plain number, such as 12.5."
         raise InputError(f"{at(path, line)}: the value is {text[:60]!r}, not a number", remedy)
     found = float(text)
     if not math.isfinite(found):
         raise InputError(f"{at(path, line)}: the value {text[:60]} is too large", "Use a larger unit.")
+    if found == 0 and re.search("[1-9]", text.lower().partition("e")[0]):
+        raise InputError(f"{at(path, line)}: the value {text[:60]} is too small", "Use a smaller unit.")
     return found
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -147,7 +149,10 @@ def read_json(path: Path, kind: type[Typed], program: str) -> Typed:
     if not data.strip():
         raise InputError(f"{path.name} is empty", f"Give the file that {program} wrote.")
     try:
-        return msgspec.json.decode(data, type=kind)
+        found = msgspec.json.decode(data, type=kind)
+        # Numbers are not converted: Python takes none of more than 4,300 digits.
+        json.loads(data, object_pairs_hook=partial(without_twins, path), parse_int=str, parse_float=str)
+        return found
     except RecursionError as error:
         raise InputError(f"{path.name} nests too deep", f"It is not the JSON that {program} writes.") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -157,6 +162,15 @@ def read_json(path: Path, kind: type[Typed], program: str) -> Typed:
             f"{path.name}{where}: {error}",
             f"It is not the JSON that {program} writes, or it was cut off; export it anew.",
         ) from error
+
+
+def without_twins(path: Path, pairs: list[tuple[str, object]]) -> None:
+    """Raises InputError where an object of a JSON file has a key twice: of two values, one would be lost."""
+    keys = set()
+    for key, _ in pairs:
+        if key in keys:
+            raise InputError(f"{path.name} has the key {key[:80]!r} twice in one object", "Export it anew.")
+        keys.add(key)
 
 
 def newlines(data: bytes, end: int) -> int:
