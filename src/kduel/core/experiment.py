@@ -12,6 +12,8 @@ EDITION = 2
 names none has the first."""
 
 Better = Literal["higher", "lower", "none"]
+Scope = Literal["these", "class"]
+"""What a verdict of several machines is about: those that measured, or the class that they are a sample of."""
 Aspect = Literal[
     "", "throughput", "background-throughput", "memory-bandwidth", "storage-throughput", "storage-operations",
     "storage-latency", "scheduling", "wakeup-latency", "realtime-latency", "frame-latency", "request-latency",

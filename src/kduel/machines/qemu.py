@@ -21,7 +21,7 @@ from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import HostError, InputError
 from kduel.core.experiment import EMULATOR_FAULT
 from kduel.core.progress import Progress
-from kduel.guest import confine, envelope, initramfs, probe, scratch
+from kduel.guest import confine, envelope, initramfs, priority, probe, scratch
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose, findings_in
 from kduel.guest.emulator import patching_fault
@@ -61,6 +61,8 @@ class QemuSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True
     """Asked of every kernel by its command line; a trial that has another one is void."""
     cmdline: str = ""
     """Words added to every contender's command line."""
+    priority: Literal["high", "normal"] = "high"
+    """Whether QEMU gets weight against other work on the host, as far as the host permits."""
     boot_deadline: Seconds = 180.0
     """Seconds from start to the script."""
     suite: str = "bookworm"
@@ -109,7 +111,12 @@ class GuestMachine(Machine):
     def judge(self, trial: Trial, done: Run) -> Outcome:
         """Unpack what came home, or say why nothing did."""
         console = read_console(trial.into / "console.log")
-        facts: dict[str, Any] = {"argv": done.argv, "pinned": done.pinned, "ended": done.ended}
+        facts: dict[str, Any] = {
+            "argv": done.argv,
+            "pinned": done.pinned,
+            "priority": done.priority,
+            "ended": done.ended,
+        }
         try:
             marks = envelope.bring_in(done.results, trial.into).marks
         except envelope.BrokenEnvelope as error:
@@ -198,6 +205,7 @@ class InQemu(GuestMachine):
                 deadline=trial.deadline,
                 pin=self.pin,
                 handles=[disk] if disk else [],
+                raised=self.settings.priority == "high",
             )
         return self.judge(trial, done)
 
@@ -375,6 +383,7 @@ class Qemu(MachineKind):
             settings.accel, next(iter(images.values())), root.busybox, cache, means["progress"]
         )
         machine = QemuMachine(settings, accelerator, root, bases, images, disk, cache)
+        machine.facts["priority"] = priority.obtainable() if settings.priority == "high" else []
         machine.facts["argv"] = machine.argv_by_contender(arms)
         return machine
 

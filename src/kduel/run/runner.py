@@ -153,8 +153,9 @@ class Runner:
     @property
     def by_need(self) -> bool:
         """Whether a block counts only those steps whose verdict those before it left open: on an exact machine, where
-        a repetition gives the same, and more conditions are all that a block can add."""
-        return self.ready.machine.exact and self.ready.study.blocks.fixed is None
+        a repetition gives the same, and more conditions are all that a block can add. Not in a fleet, where what was
+        there before a block depends on how many machines there are."""
+        return self.ready.machine.exact and self.ready.study.blocks.fixed is None and self.lock.fleet is None
 
     def still_open(self, boot: list[PlannedTrial]) -> list[PlannedTrial]:
         """The planned trials with the steps that are to run: all, or by need those that are still open."""

@@ -56,7 +56,12 @@ class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     python: str = ""
     cpus: int | None = None
     cpu: str = ""
+    machine: str = ""
+    """Which machine it is: a hash of its machine ID (machine-id(5)), which tells machines apart and nothing else of
+    them; empty where it has none."""
     load: float = 0.0
+    architecture: str = ""
+    """As `uname -m` says it; empty in older runs."""
 
 
 class Disturbance(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -83,6 +88,8 @@ class MemberRecord(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaul
     machine: MachineRecord
     """What the machine is: kind, all settings, facts."""
     host: HostRecord = field(default_factory=HostRecord)
+    clock_ahead: float = 0.0
+    """Seconds that its clock was ahead of the controller's when the run began; 0 where the two cannot be told apart."""
 
 
 class FleetRecord(Struct, kw_only=True, forbid_unknown_fields=True):

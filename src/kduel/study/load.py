@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from kduel.benchmarks import Benchmark, benchmark
 from kduel.core.errors import InputError
-from kduel.core.experiment import LABEL, Contender, Settle, Step
+from kduel.core.experiment import LABEL, Contender, Scope, Settle, Step
 from kduel.core.toml import check_values, parse_toml, read_text, shortened
 from kduel.study.contenders import CROSSED, check_policies, read_contenders
 from kduel.study.tables import combinations, validation_message
@@ -29,6 +29,9 @@ class About(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The smallest effect of interest, in per cent."""
     alpha: float = 0.05
     """The chance, over all primary metrics together, of calling a difference where there is none."""
+    machines: Scope = "these"
+    """What verdicts are about where several machines measure: "these" machines, or the "class" that they are a sample
+    of, which takes four machines at least."""
 
 
 class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -235,17 +238,24 @@ def read_machine(table: dict[str, Any], given: str) -> tuple[str, dict[str, Any]
     new_kind, _, words = given.partition(":")
     if new_kind != kind:
         kind, settings = new_kind, {}
+    settings |= read_words(words, "place")
+    check_values(settings, "--machine")
+    return kind, settings
+
+
+def read_words(words: str, first: str) -> dict[str, Any]:
+    """`key=value,...` as a table; a word without a key is the value of `first`."""
+    settings: dict[str, Any] = {}
     for word in filter(None, words.split(",")):
         key, equals, value = word.partition("=")
         if not equals:
-            settings["place"] = word
+            settings[first] = word
             continue
         try:
             settings[key] = tomllib.loads(f"value = {value}")["value"]
         except (ValueError, RecursionError):  # no TOML, so a plain word
             settings[key] = value
-    check_values(settings, "--machine")
-    return kind, settings
+    return settings
 
 
 def read_steps(tables: list[dict[str, Any]], origin: str) -> list[Step]:
