@@ -30,14 +30,13 @@ from kduel.kernels import Kernel
 from kduel.kernels.files.image import contents, entered_alike
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Seconds, Trial
 from kduel.machines.boards import ROOT_FILE, Board, Emulated, board, known
+from kduel.machines.host.processors import host_cpu, host_cpus
 from kduel.machines.qemu import (
     TCG_WARNING,
     GuestMachine,
     InQemu,
     QemuSettings,
     Size,
-    host_cpu,
-    host_cpus,
     mebibytes,
     qemu_version,
 )

@@ -33,7 +33,7 @@ from kduel.kernels.build.make import Make, Unbuildable, clean_environment, tail,
 from kduel.kernels.build.recipe import configure
 from kduel.kernels.sizes import objects
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
-from kduel.machines.qemu import host_cpu
+from kduel.machines.host.processors import host_cpu
 
 KEPT = "kernel"
 """In a trial of the first block: config, vmlinux and objects.gz of what was built, for `kduel sizes`."""

@@ -29,12 +29,12 @@ from kduel.guest import confine, initramfs, programs
 from kduel.guest.cpio import Cpio
 from kduel.guest.launch import run
 from kduel.guest.processor import cpu_model, known_features, plugin_api
+from kduel.guest.repetition import Fingerprint, contents, fingerprint, first_difference, odd_one
 from kduel.guest.root import Root, root_image
 from kduel.guest.vm import VirtualMachine
 from kduel.kernels.files.image import pvh_entry, uncompressed
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Seconds, Trial
 from kduel.machines.qemu import QemuMachine, QemuSettings, Size, mebibytes, qemu_version
-from kduel.machines.repetition import Fingerprint, contents, fingerprint, first_difference, odd_one
 
 MODULES = ("virtio_pci", "virtio_console")
 PMEM_MODULES = ("nd_e820", "nd_pmem", "squashfs", "overlay")

@@ -32,6 +32,7 @@ from kduel.guest.root import Root, root_image
 from kduel.guest.vm import BOARDS, VirtualMachine, Wiring
 from kduel.kernels.files.image import entered_alike
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Seconds, Trial
+from kduel.machines.host.processors import host_cpu, host_cpus
 
 TCG_WARNING = (
     "Trials ran in an emulator (QEMU TCG), which translates every instruction: times have a cost model of their own "
@@ -314,28 +315,6 @@ def why_clock_wrong(marks: Mapping[str, tuple[float, int | None]], timings: Mapp
     if {"READY", "DONE"} <= marks.keys() and {"ready", "done"} <= timings.keys():
         return clock_trouble(marks["DONE"][0] - marks["READY"][0], timings["done"] - timings["ready"])
     return ""
-
-
-def host_cpus(count: int) -> list[int]:
-    """Which CPUs of this host to pin vCPUs to: the last ones, one a core while they last; [] where there are too few."""
-    allowed = sorted(os.sched_getaffinity(0), reverse=True)
-    if len(allowed) < count:
-        return []
-    firsts: list[int] = []
-    others: list[int] = []
-    seen: set[str] = set()
-    for cpu in allowed:
-        siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
-        core = siblings.read_text().strip() if siblings.exists() else str(cpu)
-        (others if core in seen else firsts).append(cpu)
-        seen.add(core)
-    return sorted((firsts + others)[:count])
-
-
-def host_cpu() -> str:
-    """The host's CPU model."""
-    match = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    return match[1] if match else platform.machine()
 
 
 def qemu_version(binary: str = "qemu-system-x86_64") -> str:
