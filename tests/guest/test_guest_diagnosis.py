@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import LINES, WIDTH, diagnose, findings
+from kduel.guest.emulator import patching_fault
 
 CONSOLES = Path(__file__).parent / "consoles"
 WENT_ON = {"warn", "oom-tail", "oom-tmpfs"}
@@ -88,3 +89,30 @@ def test_any_console_gets_a_name_and_a_bounded_message(lines, ended, ready):
 def test_a_panic_after_an_oops_is_the_oops():
     console = ["BUG: unable to handle page fault for address: 8", "Kernel panic - not syncing: Fatal exception"]
     assert diagnose(console, ended="off", ready=True, seconds=1).void == "oops"
+
+
+INT3 = [
+    "[   12.1] kduel: step 01-pipe",
+    "[   12.4] int3: 0000 [#1] PREEMPT SMP NOPTI",
+    "[   12.4] CPU: 1 PID: 77 Comm: sysbench Not tainted 6.1.0-30-cloud-amd64 #1",
+    "[   12.4] RIP: 0010:__fget_light+0x1c/0xb0",
+    "[   12.5] Kernel panic - not syncing: Fatal exception in interrupt",
+]
+
+
+@pytest.mark.parametrize(
+    ("qemu", "accelerator", "cpus", "console", "is_fault"),
+    [
+        ("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)", "tcg", 2, INT3, True),
+        ("8.0.5", "tcg", 4, [INT3[1].replace("int3", "Oops: int3")], True),
+        ("8.1.0", "tcg", 2, INT3, False),
+        ("10.0.2 (Debian 1:10.0.2+ds-2)", "tcg", 2, INT3, False),
+        ("7.2.22", "kvm", 2, INT3, False),
+        ("7.2.22", "tcg", 1, INT3, False),
+        ("unknown", "tcg", 2, INT3, False),
+        ("7.2.22", "tcg", 2, ["Oops: 0002 [#1] SMP", *INT3], False),
+        ("7.2.22", "tcg", 2, [INT3[0]], False),
+    ],
+)
+def test_an_int3_is_the_emulators_fault_only_where_it_is_known_to_be(qemu, accelerator, cpus, console, is_fault):
+    assert bool(patching_fault(console, qemu=qemu, accelerator=accelerator, cpus=cpus)) is is_fault

@@ -12,6 +12,8 @@ EDITION = 2
 names none has the first."""
 
 Better = Literal["higher", "lower", "none"]
+Scope = Literal["these", "class"]
+"""What a verdict of several machines is about: those that measured, or the class that they are a sample of."""
 Aspect = Literal[
     "", "throughput", "background-throughput", "memory-bandwidth", "storage-throughput", "storage-operations",
     "storage-latency", "scheduling", "wakeup-latency", "realtime-latency", "frame-latency", "request-latency",
@@ -102,6 +104,12 @@ TrialStatus = Literal["ok", "partial", "void"]
 
 LEFT_OUT = "left-out"
 """The code of a trial that was not run, because its contender cannot be measured."""
+
+
+EMULATOR_FAULT = "emulator-fault"
+"""The code of a trial that a known fault of the emulator ended."""
+HOST_DISTURBED = "host-disturbed"
+"""The code of a trial during which other work on the host took more than the study allows."""
 
 
 class Void(Struct, frozen=True, forbid_unknown_fields=True):

@@ -94,6 +94,7 @@ class IcountMachine(QemuMachine):
         )
         super().__init__(inner, "tcg", root, bases, images, None, cache)
         self.pin = []
+        self.max_wait_pct = None
         self.timing_warning = ""
         self.parallel = settings.workers or len(os.sched_getaffinity(0))
         self.icount = settings
@@ -239,6 +240,7 @@ class IcountMachine(QemuMachine):
                 writes=writes,
                 linger=self.settings.boot_deadline,
                 preload=self.guard,
+                record_host=False,
             )
         return self.judge(trial, done)
 
@@ -289,6 +291,7 @@ class IcountMachine(QemuMachine):
                     reads={**self.read_always, PLUGIN_FILE: self.plugin},
                     writes={COUNTS: count},
                     preload=self.guard,
+                    record_host=False,
                 )
             if not count.read_text().strip():
                 count.write_text(nothing)

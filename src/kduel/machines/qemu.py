@@ -17,10 +17,12 @@ from msgspec import Meta, structs
 from kduel.core import untrusted
 from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import HostError, InputError
+from kduel.core.experiment import EMULATOR_FAULT
 from kduel.core.progress import Progress
-from kduel.guest import confine, envelope, initramfs, probe, scratch
+from kduel.guest import confine, envelope, initramfs, priority, probe, scratch
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose, findings_in
+from kduel.guest.emulator import patching_fault
 from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import clock_trouble, gate
 from kduel.guest.launch import Run, run
@@ -36,6 +38,8 @@ TCG_WARNING = (
 )
 
 
+MAX_WAIT_PCT = {"kvm": 10.0, "tcg": 25.0}
+"""By accelerator: an emulator's own threads make its CPUs wait a little on a quiet host too."""
 Size = str | int
 """Of memory or a disk, as `mebibytes` reads it."""
 MOST_MEBIBYTES = 1 << 20
@@ -55,6 +59,8 @@ class QemuSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True
     """Asked of every kernel by its command line; a trial that has another one is void."""
     cmdline: str = ""
     """Words added to every contender's command line."""
+    priority: Literal["high", "normal"] = "high"
+    """Whether QEMU gets weight against other work on the host, as far as the host permits."""
     boot_deadline: Seconds = 180.0
     """Seconds from start to the script."""
     suite: str = "bookworm"
@@ -88,6 +94,7 @@ class QemuMachine(Machine):
         self.settings, self.accelerator, self.root = settings, accelerator, root
         self.bases, self.images, self.disk, self.cache = bases, images, disk, cache
         self.pin = host_cpus(settings.cpus)
+        self.max_wait_pct = MAX_WAIT_PCT[accelerator]
         self.timing_warning = TCG_WARNING if accelerator == "tcg" else ""
         self.facts = {
             "accelerator": accelerator,
@@ -113,6 +120,7 @@ class QemuMachine(Machine):
                 deadline=trial.deadline,
                 pin=self.pin,
                 handles=[disk] if disk else [],
+                raised=self.settings.priority == "high",
             )
         return self.judge(trial, done)
 
@@ -194,7 +202,12 @@ class QemuMachine(Machine):
     def judge(self, trial: Trial, done: Run) -> Outcome:
         """Unpack what came home, or say why nothing did."""
         console = read_console(trial.into / "console.log")
-        facts: dict[str, Any] = {"argv": done.argv, "pinned": done.pinned, "ended": done.ended}
+        facts: dict[str, Any] = {
+            "argv": done.argv,
+            "pinned": done.pinned,
+            "priority": done.priority,
+            "ended": done.ended,
+        }
         try:
             marks = envelope.bring_in(done.results, trial.into).marks
         except envelope.BrokenEnvelope as error:
@@ -207,9 +220,11 @@ class QemuMachine(Machine):
                 stuck=done.stuck,
             )
             void, message = found.void, found.message
+            if void == "oops" and (fault := self.fault_of_emulator(console)):
+                void, message = EMULATOR_FAULT, f"{fault} {message}"
             if void == "silent-exit" and "done" in done.timings:
                 void, message = "broken-envelope", f"The results did not come home whole: {error}."
-            return Outcome(void=void, message=message, timings=done.timings, facts=facts)
+            return Outcome(void=void, message=message, timings=done.timings, facts=facts, host=done.host)
         if trouble := findings_in(trial.into):
             facts["console_findings"] = trouble
         status = marks.get("DONE", (0.0, None))[1]
@@ -220,7 +235,11 @@ class QemuMachine(Machine):
             void, message = "setup-failed", self.why_setup_failed(trial.into, status)
         elif reason := self.why_wrong(trial):
             void, message = "wrong-machine", f"The guest is not what was planned: {reason}."
-        return Outcome(void=void, message=message, timings=done.timings, facts=facts)
+        return Outcome(void=void, message=message, timings=done.timings, facts=facts, host=done.host)
+
+    def fault_of_emulator(self, console: Sequence[str]) -> str:
+        """Why an oops is QEMU's fault and not the kernel's; empty where it is not known to be."""
+        return patching_fault(console, qemu=self.facts["qemu"], accelerator=self.accelerator, cpus=self.settings.cpus)
 
     def expected(self, arm: Arm) -> dict[str, Any]:
         """What the environment of a valid trial says."""
@@ -326,6 +345,7 @@ class Qemu(MachineKind):
         disk = scratch.template(mebibytes(settings.disk, "disk"), cache=cache) if needs.scratch else None
         accelerator = choose_accelerator(settings.accel, next(iter(images.values())), root.busybox, cache, progress)
         machine = QemuMachine(settings, accelerator, root, bases, images, disk, cache)
+        machine.facts["priority"] = priority.obtainable() if settings.priority == "high" else []
         machine.facts["argv"] = machine.argv_by_contender(arms)
         return machine
 

@@ -64,7 +64,7 @@ def planned_as(record: TrialRecord) -> PlannedTrial:
         contender=record.contender,
         boot=record.boot,
         steps=record.steps,
-        host=record.host,
+        host=record.member,
     )
 
 
@@ -103,10 +103,11 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord]) -> Integrity:
     known = run_digests(run.path)
     shared = {str(name, "ascii").removeprefix("../../"): name for name in RUN_FILES}
     later: Counter[str] = Counter()
-    protected = [record.id for record in records if record.schema >= WITH_MANIFEST]
+    protected = [run.directory(record.id) for record in records if record.schema >= WITH_MANIFEST]
+    protected += [directory for directory, _ in run.put_asides()]
     for trial in protected:
         try:
-            differing = changes(run.directory(trial), known)
+            differing = changes(trial, known)
         except InputError as error:
             found.append(error.message)
             continue
@@ -114,6 +115,6 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord]) -> Integrity:
         own = [f"{name[:100]} was {what}" for name, what in differing if name not in shared]
         if own:
             more = f" and {len(own) - MOST_NAMED} more files" if len(own) > MOST_NAMED else ""
-            found.append(f"trials/{trial}: {', '.join(own[:MOST_NAMED])}{more}")
+            found.append(f"{trial.parent.name}/{trial.name}: {', '.join(own[:MOST_NAMED])}{more}")
     found += [f"{what} after {count} of {len(protected)} trials had ended" for what, count in later.items()]
     return Integrity(checked=len(protected), unprotected=len(records) - len(protected), changes=found)
