@@ -216,7 +216,14 @@ def test_a_later_version_is_refused_and_an_unknown_key_named(kduel, unpack: Call
         assert done.returncode == 2 and str(path) in done.stderr and "`strange`" in done.stderr
 
 
-@pytest.mark.parametrize("key", [field.name for field in msgspec.structs.fields(Lock) if field.required])
+MADE_FROM_OLD = ("blocks", "settle")
+"""Keys that version 0.1.0, of the fixtures, kept elsewhere."""
+
+
+@pytest.mark.parametrize(
+    "key",
+    [field.name for field in msgspec.structs.fields(Lock) if field.required and field.name not in MADE_FROM_OLD],
+)
 def test_a_lock_that_lacks_a_key_says_which(unpack: Callable[[str], Path], key: str):
     run = unpack("qemu")
     lock = json.loads((run / "lock.json").read_text())
