@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from kduel.core.errors import HostError
 from kduel.core.host import HostStep
-from kduel.guest import confine, envelope
+from kduel.guest import confine, envelope, priority
 from kduel.guest.console import ConsoleLog
 from kduel.guest.hostrecord import HostRecorder
 from kduel.guest.monitor import Monitor, MonitorError, stuck_cpus
@@ -51,6 +51,8 @@ class Run(Struct, kw_only=True):
     """At a deadline: vCPUs that could not have gone on by themselves."""
     host: list[tuple[str, HostStep]] = field(default_factory=list)
     """What the host did during each step that ended, by the step's directory, in the order of time."""
+    priority: list[str] = field(default_factory=list)
+    """The weight that QEMU got against other work, in words."""
 
 
 def run(
@@ -67,13 +69,15 @@ def run(
     linger: float = POWER_OFF_SECONDS,
     preload: Path | None = None,
     record_host: bool = True,
+    raised: bool = False,
 ) -> Run:
     """Boot `machine`, keep its console in the file `console` and what it sends in RAW beside it, return when it is gone.
 
     Deadlines are seconds from now: for the READY mark, and for the whole envelope. `pin` are host CPUs, one for
     each vCPU, or none; `handles` are nameless files that QEMU inherits (as /proc/self/fd/N); `extra` more arguments, in
     which the keys of `reads` and `writes` stand for files; `linger` how long it may take to switch itself off;
-    `preload` a shared object that QEMU loads before its own; `record_host` whether to record what the host does meanwhile.
+    `preload` a shared object that QEMU loads before its own; `record_host` whether to record what the host does meanwhile;
+    `raised` whether QEMU gets weight against other work on the host.
     Raises HostError where QEMU itself does not start, or a file is not there.
     """
     started = time.monotonic()
@@ -100,7 +104,14 @@ def run(
         held.callback(_bury, process)
         for end in (serial_far, results_far, monitor_far, observer_far):
             end.close()
-        vcpus = _release(process, monitor, pin, argv)
+        got: list[str] = []
+
+        def place(vcpus: list[int]) -> None:
+            priority.keep_off(process.pid, vcpus, pin)
+            if raised:
+                got.extend(held.enter_context(priority.raised(process.pid)))
+
+        vcpus = _release(process, monitor, pin, argv, place)
         pinned = list(pin[: len(vcpus)])
         recorder = HostRecorder(process.pid, vcpus, pinned) if record_host else None
         log = ConsoleLog(console, started)
@@ -128,6 +139,7 @@ def run(
         pinned=pinned,
         stuck=stuck,
         host=recorder.steps if recorder else [],
+        priority=got,
     )
 
 
@@ -183,14 +195,19 @@ def _bury(process: subprocess.Popen[bytes]) -> None:
 
 
 def _release(
-    process: subprocess.Popen[bytes], monitor: socket.socket, pin: Sequence[int], argv: list[str]
+    process: subprocess.Popen[bytes],
+    monitor: socket.socket,
+    pin: Sequence[int],
+    argv: list[str],
+    place: Callable[[list[int]], None],
 ) -> list[int]:
-    """Pin the vCPUs of the machine, which waits, and let it go. Gives their thread ids, by the vCPU's number."""
+    """Pin the vCPUs of the machine, which waits, `place` its threads, and let it go. Gives their thread ids, by the vCPU's number."""
     try:
         with Monitor(monitor) as told:
             threads = [cpu["thread-id"] for cpu in sorted(told("query-cpus-fast"), key=lambda cpu: cpu["cpu-index"])]
             for thread, cpu in zip(threads, pin, strict=False):
                 os.sched_setaffinity(thread, {cpu})
+            place(threads)
             told("cont")
     except MonitorError as error:
         _bury(process)

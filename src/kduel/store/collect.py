@@ -108,6 +108,8 @@ class Collector:
         chosen = sorted(self.blocks if blocks is None else blocks)
         places = {block: self.places(block) for block in chosen}
         order = {name: [places[block].get(name) for block in chosen] for name in self.names}
+        member_of = {record.block: record.member for record in self.found.values()}
+        machines = [member_of.get(block, "") for block in chosen] if any(member_of.values()) else []
         tables = []
         for index, step in enumerate(self.prepared.steps):
             made = self.prepared.step(index)
@@ -129,6 +131,7 @@ class Collector:
                             for name in self.names
                         },
                         order=order,
+                        machines=machines,
                         **self.detailed(index, metric.name, chosen),
                     )
                 )

@@ -25,6 +25,9 @@ from kduel.store.documents import RESTORE, Lock, TrialRecord, read_lock, read_tr
 from kduel.store.manifest import write_manifest
 from kduel.study.plan import PlannedTrial
 
+MERGED = "merge.json"
+MARKS = ("lock.json", "import.json", MERGED)
+"""A directory with one of these is a run."""
 GO_ON = "Free some space or mend the permissions; then `kduel resume RUN` goes on where it stopped."
 CHOOSE = "Free some space, mend the permissions, or name another place with --out."
 
@@ -114,10 +117,10 @@ class RunDir:
     @classmethod
     def open(cls, path: Path) -> RunDir:
         """An existing run. Raises InputError where it is none."""
-        if not (path / "lock.json").is_file() and not (path / "import.json").is_file():
+        if not any((path / name).is_file() for name in MARKS):
             raise InputError(
                 f"{path} is not a run of KDuel: it has no lock.json",
-                "Give the directory that `kduel run` or `kduel import` named with --out.",
+                "Give the directory that `kduel run`, `kduel import` or `kduel merge` named with --out.",
             )
         return cls(path)
 
@@ -125,6 +128,11 @@ class RunDir:
     def imported(self) -> bool:
         """Whether the values were measured elsewhere and brought in by `kduel import`."""
         return (self.path / "import.json").is_file()
+
+    @property
+    def merged(self) -> bool:
+        """Whether it is made of several runs by `kduel merge`."""
+        return (self.path / MERGED).is_file()
 
     def study_text(self) -> str:
         """study.toml. Raises InputError where it is damaged."""
@@ -136,7 +144,12 @@ class RunDir:
             raise InputError(f"cannot read {path}: {why}", RESTORE) from error
 
     def lock(self) -> Lock:
-        """lock.json. Raises InputError where it is damaged, or of a later version."""
+        """lock.json. Raises InputError where it is damaged, or of a later version, or where runs were merged."""
+        if self.merged:
+            raise InputError(
+                f"{self.path} is a merged run, and this takes a single one",
+                f"Name one of its parts: {self.path / 'runs'}/...",
+            )
         return read_lock(self.path / "lock.json")
 
     def plan(self) -> list[PlannedTrial]:
