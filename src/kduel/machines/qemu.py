@@ -24,7 +24,7 @@ from kduel.core.progress import Progress
 from kduel.guest import confine, envelope, initramfs, priority, probe, scratch
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose, findings_in
-from kduel.guest.emulator import patching_fault
+from kduel.guest.emulator import fault_of
 from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import clock_trouble, gate
 from kduel.guest.launch import Run, run
@@ -191,7 +191,7 @@ class InQemu(GuestMachine):
 
     def fault_of_emulator(self, console: Sequence[str]) -> str:
         """As QEMU's versions are known."""
-        return patching_fault(console, qemu=self.facts["qemu"], accelerator=self.accelerator, cpus=self.settings.cpus)
+        return fault_of(console, qemu=self.facts["qemu"], accelerator=self.accelerator, cpus=self.settings.cpus)
 
     def boot(self, trial: Trial) -> Outcome:
         """One boot in a fresh virtual machine."""
