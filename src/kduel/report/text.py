@@ -12,11 +12,11 @@ from kduel.analysis.matrix import shape
 from kduel.core.results import Results
 from kduel.report import Format
 from kduel.report.content.closing import EXACT_MEANS, closing
+from kduel.report.content.counted import counted_lines, is_counted
 from kduel.report.content.digest import Comparison, Digest, digest
 from kduel.report.content.machines import HEAD, MachineTable, machine_tables, part_facts
+from kduel.report.content.matrixtext import all_placed, leads, matrix_parts
 from kduel.report.content.textgrid import verdict_lines
-from kduel.report.counted import counted_lines, is_counted
-from kduel.report.matrix import all_placed, leads, matrix_parts
 from kduel.report.page.tradeoffs import scaling_lines, tradeoffs_lines
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -246,16 +247,21 @@ class RunDir:
             shutil.rmtree(entry, ignore_errors=True)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the run for writing. Raises InputError where another runner has it."""
+    def held(self, patience: float = 0.0) -> Iterator[None]:
+        """Hold the run for writing. Raises InputError where another runner has it, for more than `patience` seconds."""
         with told_as_disk_trouble(self.path), (self.path / ".held").open("a") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(
-                    f"another kduel is at work in {self.path}",
-                    "Wait for it to end, or give this run another --out.",
-                ) from None
+            end = time.monotonic() + patience
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= end:
+                        raise InputError(
+                            f"another kduel is at work in {self.path}",
+                            "Wait for it to end, or give this run another --out.",
+                        ) from None
+                    time.sleep(0.5)
             yield
 
 

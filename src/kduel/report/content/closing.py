@@ -10,12 +10,12 @@ import textwrap
 from kduel.core.format import plain_number
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
+from kduel.report.content.counted import is_counted, next_command
 from kduel.report.content.digest import Digest, digest, largest_first
 from kduel.report.content.notes import Note
 from kduel.report.content.overview import clip, overview
 from kduel.report.content.textgrid import Line
 from kduel.report.content.undecided import by_reason
-from kduel.report.counted import is_counted, next_command
 
 EXACT_MEANS = (
     "These are lengths of paths in the kernel, the same on every host: fewer is a reason to expect faster, and no proof. "
