@@ -21,6 +21,7 @@ from kduel.store import integrity
 from kduel.store.collect import Collector
 from kduel.store.documents import RESTORE, Lock, TrialRecord, read_document, read_json
 from kduel.store.integrity import trials_of
+from kduel.store.manifest import run_checksum
 from kduel.store.rundir import RunDir
 
 Environment = dict[str, Any]
@@ -52,7 +53,7 @@ def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[
     metrics = judge(samples, rule, exact=lock.machine.exact)
     environments = environments_of(run, lock, records)
     results = Results(
-        study=study_result(lock),
+        study=msgspec.structs.replace(study_result(lock), checksum=run_checksum(run.trials)),
         machine=lock.machine,
         contenders=[
             ContenderResult(
