@@ -116,6 +116,8 @@ class Collector:
             for name in self.names
         }
         measured = any(value is not None for values in known.values() for value in values)
+        member_of = {record.block: record.member for record in self.found.values()}
+        machines = [member_of.get(block, "") for block in chosen] if any(member_of.values()) else []
         tables = []
         for index, step in enumerate(self.prepared.steps):
             made = self.prepared.step(index)
@@ -138,6 +140,7 @@ class Collector:
                         },
                         order=order,
                         covariates={OTHER_WORK: known} if measured else {},
+                        machines=machines,
                         **self.detailed(index, metric.name, chosen),
                     )
                 )

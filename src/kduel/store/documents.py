@@ -58,6 +58,9 @@ class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     python: str = ""
     cpus: int | None = None
     cpu: str = ""
+    machine: str = ""
+    """Which machine it is: a hash of its machine ID (machine-id(5)), which tells machines apart and nothing else of
+    them; empty where it has none."""
     load: float = 0.0
     architecture: str = ""
     """As `uname -m` says it; empty in older runs."""

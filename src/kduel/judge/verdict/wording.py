@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from kduel.core.results import MetricResult
+from kduel.core.results import MachinesResult, MetricResult
 from kduel.core.text import plural
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.strata import FEWEST_OF_CLASS
 
 HOPELESS = 1000
 """Blocks that nobody will add."""
@@ -28,9 +29,52 @@ def tell(result: MetricResult, rule: Rule, blocks: int) -> str:
             "Values are zero or negative, so the arms are compared by difference, not by ratio, "
             "and nothing counts as equivalent."
         )
+    sentences.append(about_machines(result))
     if result.role == "exploratory" and result.q_value is not None:
         sentences.append(f"Exploratory: q = {result.q_value:.2g} over all exploratory metrics.")
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def about_machines(result: MetricResult) -> str:
+    """What several machines say together, and which of them contradicts the others; empty for one machine."""
+    found = result.machines
+    if found is None:
+        return ""
+    count = len(found.effects)
+    unit = "%" if result.scale == "ratio" else result.unit
+    said = [about_class(found, unit) if found.scope == "class" else f"This is about these {count} machines alone."]
+    if found.spread is not None and found.spread_low is not None and found.spread_high is not None and count > 1:
+        said.append(
+            f"Their effects differ by {shown(found.spread, unit)} (standard deviation, interval "
+            f"{shown(found.spread_low, unit)} to {shown(found.spread_high, unit)})."
+        )
+    for one in found.effects:
+        if one.contradicts and one.others is not None:
+            said.append(
+                f"{one.machine} contradicts the others: {shown(one.effect, unit, True)} there, "
+                f"{shown(one.others, unit, True)} elsewhere."
+            )
+    return " ".join(said)
+
+
+def about_class(found: MachinesResult, unit: str) -> str:
+    """A verdict about a class of machines, and what holds on those measured."""
+    count = len(found.effects)
+    if count < FEWEST_OF_CLASS:
+        said = f"A verdict about a class of machines takes {FEWEST_OF_CLASS} machines at least, and {count} measured."
+    else:
+        said = f"This is about machines like these {count}, if they are a random sample of their class."
+    if found.low is not None and found.high is not None:
+        said += (
+            f" On these alone: {shown(found.pooled, unit, True)} (interval {shown(found.low, unit, True)} to "
+            f"{shown(found.high, unit, True)})."
+        )
+    return said
+
+
+def shown(value: float, unit: str, sign: bool = False) -> str:
+    """A number of MachinesResult with its unit."""
+    return percent(value, sign) if unit == "%" else f"{number(value, sign)} {unit}".rstrip()
 
 
 def verdict_sentences(result: MetricResult, rule: Rule) -> list[str]:
