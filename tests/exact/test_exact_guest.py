@@ -22,11 +22,11 @@ from kduel.core.errors import NotMeasuredError
 from kduel.core.experiment import Settle
 from kduel.core.progress import Progress
 from kduel.explain.profile import INTERRUPT, OPERATION, THREAD, profile
+from kduel.guest.repetition import contents, first_difference
 from kduel.guest.script import Part, compose
 from kduel.kernels import resolve
 from kduel.kernels.files.image import uncompressed
 from kduel.machines import Trial
-from kduel.machines.repetition import contents, first_difference
 from kduel.run.exact.measure import Counted, count_arms, exact_machine, explanation
 from kduel.run.exact.subject import pair
 from kduel.run.prepare import Ready, make_ready

@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import time
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import msgspec
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.experiment import Metric
+from kduel.core.host import HostStep
 from kduel.core.results import Results
 from kduel.kernels import Kernel, KernelSource
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
@@ -73,6 +75,8 @@ class ProcessMachine(Machine):
     def __init__(self, settings: Any) -> None:
         self.settings = settings
         self.facts = {"pretended": True}
+        self.max_wait_pct = settings.max_wait
+        self.boots: Counter[str] = Counter()
 
     def boot(self, trial: Trial) -> Outcome:
         start = time.monotonic()
@@ -80,6 +84,11 @@ class ProcessMachine(Machine):
             (trial.into / "console.log").write_text("[0.0] Kernel panic - not syncing\n")
             return Outcome(void="panic", message="Kernel panic - not syncing")
         (trial.into / "console.log").write_text("[0.0] Linux version\n")
+        self.boots[trial.id] += 1
+        if self.boots[trial.id] <= self.settings.faults.get(trial.arm.kernel.release, 0):
+            return Outcome(void="emulator-fault", message="int3: 0000 [#1]")
+        disturbed = self.boots[trial.id] <= self.settings.disturbed.get(trial.arm.kernel.release, 0)
+        waited = HostStep(seconds=1.0, vcpu_run_s=1.0, vcpu_wait_s=1.0 if disturbed else 0.0)
         script = trial.into / "guest.sh"
         script.write_text(trial.script)
         subprocess.run(["sh", str(script), str(trial.into)], check=False, capture_output=True)
@@ -90,7 +99,9 @@ class ProcessMachine(Machine):
             for said in trial.into.glob("*-letters-*/stdout"):
                 said.write_text(f"{5 + zlib.crc32(trial.id.encode()) % 50}\n")
         time.sleep(self.settings.sleep)
-        return Outcome(timings={"done": time.monotonic() - start})
+        labels = [path.parent.name for path in sorted(trial.into.glob("*-letters-*/stdout"))]
+        host = [(label, waited) for label in labels] if self.settings.max_wait else []
+        return Outcome(timings={"done": time.monotonic() - start}, host=host)
 
 
 class Process(MachineKind):
@@ -104,6 +115,11 @@ class Process(MachineKind):
         """Kernels in which every text has four letters."""
         noisy: bool = False
         """Every trial counts another number of letters."""
+        faults: dict[str, int] = {}
+        """By kernel: how many boots of each trial end by a fault of the emulator."""
+        disturbed: dict[str, int] = {}
+        """By kernel: during how many boots of each trial the host has other work."""
+        max_wait: float | None = None
 
     def prepare(
         self, settings: Any, arms: Sequence[Arm], needs: Needs, *, cache: Any, progress: Any, offline: bool = False

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import jsonschema
 import pytest
 
 from kduel.cli import COMMANDS, MODULES
+from kduel.cli.output import emit
 
 
 def test_help_names_every_command_and_every_command_has_help(kduel):
@@ -140,3 +143,15 @@ def test_an_interruption_is_known_though_the_making_of_a_class_hides_it():
         raise RuntimeError("broken") from ValueError("a value")
     except RuntimeError as error:
         assert not interrupted(error)
+
+
+def test_what_is_written_to_a_pipe_or_through_a_link_does_not_replace_it(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("old")
+    (tmp_path / "link").symlink_to("old")
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDWR)
+    emit("new", tmp_path / "link")
+    emit("new", tmp_path / "pipe")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "old").read_text() == "new"
+    assert (tmp_path / "pipe").is_fifo() and os.read(reader, 10) == b"new"
+    os.close(reader)

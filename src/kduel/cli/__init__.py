@@ -29,6 +29,7 @@ COMMANDS = {
     "plan": "Estimate the blocks and the time that a verdict needs.",
     "diff": "Compare runs made at different times, with all that changed between them.",
     "history": "Show metrics over all runs in time, and where they changed.",
+    "merge": "Merge runs of one experiment into one with one verdict.",
     "index": "Write an SQLite index of many runs.",
     "query": "Ask the index of many runs.",
     "import": "Import results measured elsewhere.",
@@ -40,6 +41,8 @@ COMMANDS = {
     "sizes": "Show where two kernels differ in size.",
     "schedulers": "List and build sched_ext schedulers.",
     "local": "Measure this machine itself, across reboots.",
+    "status": "Show how far a run is, machine by machine.",
+    "worker": "Run blocks on this machine for the controller of a fleet.",
     "doctor": "Check this host for conditions that bias or prevent measurement.",
     "completion": "Print a completion script for bash, zsh or fish.",
 }

@@ -1,131 +1,286 @@
-"""`kduel bisect`: the commit that changed an exact cost."""
+"""`kduel bisect`: the commit that changed a cost, exact or measured with noise."""
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kduel.cli.options import benchmark_option, limit_option, plot_option, quiet_option
-from kduel.cli.output import write_plot
+from kduel.cli.options import limit_option, plot_option, quiet_option
+from kduel.cli.output import emit, emit_json, write_plot
 from kduel.core.text import printable
+
+if TYPE_CHECKING:
+    from kduel.core.progress import Progress
+    from kduel.run.bisect.outcome import Outcome
 
 ABORT = 255
 """Tells `git bisect run` to stop: nothing is known of the commit, nor will be of the next one."""
+EXACT_METRICS = ("instructions", "instructions-mean")
 
 
-@click.command("bisect", short_help="Find the commit that made an exact cost change.")
-@click.argument("ends", metavar="[GOOD BAD]", nargs=-1)
+@click.command("bisect", short_help="Find the commit that changed a cost.")
+@click.argument("ends", metavar="[GOOD BAD [-- PATH...]]", nargs=-1)
 @click.option(
     "--tree",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     default=".",
-    help="The kernel's git tree.",
+    help="The git tree.",
 )
-@benchmark_option
 @click.option(
-    "--metric",
-    type=click.Choice(["instructions", "instructions-mean"]),
-    default="instructions",
-    show_default=True,
-    help="The usual call, or the mean of all.",
+    "--benchmark", "-b", default="", metavar="NAME", help="An operation of kbench, or with --machine any benchmark."
 )
+@click.option(
+    "--metric", default="", metavar="NAME",
+    help="With icount: instructions (the usual call) or instructions-mean; else a metric of the benchmark.",
+)  # fmt: skip
+@click.option(
+    "--measure", default="", metavar="COMMAND",
+    help="Instead of a benchmark: a command that runs in a checkout of a commit and prints one number.",
+)  # fmt: skip
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=3600.0,
+    show_default=True,
+    help="Of COMMAND, in seconds.",
+)
+@click.option("--first-parent", is_flag=True, help="Follow only the first parent of merges.")
 @click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False),
     help="The .config [default: the tree's, but not with --step].",
 )
-@click.option("--build-dir", type=click.Path(path_type=Path, file_okay=False), help="Where objects go, and stay.")
+@click.option(
+    "--build-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where objects and the search's state go, and stay.",
+)
 @click.option("--build-command", default="", metavar="COMMAND", help="Instead of make; objects go to $KDUEL_BUILD.")
 @click.option("--image", default="", metavar="PATH", help="With --build-command: the kernel below $KDUEL_BUILD.")
 @click.option("--jobs", "-j", type=click.IntRange(0), default=0, help="Of make [default: the number of CPUs].")
+@click.option(
+    "--probability",
+    type=click.FloatRange(0.5, 0.999),
+    default=0.95,
+    show_default=True,
+    help="That the set holds the commit.",
+)
+@click.option(
+    "--measurements", type=click.IntRange(6), default=400, show_default=True, help="At most, before the confirmation."
+)
+@click.option(
+    "--confirm",
+    type=click.IntRange(0),
+    default=12,
+    show_default=True,
+    help="Blocks of the confirmation at most; 0: none.",
+)
+@click.option(
+    "--negligible",
+    type=click.FloatRange(0, min_open=True),
+    default=1.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="Ends that differ by less are alike.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the order of measurements.")
+@click.option("--restart", is_flag=True, help="Measure anew instead of resuming.")
+@click.option(
+    "--format",
+    "-f",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
 @limit_option(25)
-@plot_option("the differential flame graph of the commit")
+@plot_option("the levels and the posterior; of exact counts the differential flame graph")
 @click.option("--step", nargs=2, type=float, metavar="GOOD BAD", help="For `git bisect run`: the costs at both ends.")
 @quiet_option
-def command(
-    ends: tuple[str, ...],
-    tree: Path,
-    benchmark: str,
-    metric: str,
-    config: Path | None,
-    build_dir: Path | None,
-    build_command: str,
-    image: str,
-    jobs: int,
-    limit: int,
-    plot: Path | None,
-    step: tuple[float, float] | None,
-    quiet: bool,
-) -> None:
-    """Find the first commit after GOOD, up to BAD, from which on an operation costs what it costs in BAD.
+def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: Any) -> None:
+    """Find the commit after GOOD, up to BAD, that changed a cost. BAD may also be the cheaper one.
 
-    Each commit is built, booted on the exact machine and counted once; what does not build or boot is skipped. The
-    work is done in a worktree of its own. In the end there are the commit, its cost per operation, and the functions
-    that the cost is in. BAD may also be the cheaper one.
+    An exact count is compared commit by commit, as by `git bisect`. What varies from one measurement to the next is
+    searched with error control: both ends are measured in every block, the next commit is chosen by its probability,
+    and the result is the smallest set of commits that holds the culprit with 95 %. Exit status: 0 with a set, 1 when
+    the ends do not differ or nothing could be measured.
+
+    Commits that do not build, boot or give a number are skipped. The work is done in checkouts of its own; the same
+    command goes on after an interruption. Uncommitted changes are not measured.
 
     As a command for `git bisect run`, --step takes the costs at both ends, as `kduel run A B --suite exact` or
     `kduel explain` told them, and ends with 0, 1 or 125 as git asks.
 
     \b
+    kduel bisect v1.0 HEAD --measure 'make -s && ./bench'
     kduel bisect v6.1 v6.2 --tree linux --config my.config --benchmark pipe
     git bisect run kduel bisect --benchmark pipe --step 12580 12790
     """
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
-    from kduel.core.errors import InputError, KduelError
-    from kduel.run.bisect.build import Builder
-    from kduel.run.bisect.search import commit_of, worktree
-    from kduel.run.bisect.verdict import Trier, bisect, one_step
-    from kduel.run.exact.subject import check_operation
+    from kduel.core.errors import InputError
+    from kduel.run.bisect.git import git
+    from kduel.run.bisect.history import changed_files, read_history
+    from kduel.run.bisect.journal import held
 
-    if bool(build_command) != bool(image):
+    measure = given["measure"].strip()
+    if bool(given["build_command"]) != bool(given["image"]):
         raise InputError("--build-command and --image go together", "Say with --image what the command makes.")
-    if (step is None) == (len(ends) != 2):
+    if (step is None) == (len(ends) < 2):
         raise InputError(
             "bisect takes two commits, or --step with two costs",
             "For example: kduel bisect v6.1 v6.2 --tree linux --benchmark pipe.",
         )
-    check_operation(benchmark)
-    progress = Terminal(quiet)
-    cache = Cache(progress=progress)
-    tree = tree.resolve()
-    work = build_dir.resolve() if build_dir else cache.root / "bisect" / tree.as_posix().strip("/").replace("/", "-")
-    work.mkdir(parents=True, exist_ok=True)
-
-    def builder(source: Path) -> Builder:
-        given = config.resolve() if config else (tree / ".config" if (tree / ".config").is_file() else None)
-        return Builder(
-            source=source,
-            build=work / "build",
-            config=given,
-            command=build_command,
-            image=image,
-            jobs=jobs,
-            log=work / "build.log",
+    if bool(measure) == bool(given["benchmark"]):
+        raise InputError(
+            "bisect takes --benchmark or --measure",
+            "Name what is measured: --benchmark pipe, or --measure 'COMMAND' that prints one number.",
         )
-
+    progress = Terminal(given["quiet"])
+    tree = given["tree"].resolve()
+    if step is None:
+        git(tree, "rev-parse", "--git-dir")
+    cache = Cache(progress=progress)
+    build_dir = given["build_dir"]
+    work = build_dir.resolve() if build_dir else cache.root / "bisect" / tree.as_posix().strip("/").replace("/", "-")
     if step is not None:
-        try:
-            trier = Trier(builder(tree), benchmark, metric, cache=cache, progress=progress)
-            status, said = one_step(trier, tree, *step)
-        except KduelError as error:
-            status, said = ABORT, str(error)
-        click.echo(printable(said))
-        click.get_current_context().exit(status)
-    old, new = (commit_of(tree, end) for end in ends)
+        with held(work):
+            git_step(tree, work, step, given, cache, progress)
+        return
+    history = read_history(tree, ends[0], ends[1], first_parent=given["first_parent"], paths=ends[2:])
+    if count := changed_files(tree):
+        progress.warn(f"{tree} has {count} changed files that are not committed: they are not measured.")
+    with held(work):
+        if measure:
+            by_command(tree, work, history, given, progress)
+        else:
+            exact(tree, work, ends, given, cache, progress)
+
+
+def builder(tree: Path, source: Path, work: Path, given: dict[str, Any]) -> Any:
+    """How to make a kernel of what is checked out in `source`."""
+    from kduel.run.bisect.build import Builder
+
+    own = tree / ".config"
+    config = given["config"].resolve() if given["config"] else (own if own.is_file() else None)
+    return Builder(
+        source=source,
+        build=work / "build",
+        config=config,
+        command=given["build_command"],
+        image=given["image"],
+        jobs=given["jobs"],
+        log=work / "build.log",
+    )
+
+
+def exact_trier(tree: Path, source: Path, work: Path, given: dict[str, Any], cache: Any, progress: Progress) -> Any:
+    """Counts commits. Raises InputError for an operation or metric that is not counted."""
+    from kduel.core.errors import InputError
+    from kduel.run.bisect.exact import Trier
+    from kduel.run.exact.subject import check_operation
+
+    check_operation(given["benchmark"])
+    metric = given["metric"] or EXACT_METRICS[0]
+    if metric not in EXACT_METRICS:
+        raise InputError(f"there is no exact metric {metric!r}", f"There are: {', '.join(EXACT_METRICS)}.")
+    return Trier(builder(tree, source, work, given), given["benchmark"], metric, cache=cache, progress=progress)
+
+
+def git_step(
+    tree: Path, work: Path, step: tuple[float, float], given: dict[str, Any], cache: Any, progress: Progress
+) -> None:
+    """One step of `git bisect run`."""
+    from kduel.core.errors import KduelError
+    from kduel.run.bisect.exact import one_step
+
+    trier = exact_trier(tree, tree, work, given, cache, progress)
+    try:
+        status, said = one_step(trier, tree, *step)
+    except KduelError as error:
+        status, said = ABORT, str(error)
+    click.echo(printable(said))
+    click.get_current_context().exit(status)
+
+
+def exact(
+    tree: Path, work: Path, ends: tuple[str, ...], given: dict[str, Any], cache: Any, progress: Progress
+) -> None:
+    """Search by exact counts."""
+    from kduel.run.bisect.exact import bisect
+    from kduel.run.bisect.git import commit_of, worktree
+
+    old, new = (commit_of(tree, end) for end in ends[:2])
     with worktree(tree, work / "source", old) as place:
-        trier = Trier(builder(place), benchmark, metric, cache=cache, progress=progress)
-        result = bisect(place, old, new, trier, progress=progress)
-        tell(place, result, benchmark, limit, plot)
+        trier = exact_trier(tree, place, work, given, cache, progress)
+        result = bisect(place, old, new, trier, progress=progress, first_parent=given["first_parent"], paths=ends[2:])
+        tell(place, result, given["benchmark"], given["limit"], given["plot"])
+
+
+def by_command(tree: Path, work: Path, history: Any, given: dict[str, Any], progress: Progress) -> None:
+    """Search by what a command prints."""
+    from kduel.run.bisect.command import Command
+    from kduel.run.bisect.terms import Settings
+    from kduel.run.bisect.timed import Task, search, state_directory
+
+    line = given["measure"].strip()
+    task = Task(
+        tree=tree,
+        history=history,
+        metric=given["metric"] or "value",
+        subject=f"the command '{line}' in a checkout of each commit",
+        settings=Settings(
+            probability=given["probability"],
+            most=given["measurements"],
+            confirm=given["confirm"],
+            negligible=given["negligible"],
+            seed=given["seed"],
+        ),
+        restart=given["restart"],
+    )
+    command = Command(tree, work / "checkouts", line, (history.good, history.bad), given["timeout"])
+    try:
+        outcome = search(task, state_directory(work, task), command, progress)
+    finally:
+        command.close()
+    show(outcome, task, given)
+
+
+def show(outcome: Outcome, task: Any, given: dict[str, Any]) -> None:
+    """Print the outcome, write the plot, and end with 1 where there is no set."""
+    from kduel.core.errors import NOT_MEASURED
+    from kduel.run.bisect.git import subject
+    from kduel.run.bisect.show import About, as_svg, as_text
+    from kduel.run.prepare import cpu_model, host_record
+
+    host = host_record()
+    named = {level.commit for level in outcome.levels} | set(outcome.set[:100])
+    about = About(
+        subject=task.subject,
+        host=f"{cpu_model() or 'an unknown CPU'}, {host.cpus} CPUs, Linux {host.kernel}",
+        reproduce=shlex.join(["kduel", *sys.argv[1:]]),
+        subjects={commit: subject(task.tree, commit) for commit in named},
+    )
+    if given["form"] == "json":
+        emit_json(outcome.document())
+    else:
+        emit(as_text(outcome, about))
+    if given["plot"]:
+        write_plot(given["plot"], as_svg(outcome))
+    if not outcome.set:
+        click.get_current_context().exit(NOT_MEASURED)
 
 
 def tell(place: Path, result: Any, benchmark: str, limit: int, plot: Path | None) -> None:
     """What was found, in words."""
     from kduel.explain.flame import as_svg
     from kduel.explain.show import as_text
-    from kduel.run.bisect.search import git
+    from kduel.run.bisect.git import git
 
     skipped = sum(step.judgement == "skip" for step in result.found.steps)
     tried = len(result.found.steps)

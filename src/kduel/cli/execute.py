@@ -6,7 +6,7 @@ import secrets
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -24,8 +24,8 @@ from kduel.study.load import Study
 from kduel.study.plan import slug
 
 if TYPE_CHECKING:
-    from kduel.run.runner import TrialDone
-    from kduel.store.documents import Lock
+    from kduel.run.runner import GiveUp, TrialDone, Watcher
+    from kduel.store.documents import FleetRecord, Lock
 
 RUNS = Path("kduel-runs")
 
@@ -47,6 +47,7 @@ def carry_out(
     futility: Choice | None,
     fail_on: str | None,
     quiet: bool,
+    fleet: str | FleetRecord = "",
 ) -> None:
     """Make ready, run, judge, report; ends the process with the exit status that `--fail-on` asks for.
 
@@ -68,30 +69,27 @@ def carry_out(
         seed = seed_of(lock, path, seed)
         if lock.contenders != study.contenders:
             lock = None
+    if lock is not None and lock.fleet is not None and not fleet:
+        fleet = lock.fleet
     with told_how_to_go_on(path):
+        if fleet:
+            if offline:
+                raise InputError("--offline does not reach the machines of a fleet", "Leave it out.")
+            give_up = partial(gives_up, choice, terminal, path)
+            with_fleet(study, fleet, path, origin, partial(chosen_seed, seed), terminal, give_up)
+            write_up(path, fail_on)
+            return
         ready = make_ready(
             study, cache=Cache(progress=terminal), progress=terminal, offline=offline, lock=lock, origin=origin
         )
-        if seed is None:
-            seed = EXACT_SEED if ready.machine.exact else secrets.randbelow(2**31)
+        seed = chosen_seed(seed, ready.machine.exact)
         try:
             if ready.machine.timing_warning:
                 terminal.warn(ready.machine.timing_warning)
             terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
             if not ready.machine.exact and (short := too_short(study)):
                 terminal.warn(short)
-            planned = len(study.names) * (study.blocks.fixed or study.blocks.max)
-            with terminal.task("trials", total=planned) as task:
-                shown = 0
-
-                def watch(progress: TrialDone) -> None:
-                    nonlocal shown
-                    task.advance(progress.done - shown)
-                    shown = progress.done
-                    terminal.info(told_trial(progress))
-                    if progress.block_done and progress.standings:
-                        terminal.info(f"      {told_standing(progress, len(study.names))}")
-
+            with watched(terminal, study) as watch:
                 run = run_study(
                     ready,
                     path,
@@ -104,6 +102,47 @@ def carry_out(
         finally:
             ready.machine.close()
         write_up(run.path, fail_on)
+
+
+def chosen_seed(given: int | None, exact: bool) -> int:
+    """The seed of a run, where one is given; else always the same on an exact machine, and drawn on others."""
+    return given if given is not None else EXACT_SEED if exact else secrets.randbelow(2**31)
+
+
+def with_fleet(
+    study: Study,
+    fleet: str | FleetRecord,
+    path: Path,
+    origin: str,
+    seed: Callable[[bool], int],
+    terminal: Terminal,
+    give_up: GiveUp,
+) -> None:
+    """The same on several machines, as the command line names them, or as an interrupted run has them."""
+    from kduel.run.fleet.session import read_fleet, run_fleet
+
+    kind, table = read_fleet(fleet) if isinstance(fleet, str) else (fleet.kind, fleet.settings)
+    terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, on the fleet {kind}, in {path}")
+    with watched(terminal, study) as watch:
+        run_fleet(study, kind, table, path, origin=origin, seed=seed, progress=terminal, watch=watch, give_up=give_up)
+
+
+@contextmanager
+def watched(terminal: Terminal, study: Study) -> Iterator[Watcher]:
+    """A bar of the trials, and a line for each that ends."""
+    planned = len(study.names) * (study.blocks.fixed or study.blocks.max)
+    with terminal.task("trials", total=planned) as task:
+        shown = 0
+
+        def watch(progress: TrialDone) -> None:
+            nonlocal shown
+            task.advance(progress.done - shown)
+            shown = progress.done
+            terminal.info(told_trial(progress))
+            if progress.block_done and progress.standings:
+                terminal.info(f"      {told_standing(progress, len(study.names))}")
+
+        yield watch
 
 
 @contextmanager
@@ -174,6 +213,8 @@ def told_trial(progress: TrialDone) -> str:
     line = (
         f"{progress.done:4}  block {record.block:<3} {record.contender:<28} {record.seconds:6.1f} s  {record.status}"
     )
+    if record.member:
+        line += f"  on {record.member}"
     if record.void:
         line += f"  {str(record.void).splitlines()[0][:160]}"
     elif record.failed_steps:
@@ -208,7 +249,7 @@ def told_standing(progress: TrialDone, arms: int) -> str:
 def write_up(path: Path, fail_on: str | None) -> None:
     """The report in the terminal and as a page, results.json beside; ends the process where `--fail-on` applies."""
     from kduel.judge.evaluate import judge_run
-    from kduel.report.counted import is_counted, next_command
+    from kduel.report.content.counted import is_counted, next_command
     from kduel.report.text import show
     from kduel.store.rundir import told_as_disk_trouble, write_whole
 

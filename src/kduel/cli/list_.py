@@ -1,4 +1,4 @@
-"""`kduel list`: the benchmarks, suites, machines, boards, kernel sources and report formats."""
+"""`kduel list`: the benchmarks, suites, machines, boards, fleets, kernel sources and report formats."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from kduel.cli.options import format_option
 from kduel.cli.output import emit_json
 
-KINDS = ("benchmarks", "suites", "machines", "boards", "kernels", "formats")
+KINDS = ("benchmarks", "suites", "machines", "boards", "fleets", "kernels", "formats")
 
 
 @click.command("list")
@@ -17,12 +17,13 @@ KINDS = ("benchmarks", "suites", "machines", "boards", "kernels", "formats")
 @format_option("text", "json")
 def command(what: str, form: str) -> None:
     """List benchmarks (with their parameters and metrics), suites, machines (with their settings), boards (for
-    --machine board:NAME), kernel sources (the kernels themselves: `kduel kernels`), or report formats."""
+    --machine board:NAME), fleets (ways to use several machines, with their settings), kernel sources (the kernels themselves: `kduel kernels`), or report formats."""
     found = {
         "benchmarks": benchmarks,
         "suites": suites,
         "machines": machines,
         "boards": boards,
+        "fleets": fleets,
         "kernels": kernel_sources,
         "formats": formats,
     }[what]()
@@ -66,6 +67,16 @@ def machines() -> list[dict[str, Any]]:
     return [
         {"name": name, "summary": kind.summary, "settings": defaults(kind.Settings)}
         for name, kind in plugins("machines").items()
+    ]
+
+
+def fleets() -> list[dict[str, Any]]:
+    """Every adapter to several machines."""
+    from kduel.core.plugins import plugins
+
+    return [
+        {"name": name, "summary": kind.summary, "settings": defaults(kind.Settings)}
+        for name, kind in plugins("fleets").items()
     ]
 
 

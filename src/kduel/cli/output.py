@@ -31,7 +31,11 @@ def write(path: Path, data: bytes) -> None:
     from kduel.store.rundir import write_whole
 
     try:
-        write_whole(path, data)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            # A device or a pipe, such as /dev/null: it is written to, and must not be replaced by a file.
+            path.write_bytes(data)
+        else:
+            write_whole(path.resolve() if path.is_symlink() else path, data)
     except OSError as error:
         raise HostError(
             f"cannot write {path}: {error.strerror or error}",

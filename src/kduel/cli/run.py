@@ -43,6 +43,12 @@ from kduel.core.errors import InputError
 )
 @click.option("--machine", default="", metavar="SPEC", help=machine_help)
 @click.option(
+    "--fleet",
+    default="",
+    metavar="SPEC",
+    help="Distribute the blocks over several machines: KIND[:key=value,...] or FILE.toml; `kduel list fleets` shows all.",
+)
+@click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Directory of the run.  [default: kduel-runs/NAME]"
 )
 @click.option(
@@ -79,6 +85,7 @@ def command(
     blocks: int | None,
     max_blocks: int | None,
     machine: str,
+    fleet: str,
     out: Path | None,
     seed: int | None,
     aa: int | None,
@@ -157,4 +164,5 @@ def command(
         futility=futility,
         fail_on=fail_on,
         quiet=quiet,
+        fleet=fleet,
     )

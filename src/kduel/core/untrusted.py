@@ -1,10 +1,11 @@
 """Reading what a guest sent: the one place where its bytes become text, numbers or JSON, each with a bound.
 
-A guest is not trusted, and its files may be damaged. Nothing here raises anything but Garbled and OSError.
+A guest is not trusted, and its files may be damaged, as may those of a run that came from elsewhere. Nothing here raises anything but Garbled and OSError.
 """
 
 from __future__ import annotations
 
+import errno
 import re
 from pathlib import Path
 from typing import TypeVar
@@ -59,6 +60,14 @@ def read_bytes(path: Path, most: int = MOST_TEXT) -> bytes:
         raise FileNotFoundError(2, "no such plain file", str(path))
     with path.open("rb") as stream:
         return stream.read(most)
+
+
+def read_whole(path: Path) -> bytes:
+    """A file of a run's own, whole. Raises OSError, also for what is no plain file: a FIFO would be waited for, and a
+    device may have no end."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no plain file", str(path))
+    return path.read_bytes()
 
 
 class _Exit(Struct):

@@ -19,6 +19,16 @@ class VoidCode(Struct, frozen=True):
 VOID_CODES: tuple[VoidCode, ...] = (
     VoidCode("panic", "The kernel panicked.", "Read console.log; the cause stands above the panic."),
     VoidCode("oops", "The kernel had an oops, a BUG or a general protection fault.", "Report it with console.log."),
+    VoidCode(
+        "emulator-fault",
+        "The emulator failed (`int3` in code being patched, or flags that no CPU can have: QEMU before 8.1).",
+        "Nothing: the trial is repeated. QEMU 8.1 or later, or `cpus = 1`, does not have it.",
+    ),
+    VoidCode(
+        "host-disturbed",
+        "Other work on the host took more CPU time from the guest than [host] max_wait allows.",
+        "Stop other work on the host, raise `max_wait`, or `repeats`.",
+    ),
     VoidCode("soft-lockup", "A CPU was locked up, or RCU stalled.", "Check the load of the host; else report it."),
     VoidCode("hang", "The guest froze, or never started its script.", "Read the end of console.log."),
     VoidCode("out-of-memory", "The guest ran out of memory.", "Give it more (`memory`), or a smaller load."),

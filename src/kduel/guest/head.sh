@@ -153,6 +153,7 @@ step() {
         return
     fi
     run "$1" "$2"
+    tell "step $1 ended"
     set --
     for left in "$KDUEL_SCRATCH"/* "$KDUEL_SCRATCH"/.[!.]*; do
         case $left in

@@ -12,16 +12,17 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from msgspec import Struct, field
 
 from kduel.core.errors import HostError
-from kduel.guest import confine, envelope
+from kduel.core.host import HostStep
+from kduel.guest import confine, envelope, priority
 from kduel.guest.console import ConsoleLog
+from kduel.guest.hostrecord import HostRecorder
 from kduel.guest.monitor import Monitor, MonitorError, stuck_cpus
 from kduel.guest.vm import VirtualMachine, Wiring
 
@@ -48,6 +49,10 @@ class Run(Struct, kw_only=True):
     """Host CPUs, one for each vCPU, or none."""
     stuck: list[str] = field(default_factory=list)
     """At a deadline: vCPUs that could not have gone on by themselves."""
+    host: list[tuple[str, HostStep]] = field(default_factory=list)
+    """What the host did during each step that ended, by the step's directory, in the order of time."""
+    priority: list[str] = field(default_factory=list)
+    """The weight that QEMU got against other work, in words."""
 
 
 def run(
@@ -63,13 +68,16 @@ def run(
     writes: Mapping[str, Path] = MappingProxyType({}),
     linger: float = POWER_OFF_SECONDS,
     preload: Path | None = None,
+    record_host: bool = True,
+    raised: bool = False,
 ) -> Run:
     """Boot `machine`, keep its console in the file `console` and what it sends in RAW beside it, return when it is gone.
 
     Deadlines are seconds from now: for the READY mark, and for the whole envelope. `pin` are host CPUs, one for
     each vCPU, or none; `handles` are nameless files that QEMU inherits (as /proc/self/fd/N); `extra` more arguments, in
     which the keys of `reads` and `writes` stand for files; `linger` how long it may take to switch itself off;
-    `preload` a shared object that QEMU loads before its own.
+    `preload` a shared object that QEMU loads before its own; `record_host` whether to record what the host does meanwhile;
+    `raised` whether QEMU gets weight against other work on the host.
     Raises HostError where QEMU itself does not start, or a file is not there.
     """
     started = time.monotonic()
@@ -96,12 +104,21 @@ def run(
         held.callback(_bury, process)
         for end in (serial_far, results_far, monitor_far, observer_far):
             end.close()
-        pinned = _release(process, monitor, pin, argv)
+        got: list[str] = []
+
+        def place(vcpus: list[int]) -> None:
+            priority.keep_off(process.pid, vcpus, pin)
+            if raised:
+                got.extend(held.enter_context(priority.raised(process.pid)))
+
+        vcpus = _release(process, monitor, pin, argv, place)
+        pinned = list(pin[: len(vcpus)])
+        recorder = HostRecorder(process.pid, vcpus, pinned) if record_host else None
         log = ConsoleLog(console, started)
         held.callback(log.close)
         inbox = envelope.Inbox(console.with_name(envelope.RAW))
         held.callback(inbox.close)
-        watch = _Watch(process, serial, results, log, inbox, started)
+        watch = _Watch(process, serial, results, log, inbox, started, recorder)
         watch.timings["launched"] = time.monotonic() - started
         ended = watch.until_gone(boot_deadline, deadline, linger)
         stuck = stuck_cpus(observer) if ended.endswith("deadline") else []
@@ -121,6 +138,8 @@ def run(
         argv=argv,
         pinned=pinned,
         stuck=stuck,
+        host=recorder.steps if recorder else [],
+        priority=got,
     )
 
 
@@ -176,18 +195,19 @@ def _bury(process: subprocess.Popen[bytes]) -> None:
 
 
 def _release(
-    process: subprocess.Popen[bytes], monitor: socket.socket, pin: Sequence[int], argv: list[str]
+    process: subprocess.Popen[bytes],
+    monitor: socket.socket,
+    pin: Sequence[int],
+    argv: list[str],
+    place: Callable[[list[int]], None],
 ) -> list[int]:
-    """Pin the vCPUs of the machine, which waits, and let it go. Gives the host CPUs, [] for none."""
-
-    def pinning(answer: Any) -> list[int]:
-        for cpu in answer:
-            os.sched_setaffinity(cpu["thread-id"], {pin[cpu["cpu-index"]]})
-        return [pin[cpu["cpu-index"]] for cpu in answer]
-
+    """Pin the vCPUs of the machine, which waits, `place` its threads, and let it go. Gives their thread ids, by the vCPU's number."""
     try:
         with Monitor(monitor) as told:
-            pinned = pinning(told("query-cpus-fast")) if pin else []
+            threads = [cpu["thread-id"] for cpu in sorted(told("query-cpus-fast"), key=lambda cpu: cpu["cpu-index"])]
+            for thread, cpu in zip(threads, pin, strict=False):
+                os.sched_setaffinity(thread, {cpu})
+            place(threads)
             told("cont")
     except MonitorError as error:
         _bury(process)
@@ -201,7 +221,7 @@ def _release(
             f"QEMU does not start (status {process.returncode}): {said or error}",
             f"{remedy} Command: {' '.join(argv)}",
         ) from error
-    return pinned
+    return threads
 
 
 class _Watch:
@@ -215,9 +235,11 @@ class _Watch:
         log: ConsoleLog,
         inbox: envelope.Inbox,
         started: float,
+        recorder: HostRecorder | None,
     ) -> None:
         assert process.stderr is not None
         self.process, self.started, self.log, self.inbox = process, started, log, inbox
+        self.recorder = recorder
         self.stderr = bytearray()
         self.timings: dict[str, float] = {}
         self._home = False
@@ -244,7 +266,8 @@ class _Watch:
             left = limit - (time.monotonic() - self.started)
             if left <= 0:
                 return name
-            for key, _ in self._selector.select(left):
+            reading = self.recorder.tick() if self.recorder else None
+            for key, _ in self._selector.select(left if reading is None else min(left, reading)):
                 if key.fd == self._gone:
                     return "off"
                 self._take(key)
@@ -279,6 +302,8 @@ class _Watch:
 
     def _take_console(self, data: bytes) -> None:
         self.log.feed(data)
+        if self.recorder:
+            self.recorder.feed(data)
 
     def _take_stderr(self, data: bytes) -> None:
         self.stderr += data[: (64 << 10) - len(self.stderr)]

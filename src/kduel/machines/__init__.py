@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NotRequired, TypedDict, Unpack
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -16,6 +16,7 @@ from msgspec import Meta, Struct, field
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender, Void
+from kduel.core.host import HostStep
 from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
 from kduel.guest import programs
@@ -77,6 +78,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
     (script ended), `off` (machine gone); those that were reached."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What is true of this boot alone: argv, pids pinned, ..."""
+    host: list[tuple[str, HostStep]] = field(default_factory=list)
+    """What the host did during each step, by the step's directory, in the order of time; a boot of several loads has
+    a directory several times. Empty where the machine does not record it."""
 
     @property
     def why(self) -> Void | None:
@@ -96,6 +100,8 @@ class Machine(ABC):
     the unit "load"."""
     exact: bool = False
     """Whether repeated trials give bit-identical numbers: then one trial decides and no statistics apply."""
+    max_wait_pct: float | None = None
+    """Per cent of the time that the guest's CPUs may wait for a CPU of the host, by default; None: as long as they do."""
     facts: dict[str, Any]
     """For lock.json and the report: accelerator, versions, argv, root image's SHA-256, host facts..."""
 
@@ -105,6 +111,15 @@ class Machine(ABC):
 
     def close(self) -> None:  # noqa: B027 - most have nothing to close
         """Give back whatever is held."""
+
+
+class Means(TypedDict):
+    """What preparing works with: keyword arguments of `MachineKind.prepare`, which most of what it calls takes too."""
+
+    cache: Cache
+    progress: Progress
+    offline: NotRequired[bool]
+    """Whether the network must not be accessed; False where it is left out."""
 
 
 class MachineKind(ABC):
@@ -119,17 +134,8 @@ class MachineKind(ABC):
         """Overridden by each kind."""
 
     @abstractmethod
-    def prepare(
-        self,
-        settings: Any,
-        arms: Sequence[Arm],
-        needs: Needs,
-        *,
-        cache: Cache,
-        progress: Progress,
-        offline: bool = False,
-    ) -> Machine:
-        """Probe the host, make root images; everything slow that is not a trial. Raises HostError, InputError."""
+    def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
+        """Check the host, make root images: all slow work that is no trial. Raises HostError, InputError."""
 
     def kernel(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""

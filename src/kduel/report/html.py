@@ -14,6 +14,8 @@ from kduel.core.text import plural, visible
 from kduel.report import Format
 from kduel.report.content.digest import SIGNS, decided, digest, side, sided
 from kduel.report.content.environment import difference_groups, environment_rows
+from kduel.report.content.host import recorded
+from kduel.report.content.machines import machine_tables, part_facts
 from kduel.report.content.methods import methods
 from kduel.report.content.notes import key
 from kduel.report.page.data import described, has_forest, metric_groups, page_data
@@ -61,9 +63,12 @@ class HtmlFormat(Format):
             marks_told=MARKS_TOLD,
             imported=results.study.imported,
             exact=results.machine.exact,
+            host_recorded=recorded(results),
             delta=results.study.delta,
             open_all=len(groups) <= OPEN_METRICS,
             methods=methods(results),
+            machine_tables=machine_tables(results),
+            parts_facts=part_facts(results),
             explanations=explanations(results),
             differences=difference_groups(results),
             environment=environment_rows(results),

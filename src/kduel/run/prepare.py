@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 from pathlib import Path
@@ -17,7 +18,7 @@ from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, Needs, machine_kind
 from kduel.run.script import Dress
 from kduel.store.collect import Prepared
-from kduel.store.documents import HostRecord, KernelRecord, Lock
+from kduel.store.documents import Disturbance, HostRecord, KernelRecord, Lock
 from kduel.study.load import Study
 
 
@@ -111,6 +112,22 @@ def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
         steps=study.steps,
         edition=EDITION,
         host=host_record(),
+        disturbance=disturbance_of(study, machine),
+    )
+
+
+def disturbance_of(study: Study, machine: Machine) -> Disturbance | None:
+    """What makes a trial `host-disturbed`: what the study says, else the machine's default; None where nothing does."""
+    if machine.exact:
+        return None
+    allowed = machine.max_wait_pct if study.host.max_wait is None else study.host.max_wait
+    if allowed is None or allowed >= 100:
+        return None
+    return Disturbance(
+        max_wait_pct=allowed,
+        repeats=study.host.repeats,
+        quiet_seconds=study.host.quiet_seconds,
+        strict=study.host.max_wait is not None,
     )
 
 
@@ -136,8 +153,19 @@ def host_record() -> HostRecord:
         python=platform.python_version(),
         cpus=os.cpu_count(),
         cpu=cpu_model(),
+        machine=machine_hash(),
         load=os.getloadavg()[0],
+        architecture=platform.machine(),
     )
+
+
+def machine_hash() -> str:
+    """A hash of this host's machine ID, as machine-id(5) asks of programs; empty where it has none."""
+    try:
+        known = Path("/etc/machine-id").read_bytes().strip()
+    except OSError:
+        return ""
+    return hashlib.sha256(b"kduel " + known).hexdigest()[:16] if known else ""
 
 
 def cpu_model() -> str:

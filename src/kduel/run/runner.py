@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime
@@ -13,12 +14,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from kduel.core.errors import NotMeasuredError
-from kduel.core.experiment import LEFT_OUT, Void
+from kduel.core.experiment import HOST_DISTURBED, LEFT_OUT, Void
+from kduel.core.host import HostStep
 from kduel.core.progress import Progress
 from kduel.judge.verdict.interim import Standing, finished, standing
 from kduel.machines import Outcome, Trial
 from kduel.run.prepare import Ready, lock_of
-from kduel.run.script import boot_script, bring_home, keep_environment, set_aside
+from kduel.run.repeat import Boot, Ended, Quiet, Repeats
+from kduel.run.script import boot_script, bring_home, host_parts, keep_environment, set_aside
 from kduel.store.collect import Collector, Values
 from kduel.store.documents import TrialRecord
 from kduel.store.identity import check_same_run
@@ -46,16 +49,6 @@ class TrialDone(Struct, kw_only=True):
     """Of a trial so far, for an estimate of the time left."""
     standings: list[Standing]
     """Of the primary metrics, after the complete blocks."""
-
-
-class Ended(Struct, frozen=True):
-    """A trial that has ended and is not visible yet."""
-
-    staged: Path
-    """Its raw files."""
-    record: TrialRecord
-    values: Values = {}
-    """What was read from them."""
 
 
 Watcher = Callable[[TrialDone], None]
@@ -105,6 +98,8 @@ class Runner:
         self.plan = checked_plan(run, self.lock)
         self.collector = Collector(run, self.lock, ready.prepared)
         self.records: dict[str, TrialRecord] = {}
+        self.repeats = Repeats(run, self.lock.disturbance, len(self.plan))
+        self.quiet = Quiet(self.lock.disturbance, progress)
         self.arms = {arm.contender.name: arm for arm in ready.arms}
         for record in trials_of(run, self.lock):
             self.take(record)
@@ -116,40 +111,51 @@ class Runner:
 
     def go(self) -> None:
         """Boot what the plan still has, until it is decided."""
-        boots = self.boots_left()
+        boots = self.repeats.in_order(self.boots_left())
         if self.ready.machine.parallel > 1:
             self.go_parallel(boots)
         else:
-            for boot in boots:
-                if self.finished() or self.futile():
-                    break
-                self.keep(self.carry_out(self.still_open(boot)))
+            while boots and not (self.finished() or self.futile()):
+                boot = self.still_open(boots.popleft())
+                self.quiet.wait()
+                self.end(boot, self.carry_out(boot), boots)
 
-    def go_parallel(self, boots: list[list[PlannedTrial]]) -> None:
+    def go_parallel(self, waiting: deque[Boot]) -> None:
         """The same with several boots at once; only for machines whose trials do not touch one another."""
-        waiting = list(reversed(boots))
-        running: set[Future[list[Ended]]] = set()
+        running: dict[Future[list[Ended]], Boot] = {}
         pool = ThreadPoolExecutor(self.ready.machine.parallel)
         try:
             while not (self.finished() or self.futile()):
                 while waiting and len(running) < self.ready.machine.parallel:
                     # A block that counts only what those before left open waits for them.
-                    if running and self.by_need and waiting[-1][0].block - 1 not in (0, *self.complete_blocks()):
+                    if running and self.by_need and waiting[0][0].block - 1 not in (0, *self.complete_blocks()):
                         break
-                    running.add(pool.submit(self.carry_out, self.still_open(waiting.pop())))
+                    boot = self.still_open(waiting.popleft())
+                    running[pool.submit(self.carry_out, boot)] = boot
                 if not running:
                     break
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    self.keep(future.result())
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    self.end(running.pop(future), future.result(), waiting)
         finally:
             pool.shutdown(cancel_futures=True)
+
+    def end(self, boot: Boot, trials: list[Ended], waiting: deque[Boot]) -> None:
+        """Keep a boot's trials; or put them aside, to be made again, for a fault that is not their contender's."""
+        trials, code = self.repeats.due(trials)
+        for trial in trials:
+            self.quiet.saw(trial.record)
+        if not code:
+            self.keep(trials)
+            return
+        self.repeats.put_aside(boot, trials, code, waiting)
+        self.progress.info(f"made again at the end of its block: {trials[0].record.id}: {trials[0].record.void}")
 
     @property
     def by_need(self) -> bool:
         """Whether a block counts only those steps whose verdict those before it left open: on an exact machine, where
-        a repetition gives the same, and more conditions are all that a block can add."""
-        return self.ready.machine.exact and self.ready.study.blocks.fixed is None
+        a repetition gives the same, and more conditions are all that a block can add. Not in a fleet, where what was
+        there before a block depends on how many machines there are."""
+        return self.ready.machine.exact and self.ready.study.blocks.fixed is None and self.lock.fleet is None
 
     def still_open(self, boot: list[PlannedTrial]) -> list[PlannedTrial]:
         """The planned trials with the steps that are to run: all, or by need those that are still open."""
@@ -237,12 +243,23 @@ class Runner:
             raise
         with told_as_disk_trouble(self.run.trials):
             parts = bring_home(staged, boot, self.run.stage)
+            hosts = host_parts(boot, self.lock.steps, outcome.host)
+            seconds = time.monotonic() - clock
             return [
-                self.ended(planned, part, outcome, started, time.monotonic() - clock)
-                for planned, part in zip(boot, parts, strict=True)
+                self.ended(planned, boot, part, outcome, host, started, seconds)
+                for planned, part, host in zip(boot, parts, hosts, strict=True)
             ]
 
-    def ended(self, planned: PlannedTrial, staged: Path, outcome: Outcome, started: str, seconds: float) -> Ended:
+    def ended(
+        self,
+        planned: PlannedTrial,
+        boot: Boot,
+        staged: Path,
+        outcome: Outcome,
+        host: dict[str, HostStep],
+        started: str,
+        seconds: float,
+    ) -> Ended:
         """A trial that was booted: void for the machine's or a gate's reason, else by which steps gave numbers."""
         values: Values = {}
         failed: dict[str, str] = {}
@@ -276,7 +293,9 @@ class Runner:
             facts=outcome.facts,
             boot=planned.boot,
             steps=planned.steps,
-            host=planned.host,
+            host=host,
+            repeats=self.repeats.of(boot),
+            member=planned.host,
         )
         return Ended(staged, record, values)
 
@@ -300,8 +319,12 @@ class Runner:
         return min(HOPELESS, self.lock.blocks.fixed or HOPELESS)
 
     def of(self, contender: str) -> list[TrialRecord]:
-        """The trials of a contender so far."""
-        return [record for record in list(self.records.values()) if record.contender == contender]
+        """The trials of a contender so far, but for those that the host disturbed: they say nothing of it."""
+        return [
+            record
+            for record in list(self.records.values())
+            if record.contender == contender and not (record.void and record.void.code == HOST_DISTURBED)
+        ]
 
     def not_run(self, planned: PlannedTrial) -> TrialRecord:
         """trial.json of a trial of a contender that is left out."""
@@ -336,6 +359,7 @@ class Runner:
         # Only when all of the boot's trials are kept: the others may be good.
         for trial in trials:
             self.refuse_hopeless(trial.record)
+        self.repeats.refuse_unquiet(list(self.records.values()))
 
     def standings(self) -> list[Standing]:
         """How the primary metrics stand after the complete blocks."""
@@ -376,5 +400,5 @@ def unbooted(planned: PlannedTrial, void: Void) -> TrialRecord:
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         boot=planned.boot,
         steps=planned.steps,
-        host=planned.host,
+        member=planned.host,
     )

@@ -18,12 +18,13 @@ from msgspec import Struct
 
 from kduel import schedulers
 from kduel.core.cache import Cache
-from kduel.core.experiment import Contender, Void
+from kduel.core.experiment import Contender, Step, Void
+from kduel.core.host import HostStep
 from kduel.guest.envelope import LATER
 from kduel.guest.environment import read_environment
 from kduel.guest.script import Part, compose
 from kduel.machines import Arm, Needs
-from kduel.store.collect import Prepared
+from kduel.store.collect import Prepared, step_directory
 from kduel.study.load import Study
 from kduel.study.plan import PlannedTrial
 
@@ -129,6 +130,25 @@ def boot_script(study: Study, dress: Dress, boot: Sequence[PlannedTrial]) -> Scr
         # What the contender set is put back by the contender's own lines, in a shell that may fail.
         lines.append(f"(\n{dress.setups[planned.contender].after_all or ':'}\n)")
     return Script("\n".join([*lines, "exit 0", ""]), deadline)
+
+
+def host_parts(
+    boot: Sequence[PlannedTrial], steps: Sequence[Step], found: Sequence[tuple[str, HostStep]]
+) -> list[dict[str, HostStep]]:
+    """For each trial of a boot what the host did, by step label. `found` is the boot's record in the order of time.
+
+    Where a boot of several trials lacks a record, those that are there cannot be attributed, and none is kept.
+    """
+    labels = [
+        {step_directory(Path(), index, steps[index].label).name: steps[index].label for index in planned.steps}
+        for planned in boot
+    ]
+    if len(boot) == 1:
+        return [{labels[0][name]: record for name, record in found if name in labels[0]}]
+    if [name for name, _ in found] != [name for names in labels for name in names]:
+        return [{} for _ in boot]
+    records = iter(found)
+    return [{label: next(records)[1] for label in names.values()} for names in labels]
 
 
 def bring_home(staged: Path, boot: Sequence[PlannedTrial], stage: Callable[[], Path]) -> list[Path]:

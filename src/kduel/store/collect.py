@@ -106,10 +106,10 @@ class Collector:
     def samples(self, blocks: list[int] | None = None) -> list[Samples]:
         """One table a metric over the given blocks (all by default), in the study's order."""
         chosen = sorted(self.blocks if blocks is None else blocks)
-        order = {
-            name: [self.found[block, name].position if (block, name) in self.found else None for block in chosen]
-            for name in self.names
-        }
+        places = {block: self.places(block) for block in chosen}
+        order = {name: [places[block].get(name) for block in chosen] for name in self.names}
+        member_of = {record.block: record.member for record in self.found.values()}
+        machines = [member_of.get(block, "") for block in chosen] if any(member_of.values()) else []
         tables = []
         for index, step in enumerate(self.prepared.steps):
             made = self.prepared.step(index)
@@ -131,10 +131,18 @@ class Collector:
                             for name in self.names
                         },
                         order=order,
+                        machines=machines,
                         **self.detailed(index, metric.name, chosen),
                     )
                 )
         return tables
+
+    def places(self, block: int) -> dict[str, int]:
+        """By contender, the place in time of its trial. What was made again came after the rest of its block."""
+        records = [self.found[block, name] for name in self.names if (block, name) in self.found]
+        in_time = sorted(records, key=lambda one: (one.repeats > 0, one.started if one.repeats else "", one.position))
+        places = sorted(record.position for record in records)
+        return {record.contender: place for record, place in zip(in_time, places, strict=True)}
 
     def detailed(self, index: int, metric: str, blocks: list[int]) -> dict[str, Any]:
         """The fields `conditions` and `modes` of a metric's table; none where the benchmark gives no details."""

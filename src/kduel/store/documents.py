@@ -15,6 +15,8 @@ from msgspec import Struct, field
 from kduel import __version__
 from kduel.core.errors import InputError
 from kduel.core.experiment import EDITION, Contender, MachineRecord, Settle, Step, TrialStatus, Void
+from kduel.core.host import HostStep
+from kduel.core.untrusted import read_whole
 from kduel.study.load import About, Blocks, Study, check_numbers
 
 LOCK_SCHEMA = 2
@@ -54,19 +56,40 @@ class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     python: str = ""
     cpus: int | None = None
     cpu: str = ""
+    machine: str = ""
+    """Which machine it is: a hash of its machine ID (machine-id(5)), which tells machines apart and nothing else of
+    them; empty where it has none."""
     load: float = 0.0
+    architecture: str = ""
+    """As `uname -m` says it; empty in older runs."""
+
+
+class Disturbance(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What of the host's other work a trial may have, resolved from the study's [host] and the machine's default."""
+
+    max_wait_pct: float
+    """Of the time that the guest's CPUs are ready to run, the per cent that they may wait for a CPU of the host."""
+    repeats: int = 1
+    """How often a disturbed trial is made again at most."""
+    quiet_seconds: float = 10.0
+    """How long the runner waits for a quiet host before a trial, at most."""
+    strict: bool = False
+    """Whether the study asks for it: then a trial that is still disturbed is void. By a machine's default its last boot
+    counts."""
 
 
 class MemberRecord(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A machine of a fleet, as it was when the run began."""
 
     name: str
-    """As in TrialRecord.host."""
+    """As in TrialRecord.member."""
     settings: Table = field(default_factory=dict)
     """The machine's settings that are this member's own; they come before those of the study."""
     machine: MachineRecord
     """What the machine is: kind, all settings, facts."""
     host: HostRecord = field(default_factory=HostRecord)
+    clock_ahead: float = 0.0
+    """Seconds that its clock was ahead of the controller's when the run began; 0 where the two cannot be told apart."""
 
 
 class FleetRecord(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -103,6 +126,8 @@ class Lock(Struct, kw_only=True, forbid_unknown_fields=True):
     covariates: list[str] = field(default_factory=list)
     """What the machine measures on the host beside each trial and the verdict uses, declared before the first trial."""
     host: HostRecord = field(default_factory=HostRecord)
+    disturbance: Disturbance | None = None
+    """What makes a trial `host-disturbed`; null: nothing does."""
     fleet: FleetRecord | None = None
     """The machines, where there are several; `machine` is the first one's then."""
 
@@ -138,7 +163,11 @@ class TrialRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     """Of this boot alone; the keys are those of the machine's kind."""
     boot: int = 0
     steps: list[int] = field(default_factory=list)
-    host: str = ""
+    host: dict[str, HostStep] = field(default_factory=dict)
+    """What the host did, by step label; empty where the machine does not record it, or before it did."""
+    repeats: int = 0
+    """How many earlier boots of the same planned trial were put aside, for a fault that is not the contender's."""
+    member: str = ""
     """The member of the fleet that it ran on; empty where the run has one machine."""
 
     def __post_init__(self) -> None:
@@ -211,7 +240,7 @@ def read_json(path: Path, kind: Any) -> Any:
     """A typed JSON file (`kind` is a type or a ready decoder). Raises InputError naming it."""
     decoder = kind if isinstance(kind, msgspec.json.Decoder) else msgspec.json.Decoder(kind)
     try:
-        return decoder.decode(path.read_bytes())
+        return decoder.decode(read_whole(path))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", "Restore it from a copy of the run.") from error
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:

@@ -64,7 +64,7 @@ def planned_as(record: TrialRecord) -> PlannedTrial:
         contender=record.contender,
         boot=record.boot,
         steps=record.steps,
-        host=record.host,
+        host=record.member,
     )
 
 
@@ -93,6 +93,23 @@ def checked_plan(run: RunDir, lock: Lock) -> list[PlannedTrial]:
     )
 
 
+def missing(lock: Lock, records: list[TrialRecord]) -> list[str]:
+    """The planned trials that are not there though later ones of the same machine are, a sentence each: they were removed.
+
+    An exact machine may have several trials of a block in hand at once, so there only later blocks count as later.
+    """
+    there = {record.id for record in records}
+    last: dict[str, tuple[int, int]] = {}
+    for record in records:
+        place = record.block, -1 if lock.machine.exact else record.position
+        last[record.member] = max(place, last.get(record.member, place))
+    return [
+        f"trials/{trial.id} is missing, though later trials are there"
+        for trial in derived_plan(lock)
+        if trial.id not in there and (trial.block, trial.position) < last.get(trial.host, (0, 0))
+    ]
+
+
 def examine(run: RunDir, lock: Lock, records: list[TrialRecord]) -> Integrity:
     """Compare a run with its seed and its trials with their manifests. Reads every raw file."""
     found = []
@@ -100,13 +117,15 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord]) -> Integrity:
         checked_plan(run, lock)
     except InputError as error:
         found.append(error.message)
+    found += missing(lock, records)
     known = run_digests(run.path)
     shared = {str(name, "ascii").removeprefix("../../"): name for name in RUN_FILES}
     later: Counter[str] = Counter()
-    protected = [record.id for record in records if record.schema >= WITH_MANIFEST]
+    protected = [run.directory(record.id) for record in records if record.schema >= WITH_MANIFEST]
+    protected += [directory for directory, _ in run.put_asides()]
     for trial in protected:
         try:
-            differing = changes(run.directory(trial), known)
+            differing = changes(trial, known)
         except InputError as error:
             found.append(error.message)
             continue
@@ -114,6 +133,6 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord]) -> Integrity:
         own = [f"{name[:100]} was {what}" for name, what in differing if name not in shared]
         if own:
             more = f" and {len(own) - MOST_NAMED} more files" if len(own) > MOST_NAMED else ""
-            found.append(f"trials/{trial}: {', '.join(own[:MOST_NAMED])}{more}")
+            found.append(f"{trial.parent.name}/{trial.name}: {', '.join(own[:MOST_NAMED])}{more}")
     found += [f"{what} after {count} of {len(protected)} trials had ended" for what, count in later.items()]
     return Integrity(checked=len(protected), unprotected=len(records) - len(protected), changes=found)

@@ -9,11 +9,13 @@ It shows what was changed by accident or carelessly; whoever means to deceive ca
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 from pathlib import Path
 
 from kduel.core.errors import InputError
+from kduel.core.untrusted import read_whole
 
 NAME = "manifest.sha256"
 RUN_FILES = (b"../../lock.json", b"../../plan.jsonl", b"../../study.toml")
@@ -81,7 +83,9 @@ def files(trial: Path) -> list[bytes]:
 
 
 def digest(path: bytes) -> str:
-    """A file's SHA-256, hexadecimal. Raises OSError."""
+    """A file's SHA-256, hexadecimal. Raises OSError, also for what is no plain file."""
+    if not os.path.isfile(path):  # noqa: PTH113 - names are bytes: a guest chose them
+        raise OSError(errno.EINVAL, "it is no plain file", path)
     with open(path, "rb") as stream:  # noqa: PTH123
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -96,7 +100,7 @@ def read_manifest(path: Path) -> dict[bytes, str]:
     """The digests by name. Raises InputError where it is missing or damaged."""
     remedy = "Restore it from a copy of the run; without it nobody can tell whether this trial was changed."
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = read_whole(path).split(b"\n")
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", remedy) from error
     if lines.pop() != b"":

@@ -1,6 +1,7 @@
 """A run's directory: the only place where a run's state lives. Raw files are the truth; all else is derived.
 
     RUN/study.toml  lock.json  plan.jsonl  contenders.json  trials/0007-b04-debian-6.12/...  report/
+        repeated/0007-b04-debian-6.12.1/...   a boot that was put aside and made again, as whole as a trial
 
 A trial becomes visible only whole: written beside (trials/.new-*), synced, renamed.
 """
@@ -11,6 +12,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,10 +20,14 @@ from pathlib import Path
 import msgspec
 
 from kduel.core.errors import InputError, file_trouble
+from kduel.core.untrusted import read_whole
 from kduel.store.documents import RESTORE, Lock, TrialRecord, read_lock, read_trial
 from kduel.store.manifest import write_manifest
 from kduel.study.plan import PlannedTrial
 
+MERGED = "merge.json"
+MARKS = ("lock.json", "import.json", MERGED)
+"""A directory with one of these is a run."""
 GO_ON = "Free some space or mend the permissions; then `kduel resume RUN` goes on where it stopped."
 CHOOSE = "Free some space, mend the permissions, or name another place with --out."
 
@@ -82,6 +88,7 @@ class RunDir:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.trials = path / "trials"
+        self.repeated = path / "repeated"
 
     @classmethod
     def create(cls, path: Path, study_text: str, lock: Lock, plan: list[PlannedTrial]) -> RunDir:
@@ -110,10 +117,10 @@ class RunDir:
     @classmethod
     def open(cls, path: Path) -> RunDir:
         """An existing run. Raises InputError where it is none."""
-        if not (path / "lock.json").is_file() and not (path / "import.json").is_file():
+        if not any((path / name).is_file() for name in MARKS):
             raise InputError(
                 f"{path} is not a run of KDuel: it has no lock.json",
-                "Give the directory that `kduel run` or `kduel import` named with --out.",
+                "Give the directory that `kduel run`, `kduel import` or `kduel merge` named with --out.",
             )
         return cls(path)
 
@@ -122,17 +129,27 @@ class RunDir:
         """Whether the values were measured elsewhere and brought in by `kduel import`."""
         return (self.path / "import.json").is_file()
 
+    @property
+    def merged(self) -> bool:
+        """Whether it is made of several runs by `kduel merge`."""
+        return (self.path / MERGED).is_file()
+
     def study_text(self) -> str:
         """study.toml. Raises InputError where it is damaged."""
         path = self.path / "study.toml"
         try:
-            return path.read_text("utf-8")
+            return read_whole(path).decode()
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise InputError(f"cannot read {path}: {why}", RESTORE) from error
 
     def lock(self) -> Lock:
-        """lock.json. Raises InputError where it is damaged, or of a later version."""
+        """lock.json. Raises InputError where it is damaged, or of a later version, or where runs were merged."""
+        if self.merged:
+            raise InputError(
+                f"{self.path} is a merged run, and this takes a single one",
+                f"Name one of its parts: {self.path / 'runs'}/...",
+            )
         return read_lock(self.path / "lock.json")
 
     def plan(self) -> list[PlannedTrial]:
@@ -140,7 +157,7 @@ class RunDir:
         path = self.path / "plan.jsonl"
         decode = msgspec.json.Decoder(PlannedTrial).decode
         try:
-            lines = path.read_bytes().splitlines()
+            lines = read_whole(path).splitlines()
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror}", "Restore it from a copy of the run.") from error
         planned = []
@@ -179,13 +196,37 @@ class RunDir:
 
     def keep(self, staged: Path, record: TrialRecord) -> None:
         """Make a staged trial visible, whole and synced."""
-        with told_as_disk_trouble(self.trials):
+        self._keep(staged, record, self.directory(record.id))
+
+    def put_aside(self, staged: Path, record: TrialRecord) -> None:
+        """Make a staged boot visible beside the trials: its trial is made again."""
+        with told_as_disk_trouble(self.repeated):
+            self.repeated.mkdir(exist_ok=True)
+        self._keep(staged, record, self.repeated / f"{record.id}.{record.repeats + 1}")
+
+    def _keep(self, staged: Path, record: TrialRecord, target: Path) -> None:
+        with told_as_disk_trouble(target.parent):
             (staged / "trial.json").write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
             write_manifest(staged)
             staged.chmod(0o755)
             sync_tree(staged)
-            staged.replace(self.directory(record.id))
-            sync_tree_top(self.trials)
+            staged.replace(target)
+            sync_tree_top(target.parent)
+
+    def put_asides(self) -> list[tuple[Path, TrialRecord]]:
+        """The boots that were made again, with their directories. Raises InputError for one that is damaged."""
+        if not self.repeated.is_dir():
+            return []
+        found = []
+        for directory in sorted(self.repeated.iterdir()):
+            record = read_trial(directory / "trial.json")
+            if directory.name != f"{record.id}.{record.repeats + 1}":
+                raise InputError(
+                    f"{directory} holds the boot {record.id[:80]}.{record.repeats + 1}, not one of its own name",
+                    "A directory of repeated/ was copied or renamed: move it out of the run, or rename it back.",
+                )
+            found.append((directory, record))
+        return found
 
     def sweep(self) -> None:
         """Remove what an interrupted runner left half-written. Only for the holder of the run's lock."""
@@ -193,16 +234,21 @@ class RunDir:
             shutil.rmtree(entry, ignore_errors=True)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the run for writing. Raises InputError where another runner has it."""
+    def held(self, patience: float = 0.0) -> Iterator[None]:
+        """Hold the run for writing. Raises InputError where another runner has it, for more than `patience` seconds."""
         with told_as_disk_trouble(self.path), (self.path / ".held").open("a") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(
-                    f"another kduel is at work in {self.path}",
-                    "Wait for it to end, or give this run another --out.",
-                ) from None
+            end = time.monotonic() + patience
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= end:
+                        raise InputError(
+                            f"another kduel is at work in {self.path}",
+                            "Wait for it to end, or give this run another --out.",
+                        ) from None
+                    time.sleep(0.5)
             yield
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from kduel.benchmarks import Benchmark, benchmark
 from kduel.core.errors import InputError
-from kduel.core.experiment import LABEL, Contender, Settle, Step
+from kduel.core.experiment import LABEL, Contender, Scope, Settle, Step, check_alpha
 from kduel.core.toml import check_values, parse_toml, read_text, shortened
 from kduel.study.contenders import CROSSED, check_policies, read_contenders
 from kduel.study.tables import combinations, validation_message
@@ -29,6 +29,9 @@ class About(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The smallest effect of interest, in per cent."""
     alpha: float = 0.05
     """The chance, over all primary metrics together, of calling a difference where there is none."""
+    machines: Scope = "these"
+    """What verdicts are about where several machines measure: "these" machines, or the "class" that they are a sample
+    of, which takes four machines at least."""
 
 
 class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -45,6 +48,18 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The order of the benchmarks inside a trial: the same always, or drawn anew for each block."""
 
 
+class Host(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table [host]: when a trial is void because other work on the host took too much from it."""
+
+    max_wait: float | None = None
+    """Of the time that the guest's CPUs are ready to run, the per cent that they may wait for a CPU of the host; without
+    it the machine's default, by which a trial counts after its last boot even so. 100 allows everything."""
+    repeats: int = 1
+    """How often such a trial is made again at most, at the end of its block."""
+    quiet_seconds: float = 10.0
+    """How long to wait for a quiet host before a trial, at most; 0 never waits."""
+
+
 class Study(Struct, frozen=True, kw_only=True):
     """A study ready to be planned. `text` is the TOML that says the same, kept with the run."""
 
@@ -56,6 +71,7 @@ class Study(Struct, frozen=True, kw_only=True):
     blocks: Blocks
     steps: list[Step]
     text: str
+    host: Host = Host()
 
     @property
     def names(self) -> list[str]:
@@ -82,6 +98,7 @@ class StudyFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     machine: dict[str, Any] = field(default_factory=dict)
     settle: Settle = Settle()
     blocks: Blocks = Blocks()
+    host: Host = Host()
     benchmark: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -125,7 +142,7 @@ def hint_for(table: dict[str, Any], error: msgspec.ValidationError) -> str:
     """What to do about it: the keys that the table knows."""
     if "unknown field" not in str(error):
         return "`kduel init` writes a study file with every key explained."
-    known = {"study": About, "settle": Settle, "blocks": Blocks}
+    known = {"study": About, "settle": Settle, "blocks": Blocks, "host": Host}
     for name, kind in known.items():
         if name in table and f"$.{name}" in str(error):
             return f"[{name}] knows: {', '.join(kind.__struct_fields__)}."
@@ -163,6 +180,7 @@ def assemble(
         blocks = msgspec.structs.replace(blocks, fixed=None, max=max_blocks)
     about = file.study if delta is None else msgspec.structs.replace(file.study, delta=delta)
     check_numbers(about, file.settle, blocks, origin)
+    check_host(file.host, origin)
     steps = read_steps(file.benchmark, origin)
     if single:
         steps, blocks = [counted_once(step) for step in steps], msgspec.structs.replace(blocks, fixed=1)
@@ -175,6 +193,7 @@ def assemble(
         blocks=blocks,
         steps=steps,
         text=text,
+        host=file.host,
     )
 
 
@@ -189,13 +208,22 @@ def check_numbers(about: About, settle: Settle, blocks: Blocks, origin: str) -> 
     """Raises InputError for numbers that cannot be meant."""
     if not 0 < about.delta <= 100:
         raise InputError(f"{origin}: study.delta is {about.delta}", "Give the per cent that matter, such as 1.0.")
-    if not 0 < about.alpha < 0.5:
-        raise InputError(f"{origin}: study.alpha is {about.alpha}", "Give a probability such as 0.05.")
+    check_alpha(about.alpha, f"{origin}: study.alpha")
     for key, value in (("max", blocks.max), ("fixed", blocks.fixed)):
         if value is not None and not 1 <= value <= 100_000:
             raise InputError(f"{origin}: blocks.{key} is {value}", "Give a number of blocks from 1 up, such as 20.")
     if not 0 <= settle.seconds <= 86_400:
         raise InputError(f"{origin}: settle.seconds is {settle.seconds}", "Give seconds, such as 10.")
+
+
+def check_host(host: Host, origin: str) -> None:
+    """Raises InputError for numbers of [host] that cannot be meant."""
+    if host.max_wait is not None and not 0 < host.max_wait <= 100:
+        raise InputError(f"{origin}: host.max_wait is {host.max_wait:g}", "Give per cent, such as 5.")
+    if not 0 <= host.repeats <= 100:
+        raise InputError(f"{origin}: host.repeats is {host.repeats}", "Give a number from 0 to 100, such as 1.")
+    if not 0 <= host.quiet_seconds <= 86_400:
+        raise InputError(f"{origin}: host.quiet_seconds is {host.quiet_seconds}", "Give seconds, such as 10.")
 
 
 def read_machine(table: dict[str, Any], given: str) -> tuple[str, dict[str, Any]]:
@@ -209,17 +237,24 @@ def read_machine(table: dict[str, Any], given: str) -> tuple[str, dict[str, Any]
     new_kind, _, words = given.partition(":")
     if new_kind != kind:
         kind, settings = new_kind, {}
+    settings |= read_words(words, "place")
+    check_values(settings, "--machine")
+    return kind, settings
+
+
+def read_words(words: str, first: str) -> dict[str, Any]:
+    """`key=value,...` as a table; a word without a key is the value of `first`."""
+    settings: dict[str, Any] = {}
     for word in filter(None, words.split(",")):
         key, equals, value = word.partition("=")
         if not equals:
-            settings["place"] = word
+            settings[first] = word
             continue
         try:
             settings[key] = tomllib.loads(f"value = {value}")["value"]
         except (ValueError, RecursionError):  # no TOML, so a plain word
             settings[key] = value
-    check_values(settings, "--machine")
-    return kind, settings
+    return settings
 
 
 def read_steps(tables: list[dict[str, Any]], origin: str) -> list[Step]:

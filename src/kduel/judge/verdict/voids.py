@@ -66,14 +66,27 @@ def flattered(c: Comparison, side: int) -> str:
     )
 
 
+def at_least(first: int, first_total: int, second: int, second_total: int) -> float:
+    """Fisher's exact test, one-sided: the chance of `first` or more in `first_total`, given all hits of both."""
+    hits = first + second
+    return sum(
+        hypergeometric(count, first_total, hits, second_total) for count in range(first, min(first_total, hits) + 1)
+    )
+
+
 def fisher(first: int, first_total: int, second: int, second_total: int) -> float:
     """Fisher's exact test, two-sided: shares of `first` in `first_total` and of `second` in `second_total`."""
-    hits, total = first + second, first_total + second_total
-    ways = math.comb(total, hits)
+    hits = first + second
 
     def chance(count: int) -> float:
-        return math.comb(first_total, count) * math.comb(second_total, hits - count) / ways
+        return hypergeometric(count, first_total, hits, second_total)
 
     seen = chance(first)
     possible = range(max(0, hits - second_total), min(first_total, hits) + 1)
     return min(1.0, sum(p for count in possible if (p := chance(count)) <= seen * (1 + 1e-9)))
+
+
+def hypergeometric(count: int, first_total: int, hits: int, second_total: int) -> float:
+    """The chance that `count` of `hits` fall among the first, when they fall anywhere alike."""
+    ways = math.comb(first_total + second_total, hits)
+    return math.comb(first_total, count) * math.comb(second_total, hits - count) / ways

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from kduel.core.cache import cache_root
 from kduel.core.text import plural
+from kduel.guest import priority
 
 MEMORY_FOR_GUEST = 5 << 30
 DISK_FOR_CACHE = 4 << 30
@@ -50,7 +51,7 @@ class Finding(Struct, kw_only=True):
 
 def examine_host(root: Path = Path("/")) -> list[Finding]:
     """Everything worth telling, what prevents first."""
-    looks = (programs, kvm, memory, disk, load, steal, governor, turbo, throttling, smt, battery, services)
+    looks = (programs, kvm, memory, disk, load, weight, steal, governor, turbo, throttling, smt, battery, services)
     found = [finding for look in looks for finding in look(root)]
     order = {"prevents": 0, "disturbs": 1, "good": 2}
     return sorted(found, key=lambda finding: order[finding.weight])
@@ -136,6 +137,22 @@ def load(root: Path) -> Iterator[Finding]:
             what=f"the host is busy (load {text.split()[0]})",
             effect="Other work takes CPUs, caches and memory from trials, another share each time: wider intervals.",
             remedy="End other work; randomised blocks keep it fair, but it costs blocks. icount does not mind.",
+        )
+
+
+def weight(root: Path) -> Iterator[Finding]:
+    """The weight that a guest gets against other work, tried on a process that sleeps."""
+    if root != Path("/"):
+        return
+    got = priority.obtainable()
+    if got:
+        yield Finding(weight="good", what=f"guests get weight against other work: {', '.join(got)}")
+    if not any(word.startswith(("autogroup", "cgroup")) for word in got):
+        yield Finding(
+            weight="disturbs",
+            what="guests compete with other work as equals" + (f" (only {', '.join(got)})" if got else ""),
+            effect="Beside a busy program for each CPU a guest waits for half of its time: wider intervals.",
+            remedy="Run KDuel as root, which gives the guests' group the largest weight; or end other work.",
         )
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from kduel.core.format import plain_number
 from kduel.core.results import Results, TrialResult
 from kduel.core.text import plural, visible
+from kduel.report.content.host import host_line
 
 
 def run_facts(results: Results) -> list[str]:
@@ -32,9 +33,9 @@ def sureness(results: Results) -> str:
         if any(m.scale == "exact" and m.verdict != "undecided" for m in results.metrics):
             return (
                 "One trial each is enough for sizes, which every build gives again; it is too few for an interval, so that "
-                "no time can be told from chance."
+                "no difference in time can be distinguished from chance."
             )
-        return "Too few trials for any interval: nothing here can be told from chance."
+        return "Too few trials for any interval: no difference can be distinguished from chance."
     confidence = f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence"
     count_primary = len({(m.benchmark, m.metric) for m in results.metrics if m.role == "primary"})
     contenders = len({m.contender for m in results.metrics})
@@ -43,7 +44,7 @@ def sureness(results: Results) -> str:
     if results.study.imported:
         return f"{confidence}, if the trials did not influence each other; for imported data KDuel cannot check that."
     unit = "load of its contender, not a fresh boot" if results.study.unit == "load" else trial_word(results)
-    return f"{confidence}, every look at the data counted; each trial is a fresh {unit}, in random order within its block."
+    return f"{confidence}, adjusted for interim analyses; each trial is a fresh {unit}, in random order within its block."
 
 
 def trial_word(results: Results) -> str:
@@ -56,6 +57,8 @@ def caveats(results: Results) -> list[str]:
     said = []
     if results.machine.timing_warning:
         said.append(visible(results.machine.timing_warning))
+    if line := host_line(results):
+        said.append(line)
     broken: Counter[tuple[str, str]] = Counter(
         (trial.contender, trial.status) for trial in results.trials if trial.status != "ok"
     )
@@ -70,7 +73,21 @@ def caveats(results: Results) -> list[str]:
         said.append(f"{visible(contender, 200)}: {number} of {plural(total[contender], 'trial')} {what}.")
         if status == "partial":
             said[-1] += without_numbers([trial for trial in results.trials if trial.contender == contender])
-    return said
+    return [*said, *repetitions(results)]
+
+
+def repetitions(results: Results) -> list[str]:
+    """Boots that were made again for a fault that is not their contender's, a sentence for each kind."""
+    counts: dict[str, Counter[str]] = {}
+    for trial in results.repeated:
+        if trial.void:
+            counts.setdefault(trial.void.code, Counter())[trial.contender] += 1
+    return [
+        f"{plural(sum(by.values()), 'boot')} made again ({visible(code, 40)}): "
+        + ", ".join(f"{n} of {visible(arm, 200)}" for arm, n in by.items())
+        + ". That is no fault of the kernels, and nothing of these boots is used."
+        for code, by in counts.items()
+    ]
 
 
 def kernel_findings(results: Results) -> list[str]:

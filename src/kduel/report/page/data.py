@@ -10,6 +10,7 @@ from kduel.core.format import amount
 from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
 from kduel.report.content.digest import Digest
+from kduel.report.content.host import figures, recorded
 from kduel.report.content.notes import key
 from kduel.report.plots import effects as plots
 from kduel.report.plots import values as valueplots
@@ -73,6 +74,8 @@ def page_data(results: Results, groups: list[MetricGroup], said: Digest) -> dict
                 trial.status,
                 trial.seconds,
                 visible(trial.started or "", 40),
+                figures(trial).waited,
+                figures(trial).other,
             ]
             for trial in results.trials
         ],
@@ -86,6 +89,7 @@ def page_data(results: Results, groups: list[MetricGroup], said: Digest) -> dict
         "box_from": valueplots.BOX_FROM,
         "order": plots.vega(valueplots.order(placeholder, plots.PAGE, timed=timed)),
         "course": plots.vega(valueplots.course(placeholder, plots.PAGE)) if results.trials else None,
+        "host": plots.vega(valueplots.host(placeholder, plots.PAGE)) if recorded(results) else None,
     }
 
 

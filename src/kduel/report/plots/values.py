@@ -171,6 +171,20 @@ def course(names: list[str], theme: Theme, rows: list[Row] | None = None, *, wid
     return spec
 
 
+def host(names: list[str], theme: Theme, rows: list[Row] | None = None, *, width: int | str = "container") -> Spec:
+    """Every trial in the order of time with the share of its time that the guest waited for a CPU of the host."""
+    spec = order(names, theme, rows, unit="% of its time the guest waited", width=width)
+    spec["height"] = 90
+    spec["encoding"]["y"]["scale"] = {"zero": True, "nice": True}
+    tip = [
+        {"field": "t", "type": "nominal", "title": "trial"},
+        {"field": "v", "type": "quantitative", "title": "guest waited, %", "format": ".1f"},
+        {"field": "o", "type": "quantitative", "title": "other work, % of the CPUs", "format": ".1f"},
+    ]
+    spec["layer"] = [{"mark": {"type": "point", "filled": True, "opacity": 0.9}, "encoding": {"tooltip": tip}}]
+    return spec
+
+
 def value_rows(results: Results, metric: MetricResult) -> list[Row]:
     """The rows that `strip` and `order` draw: a value of a trial each."""
     trials = {(trial.block, trial.contender): trial for trial in results.trials}

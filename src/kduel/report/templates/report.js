@@ -30,6 +30,11 @@
       .filter((trial) => trial[3] >= 0 && trial[5] !== null)
       .map((trial) => ({ t: trial[0], p: trial[2] + 1, c: data.names[trial[3]], s: trial[4], v: trial[5], w: trial[6] }));
 
+  const hostRows = () =>
+    data.trials
+      .filter((trial) => trial[3] >= 0 && trial[7] !== null)
+      .map((trial) => ({ t: trial[0], p: trial[2] + 1, c: data.names[trial[3]], v: trial[7], o: trial[8] }));
+
   const plots = {
     forest: (number) => [data.forests[number], null],
     strip: (number) => {
@@ -39,6 +44,7 @@
     },
     order: (number) => [filled(data.order, data.metrics[number].unit), valueRows(data.metrics[number])],
     course: () => [filled(data.course, ""), courseRows()],
+    host: () => [filled(data.host, ""), hostRows()],
     matrix: (number) => [data.matrix[number], null],
     tradeoffs: (number) => [data.tradeoffs[number], null],
   };

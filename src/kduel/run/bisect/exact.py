@@ -1,7 +1,8 @@
-"""Trying commits: build, boot, count; and what the search comes to."""
+"""Exact costs: each commit is built, booted and counted once, and `git bisect` chooses the next one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,7 +13,8 @@ from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
 from kduel.explain.compare import Explanation
 from kduel.run.bisect.build import Builder, Unbuildable
-from kduel.run.bisect.search import Found, Step, check_out, git, search
+from kduel.run.bisect.git import check_out, git, subject
+from kduel.run.bisect.search import Found, Step, search
 from kduel.run.exact.measure import Counted, count_arm, exact_machine, explanation, step_index
 from kduel.run.exact.subject import pair
 from kduel.run.prepare import Ready, make_ready
@@ -78,7 +80,16 @@ def is_new(value: float, old: float, new: float) -> bool:
     return abs(value - new) < abs(value - old)
 
 
-def bisect(place: Path, old: str, new: str, trier: Trier, *, progress: Progress) -> Result:
+def bisect(
+    place: Path,
+    old: str,
+    new: str,
+    trier: Trier,
+    *,
+    progress: Progress,
+    first_parent: bool = False,
+    paths: Sequence[str] = (),
+) -> Result:
     """Find the first commit after `old`, up to `new`, that has the cost of `new`.
 
     Raises NotMeasuredError where an end cannot be built and counted, or both cost the same.
@@ -90,10 +101,10 @@ def bisect(place: Path, old: str, new: str, trier: Trier, *, progress: Progress)
             ends.append(trier.count(commit).value)
         except (Unbuildable, NotMeasuredError) as error:
             raise NotMeasuredError(
-                f"{commit[:12]} {_subject(place, commit)!r}, an end of the search, cannot be counted: {error}",
+                f"{commit[:12]} {subject(place, commit)!r}, an end of the search, cannot be counted: {error}",
                 "Both ends must build and boot on the machine icount.",
             ) from error
-        progress.info(f"{commit[:12]}  {ends[-1]:>12,.10g}  {_subject(place, commit)}")
+        progress.info(f"{commit[:12]}  {ends[-1]:>12,.10g}  {subject(place, commit)}")
     old_value, new_value = ends
     if old_value == new_value:
         raise NotMeasuredError(
@@ -102,22 +113,22 @@ def bisect(place: Path, old: str, new: str, trier: Trier, *, progress: Progress)
         )
 
     def judge(commit: str) -> Step:
-        subject = _subject(place, commit)
+        about = subject(place, commit)
         try:
             value = trier.count(commit).value
         except Unbuildable as error:
-            return Step(commit=commit, subject=subject, judgement="skip", why=f"does not build: {error}")
+            return Step(commit=commit, subject=about, judgement="skip", why=f"does not build: {error}")
         except NotMeasuredError as error:
-            return Step(commit=commit, subject=subject, judgement="skip", why=f"cannot be counted: {error.message}")
+            return Step(commit=commit, subject=about, judgement="skip", why=f"cannot be counted: {error.message}")
         side = "new" if is_new(value, old_value, new_value) else "old"
-        return Step(commit=commit, subject=subject, judgement="new" if side == "new" else "old", value=value)
+        return Step(commit=commit, subject=about, judgement="new" if side == "new" else "old", value=value)
 
     def told(step: Step, left: int) -> None:
         what = f"{step.value:>12,.10g}" if step.value is not None else f"{'skipped':>12}"
         why = f"  ({step.why.splitlines()[0][:120]})" if step.why else ""
         progress.info(f"{step.commit[:12]}  {what}  {step.subject}{why}  [{left} left]")
 
-    found = search(place, old, new, judge, told)
+    found = search(place, old, new, judge, told, first_parent=first_parent, paths=paths)
     if len(found.commits) != 1:
         return Result(found=found, old_value=old_value, new_value=new_value)
     first = found.commits[0]
@@ -151,7 +162,3 @@ def one_step(trier: Trier, place: Path, old: float, new: float) -> tuple[int, st
         return 125, f"{commit[:12]} cannot be counted: {error.message}"
     status = 1 if is_new(value, old, new) else 0
     return status, f"{commit[:12]} {trier.benchmark}: {value:,.10g} instructions, {'new' if status else 'old'}"
-
-
-def _subject(place: Path, commit: str) -> str:
-    return git(place, "show", "--no-patch", "--format=%s", commit)

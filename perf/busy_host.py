@@ -1,0 +1,183 @@
+"""What other work on the host does to a run, and what each measure against it gives: real guests, sysbench CPU.
+
+    python perf/busy_host.py [--blocks N] [--loads idle,busy,bursts] [--measures off,weight,all] [--out DIR]
+
+Loads: nothing; one busy process for each CPU; the same in bursts of 45 s with 45 s between. Measures: `off` (no weight, no
+rule), `weight` (QEMU has weight against other work), `all` (and the rule for disturbed trials). Each cell is a run of
+one kernel under two names. The planted 5 % multiplies the second one's values of the same run. Runs are judged after every block
+as a real one is; where a cell's blocks decide nothing, the spread says how many would.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from kduel.core.host import other_work, wait_share
+from kduel.core.samples import Samples
+from kduel.judge.verdict.judge import judge
+from kduel.judge.verdict.rule import Rule
+from kduel.store.collect import collect
+from kduel.store.rundir import RunDir
+
+BURST = 45.0
+PLANTED = 1.05
+STUDY = """
+[study]
+name = "busy-host"
+[[contender]]
+kernel = "{kernel}"
+[[contender]]
+kernel = "{kernel}"
+name = "again"
+[machine]
+kind = "qemu"
+accel = "tcg"
+memory = 1024
+priority = "{priority}"
+[settle]
+mode = "fixed"
+seconds = 0
+[host]
+{rule}
+[blocks]
+fixed = {blocks}
+[[benchmark]]
+use = "sysbench-cpu"
+threads = 2
+time = 2
+primary = ["events-per-second"]
+"""
+MEASURES = {
+    "off": ("normal", "max_wait = 100\nquiet_seconds = 0"),
+    "weight": ("high", "max_wait = 100\nquiet_seconds = 0"),
+    "all": ("high", ""),
+}
+
+
+@contextmanager
+def load(kind: str) -> Iterator[None]:
+    """Other work in sessions of its own, as another user's program has one."""
+    stop, running = threading.Event(), []
+
+    def start() -> None:
+        command = [sys.executable, "-c", "while True: pass"]
+        running.extend(subprocess.Popen(command, start_new_session=True) for _ in range(os.cpu_count() or 1))
+
+    def end() -> None:
+        for process in running:
+            process.kill()
+            process.wait()
+        running.clear()
+
+    def bursts() -> None:
+        while not stop.is_set():
+            start()
+            stop.wait(BURST)
+            end()
+            stop.wait(BURST)
+
+    thread = threading.Thread(target=bursts) if kind == "bursts" else None
+    if thread:
+        thread.start()
+    elif kind == "busy":
+        start()
+    try:
+        yield
+    finally:
+        stop.set()
+        if thread:
+            thread.join()
+        end()
+
+
+def measure(kernel: str, kind: str, measures: str, blocks: int, out: Path) -> str:
+    """A row of the table: one run."""
+    priority, rule = MEASURES[measures]
+    path = out / f"{kind}-{measures}"
+    study = out / f"{kind}-{measures}.toml"
+    study.write_text(STUDY.format(kernel=kernel, priority=priority, rule=rule, blocks=blocks))
+    with load(kind):
+        subprocess.run(
+            [sys.executable, "-m", "kduel", "run", "--quiet", str(study), "--out", str(path), "--seed", "1"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+    return row(path, kind, measures)
+
+
+def row(path: Path, kind: str, measures: str) -> str:
+    """What a run shows."""
+    run = RunDir.open(path)
+    table = next(table for table in collect(path) if table.primary)
+    before, after = (np.array([x for x in values if x is not None]) for values in table.values.values())
+    both = [pair for pair in zip(*table.values.values(), strict=True) if None not in pair]
+    spread = 100 * float(np.std([math.log(b / a) for a, b in both], ddof=1)) if len(both) > 1 else math.nan
+    records, aside = run.records(), run.put_asides()
+    hosts = [record.host.values() for record in records]
+    waited = [100 * share for steps in hosts if (share := wait_share(steps)) is not None]
+    other = [100 * share for steps in hosts if (share := other_work(steps)) is not None]
+    cells = [
+        kind,
+        measures,
+        f"{len(both)}",
+        f"{np.mean([*before, *after]):.0f}",
+        f"{spread:.1f}",
+        f"{np.mean(waited):.0f} ({min(waited):.0f} to {max(waited):.0f})" if waited else "",
+        f"{np.mean(other):.0f}" if other else "",
+        f"{len(aside)}",
+        verdict(table),
+        verdict(planted(table)),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def planted(table: Samples) -> Samples:
+    """The same run, were the second contender faster by what is planted."""
+    first, second = table.values
+    values = {first: table.values[first], second: [None if x is None else PLANTED * x for x in table.values[second]]}
+    return msgspec.structs.replace(table, values=values)
+
+
+def verdict(table: Samples) -> str:
+    """The verdict after these blocks, with the block that decided, or how many more it would take."""
+    [found] = judge([table], Rule(max_blocks=max(20, len(table.blocks))))
+    if found.verdict != "undecided":
+        return f"{found.verdict} after {found.decided_at}"
+    return f"undecided, about {found.blocks_more} more" if found.blocks_more else "undecided"
+
+
+def main() -> None:
+    """The table, a row as each run ends."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--blocks", type=int, default=20)
+    parser.add_argument("--kernel", default="debian:6.1-cloud")
+    parser.add_argument("--loads", default="idle,busy,bursts")
+    parser.add_argument("--measures", default="off,weight,all")
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    out = given.out or Path(tempfile.mkdtemp(prefix="busy-host-"))
+    out.mkdir(parents=True, exist_ok=True)
+    print(f"load average {os.getloadavg()[0]:.1f}; runs in {out}")
+    print(
+        "| other work | measures | pairs | events/s | SD of the ratio, % | guest waited, % | other work, % | made again | A/A | +5 % |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for kind in given.loads.split(","):
+        for measures in given.measures.split(","):
+            print(measure(given.kernel, kind, measures, given.blocks, out), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""`kduel status`: how far a run is, from its directory alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+from msgspec import Struct
+
+from kduel.cli.options import format_option, run_argument
+from kduel.cli.output import emit, emit_json
+
+
+class MachineStatus(Struct, kw_only=True):
+    """One machine of a run; a run without a fleet has one, without a name."""
+
+    name: str
+    state: str
+    """working, waiting, ahead, idle, done, lost, quarantined; empty where no controller has told."""
+    doing: list[int]
+    """The blocks that it was last given and has not finished."""
+    blocks: int
+    planned: int
+    trials: int
+    void: int
+    seconds: float
+    """The mean of a block; 0 where there is none."""
+    message: str
+
+
+class RunStatus(Struct, kw_only=True):
+    """How far a run is."""
+
+    run: str
+    working: bool
+    """Whether a process holds the run now."""
+    seen: str
+    """When its controller last wrote what the machines do, UTC; empty in a run without a fleet."""
+    blocks: int
+    planned: int
+    seconds_left: float | None
+    """Until the last planned block, at the present pace; null where nothing is known."""
+    machines: list[MachineStatus]
+    metrics: list[str]
+    """The present state of each primary metric, a sentence each."""
+
+
+@click.command("status")
+@run_argument
+@format_option("text", "json")
+def command(run: Path, form: str) -> None:
+    """Show how far RUN is: each machine's blocks, void trials and present work, the primary metrics, the time left.
+
+    It reads the run's directory and changes nothing, so it works from any machine that sees the directory.
+    """
+    found = status(run)
+    if form == "json":
+        emit_json(found)
+    else:
+        emit(as_text(found), None)
+
+
+def status(path: Path) -> RunStatus:
+    """Read anew from the trials that are there. Raises InputError where `path` is no run, or a damaged one."""
+    from kduel.core.errors import InputError
+    from kduel.judge.evaluate import rule_of
+    from kduel.judge.verdict.interim import standing
+    from kduel.store.collect import collect
+    from kduel.store.fleet_state import read_live, read_state
+    from kduel.store.integrity import derived_plan, trials_of
+    from kduel.store.rundir import RunDir
+
+    run = RunDir.open(path)
+    if run.imported:
+        raise InputError(f"{path} was imported: nothing of it runs", "`kduel report` writes a report of it.")
+    lock = run.lock()
+    records, plan = trials_of(run, lock), derived_plan(lock)
+    live, out = read_live(path), read_state(path).out
+    size = len(lock.contenders)
+    by_block = Counter(record.block for record in records)
+    host_of = {trial.block: trial.host for trial in plan}
+    machines = []
+    for name in lock.hosts or [""]:
+        own = [record for record in records if record.member == name]
+        blocks = [block for block, host in host_of.items() if host == name]
+        whole = [block for block in blocks if by_block[block] >= size]
+        doing = live.members.get(name) if live else None
+        left = [block for block in (doing.blocks if doing else []) if by_block[block] < size]
+        machines.append(
+            MachineStatus(
+                name=name,
+                state=out[name].why if name in out else doing.state if doing else "",
+                doing=left,
+                blocks=len(whole),
+                planned=len(blocks),
+                trials=len(own),
+                void=sum(record.status == "void" for record in own),
+                seconds=sum(record.seconds for record in own) / len(own) * size if own else 0.0,
+                message=out[name].message if name in out else doing.message if doing else "",
+            )
+        )
+    standings = standing(collect(path), rule_of(lock), exact=lock.machine.exact) if records else []
+    return RunStatus(
+        run=str(path),
+        working=is_held(path),
+        seen=live.written if live else "",
+        blocks=sum(count >= size for count in by_block.values()),
+        planned=len(host_of),
+        seconds_left=time_left(machines),
+        machines=machines,
+        metrics=[f"{one.benchmark}/{one.metric} of {one.contender}: {one.told}" for one in standings],
+    )
+
+
+def time_left(machines: list[MachineStatus]) -> float | None:
+    """Of the slowest machine in service; None before each of them has a block."""
+    serving = [one for one in machines if one.state not in ("lost", "quarantined")]
+    if not serving or any(not one.seconds and one.blocks < one.planned for one in serving):
+        return None
+    return max((one.planned - one.blocks) * one.seconds for one in serving)
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process has the run for writing."""
+    import fcntl
+
+    try:
+        with (path / ".held").open() as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+    except OSError:
+        pass
+    return False
+
+
+def as_text(found: RunStatus) -> str:
+    """The run in a line, then a line for each machine and each primary metric."""
+    from kduel.core.text import printable
+
+    state = "running" if found.working else "finished" if found.blocks >= found.planned else "not running"
+    left = f", at most {duration(found.seconds_left)} left" if found.working and found.seconds_left else ""
+    lines = [f"{found.run}: {state}, {found.blocks} of up to {found.planned} blocks{left}"]
+    if found.machines[0].name:
+        width = max(len("machine"), *(len(one.name) for one in found.machines))
+        lines.append(f"  {'machine':{width}}  {'state':11}  {'blocks':>9}  {'void':>4}  {'block':>8}  doing")
+        for one in found.machines:
+            doing = ", ".join(map(str, one.doing[:4])) + (" ..." if len(one.doing) > 4 else "")
+            lines.append(
+                f"  {one.name:{width}}  {one.state or 'unknown':11}  {f'{one.blocks}/{one.planned}':>9}  {one.void:>4}  "
+                f"{duration(one.seconds) if one.seconds else '':>8}  "
+                + " ".join(filter(None, [f"block {doing}" if doing else "", one.message.partition("\n")[0][:100]]))
+            )
+        lines.append(f"  as of {found.seen}" if found.seen else "  no controller has run yet")
+    lines += [f"  {metric}" for metric in found.metrics]
+    return printable("\n".join(line.rstrip() for line in lines) + "\n")
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, as a person says it."""
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"

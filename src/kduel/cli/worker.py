@@ -1,0 +1,82 @@
+"""`kduel worker`: carries out blocks on a member of a fleet. The controller starts it."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import click
+
+from kduel.cli.options import offline_option
+from kduel.core.errors import InputError
+
+EVERY = 5.0
+"""Seconds between two signs of life."""
+
+
+@click.command("worker")
+@click.argument("directory", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--describe", is_flag=True, help="Describe this machine to the controller, and end.")
+@click.option(
+    "--block", "blocks", type=click.IntRange(1), multiple=True, metavar="N", help="Run this block; repeatable."
+)
+@click.option("--leash", is_flag=True, help="Read the numbers of blocks from standard input; stop when it ends.")
+@offline_option
+def command(directory: Path, describe: bool, blocks: tuple[int, ...], leash: bool, offline: bool) -> None:
+    """Run blocks of a fleet's run on this machine. `kduel run --fleet` starts it; nobody else needs to.
+
+    DIR is the member's directory. Trials that are there are not run again. Standard output has an event a line: `alive`,
+    `described`, `trial ID`, `done BLOCK`.
+    """
+    from kduel.cli.terminal import Terminal
+    from kduel.run.fleet.worker import BlockWorker
+    from kduel.run.fleet.worker import describe as describe_machine
+
+    if describe + bool(blocks) + leash - (describe and leash) != 1:
+        raise InputError("give one of --describe, --block and --leash", "A controller starts workers by itself.")
+    speaking = threading.Lock()
+
+    def say(event: str) -> None:
+        with speaking:
+            print(event, flush=True)
+
+    orders: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+    if leash:
+        threading.Thread(target=listen, args=(orders,), daemon=True).start()
+    threading.Thread(target=live, args=(say,), daemon=True).start()
+    terminal = Terminal()
+    if describe:
+        describe_machine(directory, terminal, offline=offline)
+        say("described")
+        return
+    worker = BlockWorker(directory, terminal, say, offline=offline)
+    try:
+        for block in blocks:
+            worker.work(block)
+        while leash and (order := orders.get()) is not None:
+            worker.work(order)
+    finally:
+        worker.close()
+
+
+def listen(orders: queue.SimpleQueue[int | None]) -> None:
+    """Take block numbers; when nobody can send any more, end the process as Ctrl-C does."""
+    for line in sys.stdin:
+        if line.strip().isdecimal():
+            orders.put(int(line))
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def live(say: object) -> None:
+    """Give signs of life for as long as the process runs and anybody listens."""
+    assert callable(say)
+    pause = threading.Event()
+    while not pause.wait(EVERY):
+        try:
+            say("alive")
+        except OSError:
+            return

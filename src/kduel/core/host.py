@@ -1,0 +1,48 @@
+"""What the host did while a trial ran: the record of one step, and what can be summed over several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+
+class HostStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The host during one step of a trial. None is unknown: a kernel, or a container, that does not tell."""
+
+    seconds: float
+    """How long the step took by the host's clock."""
+    vcpu_run_s: float | None = None
+    """CPU time of the threads that are the guest's CPUs, together."""
+    vcpu_wait_s: float | None = None
+    """How long these threads were ready to run and waited for a CPU of the host, together."""
+    other_wait_s: float | None = None
+    """The same of QEMU's other threads."""
+    psi_cpu_some: float | None = None
+    """The share of the step, from 0 to 1, in which some task of the host waited for a CPU (pressure stall information)."""
+    steal_s: float | None = None
+    """CPU time that this host, itself a virtual machine, wanted and did not get, over its CPUs."""
+    clock_mhz: float | None = None
+    """Mean clock of the CPUs that the guest may use."""
+    other_work: float | None = None
+    """The share of the host's CPU time, from 0 to 1, that went to programs other than QEMU and KDuel."""
+
+
+def wait_share(steps: Iterable[HostStep]) -> float | None:
+    """Of the time that the guest's CPUs were ready to run, the share (0 to 1) in which they waited; None if unknown."""
+    run = wait = 0.0
+    for step in steps:
+        if step.vcpu_run_s is None or step.vcpu_wait_s is None:
+            return None
+        run, wait = run + step.vcpu_run_s, wait + step.vcpu_wait_s
+    return wait / (run + wait) if run + wait > 0 else None
+
+
+def other_work(steps: Iterable[HostStep]) -> float | None:
+    """The share (0 to 1) of the host's CPU time that other programs took over these steps; None if unknown."""
+    seconds = taken = 0.0
+    for step in steps:
+        if step.other_work is None:
+            return None
+        seconds, taken = seconds + step.seconds, taken + step.other_work * step.seconds
+    return taken / seconds if seconds > 0 else None

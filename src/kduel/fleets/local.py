@@ -1,0 +1,58 @@
+"""Several workers on this machine: for the machine icount, whose values no neighbour changes, and for several SSH
+machines or boards that are driven from here."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from kduel.core.errors import InputError
+from kduel.core.progress import Progress
+from kduel.fleets import Beat, Count, Fleet, FleetKind, FleetSettings, Member
+from kduel.fleets.workers.process import Worker
+
+
+class LocalSettings(FleetSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    workers: Count = 2
+    """Worker processes; each is a member."""
+
+
+class LocalFleet(Fleet):
+    """Worker processes of this machine. They end with this process."""
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.members = tuple(members)
+        self.workers = {member.name: Worker(command) for member in members}
+
+    def start(self, name: str, directory: Path, blocks: Sequence[int]) -> None:
+        self.workers[name].start(directory, blocks)
+
+    def beat(self, name: str, directory: Path) -> Beat:
+        return self.workers[name].beat(directory)
+
+    def cancel(self, name: str, directory: Path) -> None:
+        self.workers[name].cancel()
+
+
+def command(directory: Path) -> list[str]:
+    """What a worker on this machine is started by."""
+    return [sys.executable, "-P", "-m", "kduel", "worker", str(directory.absolute())]
+
+
+class Local(FleetKind):
+    name: ClassVar[str] = "local"
+    summary: ClassVar[str] = "several worker processes on this machine, for exact machines"
+    Settings: ClassVar[type[FleetSettings]] = LocalSettings
+
+    def open(self, settings: Any, *, machine: str, run: str, known: Sequence[str], progress: Progress) -> Fleet:
+        if machine in ("qemu", "local") and settings.workers > 1:
+            raise InputError(
+                f"the machine {machine} measures time, and {settings.workers} workers on one host disturb one another",
+                "Use --fleet local with machine icount; for timings, one worker a host: --fleet hosts or slurm.",
+            )
+        return LocalFleet([Member(name=f"worker{number}") for number in range(1, settings.workers + 1)])
+
+
+PLUGIN = Local()

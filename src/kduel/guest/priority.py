@@ -1,0 +1,148 @@
+"""Weight for QEMU against other work on the host, by the strongest means that the host permits.
+
+- nice -20 for each thread: against other programs of the same scheduling group.
+- The group's nice -20 (`/proc/PID/autogroup`, sched(7)): QEMU runs in a session of its own, so that nobody else gets it.
+- A control group with the largest weight, where the kernel or the system's manager has put sessions into groups of their
+  own, so that autogroups do not apply (Documentation/admin-guide/cgroup-v2.rst).
+
+Real-time policies are left out: a vCPU that spins would take a CPU from the host's own threads for good. What is given
+ends with QEMU; an empty control group is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import subprocess
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+NICE = -20
+WEIGHT = 10_000
+"""The largest of a control group; others have 100."""
+GROUP = "kduel-"
+
+
+@contextlib.contextmanager
+def raised(process: int, root: Path = Path("/")) -> Iterator[list[str]]:
+    """Give a process that leads a session weight against all others; gives what was got, in words, [] for nothing."""
+    got = []
+    nice = _nice(process, root)
+    if nice is not None:
+        got.append(f"nice {nice}")
+    with contextlib.ExitStack() as held:
+        if _autogroup(process, root):
+            got.append(f"autogroup nice {NICE}")
+        elif held.enter_context(_group(process, root)):
+            got.append(f"cgroup weight {WEIGHT}")
+        yield got
+
+
+def obtainable() -> list[str]:
+    """What `raised` would get here, tried on a process that sleeps."""
+    with subprocess.Popen(
+        ["sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+    ) as sleeper:
+        try:
+            with raised(sleeper.pid) as got:
+                return got
+        finally:
+            sleeper.kill()
+
+
+def keep_off(process: int, vcpus: Collection[int], pinned: Collection[int]) -> None:
+    """Move QEMU's other threads off the cores of the CPUs that its vCPUs are pinned to, where others are left."""
+    taken = {sibling for cpu in pinned for sibling in siblings(cpu)}
+    left = os.sched_getaffinity(0) - taken
+    if not left or not pinned:
+        return
+    for thread in _threads(process, Path("/")):
+        if thread not in vcpus:
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(thread, left)
+
+
+def siblings(cpu: int) -> set[int]:
+    """The hardware threads of a CPU's core, itself included."""
+    path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/core_cpus_list")
+    found = {cpu}
+    with contextlib.suppress(OSError, ValueError):
+        for part in path.read_text("ascii").strip().split(","):
+            first, _, last = part.partition("-")
+            found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+def _threads(process: int, root: Path) -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(root / f"proc/{process}/task")]  # noqa: PTH208 - names only
+    except OSError:
+        return []
+
+
+def _nice(process: int, root: Path) -> int | None:
+    """The nice value that all threads got: the lowest that this user may give."""
+    allowed = 20 - resource.getrlimit(resource.RLIMIT_NICE)[0]
+    for value in dict.fromkeys((NICE, max(NICE, allowed))):
+        if value >= os.getpriority(os.PRIO_PROCESS, 0):
+            continue
+        try:
+            for thread in _threads(process, root):
+                with contextlib.suppress(ProcessLookupError):
+                    os.setpriority(os.PRIO_PROCESS, thread, value)
+        except OSError:
+            continue
+        return value
+    return None
+
+
+def _autogroup(process: int, root: Path) -> bool:
+    """Whether the process's group has the nice value, and groups of sessions decide who runs."""
+    enabled = root / "proc/sys/kernel/sched_autogroup_enabled"
+    group = root / f"proc/{process}/autogroup"
+    try:
+        if enabled.read_text("ascii").strip() != "1" or _own_group(process, root):
+            return False
+        group.write_text(f"{NICE}\n", "ascii")
+        return group.read_text("ascii").rstrip().endswith(f"nice {NICE}")
+    except OSError:
+        return False
+
+
+def _own_group(process: int, root: Path) -> bool:
+    """Whether the process is in a control group with a weight of its own, other than the root: then autogroups rest."""
+    for line in (root / f"proc/{process}/cgroup").read_text("utf-8", errors="replace").splitlines():
+        number, controllers, path = line.split(":", 2)
+        if number == "0" and path != "/" and (root / f"sys/fs/cgroup{path}/cpu.weight").is_file():
+            return True
+        if "cpu" in controllers.split(",") and path != "/":
+            return True
+    return False
+
+
+@contextlib.contextmanager
+def _group(process: int, root: Path) -> Iterator[bool]:
+    """A control group (version 2) at the top with the largest weight, for as long as this lasts."""
+    top = root / "sys/fs/cgroup"
+    _sweep(top)
+    group = top / f"{GROUP}{process}"
+    got = False
+    with contextlib.suppress(OSError):
+        if (top / "cgroup.controllers").is_file():
+            group.mkdir()
+            (group / "cpu.weight").write_text(f"{WEIGHT}\n", "ascii")
+            (group / "cgroup.procs").write_text(f"{process}\n", "ascii")
+            got = True
+    try:
+        yield got
+    finally:
+        with contextlib.suppress(OSError):
+            group.rmdir()
+
+
+def _sweep(top: Path) -> None:
+    """Remove the empty groups of runners that were killed. One that has processes cannot be removed."""
+    for left in top.glob(f"{GROUP}[0-9]*"):
+        with contextlib.suppress(OSError):
+            left.rmdir()

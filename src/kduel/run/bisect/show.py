@@ -1,0 +1,194 @@
+"""The outcome of a search under noise as text for a mail (72 columns of ASCII), and as a plot."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from kduel.core.text import ascii_only, printable
+from kduel.run.bisect.outcome import Interval, Level, Outcome
+
+WIDTH = 72
+SHORT = 12
+MOST_LISTED = 20
+"""Commits of a set, and rows of the table, that the text names."""
+
+
+class About(Struct, frozen=True, kw_only=True):
+    """What was measured, how and on what, for those who were not there."""
+
+    subject: str
+    """Such as: the command './bench', run in a checkout of each commit."""
+    host: str
+    reproduce: str
+    """A command line."""
+    subjects: Mapping[str, str]
+    """The first line of each commit's message."""
+
+
+def as_text(outcome: Outcome, about: About) -> str:
+    """The whole text."""
+    lines = wrapped(f"{outcome.metric}: {len(outcome.posterior):,} commits searched, {outcome.good[:SHORT]} (good) to "
+                    f"{outcome.bad[:SHORT]} (bad)")  # fmt: skip
+    lines += ["", *(_found(outcome, about) if outcome.set else _not_found(outcome))]
+    lines += ["", *_table(outcome.levels)]
+    skipped = [level for level in outcome.levels if level.status.startswith("skipped")]
+    for level in skipped[:MOST_LISTED]:
+        lines += wrapped(f"{level.commit[:SHORT]} {level.status}", "  ")
+    lines += ["", *wrapped(f"Measured: {about.subject}, on {about.host}.")]
+    lines += wrapped(
+        f"How: {outcome.measurements} measurements in {outcome.blocks} blocks, each with both ends in random order; "
+        "probabilistic bisection (a posterior over all commits; unknown effect, noise and drift between blocks)."
+    )
+    # A command line is not folded: it shall be pasted.
+    lines += ["Reproduce:", f"  {printable(about.reproduce)}"]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _found(outcome: Outcome, about: About) -> list[str]:
+    probability = 100 * (outcome.probability or 0)
+    many = len(outcome.set)
+    if many == 1:
+        lines = [f"The change came with this commit (probability {percent(probability)}):", ""]
+    else:
+        lines = wrapped(
+            f"The change came with one of these {many} commits (together {percent(probability)}); they cannot be told "
+            "apart by what was measured:"
+        )
+        lines.append("")
+    for commit in outcome.set[:MOST_LISTED]:
+        lines += wrapped(f"{commit[:SHORT]} {about.subjects.get(commit, '')}", "  ")
+    if many > MOST_LISTED:
+        lines.append(f"  and {many - MOST_LISTED} more (--format json lists all)")
+    lines.append("")
+    if outcome.effect is not None:
+        lines += wrapped(f"Effect: {change(outcome.effect)}.")
+    lines += wrapped(
+        {
+            True: "Confirmed: the commits before and after were measured again in fresh blocks.",
+            False: "NOT confirmed: in fresh blocks, the commits before and after did not differ clearly.",
+            None: "Not measured again in fresh blocks.",
+        }[outcome.confirmed]
+    )
+    for segment in outcome.segments:
+        if segment.change.beyond(0.1 * abs(outcome.effect.mean if outcome.effect else 0.0)):
+            lines += wrapped(
+                f"Another change, {change(segment.change)}, lies between {segment.low[:SHORT]} and "
+                f"{segment.high[:SHORT]}: search there for it."
+            )
+    return lines
+
+
+def _not_found(outcome: Outcome) -> list[str]:
+    lines = wrapped(f"Nothing to find: {outcome.why}.")
+    if outcome.effect is not None:
+        lines += wrapped(f"Difference between the ends: {change(outcome.effect)}.")
+    return lines
+
+
+def _table(levels: Sequence[Level]) -> list[str]:
+    shown = [level for level in levels if level.mean is not None]
+    lines = [f"{'commit':<{SHORT}} {'n':>4} {'mean':>11}  {'95 % interval':<23} level"]
+    if len(shown) > MOST_LISTED:
+        lines[0] += f" ({MOST_LISTED} of {len(shown)})"
+        shown = sorted(sorted(shown, key=lambda level: -level.n)[:MOST_LISTED], key=shown.index)
+    for level in shown:
+        ends = f"{level.ci_low:.6g} to {level.ci_high:.6g}" if level.ci_low is not None else "-"
+        lines.append(f"{level.commit[:SHORT]:<{SHORT}} {level.n:>4} {level.mean:>11.6g}  {ends:<23} {level.status}")
+    return lines
+
+
+def change(effect: Interval) -> str:
+    """Such as: +4.1 % (95 % interval +3.8 % to +4.4 %)."""
+    if effect.low is None or effect.high is None:
+        return f"{effect.mean:+.3g} %"
+    return f"{effect.mean:+.3g} % (95 % interval {effect.low:+.3g} % to {effect.high:+.3g} %)"
+
+
+def percent(value: float) -> str:
+    """A probability that never reads 100 %."""
+    return f"{value:.1f} %" if value < 99.9 else "above 99.9 %"
+
+
+def wrapped(text: str, indent: str = "") -> list[str]:
+    """Lines of at most WIDTH."""
+    return textwrap.wrap(
+        ascii_only(printable(text)), WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
+
+
+def specification(outcome: Outcome) -> dict[str, Any]:
+    """The plot for Vega-Lite: the level of each measured commit with its interval, the posterior below it."""
+    order = {commit: number for number, commit in enumerate((outcome.good, *outcome.posterior))}
+    order.setdefault(outcome.bad, len(outcome.posterior))
+    measured = [
+        {
+            "place": order[level.commit],
+            "commit": level.commit[:SHORT],
+            "mean": level.mean,
+            "low": level.ci_low,
+            "high": level.ci_high,
+            "status": level.status,
+        }
+        for level in outcome.levels
+        if level.mean is not None
+    ]
+    posterior = [
+        {"place": order[commit], "commit": commit[:SHORT], "probability": probability}
+        for commit, probability in outcome.posterior.items()
+    ]
+    place = {
+        "field": "place",
+        "type": "quantitative",
+        "title": "commit, from good to bad",
+        "scale": {"domain": [0, len(outcome.posterior)], "nice": False, "padding": 10},
+    }
+    colour = {"field": "status", "type": "nominal", "title": None}
+    level = {"type": "quantitative", "scale": {"zero": False}, "title": outcome.metric}
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "title": ascii_only(
+            printable(f"{outcome.metric}: {', '.join(c[:SHORT] for c in outcome.set[:3]) or 'none'}")
+        ),
+        "vconcat": [
+            {
+                "width": 640,
+                "height": 220,
+                "data": {"values": measured},
+                "encoding": {"x": place, "color": colour},
+                "layer": [
+                    {
+                        "mark": "rule",
+                        "transform": [{"filter": "isValid(datum.low)"}],
+                        "encoding": {"y": {**level, "field": "low"}, "y2": {"field": "high"}},
+                    },
+                    {
+                        "mark": {"type": "point", "filled": True, "size": 50},
+                        "encoding": {"y": {**level, "field": "mean"}},
+                    },
+                ],
+            },
+            {
+                "width": 640,
+                "height": 120,
+                "data": {"values": posterior},
+                "mark": {"type": "rule", "strokeWidth": 3},
+                "encoding": {
+                    "x": place,
+                    "y": {"field": "probability", "type": "quantitative", "scale": {"domain": [0, 1]}},
+                    "y2": {"datum": 0},
+                },
+            },
+        ],
+    }
+
+
+def as_svg(outcome: Outcome) -> str:
+    """The plot."""
+    import vl_convert
+
+    svg: str = vl_convert.vegalite_to_svg(specification(outcome))
+    return svg

@@ -1,0 +1,72 @@
+"""A whole search under noise: history, journal, what measures a commit, and what is shown of its progress."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from kduel.core.progress import Progress
+from kduel.core.text import plural
+from kduel.run.bisect.git import subject
+from kduel.run.bisect.history import History
+from kduel.run.bisect.journal import Head, Journal
+from kduel.run.bisect.noisy import Search
+from kduel.run.bisect.outcome import Outcome
+from kduel.run.bisect.terms import Settings, State
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """What is searched for, and how."""
+
+    tree: Path
+    history: History
+    metric: str
+    subject: str
+    """What is measured, for people; with the history it identifies the search."""
+    settings: Settings
+    restart: bool = False
+
+
+def head_of(task: Task) -> Head:
+    """What identifies a search."""
+    commits = hashlib.sha256("\n".join(task.history.commits).encode()).hexdigest()
+    history = task.history
+    return Head(
+        good=history.good, bad=history.bad, commits=commits, subject=f"{task.metric}: {task.subject}",
+        seed=task.settings.seed,
+    )  # fmt: skip
+
+
+def state_directory(work: Path, task: Task) -> Path:
+    """Where the search keeps its measurements, below the directory of its tree."""
+    head = head_of(task)
+    key = hashlib.sha256("\0".join((head.good, head.bad, head.commits, head.subject, str(head.seed))).encode())
+    return work / "searches" / key.hexdigest()[:16]
+
+
+def search(task: Task, directory: Path, measure: Callable[[str], float], progress: Progress) -> Outcome:
+    """Carry the search out, or go on with it. Raises InputError, NotMeasuredError, HostError."""
+    directory.mkdir(parents=True, exist_ok=True)
+    journal = Journal(directory, head_of(task), measure, progress, restart=task.restart)
+
+    def watch(state: State) -> None:
+        progress.info(line_of(state, subject(task.tree, state.best)))
+
+    count = len(task.history)
+    progress.info(f"{plural(count, 'commit')} after {task.history.good[:12]} up to {task.history.bad[:12]}.")
+    return Search(task.history, task.metric, journal, task.settings, watch).run()
+
+
+def line_of(state: State, best: str) -> str:
+    """A block's line of progress."""
+    done = f"block {state.block}, {plural(state.measurements, 'measurement')}"
+    if state.phase == "confirmation":
+        return f"{done}: confirmation"
+    known = f"{plural(state.set_size, 'commit')} with {100 * state.probability:.0f} %"
+    if not state.certain:
+        known += ", no difference established yet"
+    left = f"; about {plural(state.blocks_left, 'block')} left" if state.blocks_left else ""
+    return f"{done}: {known}; best {state.best[:12]} ({100 * state.best_probability:.0f} %) {best[:60]}{left}"

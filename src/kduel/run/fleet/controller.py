@@ -1,0 +1,398 @@
+"""The controller of a run on several machines: hands out blocks, takes trials in, and decides after complete rounds.
+
+All state is on disk: RUN/trials (whole trials), RUN/fleet/state.json (machines out of service), and a directory for each
+member, RUN/fleet/NAME, which is a run directory of its own blocks. Nothing else is remembered: a controller that was
+killed goes on from there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, NoReturn
+
+from msgspec import Struct, field
+
+from kduel.core.errors import HostError, InputError, KduelError, NotMeasuredError
+from kduel.core.progress import Progress
+from kduel.fleets import Beat, Fleet, FleetSettings
+from kduel.judge.verdict.interim import Standing
+from kduel.machines import Machine, Outcome, Trial
+from kduel.run.fleet.quarantine import Conduct, misbehaving
+from kduel.run.prepare import Ready
+from kduel.run.runner import GiveUp, Runner, TrialDone, Watcher
+from kduel.store.documents import TrialRecord, read_trial
+from kduel.store.fleet_state import FOLDER, Live, LiveMember, Out, read_state, write_live, write_state
+from kduel.store.integrity import follows
+from kduel.store.manifest import RUN_FILES, changes, run_digests
+from kduel.store.rundir import RunDir, sync_tree, sync_tree_top, told_as_disk_trouble
+from kduel.study.plan import PlannedTrial
+
+ATTEMPTS = 3
+"""Failures in a row, without a trial between them, after which a machine is lost."""
+PAUSE = 5.0
+"""Seconds after the first failure; twice as many after each further one."""
+LONGEST_PAUSE = 60.0
+LIVE_EVERY = 5.0
+"""Seconds between two notes of what the machines do."""
+
+
+class Elsewhere(Machine):
+    """Stands for the machines of the fleet where something is asked of all of them."""
+
+    def __init__(self, exact: bool, timing_warning: str, facts: dict[str, object]) -> None:
+        self.exact, self.timing_warning, self.facts = exact, timing_warning, facts
+
+    def boot(self, trial: Trial) -> Outcome:
+        raise AssertionError("the controller boots nothing")
+
+
+class Doing(Struct):
+    """What a member does, as the controller knows it."""
+
+    state: Literal["idle", "ahead", "working", "waiting", "lost", "quarantined", "done"] = "idle"
+    blocks: list[int] = field(default_factory=list)
+    message: str = ""
+    failures: int = 0
+    again: float = 0.0
+    """When it may be started again, by the monotonic clock."""
+    last: float = 0.0
+    """Its last trial or start, by the monotonic clock."""
+    gained: float = float("-inf")
+    """Its last trial since this controller began, by the monotonic clock."""
+
+
+class Controller(Runner):
+    """One controller's work on one run. The trials come from its members."""
+
+    def __init__(
+        self,
+        ready: Ready,
+        run: RunDir,
+        progress: Progress,
+        watch: Watcher,
+        give_up: GiveUp,
+        fleet: Fleet,
+        settings: FleetSettings,
+    ) -> None:
+        self.state = read_state(run.path)
+        self.there: Counter[int] = Counter()
+        """Trials by block."""
+        self.complete = 0
+        """Rounds that are known to be complete: trials are only added, and machines only taken out."""
+        self.seconds = 0.0
+        """Of all trials together."""
+        self.known: tuple[int, list[Standing]] = (0, [])
+        super().__init__(ready, run, progress, watch, give_up)
+        self.fleet, self.settings = fleet, settings
+        self.by_id = {planned.id: planned for planned in self.plan}
+        self.digests = run_digests(run.path)
+        self.doing = {name: Doing(last=time.monotonic()) for name in self.lock.hosts}
+        self.blocks_of: dict[str, list[int]] = {name: [] for name in self.lock.hosts}
+        for block in range(1, self.total + 1):
+            self.blocks_of[self.host_of(block)].append(block)
+
+    @property
+    def total(self) -> int:
+        """Blocks of the plan."""
+        return self.plan[-1].block
+
+    def host_of(self, block: int) -> str:
+        """The member that has a block."""
+        return self.lock.hosts[(block - 1) % len(self.lock.hosts)]
+
+    def directory(self, name: str) -> Path:
+        """A member's directory."""
+        return self.run.path / FOLDER / name
+
+    def take(self, record: TrialRecord, values: object = None) -> None:
+        super().take(record)
+        self.there[record.block] += 1
+        self.seconds += record.seconds
+
+    # What is decided, and when
+
+    def whole(self, block: int) -> bool:
+        """Whether every trial of a block is there."""
+        return self.there[block] >= len(self.lock.contenders)
+
+    def rounds(self) -> int:
+        """The leading rounds that are complete: each member in service has run its block of them."""
+        size = len(self.lock.hosts)
+        while self.complete * size < self.total:
+            first = self.complete * size + 1
+            blocks = range(first, min(first + size, self.total + 1))
+            if not all(self.whole(block) or self.host_of(block) in self.state.out for block in blocks):
+                break
+            self.complete += 1
+        return self.complete
+
+    def complete_blocks(self) -> list[int]:
+        """The blocks of the leading complete rounds: analyses do not depend on which machine was faster."""
+        last = min(self.rounds() * len(self.lock.hosts), self.total)
+        return [block for block in range(1, last + 1) if self.whole(block)]
+
+    def standings(self) -> list[Standing]:
+        """As of the last complete round; computed once for each."""
+        complete = self.complete_blocks()
+        if len(complete) != self.known[0]:
+            self.known = len(complete), self.standings_of(complete)
+        return self.known[1]
+
+    # The loop
+
+    def go(self) -> None:
+        """Hand out blocks and take trials in until the run ends. Raises HostError where no machine can go on."""
+        self.prepare()
+        looked = -1
+        noted = 0.0
+        try:
+            while True:
+                self.take_in()
+                if (rounds := self.rounds()) != looked:
+                    looked = rounds
+                    self.refuse_unmeasurable()
+                    if self.finished() or self.futile():
+                        return
+                    self.quarantine()
+                if not self.hand_out():
+                    return
+                if time.monotonic() - noted > LIVE_EVERY:
+                    noted = time.monotonic()
+                    self.note()
+                time.sleep(self.settings.poll)
+        finally:
+            self.stop()
+
+    def prepare(self) -> None:
+        """A directory for each member, with the run's own documents."""
+        with told_as_disk_trouble(self.run.path):
+            for name in self.lock.hosts:
+                directory = self.directory(name)
+                (directory / "trials").mkdir(parents=True, exist_ok=True)
+                for file in RUN_FILES:
+                    source = os.fsdecode(file).removeprefix("../../")
+                    if not (directory / source).exists():
+                        temporary = directory / f".{source}.new"
+                        shutil.copyfile(self.run.path / source, temporary)
+                        temporary.replace(directory / source)
+            # A member goes on inside a block: what is there of it must be known there.
+            for record in self.records.values():
+                own = self.directory(record.member) / "trials" / record.id
+                if not self.whole(record.block) and not own.exists():
+                    link_tree(self.run.directory(record.id), own.with_name(f".link-{record.id}"))
+                    own.with_name(f".link-{record.id}").replace(own)
+
+    def hand_out(self) -> bool:
+        """Look at each member and give blocks to the idle ones; whether anything is still to come."""
+        to_come = False
+        for name in self.lock.hosts:
+            if name not in self.state.out and self.look_after(name):
+                to_come = True
+        return to_come
+
+    def look_after(self, name: str) -> bool:
+        """One member in service; whether anything is to come from it."""
+        doing, now = self.doing[name], time.monotonic()
+        beat = self.fleet.beat(name, self.directory(name))
+        if beat.failed:
+            self.failed(name, beat)
+        elif beat.active:
+            doing.state, doing.message = ("working" if beat.working else "waiting"), beat.message
+            if now - doing.last > self.settings.patience:
+                self.lose(
+                    name, f"no trial for {self.settings.patience:.0f} s{': ' * bool(beat.message)}{beat.message}"
+                )
+            return True
+        elif doing.state == "working":
+            doing.state = "idle"
+        if name in self.state.out:
+            return True
+        left = [block for block in self.blocks_of[name] if not self.whole(block)]
+        if not left:
+            doing.state, doing.blocks = "done", []
+            return False
+        size = len(self.lock.hosts)
+        due = [block for block in left if (block - 1) // size <= self.rounds() + self.settings.ahead]
+        if not due:
+            doing.state, doing.blocks, doing.message = "ahead", [], "it waits for the others to end their round"
+        elif now >= doing.again:
+            try:
+                self.fleet.lease(name)
+                self.fleet.start(name, self.directory(name), due)
+            except KduelError as error:
+                self.failed(name, Beat(active=False, failed=True, message=str(error)))
+            else:
+                doing.state, doing.blocks, doing.message, doing.last = "working", due, "", now
+        return True
+
+    def failed(self, name: str, beat: Beat) -> None:
+        """A member's work ended in an error: again after a pause, and lost after some."""
+        doing = self.doing[name]
+        doing.failures += 1
+        doing.state, doing.message = "waiting", beat.message
+        doing.again = time.monotonic() + min(PAUSE * 2 ** (doing.failures - 1), LONGEST_PAUSE)
+        if doing.failures >= ATTEMPTS:
+            self.lose(name, f"{doing.failures} failures in a row: {beat.message}")
+        else:
+            self.progress.warn(
+                f"{name}: {beat.message}\nIt is tried again in {doing.again - time.monotonic():.0f} s."
+            )
+
+    def lose(self, name: str, message: str) -> None:
+        """Go on without a member; but where the others make no progress either, the trouble may be ours."""
+        doing = self.doing[name]
+        others = [self.doing[one] for one in self.lock.hosts if one != name and one not in self.state.out]
+        if any(one.gained > doing.gained or one.state in ("done", "ahead") for one in others):
+            self.take_out(name, Out(why="lost", message=message, round=self.rounds(), decided=now_utc()))
+        elif not any(one.state == "working" for one in others):
+            self.give_up_all(f"{name}: {message}")
+
+    def give_up_all(self, message: str) -> NoReturn:
+        """Raises HostError: no machine makes progress, which may be the network's fault and not theirs."""
+        raise HostError(
+            f"no machine of the fleet makes progress. {message}",
+            f"Nothing is lost: repair it, then `kduel resume {self.run.path}` goes on.",
+        )
+
+    def quarantine(self) -> None:
+        """Take machines out whose trials are void or slow, by the rule of kduel.run.fleet.quarantine."""
+        conduct = {name: Conduct() for name in self.lock.hosts if name not in self.state.out}
+        last = self.rounds() * len(self.lock.hosts)
+        blocks: dict[int, list[TrialRecord]] = {}
+        for record in self.records.values():
+            if record.member in conduct and record.block <= last:
+                blocks.setdefault(record.block, []).append(record)
+        for _, records in sorted(blocks.items()):
+            own = conduct[records[0].member]
+            own.trials += len(records)
+            own.void += (void := sum(record.status == "void" for record in records))
+            if not void:
+                own.blocks.append(sum(record.seconds for record in records))
+        for name, why in misbehaving(conduct).items():
+            self.take_out(name, Out(why="quarantined", message=why, round=self.rounds(), decided=now_utc()))
+
+    def take_out(self, name: str, out: Out) -> None:
+        """Record that a member is out of service, tell of it, and end its work."""
+        self.state.out[name] = out
+        write_state(self.run.path, self.state)
+        self.progress.warn(f"{name} is {out.why}: {out.message}\nThe other machines go on without it.")
+        self.doing[name].state, self.doing[name].message = out.why, out.message
+        self.fleet.cancel(name, self.directory(name))
+        self.fleet.give_back(name)
+
+    def refuse_unmeasurable(self) -> None:
+        """Raises NotMeasuredError where a contender's trials are void on every machine, and nothing is left."""
+        if not self.rounds():
+            return
+        for contender in self.lock.contenders:
+            own = self.of(contender.name)
+            if self.hopeless(contender.name) and contender.name not in self.left_out():
+                raise NotMeasuredError(
+                    f"{contender.name} could not be measured: its {len(own)} trials are void. {own[0].void}",
+                    f"Look at {self.run.directory(own[0].id) / 'console.log'}; the trials so far are kept in "
+                    f"{self.run.path}.",
+                )
+
+    # Trials come in
+
+    def take_in(self) -> None:
+        """Make the trials visible that the members have finished."""
+        for name in self.lock.hosts:
+            trials = self.directory(name) / "trials"
+            try:
+                found = sorted(entry.name for entry in os.scandir(trials) if not entry.name.startswith("."))
+            except OSError:
+                continue
+            for trial in found:
+                if trial not in self.records:
+                    self.arrive(name, trials / trial)
+
+    def arrive(self, name: str, directory: Path) -> None:
+        """One trial. It counts once: what is there already is not taken in again.
+
+        Raises InputError for one that is not of the plan, or that was damaged on its way.
+        """
+        planned: PlannedTrial | None = self.by_id.get(directory.name)
+        record = read_trial(directory / "trial.json")
+        if planned is None or planned.host != name or not follows(record, planned, exact=False):
+            raise InputError(f"{directory} is not a trial that {name} was to run", "Move it out of the run.")
+        if damage := changes(directory, self.digests):
+            raise InputError(
+                f"{directory} did not arrive whole: {damage[0][0]} was {damage[0][1]}",
+                "Remove it; `kduel resume` runs it again.",
+            )
+        before = self.rounds()
+        staged = self.run.stage()
+        with told_as_disk_trouble(self.run.trials):
+            link_tree(directory, staged)
+            staged.chmod(0o755)
+            sync_tree(staged)
+            staged.replace(self.run.directory(record.id))
+            sync_tree_top(self.run.trials)
+        self.take(record)
+        doing = self.doing[name]
+        doing.gained = doing.last = time.monotonic()
+        doing.failures, doing.again = 0, 0.0
+        self.watch(
+            TrialDone(
+                done=len(self.records),
+                planned=len(self.plan),
+                record=record,
+                block_done=self.rounds() > before,
+                mean_seconds=self.mean_seconds(),
+                standings=self.standings(),
+            )
+        )
+
+    def mean_seconds(self) -> float:
+        """Of a trial so far, divided by the machines in service."""
+        machines = max(1, len(self.lock.hosts) - len(self.state.out))
+        return self.seconds / len(self.records) / machines
+
+    # The end
+
+    def note(self) -> None:
+        """What the machines do now, for `kduel status`. It is derived, and may be lost."""
+        live = Live(
+            controller=os.getpid(),
+            written=now_utc(),
+            rounds=self.rounds(),
+            members={
+                name: LiveMember(state=doing.state, blocks=doing.blocks, message=doing.message)
+                for name, doing in self.doing.items()
+            },
+        )
+        write_live(self.run.path, live)
+
+    def stop(self) -> None:
+        """Cancel what runs, take in what has ended by then, and give all machines back."""
+        for name in self.lock.hosts:
+            if name not in self.state.out:
+                self.fleet.cancel(name, self.directory(name))
+                self.fleet.give_back(name)
+                if self.doing[name].state not in ("done", "lost", "quarantined"):
+                    self.doing[name].state = "idle"
+        self.take_in()
+        self.note()
+
+    def clear(self) -> None:
+        """Remove what only a run that goes on needs: all trials are in RUN/trials."""
+        for name in self.lock.hosts:
+            shutil.rmtree(self.directory(name), ignore_errors=True)
+            if name not in self.state.out:
+                self.fleet.clear(name)
+
+
+def link_tree(source: Path, target: Path) -> None:
+    """A directory anew, its files by hard links: they are on disk already, and never change."""
+    shutil.copytree(source, target, symlinks=True, copy_function=os.link, dirs_exist_ok=True)
+
+
+def now_utc() -> str:
+    """Now, as ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

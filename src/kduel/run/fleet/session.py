@@ -1,0 +1,114 @@
+"""A study carried out by a fleet: a new run, or one that goes on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError
+from kduel.core.progress import Progress
+from kduel.core.toml import check_values, parse_toml, read_text
+from kduel.fleets import Fleet, FleetSettings, check_members, fleet_kind
+from kduel.run.fleet.controller import Controller, Elsewhere
+from kduel.run.fleet.gather import Wanted, gather
+from kduel.run.prepare import Ready
+from kduel.run.runner import GiveUp, Watcher
+from kduel.run.script import Dress
+from kduel.store.collect import Prepared
+from kduel.store.documents import Lock
+from kduel.store.identity import compare, same_study, short
+from kduel.store.rundir import RunDir
+from kduel.study.load import Study, read_words
+from kduel.study.plan import make_plan, slug
+
+OTHER = "Continue it with `kduel resume`, or start a new run with another --out."
+
+
+def read_fleet(spec: str) -> tuple[str, dict[str, Any]]:
+    """Kind and settings from `KIND[:key=value,...]`, or from a TOML file with `kind` and settings. Raises InputError."""
+    if not spec.endswith(".toml"):
+        kind, _, words = spec.partition(":")
+        table = read_words(words, "file")
+        check_values(table, "--fleet")
+        return kind, table
+    remedy = 'Give KIND[:key=value,...], or a TOML file: kind = "hosts", then a table [[host]] for each machine.'
+    table = parse_toml(read_text(Path(spec), "the fleet", remedy), spec, remedy)
+    kind = table.pop("kind", "hosts")
+    if not isinstance(kind, str):
+        raise InputError(f"{spec}: kind is {kind!r}", remedy)
+    return kind, table
+
+
+def run_fleet(
+    study: Study,
+    kind: str,
+    table: dict[str, Any],
+    path: Path,
+    *,
+    origin: str,
+    seed: Callable[[bool], int],
+    progress: Progress,
+    watch: Watcher,
+    give_up: GiveUp = lambda *_: False,
+) -> RunDir:
+    """Carry the study out in `path` on the machines of a fleet, or go on there. `seed` gives the seed of a new run: it is
+    asked when it is known whether the machines are exact.
+
+    Raises what the adapter raises, NotMeasuredError where a contender cannot be measured anywhere, InputError where
+    `path` holds another run, and HostError where no machine can go on.
+    """
+    chosen = fleet_kind(kind)
+    settings: FleetSettings = chosen.read_settings(table)
+    there = RunDir.open(path).lock() if (path / "lock.json").is_file() else None
+    # Of the place: engines know their jobs by it, also after the controller was killed.
+    name = slug(path.absolute().name)[:20] + "-" + sha256(os.fsencode(path.absolute())).hexdigest()[:8]
+    known = there.hosts if there else []
+    fleet = chosen.open(settings, machine=study.machine, run=name, known=known, progress=progress)
+    check_members(fleet.members, f"fleet {kind}")
+    if there is not None:
+        run = RunDir.open(path)
+        check_same_fleet(there, study, kind, fleet, path)
+    else:
+        wanted = Wanted(kind=kind, settings=table, fleet=fleet)
+        found = gather(study, wanted, path, origin=origin, progress=progress)
+        lock = structs.replace(found, seed=seed(found.machine.exact))
+        run = RunDir.create(path, study.text, lock, make_plan(study, lock.seed, hosts=lock.hosts))
+    with run.held():
+        run.sweep()
+        controller = Controller(ready_of(run.lock(), study), run, progress, watch, give_up, fleet, settings)
+        controller.go()
+        controller.clear()
+    return run
+
+
+def ready_of(lock: Lock, study: Study) -> Ready:
+    """What the controller needs of a study: no kernel and no machine, which are its members' business."""
+    prepared = Prepared(study.steps)
+    machine = Elsewhere(lock.machine.exact, lock.machine.timing_warning, lock.machine.facts)
+    unbuilt = {
+        contender.name: kernel.unbuilt
+        for contender, kernel in zip(lock.contenders, lock.kernels, strict=True)
+        if kernel.unbuilt
+    }
+    dress = Dress(study, (), prepared, cache=Cache())
+    return Ready(study=study, arms=[], machine=machine, prepared=prepared, dress=dress, unbuilt=unbuilt)
+
+
+def check_same_fleet(lock: Lock, study: Study, kind: str, fleet: Fleet, path: Path) -> None:
+    """Raises InputError where the run in `path` is another study's, or another fleet's. What the machines are is
+    compared on each of them."""
+    if not same_study(lock, study):
+        raise InputError(f"{path} holds a run of another study", OTHER)
+    if lock.fleet is None:
+        raise InputError(f"{path} holds a run on one machine", OTHER)
+    old = {one.name: one.settings for one in lock.fleet.members} | {"": lock.fleet.kind}
+    new = {one.name: one.settings for one in fleet.members} | {"": kind}
+    found = [f"{what}: {short(was)} in the run, {short(now)} now" for what, was, now in compare("fleet", old, new)]
+    if found:
+        raise InputError(f"{path} holds a run of another fleet:\n  " + "\n  ".join(found[:5]), OTHER)

@@ -1,0 +1,176 @@
+"""Boots that are made again for a fault that is not their contender's: which, how often, and in what order.
+
+Only the host's figures and the emulator's known faults decide, never a contender's name or a measured value.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from kduel.core.errors import NotMeasuredError
+from kduel.core.experiment import EMULATOR_FAULT, HOST_DISTURBED, Void
+from kduel.core.host import other_work, wait_share
+from kduel.core.progress import Progress
+from kduel.guest.hostrecord import cpu_times
+from kduel.store.documents import Disturbance, TrialRecord
+from kduel.store.rundir import RunDir
+from kduel.study.plan import PlannedTrial
+
+EMULATOR_REPEATS = 3
+"""A fault of the emulator strikes one boot in six at worst: four in a row are the kernel's own."""
+SHARE_OF_PLAN = 0.2
+"""Under a machine's default so many of the planned trials are made again at most: a host that is never quiet must not
+make a run endless."""
+MOST_DISTURBED = 6
+"""Under a study's own rule the run ends when so many trials in a row are void for the host's sake."""
+LOOK_SECONDS = 1.0
+"""For which other work is measured when the runner waits for quiet."""
+
+Boot = list[PlannedTrial]
+
+
+class Ended(Struct, frozen=True):
+    """A trial that has ended and is not visible yet."""
+
+    staged: Path
+    """Its raw files."""
+    record: TrialRecord
+    values: dict[int, dict[str, float]] = {}
+    """What was read from them: kduel.store.collect.Values."""
+
+
+class Repeats:
+    """What was made again so far in a run, and what is to be."""
+
+    def __init__(self, run: RunDir, rule: Disturbance | None, planned: int) -> None:
+        self.run, self.rule, self.planned = run, rule, planned
+        self.made: Counter[tuple[str, str]] = Counter(
+            (record.id, record.void.code) for _, record in run.put_asides() if record.void
+        )
+
+    def of(self, boot: Boot) -> int:
+        """How often a planned boot was made already."""
+        return max(sum(count for (trial, _), count in self.made.items() if trial == one.id) for one in boot)
+
+    def in_order(self, boots: Sequence[Boot]) -> deque[Boot]:
+        """Boots of the plan, those to be made again at the end of their block."""
+        return deque(sorted(boots, key=lambda boot: (boot[0].block, self.of(boot) > 0)))
+
+    def due(self, ended: Sequence[Ended]) -> tuple[list[Ended], str]:
+        """The trials of a boot as they are to be kept, and the code for which the boot is to be made again instead."""
+        if any(one.record.void and one.record.void.code == EMULATOR_FAULT for one in ended):
+            if self.times(ended, EMULATOR_FAULT) < EMULATOR_REPEATS:
+                return list(ended), EMULATOR_FAULT
+            return [of_kernel(one) for one in ended], ""
+        waited = [share for one in ended if (share := wait_share(one.record.host.values())) is not None]
+        if self.rule is None or not waited or 100 * max(waited) <= self.rule.max_wait_pct:
+            return list(ended), ""
+        again = self.times(ended, HOST_DISTURBED) < self.rule.repeats
+        if not self.rule.strict and self.disturbed >= SHARE_OF_PLAN * self.planned:
+            again = False
+        if not again and not self.rule.strict:
+            return list(ended), ""
+        why = (
+            f"The guest waited for a CPU of the host {100 * max(waited):.0f} % of the time that it wanted one; at most "
+            f"{self.rule.max_wait_pct:g} % are allowed."
+        )
+        return [voided(one, Void(HOST_DISTURBED, why)) for one in ended], HOST_DISTURBED if again else ""
+
+    @property
+    def disturbed(self) -> int:
+        """How many boots were made again for the host's sake."""
+        return sum(count for (_, code), count in self.made.items() if code == HOST_DISTURBED)
+
+    def times(self, ended: Sequence[Ended], code: str) -> int:
+        """How often this boot was made again for that reason."""
+        return max(self.made[one.record.id, code] for one in ended)
+
+    def put_aside(self, boot: Boot, ended: Sequence[Ended], code: str, waiting: deque[Boot]) -> None:
+        """Keep a boot beside the trials, and plan it again at the end of its block."""
+        for one in ended:
+            self.run.put_aside(one.staged, one.record)
+            self.made[one.record.id, code] += 1
+        index = next((i for i, other in enumerate(waiting) if other[0].block > boot[0].block), len(waiting))
+        waiting.insert(index, boot)
+
+    def refuse_unquiet(self, records: Sequence[TrialRecord]) -> None:
+        """Raises NotMeasuredError where the host disturbed every trial of late: the run would measure nothing."""
+        last = sorted(records, key=lambda record: record.started)[-MOST_DISTURBED:]
+        if len(last) == MOST_DISTURBED and all(one.void and one.void.code == HOST_DISTURBED for one in last):
+            raise NotMeasuredError(
+                f"the host disturbed the last {len(last)} trials. {last[-1].void}",
+                f"Stop other work on the host, or raise max_wait in [host]; the trials are kept in {self.run.path}.",
+            )
+
+
+def of_kernel(ended: Ended) -> Ended:
+    """The same fault boot after boot is not chance: it is the kernel's oops."""
+    why = f"{EMULATOR_REPEATS + 1} boots in a row ended so, which an emulator's fault does not. "
+    return voided(ended, Void("oops", why + (ended.record.void.message if ended.record.void else "")))
+
+
+def voided(ended: Ended, void: Void) -> Ended:
+    """The same trial, void; a trial that was void already keeps its own reason unless it was the emulator's."""
+    known = ended.record.void
+    if known is not None and known.code != EMULATOR_FAULT:
+        return ended
+    return Ended(ended.staged, structs.replace(ended.record, status="void", void=void))
+
+
+class Quiet:
+    """Waits for the host to become quiet before a trial: bounded, and less patient each time that it was in vain."""
+
+    def __init__(self, rule: Disturbance | None, progress: Progress, root: Path = Path("/")) -> None:
+        self.rule, self.progress, self.root = rule, progress, root
+        self.patience = rule.quiet_seconds if rule else 0.0
+        self.busy = True
+        """Whether other work was seen last: at the start nothing is known."""
+
+    def saw(self, record: TrialRecord) -> None:
+        """A trial has ended; what the host did during it is known."""
+        share = other_work(record.host.values())
+        self.busy = self.rule is not None and share is not None and 100 * share > self.rule.max_wait_pct
+
+    def wait(self) -> None:
+        """Return when other work takes no more of the CPUs than the guest may wait, or when patience ends."""
+        if self.rule is None or not self.busy or self.patience < LOOK_SECONDS:
+            return
+        deadline = time.monotonic() + self.patience
+        shown = False
+        while (share := self.other_share()) is not None and 100 * share > self.rule.max_wait_pct:
+            if time.monotonic() >= deadline:
+                self.progress.info(
+                    f"the host is not quiet (other work takes {100 * share:.0f} % of the CPUs): going on"
+                )
+                self.patience /= 2
+                return
+            if not shown:
+                self.progress.info(
+                    f"waiting for a quiet host, {self.patience:.0f} s at most: other work takes {100 * share:.0f} % of "
+                    "the CPUs"
+                )
+                shown = True
+        self.patience = self.rule.quiet_seconds
+
+    def other_share(self) -> float | None:
+        """The share of the host's CPUs that is taken now, measured for a moment in which no guest runs."""
+        before, _ = cpu_times(self.stat())
+        began = time.monotonic()
+        time.sleep(LOOK_SECONDS)
+        after, _ = cpu_times(self.stat())
+        if before is None or after is None:
+            return None
+        return (after - before) / ((time.monotonic() - began) * (os.cpu_count() or 1))
+
+    def stat(self) -> str:
+        """/proc/stat, or nothing where it cannot be read."""
+        try:
+            return (self.root / "proc/stat").read_text("ascii", errors="replace")
+        except OSError:
+            return ""

@@ -1,0 +1,102 @@
+"""Fleets of workers on this machine, with the plug-ins of tests/spine: a process stands in for a guest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SPINE = Path(__file__).parents[1] / "spine"
+SOURCE = Path(__file__).parents[2] / "src"
+
+STUDY = """
+[study]
+name = "letters"
+delta = 1.0
+[[contender]]
+kernel = "outside:old"
+[[contender]]
+kernel = "outside:new"
+[machine]
+kind = "process"
+{machine}
+[settle]
+mode = "fixed"
+seconds = 0
+[blocks]
+{blocks}
+[[benchmark]]
+use = "outside-letters"
+text = ["hello"]
+primary = ["letters"]
+"""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Environment variables of a user who has the plug-ins of tests/spine/outside.py."""
+    site = tmp_path / "site"
+    info = site / "outside-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1.0\n")
+    groups = {"benchmarks": "BENCHMARK", "kernels": "KERNELS", "machines": "MACHINE"}
+    (info / "entry_points.txt").write_text(
+        "".join(f"[kduel.{group}]\noutside = outside:{name}\n" for group, name in groups.items())
+    )
+    (site / "outside.py").write_text((SPINE / "outside.py").read_text())
+    return os.environ | {
+        "PYTHONPATH": f"{SOURCE}:{site}",
+        "KDUEL_CACHE": str(tmp_path / "cache"),
+        "NO_COLOR": "1",
+    }
+
+
+@pytest.fixture
+def start(environment: dict[str, str], tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+    """Starts `kduel ARGUMENTS...`."""
+
+    def call(*arguments: object) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "kduel", *map(str, arguments)],
+            env=environment,
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return call
+
+
+@pytest.fixture
+def kduel(start: Callable[..., subprocess.Popen[str]]) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `kduel ARGUMENTS...` to its end."""
+
+    def call(*arguments: object) -> subprocess.CompletedProcess[str]:
+        with start(*arguments) as process:
+            try:
+                out, err = process.communicate(timeout=300)
+            except BaseException:
+                process.kill()
+                raise
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    return call
+
+
+@pytest.fixture
+def write_study(tmp_path: Path) -> Callable[..., Path]:
+    """A study of two pretended kernels on the pretended machine."""
+
+    def write(machine: str = "", blocks: str = "fixed = 6", **_: Any) -> Path:
+        path = tmp_path / "letters.toml"
+        path.write_text(STUDY.format(machine=machine, blocks=blocks))
+        return path
+
+    return write

@@ -1,0 +1,140 @@
+"""Slurm, really running on loopback (scripts/slurm-loopback): a run, and what happens when its parts are killed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from test_fleet_runs import is_whole, records, wait_for
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "slurm-loopback"
+NODES = 3
+FLEET = f"slurm:nodes={NODES},poll=0.5"
+
+
+class Cluster:
+    """A cluster on loopback."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def script(self, *words: str) -> None:
+        subprocess.run([SCRIPT, words[0], self.directory, *words[1:]], check=True, timeout=120)
+
+    def pid(self, name: str) -> int:
+        return int((self.directory / "run" / f"{name}.pid").read_text())
+
+    def ask(self, *words: str) -> str:
+        return subprocess.run(words, check=True, capture_output=True, text=True, timeout=60).stdout
+
+    def log(self, name: str) -> str:
+        return (self.directory / "log" / f"{name}.log").read_text(errors="replace")
+
+
+@pytest.fixture(scope="module")
+def cluster(need: Callable[..., str]) -> Iterator[Cluster]:
+    for program in ("slurmctld", "slurmd", "munged", "sbatch"):
+        need(program)
+    # Below /tmp itself: munged wants a short socket path, and a way that nobody else can write to.
+    own = Cluster(Path(tempfile.mkdtemp(prefix="slurm-")))
+    before = os.environ.get("SLURM_CONF")
+    os.environ["SLURM_CONF"] = str(own.directory / "slurm.conf")
+    try:
+        own.script("start", str(NODES))
+        yield own
+    finally:
+        own.script("stop")
+        if before is None:
+            del os.environ["SLURM_CONF"]
+        shutil.rmtree(own.directory, ignore_errors=True)
+
+
+@pytest.fixture
+def shared(cluster: Cluster, environment: dict[str, str]) -> Cluster:
+    """The cluster, with `environment` knowing the way to it."""
+    environment["SLURM_CONF"] = os.environ["SLURM_CONF"]
+    return cluster
+
+
+def test_a_run_on_nodes_whose_daemon_controller_and_job_are_killed(
+    kduel, start, write_study, tmp_path: Path, shared: Cluster
+):
+    run = tmp_path / "run"
+    words = ("run", write_study("sleep = 1.5", "fixed = 9"), "--fleet", FLEET, "--out", run, "--seed", 7)
+    with start(*words) as controller:
+        wait_for(lambda: len(records(run)) >= 2 or controller.poll() is not None, "trial")
+        # A node's daemon: its job goes on or is repeated by Slurm, and nothing is run twice.
+        os.kill(shared.pid("n1"), signal.SIGKILL)
+        # The controller of KDuel: the jobs go on by themselves.
+        controller.kill()
+        controller.communicate()
+    seen = {record["id"] for record in records(run)}
+    assert shared.ask("squeue", "-h", "-o", "%j").count("kduel-run-") >= 1
+    shared.script("node", "n1")
+    os.kill(shared.pid("slurmctld"), signal.SIGKILL)
+    with start("resume", run) as controller:
+        time.sleep(2)
+        shared.script("controller")
+        wait_for(lambda: len(records(run)) > len(seen) or controller.poll() is not None, "trial after the restart")
+        # A job that somebody cancels: the block is run again.
+        shared.ask("scancel", "--full", f"--user={os.getuid()}", "-w", "n2")
+        _, said = controller.communicate(timeout=240)
+    assert controller.returncode == 0, said
+    is_whole(run, 9)
+    assert seen <= {record["id"] for record in records(run)}
+    assert "nothing changed afterwards" in kduel("verify", run).stdout
+    assert shared.ask("squeue", "-h", "-o", "%j") == ""
+
+
+def test_jobs_are_cancelled_when_the_run_is_interrupted(start, write_study, tmp_path: Path, shared: Cluster):
+    run = tmp_path / "run"
+    words = ("run", write_study("sleep = 30", "fixed = 9"), "--fleet", FLEET, "--out", run, "--seed", 7)
+    with start(*words) as controller:
+        wait_for(lambda: shared.ask("squeue", "-h", "-t", "running", "-o", "%j").count("-n") >= NODES, "jobs")
+        wait_for(lambda: (run / "fleet" / "n1" / "worker.log").exists(), "worker")
+        controller.send_signal(signal.SIGINT)
+        controller.communicate(timeout=120)
+    assert controller.returncode == 130
+    assert shared.ask("squeue", "-h", "-o", "%j") == ""
+
+
+@pytest.mark.parametrize(
+    ("fleet", "status", "said"),
+    [
+        ("slurm:partition=nosuch", 2, "Slurm has no partition 'nosuch'\nGive partition=NAME; it has: guests."),
+        ("slurm:nodes=9", 3, "3 node(s) of the partition guests are usable; 9 are wanted"),
+        ("slurm:nodelist=n[2-4]", 2, "the partition guests has no node n4"),
+        ("slurm:python=/nowhere/python", 3, "/nowhere/python"),
+        ("slurm:account=nobody,nodes=1,time=nonsense", 3, "sbatch"),
+    ],
+)
+def test_what_slurm_cannot_do_is_told_before_the_first_trial(
+    kduel, write_study, tmp_path: Path, shared: Cluster, fleet: str, status: int, said: str
+):
+    done = kduel("run", write_study(), "--fleet", fleet, "--out", tmp_path / "run")
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr
+    assert said in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_nodes_of_two_architectures_are_refused(monkeypatch: pytest.MonkeyPatch):
+    from kduel.core.errors import InputError
+    from kduel.fleets import slurm
+
+    def scontrol(*words: str, stdin: str = "") -> str:
+        return "\n".join(
+            f"NodeName=n{number} Arch={architecture} State=IDLE Partitions=guests,all"
+            for number, architecture in ((10, "aarch64"), (2, "x86_64"))
+        )
+
+    monkeypatch.setattr(slurm, "slurm", scontrol)
+    assert [node.name for node in slurm.nodes()] == ["n2", "n10"]
+    with pytest.raises(InputError, match="different architectures: n10 is aarch64, n2 is x86_64"):
+        slurm.choose(slurm.SlurmSettings(), "guests", ())

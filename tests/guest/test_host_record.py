@@ -1,0 +1,162 @@
+"""What the host did during a step, from a tree that looks like /proc, and from this host's own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kduel.core.host import HostStep, other_work, wait_share
+from kduel.guest.hostrecord import HostRecorder, cpu_times
+
+# Of a virtual machine with two CPUs, Linux 6.18; `some` and the first line are cut from its files.
+STAT = (
+    "cpu  {user} 3843 328671 448695 11190 0 8830 {steal} 0 0\ncpu0 1044719 1921 164335 224347 5595 0 4415 32198 0 0\n"
+)
+PRESSURE = "some avg10=88.19 avg60=61.47 avg300=25.30 total={total}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
+
+
+class Host:
+    """A tree with one QEMU of three threads, 11 and 12 being the guest's CPUs."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for name in ("pressure", "10/task/10", "10/task/11", "10/task/12"):
+            (root / "proc" / name).mkdir(parents=True)
+        self.set()
+
+    def set(
+        self, vcpu: tuple[int, int] = (0, 0), other: int = 0, user: int = 0, steal: int = 0, total: int = 0
+    ) -> None:
+        """Seconds of run and wait of each vCPU, wait of the other thread, and the host's totals."""
+        proc = self.root / "proc"
+        for thread in (11, 12):
+            (proc / f"10/task/{thread}/schedstat").write_text(f"{vcpu[0]}000000000 {vcpu[1]}000000000 77\n")
+        (proc / "10/task/10/schedstat").write_text(f"1 {other}000000000 5\n")
+        (proc / "stat").write_text(STAT.format(user=2089438 + 100 * user, steal=64396 + 100 * steal))
+        (proc / "pressure/cpu").write_text(PRESSURE.format(total=9999178648 + 1_000_000 * total))
+
+    def recorder(self) -> HostRecorder:
+        return HostRecorder(10, [11, 12], root=self.root)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr("kduel.guest.hostrecord.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("kduel.guest.hostrecord.time.process_time", lambda: 0.0)
+    monkeypatch.setattr("kduel.guest.hostrecord.os.cpu_count", lambda: 4)
+    return now
+
+
+def test_a_step_has_what_passed_between_its_marks(host: Host, clock: list[float]) -> None:
+    recorder = host.recorder()
+    recorder.feed(b"kduel: script\nkduel: step 01-cpu")
+    recorder.feed(b"\r\n[    3.1] random: crng init done\n")
+    clock[0] += 10
+    host.set(vcpu=(6, 2), other=1, user=20, steal=3, total=5)
+    recorder.feed(b"kduel: step 01-cpu ended\nkduel: step 02-next\n")
+    assert recorder.steps == [
+        (
+            "01-cpu",
+            HostStep(
+                seconds=10.0,
+                vcpu_run_s=12.0,
+                vcpu_wait_s=4.0,
+                other_wait_s=1.0,
+                psi_cpu_some=0.5,
+                steal_s=3.0,
+                clock_mhz=None,
+                other_work=0.2,  # 20 s less the guest's 12, of 40
+            ),
+        )
+    ]
+    assert wait_share([recorder.steps[0][1]]) == 0.25
+
+
+def test_what_a_host_does_not_tell_is_unknown_and_not_zero(host: Host) -> None:
+    for name in ("pressure/cpu", "stat", "10/task/10/schedstat", "10/task/11/schedstat", "10/task/12/schedstat"):
+        (host.root / "proc" / name).unlink()
+    recorder = host.recorder()
+    recorder.feed(b"kduel: step 01-cpu\nkduel: step 01-cpu ended\n")
+    [(_, record)] = recorder.steps
+    assert record == HostStep(seconds=record.seconds)
+    assert wait_share([record]) is None and other_work([record]) is None and wait_share([]) is None
+
+
+def test_a_thread_that_ended_takes_nothing_away(host: Host) -> None:
+    recorder = host.recorder()
+    host.set(other=5)
+    recorder.feed(b"kduel: step 01-cpu\n")
+    (host.root / "proc/10/task/10/schedstat").unlink()
+    recorder.feed(b"kduel: step 01-cpu ended\n")
+    assert recorder.steps[0][1].other_wait_s == 0.0
+
+
+def test_the_clock_is_the_mean_of_the_pinned_cpus(host: Host) -> None:
+    for cpu, khz in ((0, 1000000), (1, 2000000), (2, 3000000)):
+        place = host.root / f"sys/devices/system/cpu/cpu{cpu}/cpufreq"
+        place.mkdir(parents=True)
+        (place / "scaling_cur_freq").write_text(f"{khz}\n")
+    recorder = HostRecorder(10, [11, 12], [1, 2], root=host.root)
+    assert recorder.tick() is None
+    recorder.feed(b"kduel: step 01-cpu\n")
+    assert (recorder.tick() or 0) > 0
+    recorder.feed(b"kduel: step 01-cpu ended\n")
+    assert recorder.steps[0][1].clock_mhz == 2500.0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"kduel: step 01-a\nkduel: step 02-b ended\n",
+        b"kduel: step 01-a ended\n",
+        b"kduel: step ../../x\nkduel: step ../../x ended\n",
+        b"kduel: step 01-a" + b"x" * 300 + b"\nkduel: step 01-a" + b"x" * 300 + b" ended\n",
+    ],
+)
+def test_marks_that_do_not_fit_record_nothing(host: Host, said: bytes) -> None:
+    recorder = host.recorder()
+    recorder.feed(said)
+    assert recorder.steps == []
+
+
+def test_a_guest_that_floods_its_console_with_marks_is_bounded(host: Host) -> None:
+    recorder = host.recorder()
+    recorder.feed(b"kduel: step 01-a\nkduel: step 01-a ended\n" * 3000)
+    assert len(recorder.steps) == 2000
+
+
+def test_a_busy_thread_of_this_host_is_seen() -> None:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+        try:
+            recorder = HostRecorder(busy.pid, [busy.pid])
+            recorder.feed(b"kduel: step 01-a\n")
+            before = time.monotonic()
+            while (recorder.look().vcpus or recorder.look().others) is None and time.monotonic() < before + 20:
+                time.sleep(0.01)
+            time.sleep(0.3)
+            recorder.feed(b"kduel: step 01-a ended\n")
+        finally:
+            busy.kill()
+    [(_, record)] = recorder.steps
+    assert record.seconds >= 0.3
+    if Path("/proc/self/schedstat").exists():
+        assert record.vcpu_run_s is not None and record.vcpu_wait_s is not None
+        assert 0 < record.vcpu_run_s + record.vcpu_wait_s <= record.seconds + 0.2
+
+
+def test_the_first_line_of_stat_is_read_or_nothing_is() -> None:
+    busy, steal = cpu_times(STAT.format(user=2089438, steal=64396))
+    assert busy == pytest.approx((2089438 + 3843 + 328671 + 8830) / os.sysconf("SC_CLK_TCK"))
+    assert steal == pytest.approx(64396 / os.sysconf("SC_CLK_TCK"))
+    assert cpu_times("") == cpu_times("cpu 1 2 3") == cpu_times("cpu a b c d e f g h") == (None, None)

@@ -1,0 +1,81 @@
+"""What the host did, in the reports."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from examples import exact, simulated
+
+from kduel.core.host import HostStep
+from kduel.core.results import Results
+from kduel.report import report_format
+from kduel.report.content.host import HostFigures, figures, host_line
+
+
+def busy(wait: float | None = 1.0) -> Results:
+    """Trials during which the host had other work, every second one more of it."""
+    results = simulated(blocks=3)
+    for number, trial in enumerate(results.trials):
+        other = 0.5 if number % 2 else 0.25
+        trial.host = {
+            "cpu": HostStep(seconds=2.0, vcpu_run_s=3.0, vcpu_wait_s=wait, other_work=other),
+            "pipe": HostStep(seconds=6.0, vcpu_run_s=3.0, vcpu_wait_s=wait, other_work=other),
+        }
+    return results
+
+
+def page_data(results: Results) -> dict[str, object]:
+    page = report_format("html").render(results)
+    found = re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', page, re.DOTALL)
+    assert found
+    return json.loads(found[1])
+
+
+def test_a_line_says_what_the_host_did() -> None:
+    line = host_line(busy())
+    low, high = 25, 50
+    assert f"other work took 38 % ({low} to {high} % by trial) of the CPUs" in line
+    assert "the guest waited 25 % of the time that it wanted a CPU" in line
+    for form in ("text", "markdown", "mail", "html"):
+        assert "other work took 38 %" in " ".join(report_format(form).render(busy()).split())
+
+
+def test_what_was_not_recorded_is_not_shown_as_zero() -> None:
+    assert host_line(simulated(blocks=3)) == ""
+    assert figures(busy(wait=None).trials[0]) == HostFigures(None, 25.0)
+    assert "guest waited" not in host_line(busy(wait=None))
+    assert "What the host did meanwhile" not in report_format("html").render(simulated(blocks=3))
+
+
+def test_an_exact_count_does_not_depend_on_the_host() -> None:
+    results = exact()
+    for trial in results.trials:
+        trial.host = {"count": HostStep(seconds=2.0, vcpu_run_s=3.0, vcpu_wait_s=1.0, other_work=0.5)}
+    assert host_line(results) == ""
+
+
+def test_the_page_has_a_strip_of_the_host_by_trial() -> None:
+    results = busy()
+    assert 'data-plot="host"' in report_format("html").render(results)
+    data = page_data(results)
+    assert data["host"] is not None
+    assert [trial[7:9] for trial in data["trials"]] == [
+        [25.0, 50.0 if number % 2 else 25.0] for number in range(len(results.trials))
+    ]
+    assert page_data(simulated(blocks=3))["host"] is None
+
+
+def test_json_has_the_record_of_each_step() -> None:
+    trial = json.loads(report_format("json").render(busy()))["trials"][0]
+    assert trial["host"]["cpu"] == {
+        "seconds": 2.0,
+        "vcpu_run_s": 3.0,
+        "vcpu_wait_s": 1.0,
+        "other_wait_s": None,
+        "psi_cpu_some": None,
+        "steal_s": None,
+        "clock_mhz": None,
+        "other_work": pytest.approx(0.25),
+    }

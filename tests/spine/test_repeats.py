@@ -1,0 +1,158 @@
+"""Boots that are made again: for the emulator's faults and for other work on the host, never for the contender's."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import deque
+from pathlib import Path
+
+import pytest
+
+from kduel.core.host import HostStep
+from kduel.core.progress import Progress
+from kduel.run.repeat import Quiet
+from kduel.store.documents import Disturbance, TrialRecord
+
+
+def records(run: Path, folder: str = "trials") -> list[dict]:
+    found = sorted((run / folder).glob("[!.]*/trial.json")) if (run / folder).is_dir() else []
+    return [json.loads(path.read_text()) for path in found]
+
+
+def results(kduel, run: Path) -> dict:
+    return json.loads(kduel("report", "--format", "json", run).stdout)
+
+
+HOST = "fixed = 3\n[host]\nquiet_seconds = 0\n"
+
+
+def test_a_fault_of_the_emulator_is_made_again_and_not_held_against_the_contender(kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    done = kduel("run", write_study(machine="faults = {new = 2}", blocks=HOST), "--out", run)
+    assert done.returncode == 0, done.stderr
+    kept, again = records(run), records(run, "repeated")
+    assert [one["status"] for one in kept] == ["ok"] * 6
+    assert [one["repeats"] for one in kept if one["contender"] == "outside-new"] == [2, 2, 2]
+    assert len(again) == 6 and {one["void"]["code"] for one in again} == {"emulator-fault"}
+    said = results(kduel, run)
+    assert len(said["repeated"]) == 6 and len(said["trials"]) == 6
+    assert "6 boots made again (emulator-fault): 6 of outside-new" in " ".join(kduel("report", run).stdout.split())
+    # What is made again comes last in its block, whatever the plan drew.
+    for block in (1, 2, 3):
+        mine = sorted((one for one in kept if one["block"] == block), key=lambda one: one["started"])
+        assert [one["contender"] for one in mine] == ["outside-old", "outside-new"]
+    assert "no change" in (verified := kduel("verify", run)).stdout or verified.returncode == 0
+    (next((run / "repeated").iterdir()) / "console.log").write_text("changed")
+    assert kduel("verify", run).returncode != 0
+
+
+def test_the_same_fault_in_every_boot_is_the_kernels(kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    done = kduel("run", write_study(machine="faults = {new = 99}", blocks=HOST), "--out", run)
+    assert done.returncode == 1 and "outside-new could not be measured" in done.stderr
+    void = [one["void"] for one in records(run) if one["contender"] == "outside-new"]
+    assert [one["code"] for one in void] == ["oops", "oops"] and "4 boots in a row" in void[0]["message"]
+
+
+def test_a_run_that_was_killed_while_a_trial_was_to_be_made_again_goes_on(kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    kduel("run", write_study(machine="faults = {new = 1}", blocks=HOST), "--out", run)
+    for one in records(run):
+        if one["block"] > 1 or one["contender"] == "outside-new":
+            shutil.rmtree(run / "trials" / one["id"])
+    assert kduel("resume", run).returncode == 0
+    kept = records(run)
+    assert [one["status"] for one in kept] == ["ok"] * 6
+    first = next(one for one in kept if one["contender"] == "outside-new" and one["block"] == 1)
+    assert first["repeats"] == 2 and (run / "repeated" / f"{first['id']}.2").is_dir()
+
+
+def test_a_disturbed_trial_is_made_again_and_void_where_the_study_asks_for_it(kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    machine, blocks = "max_wait = 10.0\ndisturbed = {old = 1, new = 2}", HOST + "max_wait = 20.0\nrepeats = 1\n"
+    done = kduel("run", write_study(machine=machine, blocks=blocks), "--out", run)
+    assert done.returncode == 1 and "not measured: outside-new" in done.stderr
+    kept = records(run)
+    assert {(one["contender"], one["status"]) for one in kept} == {("outside-old", "ok"), ("outside-new", "void")}
+    assert {one["void"]["code"] for one in kept if one["void"]} == {"host-disturbed"}
+    assert "waited for a CPU of the host 50 %" in next(one["void"]["message"] for one in kept if one["void"])
+    assert len(records(run, "repeated")) == 6
+
+
+def test_a_host_that_is_never_quiet_ends_the_run_that_asked_for_quiet(kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    machine, blocks = "max_wait = 10.0\ndisturbed = {old = 99, new = 99}", "max = 20\n[host]\nquiet_seconds = 0\n"
+    done = kduel("run", write_study(machine=machine, blocks=blocks + "max_wait = 20.0\nrepeats = 0\n"), "--out", run)
+    assert done.returncode == 1 and "the host disturbed the last 6 trials" in done.stderr
+    assert "max_wait" in done.stderr and len(records(run)) == 6
+
+
+def test_by_a_machines_default_a_busy_host_costs_a_few_boots_and_loses_none(kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    machine = "max_wait = 10.0\ndisturbed = {old = 99, new = 99}"
+    assert kduel("run", write_study(machine=machine, blocks=HOST), "--out", run).returncode == 0
+    assert [one["status"] for one in records(run)] == ["ok"] * 6
+    assert len(records(run, "repeated")) == 2  # a fifth of six, rounded up
+
+
+@pytest.mark.parametrize(
+    ("key", "said"), [("max_wait = 0.0", "host.max_wait is 0"), ("repeats = -1", "repeats"), ("wait = 1", "max_wait")]
+)
+def test_numbers_of_host_that_cannot_be_meant_are_refused(kduel, write_study, tmp_path: Path, key: str, said: str):
+    done = kduel("run", write_study(blocks=f"fixed = 1\n[host]\n{key}\n"), "--out", tmp_path / "run")
+    assert done.returncode == 2 and said in done.stderr
+
+
+class Clock:
+    """A host whose load is a list, a number for each second."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, load: list[float]) -> None:
+        self.now, self.busy, self.load = 0.0, 0.0, deque(load)
+        monkeypatch.setattr("kduel.run.repeat.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("kduel.run.repeat.time.sleep", self.sleep)
+        monkeypatch.setattr("kduel.run.repeat.cpu_times", lambda _: (self.busy, 0.0))
+        monkeypatch.setattr("kduel.run.repeat.os.cpu_count", lambda: 2)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.busy += 2 * seconds * (self.load.popleft() if self.load else 0.0)
+
+
+class Listener(Progress):
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def info(self, text: str) -> None:
+        self.said.append(text)
+
+
+def trial(other: float | None) -> TrialRecord:
+    step = HostStep(seconds=1.0, other_work=other)
+    return TrialRecord(id="1", block=1, position=0, contender="a", status="ok", host={"a": step})
+
+
+def test_the_runner_waits_for_quiet_bounded_and_shown(monkeypatch: pytest.MonkeyPatch):
+    clock, listener = Clock(monkeypatch, [0.9, 0.8, 0.1]), Listener()
+    quiet = Quiet(Disturbance(max_wait_pct=25.0, quiet_seconds=10.0), listener)
+    quiet.wait()
+    assert clock.now == 3.0 and "90 % of the CPUs" in listener.said[0]
+    quiet.saw(trial(0.1))
+    quiet.wait()
+    assert clock.now == 3.0, "a trial during which the host was quiet needs no further look"
+
+
+def test_waiting_in_vain_ends_and_gets_less_patient(monkeypatch: pytest.MonkeyPatch):
+    clock, listener = Clock(monkeypatch, [1.0] * 1000), Listener()
+    quiet = Quiet(Disturbance(max_wait_pct=25.0, quiet_seconds=8.0), listener)
+    for _ in range(40):
+        quiet.saw(trial(0.9))
+        quiet.wait()
+    assert clock.now <= 2 * 8 + 4
+    assert any("going on" in line for line in listener.said)
+
+
+def test_without_a_rule_nobody_waits(monkeypatch: pytest.MonkeyPatch):
+    clock = Clock(monkeypatch, [1.0] * 10)
+    Quiet(None, Progress()).wait()
+    assert clock.now == 0.0
