@@ -175,7 +175,7 @@ class MetricResult(Struct, kw_only=True):
     confounded: bool = False
     """For undecided: in all complete pairs the arms had one order, so that order and kernel cannot be told apart."""
     blocks_more: int | None = None
-    """For undecided: about how many more blocks would decide it at the spread seen; null if unknown."""
+    """For undecided: about how many more blocks would decide it at the measured spread; null if unknown."""
     mde_pct: float | None = None
     """What this run would have found with 80 % power."""
     unseen_mode_pct: float | None = None
