@@ -29,6 +29,7 @@ COMMANDS = {
     "plan": "Estimate the blocks and the time that a verdict needs.",
     "diff": "Compare runs made at different times, with all that changed between them.",
     "history": "Show metrics over all runs in time, and where they changed.",
+    "merge": "Merge runs of one experiment into one with one verdict.",
     "index": "Write an SQLite index of many runs.",
     "query": "Ask the index of many runs.",
     "import": "Import results measured elsewhere.",

@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 RUNS = Path("kduel-runs")
-MARKS = ("lock.json", "import.json")
+MARKS = ("lock.json", "import.json", "merge.json")
 """One of these makes a directory a run."""
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]

@@ -249,7 +249,7 @@ def told_standing(progress: TrialDone, arms: int) -> str:
 def write_up(path: Path, fail_on: str | None) -> None:
     """The report in the terminal and as a page, results.json beside; ends the process where `--fail-on` applies."""
     from kduel.judge.evaluate import judge_run
-    from kduel.report.counted import is_counted, next_command
+    from kduel.report.content.counted import is_counted, next_command
     from kduel.report.text import show
     from kduel.store.rundir import told_as_disk_trouble, write_whole
 

@@ -20,7 +20,7 @@ def command(run: Path, form: str, output: Path | None) -> None:
 
     Each trial keeps a manifest of SHA-256 (manifest.sha256, for `sha256sum --check` too), which covers its raw files,
     lock.json, plan.jsonl and study.toml. The plan is compared with the one that the study and its seed give. Imported
-    files are compared with their hashes in import.json.
+    files are compared with their hashes in import.json. Of a merged run every part is checked.
 
     Exit status: 0 if nothing was changed, 1 if something was. It finds damage and careless edits; whoever means to
     deceive can write new manifests.
@@ -28,11 +28,14 @@ def command(run: Path, form: str, output: Path | None) -> None:
     from kduel.core.text import printable
     from kduel.store.imported.support.store import examine as examine_import
     from kduel.store.integrity import examine, trials_of
+    from kduel.store.merged import examine as examine_merged
     from kduel.store.rundir import RunDir
 
     opened = RunDir.open(run)
     if opened.imported:
         found, what = examine_import(run), "imported file"
+    elif opened.merged:
+        found, what = examine_merged(run), "trial"
     else:
         lock = opened.lock()
         found, what = examine(opened, lock, trials_of(opened, lock)), "trial"

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from kduel.core.experiment import EDITION, Aspect, Better, MachineRecord, Settle, Statistic, TrialStatus, Void
+from kduel.core.experiment import EDITION, Aspect, Better, MachineRecord, Scope, Settle, Statistic, TrialStatus, Void
 from kduel.core.host import HostStep
 from kduel.core.samples import Mode, StepResult
 
@@ -58,6 +58,10 @@ class TrialResult(Struct, kw_only=True):
     """Why nothing of the trial may be used."""
     reason: str = ""
     """The same as text, `code: message`; else empty."""
+    part: str = ""
+    """The run that it comes from, where runs were merged; empty otherwise."""
+    machine: str = ""
+    """The machine that carried it out, where there are several."""
     started: str | None = None
     seconds: float | None = None
     directory: str | None = None
@@ -83,6 +87,46 @@ class ConditionResult(Struct, frozen=True, kw_only=True):
     def difference(self) -> float:
         """How many more the contender takes."""
         return self.contender - self.baseline
+
+
+class MachineEffect(Struct, kw_only=True):
+    """A metric's effect on one machine. Numbers are in per cent on the ratio scale, else in the metric's unit."""
+
+    machine: str
+    n: int
+    """Complete pairs."""
+    effect: float
+    low: float | None
+    high: float | None
+    """Of its interval at the level of the verdict's; null where it has too few pairs for one."""
+    others: float | None
+    """The effect on the other machines that do not differ, each counted by its blocks; null where it is the only one."""
+    differs: bool
+    """Whether its effect differs from that of the others beyond chance, all machines together at the verdict's level."""
+    contradicts: bool
+    """Whether it differs so that it would have another verdict: another sign, or only one of the two within delta."""
+
+
+class MachinesResult(Struct, kw_only=True):
+    """One metric of one contender on several machines. Numbers as in MachineEffect."""
+
+    scope: Scope
+    """What the verdict is about."""
+    effects: list[MachineEffect]
+    pooled: float
+    """The effect on these machines, each counted by its blocks."""
+    low: float | None
+    high: float | None
+    spread: float | None
+    """The standard deviation of the true effects between machines, estimated; null where nothing is known of it."""
+    spread_low: float | None
+    spread_high: float | None
+    """Of its interval at 1 - alpha of the study: it is shown, and decides nothing."""
+
+    @property
+    def contradicting(self) -> list[str]:
+        """The machines that contradict the others."""
+        return [one.machine for one in self.effects if one.contradicts]
 
 
 class MetricResult(Struct, kw_only=True):
@@ -131,7 +175,7 @@ class MetricResult(Struct, kw_only=True):
     confounded: bool = False
     """For undecided: in all complete pairs the arms had one order, so that order and kernel cannot be told apart."""
     blocks_more: int | None = None
-    """For undecided: about how many more blocks would decide it at the spread seen; null if unknown."""
+    """For undecided: about how many more blocks would decide it at the measured spread; null if unknown."""
     mde_pct: float | None = None
     """What this run would have found with 80 % power."""
     unseen_mode_pct: float | None = None
@@ -146,6 +190,8 @@ class MetricResult(Struct, kw_only=True):
     """Counted metrics: each condition under which both arms were counted. The interval is the range over them."""
     modes: dict[str, list[Mode]] = field(default_factory=dict)
     """By contender: the values about which single measurements lie, the most frequent first."""
+    machines: MachinesResult | None = None
+    """Where several machines measured: the effect on each, and how much they differ."""
     values: dict[str, list[float | None]] = field(default_factory=dict)
     """By contender, in the order of `blocks` of the run."""
 
@@ -209,6 +255,21 @@ class SourceFile(Struct, kw_only=True):
     format: str
 
 
+class PartResult(Struct, kw_only=True):
+    """A run that was merged with others."""
+
+    name: str
+    machine: str
+    """What the machine is called; parts with one name were measured on one machine."""
+    blocks: int
+    """How many of its blocks are finished; in the merged run they follow those of the parts before."""
+    seed: int
+    started: str | None
+    """UTC, ISO 8601: its first trial."""
+    directory: str
+    """Relative to the merged run; it is a run by itself."""
+
+
 class StudyResult(Struct, kw_only=True):
     """The study as it was carried out. What an import does not know is null, or absent from its lists."""
 
@@ -218,6 +279,8 @@ class StudyResult(Struct, kw_only=True):
     delta: float = 1.0
     """The smallest effect of interest, in per cent."""
     alpha: float = 0.05
+    machines: Scope = "these"
+    """What verdicts of several machines are about."""
     max: int | None = None
     """The most blocks."""
     fixed: int | None = None
@@ -242,6 +305,8 @@ class StudyResult(Struct, kw_only=True):
     source: list[SourceFile] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     """What the imported files hold besides, and why it is not here."""
+    parts: list[PartResult] = field(default_factory=list)
+    """Of a merged run: the runs that it is made of."""
 
 
 class Results(Struct, kw_only=True):

@@ -58,6 +58,9 @@ class Samples(Struct, kw_only=True):
     blocks: list[int]
     values: dict[str, list[float | None]]
     """By contender, the baseline first."""
+    machines: list[str] = field(default_factory=list)
+    """Parallel to `blocks`: the machine, or the part of a merged run, that carried the block out; empty where there is
+    one."""
     order: dict[str, list[int | None]] = field(default_factory=dict)
     conditions: dict[str, list[dict[str, float]]] = field(default_factory=dict)
     """By contender, parallel to `blocks`: the values under each condition, where the benchmark counts under several."""

@@ -14,6 +14,7 @@ from kduel.core.samples import Samples, steps_of
 from kduel.explain.compare import EXPLANATION_SCHEMA, Explanation, slim
 from kduel.judge.lint import examine
 from kduel.judge.lint.findings import Code
+from kduel.judge.pooled import pooled
 from kduel.judge.verdict.futility import futile, tell
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule, planned_rule
@@ -39,6 +40,8 @@ def judge_run(path: Path) -> Results:
         from kduel.judge.imported import results
 
         return results(path)
+    if run.merged:
+        return judge_merged(run)
     lock = run.lock()
     collector = Collector(run, lock)
     records = trials_of(run, lock)
@@ -49,11 +52,59 @@ def judge_run(path: Path) -> Results:
 
 def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[Samples]) -> Results:
     """The results of what is there so far."""
-    rule = rule_of(lock)
+    return judged(
+        structs.replace(study_result(lock), checksum=run_checksum(run.trials)),
+        lock,
+        samples,
+        [trial_result(record, run.directory(record.id)) for record in records],
+        repeated_of(run),
+        environments_of(run, lock, records),
+        changes_of(run, lock, records),
+        explanations_of(run),
+    )
+
+
+def judge_merged(run: RunDir) -> Results:
+    """The results of all parts together: blocks follow one another, machines are strata. Raises InputError."""
+    found = pooled(run.path)
+    lock = found.lock
+    environments: dict[str, list[Environment]] = {}
+    changes, trials, repeated = [], [], []
+    for part in found.parts:
+        for name, captured in environments_of(part.run, part.lock, part.records).items():
+            environments.setdefault(name, []).extend(captured)
+        changes += [f"{part.name}: {change}" for change in changes_of(part.run, part.lock, part.records)]
+        trials += [part.renumbered(trial_result(record, part.run.directory(record.id))) for record in part.records]
+        repeated += [part.renumbered(trial) for trial in repeated_of(part.run)]
+    study = structs.replace(study_result(lock), seed=None, origin=None, parts=[part.result() for part in found.parts])
+    return judged(study, lock, found.samples, trials, repeated, environments, changes, [])
+
+
+def repeated_of(run: RunDir) -> list[TrialResult]:
+    """The boots that were made again. Raises InputError for one that is damaged."""
+    return [trial_result(record, directory) for directory, record in run.put_asides()]
+
+
+def changes_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> list[str]:
+    """What was changed in the run after it had been measured, a sentence each."""
+    return integrity.examine(run, lock, records).changes
+
+
+def judged(
+    study: StudyResult,
+    lock: Lock,
+    samples: list[Samples],
+    trials: list[TrialResult],
+    repeated: list[TrialResult],
+    environments: dict[str, list[Environment]],
+    changes: list[str],
+    explanations: list[dict[str, Any]],
+) -> Results:
+    """Verdicts and findings of these samples by the rule of the study."""
+    rule = planned_rule(study)
     metrics = judge(samples, rule, exact=lock.machine.exact)
-    environments = environments_of(run, lock, records)
     results = Results(
-        study=msgspec.structs.replace(study_result(lock), checksum=run_checksum(run.trials)),
+        study=study,
         machine=lock.machine,
         contenders=[
             ContenderResult(
@@ -68,20 +119,20 @@ def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[
             )
             for contender, kernel in zip(lock.contenders, lock.kernels, strict=True)
         ],
-        trials=[trial_result(record, run.directory(record.id)) for record in records],
+        trials=trials,
         metrics=metrics,
-        repeated=[trial_result(record, directory) for directory, record in run.put_asides()],
+        repeated=repeated,
         steps=steps_of(samples),
         blocks=samples[0].blocks if samples else [],
         environment={name: found[0] for name, found in environments.items() if found},
-        explanations=explanations_of(run),
+        explanations=explanations,
     )
     # In a guest whose root, or busybox alone, is the same for all arms, nothing but the kernel set these.
     own_defaults = ("sysctl", "settings") if {"root", "busybox"} & lock.machine.facts.keys() else ()
     examine(results, samples, environments, lock.contenders, declared=own_defaults)
     results.warnings[:0] = [
         Warning_(code=Code.CHANGED_AFTERWARDS, message=f"The run is not as it was left: {change}.")
-        for change in integrity.examine(run, lock, records).changes
+        for change in changes
     ]
     if hopeless := futile(samples, rule, exact=lock.machine.exact):
         results.warnings.append(Warning_(code=Code.FUTILE, message=tell(hopeless, rule)))
@@ -122,6 +173,7 @@ def trial_result(record: TrialRecord, directory: Path) -> TrialResult:
         status=record.status,
         void=record.void,
         reason=str(record.void or ""),
+        machine=record.member,
         started=record.started or None,
         seconds=record.seconds,
         directory=f"{directory.parent.name}/{directory.name}",

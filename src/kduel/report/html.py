@@ -15,6 +15,7 @@ from kduel.report import Format
 from kduel.report.content.digest import SIGNS, decided, digest, side, sided
 from kduel.report.content.environment import difference_groups, environment_rows
 from kduel.report.content.host import recorded
+from kduel.report.content.machines import machine_tables, part_facts
 from kduel.report.content.methods import methods
 from kduel.report.content.notes import key
 from kduel.report.page.data import described, has_forest, metric_groups, page_data
@@ -66,6 +67,8 @@ class HtmlFormat(Format):
             delta=results.study.delta,
             open_all=len(groups) <= OPEN_METRICS,
             methods=methods(results),
+            machine_tables=machine_tables(results),
+            parts_facts=part_facts(results),
             explanations=explanations(results),
             differences=difference_groups(results),
             environment=environment_rows(results),

@@ -10,6 +10,7 @@ from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
 from kduel.report import Format
 from kduel.report.content.digest import SIGNS, Comparison, Digest, decided, digest, sided
+from kduel.report.content.machines import HEAD, machine_tables, part_facts
 from kduel.report.content.methods import methods
 from kduel.report.content.notes import key
 
@@ -29,6 +30,13 @@ class MarkdownFormat(Format):
         parts = [f"# {escaped(said.title)}", escaped(" · ".join(said.facts))]
         for comparison in said.comparisons:
             parts += comparison_parts(comparison, said)
+        for found in machine_tables(results):
+            parts.append(f"## Machines, {escaped(found.title)}")
+            rows = [f"| {' | '.join(map(escaped, row))} |" for row in (HEAD, *(row.cells for row in found.rows))]
+            parts.append("\n".join([rows[0], "|---|--:|--:|--:|---|", *rows[1:]]))
+            parts.append(escaped(found.spread))
+        if facts := part_facts(results):
+            parts += ["## Merged from", bullets(facts)]
         if said.notes.notes:
             parts.append("## Findings")
             chosen = said.notes.chosen(self.all_findings)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, ClassVar
 from kduel.analysis.matrix import shape
 from kduel.core.results import Results
 from kduel.report import Format
+from kduel.report.content.counted import counted_lines, is_counted
 from kduel.report.content.digest import Comparison, Digest, digest
+from kduel.report.content.machines import HEAD, MachineTable, machine_tables, part_facts
+from kduel.report.content.matrixtext import all_placed, leads, matrix_parts
 from kduel.report.content.textgrid import verdict_lines
-from kduel.report.counted import counted_lines, is_counted
-from kduel.report.matrix import all_placed, leads, matrix_parts
 from kduel.report.page.tradeoffs import scaling_lines, tradeoffs_lines
 
 if TYPE_CHECKING:
@@ -92,6 +93,9 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
         if is_counted(results):
             comparison.can = []  # the lines above say each
         print_conclusions(console, comparison, several=len(said.comparisons) > 1)
+    for table in machine_tables(results):
+        print_lines(console, f"Machines, {table.title}", [*aligned(table), *([table.spread] if table.spread else [])])
+    print_lines(console, "Merged from", part_facts(results))
     print_lines(console, "Trade-offs", tradeoffs_lines(results, width))
     print_lines(console, "Threads", scaling_lines(results))
     print_footer(console, said)
@@ -142,6 +146,19 @@ def print_lines(console: Console, heading: str, lines: list[str]) -> None:
         console.print(heading, style="bold")
         for line in lines:
             console.print(line, overflow="fold")
+
+
+def aligned(table: MachineTable) -> list[str]:
+    """The table's rows under their heading, in columns."""
+    rows = [HEAD, *(row.cells for row in table.rows)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
+    return [
+        "  ".join(
+            cell.ljust(width) if column in (0, len(HEAD) - 1) else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def print_footer(console: Console, said: Digest) -> None:

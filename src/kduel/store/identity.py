@@ -17,6 +17,8 @@ PROVENANCE = ("spec", "provenance")
 """Of a kernel, how it was found: what is compared is what was found."""
 WAYS = ("entries",)
 """Of a machine's facts, those that only name how it boots what the other facts identify."""
+PROTOCOL_FACTS = ("accelerator", "clock", "root", "busybox", "boot", "compilers")
+"""Of a machine's facts, those that belong to how one measures, not to which machine it is."""
 ADDED = ("priority",)
 """Facts that earlier locks of the same schema lack: compared where both have them."""
 OLD_ARGV = "argv"
@@ -30,14 +32,39 @@ LONGEST = 60
 
 def check_same_run(old: Lock, new: Lock, path: Path) -> None:
     """Raises InputError, naming each fact that differs, where continuing would mix two experiments."""
-    found = [f"{what}: {short(was)} in the run, {short(now)} now" for what, was, now in differences(old, new)]
-    if not found:
-        return
-    listed = found[:MOST_NAMED] + ([f"and {len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else [])
-    raise InputError(
-        f"{path} holds a run that differs from this one:\n" + "\n".join(f"  {line}" for line in listed),
-        "Continuing would mix two experiments. Restore what differs, or start a new run with another --out.",
-    )
+    found = differences(old, new)
+    if found:
+        raise InputError(
+            f"{path} holds a run that differs from this one:\n{listed(found, ('in the run', 'now'))}",
+            "Continuing would mix two experiments. Restore what differs, or start a new run with another --out.",
+        )
+
+
+def listed(found: list[tuple[str, Any, Any]], names: tuple[str, str]) -> str:
+    """The first differences, a line each; `names` say where the values are from."""
+    lines = [f"{what}: {short(was)} {names[0]}, {short(now)} {names[1]}" for what, was, now in found[:MOST_NAMED]]
+    lines += [f"and {len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else []
+    return "\n".join(f"  {line}" for line in lines)
+
+
+def protocol_differences(first: Lock, other: Lock) -> list[tuple[str, Any, Any]]:
+    """As `differences`, of two runs that may have been made on different machines, with seeds and numbers of blocks of
+    their own; what every trial went through must be the same."""
+    kind = {lock.blocks.fixed is None for lock in (first, other)}
+    free = {"study.max"} | ({"study.fixed"} if len(kind) == 1 else set())
+
+    def protocol(lock: Lock) -> dict[str, Any]:
+        facts = {name: lock.machine.facts[name] for name in PROTOCOL_FACTS if name in lock.machine.facts}
+        return {
+            "kind": lock.machine.kind,
+            "exact": lock.machine.exact,
+            "facts": facts,
+            "edition": lock.edition,
+            "covariates": lock.covariates,
+        }
+
+    found = [one for one in differences(first, other) if not one[0].startswith("machine.") and one[0] not in free]
+    return found + list(compare("machine", protocol(first), protocol(other)))
 
 
 def differences(old: Lock, new: Lock) -> list[tuple[str, Any, Any]]:
@@ -85,7 +112,8 @@ def kernels(lock: Lock) -> dict[str, dict[str, Any]]:
 
 def numbers(lock: Lock) -> dict[str, Any]:
     """The study's numbers; its title and description may change."""
-    return {"delta": lock.study.delta, "alpha": lock.study.alpha, "settle": lock.settle} | structs.asdict(lock.blocks)
+    about = {"delta": lock.study.delta, "alpha": lock.study.alpha, "machines": lock.study.machines}
+    return about | {"settle": lock.settle} | structs.asdict(lock.blocks)
 
 
 def machines(old: Lock, new: Lock) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -112,7 +140,7 @@ def same_study(lock: Lock, study: Study) -> bool:
     return all(
         plain(getattr(known, key)) == plain(getattr(study, key))
         for key in ("contenders", "machine", "machine_settings", "settle", "blocks", "steps")
-    ) and (known.about.delta, known.about.alpha) == (study.about.delta, study.about.alpha)
+    ) and all(getattr(known.about, key) == getattr(study.about, key) for key in ("delta", "alpha", "machines"))
 
 
 def short(value: Any) -> str:

@@ -93,6 +93,23 @@ def checked_plan(run: RunDir, lock: Lock) -> list[PlannedTrial]:
     )
 
 
+def missing(lock: Lock, records: list[TrialRecord]) -> list[str]:
+    """The planned trials that are not there though later ones of the same machine are, a sentence each: they were removed.
+
+    An exact machine may have several trials of a block in hand at once, so there only later blocks count as later.
+    """
+    there = {record.id for record in records}
+    last: dict[str, tuple[int, int]] = {}
+    for record in records:
+        place = record.block, -1 if lock.machine.exact else record.position
+        last[record.member] = max(place, last.get(record.member, place))
+    return [
+        f"trials/{trial.id} is missing, though later trials are there"
+        for trial in derived_plan(lock)
+        if trial.id not in there and (trial.block, trial.position) < last.get(trial.host, (0, 0))
+    ]
+
+
 def examine(run: RunDir, lock: Lock, records: list[TrialRecord]) -> Integrity:
     """Compare a run with its seed and its trials with their manifests. Reads every raw file."""
     found = []
@@ -100,6 +117,7 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord]) -> Integrity:
         checked_plan(run, lock)
     except InputError as error:
         found.append(error.message)
+    found += missing(lock, records)
     known = run_digests(run.path)
     shared = {str(name, "ascii").removeprefix("../../"): name for name in RUN_FILES}
     later: Counter[str] = Counter()

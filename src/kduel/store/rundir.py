@@ -12,6 +12,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,9 @@ from kduel.store.documents import RESTORE, Lock, TrialRecord, read_lock, read_tr
 from kduel.store.manifest import write_manifest
 from kduel.study.plan import PlannedTrial
 
+MERGED = "merge.json"
+MARKS = ("lock.json", "import.json", MERGED)
+"""A directory with one of these is a run."""
 GO_ON = "Free some space or mend the permissions; then `kduel resume RUN` goes on where it stopped."
 CHOOSE = "Free some space, mend the permissions, or name another place with --out."
 
@@ -113,10 +117,10 @@ class RunDir:
     @classmethod
     def open(cls, path: Path) -> RunDir:
         """An existing run. Raises InputError where it is none."""
-        if not (path / "lock.json").is_file() and not (path / "import.json").is_file():
+        if not any((path / name).is_file() for name in MARKS):
             raise InputError(
                 f"{path} is not a run of KDuel: it has no lock.json",
-                "Give the directory that `kduel run` or `kduel import` named with --out.",
+                "Give the directory that `kduel run`, `kduel import` or `kduel merge` named with --out.",
             )
         return cls(path)
 
@@ -124,6 +128,11 @@ class RunDir:
     def imported(self) -> bool:
         """Whether the values were measured elsewhere and brought in by `kduel import`."""
         return (self.path / "import.json").is_file()
+
+    @property
+    def merged(self) -> bool:
+        """Whether it is made of several runs by `kduel merge`."""
+        return (self.path / MERGED).is_file()
 
     def study_text(self) -> str:
         """study.toml. Raises InputError where it is damaged."""
@@ -135,7 +144,12 @@ class RunDir:
             raise InputError(f"cannot read {path}: {why}", RESTORE) from error
 
     def lock(self) -> Lock:
-        """lock.json. Raises InputError where it is damaged, or of a later version."""
+        """lock.json. Raises InputError where it is damaged, or of a later version, or where runs were merged."""
+        if self.merged:
+            raise InputError(
+                f"{self.path} is a merged run, and this takes a single one",
+                f"Name one of its parts: {self.path / 'runs'}/...",
+            )
         return read_lock(self.path / "lock.json")
 
     def plan(self) -> list[PlannedTrial]:
@@ -220,16 +234,21 @@ class RunDir:
             shutil.rmtree(entry, ignore_errors=True)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the run for writing. Raises InputError where another runner has it."""
+    def held(self, patience: float = 0.0) -> Iterator[None]:
+        """Hold the run for writing. Raises InputError where another runner has it, for more than `patience` seconds."""
         with told_as_disk_trouble(self.path), (self.path / ".held").open("a") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(
-                    f"another kduel is at work in {self.path}",
-                    "Wait for it to end, or give this run another --out.",
-                ) from None
+            end = time.monotonic() + patience
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= end:
+                        raise InputError(
+                            f"another kduel is at work in {self.path}",
+                            "Wait for it to end, or give this run another --out.",
+                        ) from None
+                    time.sleep(0.5)
             yield
 
 

@@ -17,6 +17,7 @@ from kduel.analysis.campaigns.attribution import attribute
 from kduel.analysis.campaigns.columns import Column, columns_of
 from kduel.analysis.campaigns.steps import Step, change_points
 from kduel.core.errors import InputError
+from kduel.store.rundir import MARKS, MERGED
 
 DEEPEST = 4
 
@@ -66,16 +67,18 @@ class History(Struct, kw_only=True):
 
 
 def runs_below(places: Iterable[Path]) -> list[Path]:
-    """The directories of runs in or below the places. Raises InputError where there is none."""
+    """The directories of runs in or below the places; a merged run counts, its parts do not. Raises InputError where
+    there is none."""
     places = list(places)
     found: dict[Path, None] = {}
     for place in places:
         if not place.is_dir():
             raise InputError(f"{place} is not a directory", "Name runs, or a directory that holds some.")
         pattern = ["*/" * depth for depth in range(DEEPEST)]
-        for name in ("lock.json", "import.json"):
+        for name in MARKS:
             for stars in pattern:
                 found |= {path.parent: None for path in sorted(place.glob(f"{stars}{name}"))}
+    found = {path: None for path in found if not (path.parent.parent / MERGED).is_file()}
     if not found:
         raise InputError(
             f"there is no run below {', '.join(map(str, places))}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -66,6 +66,15 @@ class Case:
         return all(arm.values.mean() > 0 for arm in self.arms)
 
     @cached_property
+    def levelled(self) -> Case:
+        """The case with each machine's values scaled to the level of all; itself where there is one machine."""
+        if len(set(self.table.machines)) < 2 or not self.positive:
+            return self
+        return replace(
+            self, baseline=levelled(self.baseline, self.table), contender=levelled(self.contender, self.table)
+        )
+
+    @cached_property
     def counterpart(self) -> tuple[Floats, Floats, Ints]:
         """The values of both arms in the blocks that have both, with the blocks."""
         blocks, first, second = np.intersect1d(self.baseline.blocks, self.contender.blocks, return_indices=True)
@@ -106,6 +115,18 @@ class Case:
             values = [gaps / arm.values.mean() for gaps, arm in zip(values, self.arms, strict=True)]
         places = [arm.positions if known and arm.positions is not None else arm.blocks for arm in self.arms]
         return np.concatenate(values), np.concatenate(places)
+
+
+def levelled(values: Arm, table: Samples) -> Arm:
+    """The arm with each machine's values multiplied so that their mean is that of all."""
+    machine_of = dict(zip(table.blocks, table.machines, strict=True))
+    machines = np.array([machine_of[block] for block in values.blocks.tolist()])
+    scaled = values.values.copy()
+    for machine in np.unique(machines):
+        own = machines == machine
+        if (level := scaled[own].mean()) > 0:
+            scaled[own] *= values.values.mean() / level
+    return values._replace(values=scaled)
 
 
 def arm(table: Samples, name: str) -> Arm:

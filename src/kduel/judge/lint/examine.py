@@ -16,6 +16,7 @@ from kduel.judge.lint.execution import crashes, not_interleaved
 from kduel.judge.lint.harness import fixed_by_harness
 from kduel.judge.lint.influence import one_trial
 from kduel.judge.lint.kernel_log import kernel_reports
+from kduel.judge.lint.machines import machines_disagree
 from kduel.judge.lint.missing import missing
 from kduel.judge.lint.order import order_effect
 from kduel.judge.lint.reporting import page_cache, unreliable
@@ -40,10 +41,14 @@ CHECKS: tuple[Callable[[Case], Iterator[Warning_]], ...] = (
     drift,
     autocorrelation,
     order_effect,
+    machines_disagree,
     missing,
     too_few,
 )
 """In the order in which a verdict lists what they find."""
+LEVELLED = {one_trial, rare_mode, unequal_spread, two_modes, first_trial, drift, autocorrelation}
+"""They look for what differs within an arm. Where several machines measured they see each machine's values at one level,
+since the machines' own levels would be taken for modes and drift."""
 NOISE_ALONE = {
     single_trial,
     repeated_values,
@@ -77,7 +82,7 @@ def examine(
         for check in CHECKS:
             counted = exact or (case.metric.exact and case.steady)
             if not (counted and check in NOISE_ALONE):
-                case.result.warnings.extend(check(case))
+                case.result.warnings.extend(check(case.levelled if check in LEVELLED else case))
     results.differences = differences(environments, declared_by(contenders, declared))
     results.warnings.extend(not_interleaved(results, samples))
     results.warnings.extend(confounded(results.differences))

@@ -42,6 +42,8 @@ class Code(StrEnum):
     UNRELIABLE = "unreliable"
     UNEQUAL_N = "unequal-n"
     CONFIG_DIFFERS = "config-differs"
+    MACHINES_DISAGREE = "machines-disagree"
+    MACHINES_DIFFER = "machines-differ"
 
 
 class Cause(StrEnum):
@@ -66,6 +68,7 @@ class Cause(StrEnum):
     STATISTIC = "The metric is a maximum"
     PRECISION = "The size of the effect is uncertain"
     CONFIG = "The kernels are configured differently"
+    MACHINES = "The machines do not agree"
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -206,7 +209,7 @@ CATALOGUE: tuple[Finding, ...] = (
         code=Code.SINGLE_TRIAL,
         cause=Cause.TOO_FEW,
         weight=82,
-        meaning="A contender was measured once: nothing tells the difference from chance.",
+        meaning="A contender was measured once: the difference may be chance.",
         remedy="Measure each contender at least six times, in random order.",
     ),
     Finding(
@@ -277,7 +280,7 @@ CATALOGUE: tuple[Finding, ...] = (
         code=Code.QUANTISED,
         cause=Cause.RESOLUTION,
         weight=40,
-        meaning="The values come in steps above 10 % of the median. A smaller difference cannot be seen.",
+        meaning="The values come in steps above 10 % of the median. A smaller difference cannot be detected.",
         remedy="Measure for longer, or in a finer unit.",
     ),
     Finding(
@@ -285,7 +288,7 @@ CATALOGUE: tuple[Finding, ...] = (
         cause=Cause.STATISTIC,
         weight=44,
         meaning="The metric is the largest sample of a trial: one sample decides it, and it grows with the time measured.",
-        remedy="Make the 99th or 99.9th percentile the primary metric, and show the maximum beside it.",
+        remedy="Make the 99th or 99.9th percentile the primary metric, and report the maximum as a further metric.",
     ),
     Finding(
         code=Code.UNRELIABLE,
@@ -309,6 +312,23 @@ CATALOGUE: tuple[Finding, ...] = (
         weight=20,
         meaning="The kernels' configurations differ in the options that are counted. The verdicts compare these builds.",
         remedy="Build both kernels with one configuration if the versions alone are to be compared.",
+    ),
+    Finding(
+        code=Code.MACHINES_DISAGREE,
+        cause=Cause.MACHINES,
+        weight=94,
+        meaning="The effect on one machine differs from that on the others beyond chance, and would be another verdict: "
+        "it has the other sign, or only one of the two lies within delta. The pooled verdict hides that.",
+        remedy="Look at what is different about that machine; give a verdict for each machine, not one for all.",
+        chance=True,
+    ),
+    Finding(
+        code=Code.MACHINES_DIFFER,
+        cause=Cause.MACHINES,
+        weight=40,
+        meaning="The effect on one machine differs in size from that on the others beyond chance, with the same verdict.",
+        remedy="Quote the effect of each machine with the pooled one.",
+        chance=True,
     ),
 )
 """In the order of the documentation."""

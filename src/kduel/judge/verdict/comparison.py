@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from kduel.core.errors import InputError
 from kduel.core.results import ConditionResult, Scale
 from kduel.core.samples import LARGEST, Samples
+from kduel.judge.verdict import strata
 from kduel.judge.verdict.adjust import Estimates, estimates, steady
 from kduel.judge.verdict.looks import Decision, Looks, decide, interval, plan_looks, told_apart
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import Floats
+from kduel.judge.verdict.strata import Machines
 
 ROUNDING = 1e-12
 """Two values that differ by less than this share of themselves are the same, unless both are whole numbers, which are
@@ -138,17 +140,47 @@ class Comparison:
         ]
 
     @cached_property
+    def machines(self) -> Machines | None:
+        """By complete pair: the place of its machine in `machine_names`; None where all are of one and the verdict is
+        about that one."""
+        if len(set(self.table.machines)) < 2 and self.rule.scope == "these":
+            return None
+        names = self.table.machines or [""] * len(self.table.blocks)
+        machine_of = dict(zip(self.table.blocks, names, strict=True))
+        places = {name: place for place, name in enumerate(self.machine_names)}
+        return np.array([places.get(machine_of.get(block, ""), 0) for block in self.blocks], dtype=int)[self.complete]
+
+    @property
+    def machine_names(self) -> list[str]:
+        """In the order of their first blocks."""
+        return list(dict.fromkeys(self.table.machines)) or [""]
+
+    def estimated(self, gaps: Floats, regressors: list[Floats], pairs: Sequence[int]) -> Estimates:
+        """By look: mean and standard error of so many of the paired differences."""
+        if self.machines is None or not pairs:
+            return estimates(gaps, regressors, pairs, self.rule.adjusts_from)
+        machines = self.machines[: gaps.size]
+        return strata.estimates(gaps, regressors, machines, pairs, self.rule.adjusts_from, self.rule.scope)
+
+    @cached_property
+    def sufficient(self) -> NDArray[np.bool_]:
+        """By look: whether the pairs of each machine are enough to tell noise from an effect."""
+        if self.machines is None:
+            return np.ones(len(self.looks.pairs), dtype=bool)
+        return strata.enough(self.machines, self.looks.pairs, self.rule.fewest)
+
+    @cached_property
     def estimates(self) -> Estimates:
         """By look: mean and standard error of the paired differences on that look's scale."""
         before, after = self.pairs
-        pairs, adjust_from = self.looks.pairs, self.rule.adjusts_from
-        found = estimates(differences(before, after), self.regressors, pairs, adjust_from)
+        pairs = self.looks.pairs
+        found = self.estimated(differences(before, after), self.regressors, pairs)
         ratio = np.array([scale == "ratio" for scale in self.scales])
         if ratio.any():
             positive = int(np.logical_and.accumulate((before > 0) & (after > 0)).sum())
             reached = [min(count, positive) for count in pairs]
             known = [column[:positive] for column in self.regressors]
-            logs = estimates(log_ratios(before[:positive], after[:positive]), known, reached, adjust_from)
+            logs = self.estimated(log_ratios(before[:positive], after[:positive]), known, reached)
             found = Estimates(*(np.where(ratio, *both) for both in zip(logs, found, strict=True)))
         return found
 
@@ -187,7 +219,7 @@ class Comparison:
     def decision(self, alpha: float) -> Decision:
         """The look that decided, and whether the present one still does. Not to be asked where there is no look."""
         low, high = interval(self.estimates, self.looks.levels(self.rule, alpha))
-        return decide(low, high, self.looks, self.margins, self.rule, self.told_apart)
+        return decide(low, high, self.looks, self.margins, self.rule, self.told_apart & self.sufficient)
 
 
 def family(samples: Sequence[Samples]) -> int:

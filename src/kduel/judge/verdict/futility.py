@@ -48,12 +48,13 @@ class Hopeless(Struct, kw_only=True):
 def futile(
     samples: Sequence[Samples], rule: Rule, *, exact: bool = False, without: Collection[str] = ()
 ) -> list[Hopeless]:
-    """The undecided primary metrics, if every one of them is hopeless; empty while there is hope or no telling.
+    """The undecided primary metrics, if every one of them is hopeless; empty while there is hope or no telling, as of a
+    class of machines, where more blocks are no more machines.
 
     Contenders in `without` cannot be measured and are not waited for.
     """
     found = compare(samples, rule)
-    if exact or not found:
+    if exact or not found or rule.scope == "class":
         return []
     blocks = len(found[0].blocks)
     if not FROM_BLOCK <= blocks < rule.max_blocks:

@@ -105,7 +105,10 @@ def present(c: Comparison, alpha: float) -> Finding:
         freedom=freedom,
         level=float(levels[-1]),
         confounded=not c.told_apart[-1],
-        more=blocks_more(mean, spread, c.n, c.complete.size, float(c.margins[-1]), c.rule, alpha),
+        insufficient=not c.sufficient[-1],
+        more=None
+        if c.machines is not None and c.rule.scope == "class"
+        else blocks_more(mean, spread, c.n, c.complete.size, float(c.margins[-1]), c.rule, alpha),
     )
 
 
@@ -115,7 +118,7 @@ def explore(comparisons: list[Comparison], rule: Rule) -> list[Finding]:
     found = []
     for c, q_value in zip(comparisons, discoveries.q_values, strict=True):
         finding = present(c, discoveries.level)._replace(q_value=q_value)
-        if finding.low is not None and finding.high is not None and not finding.confounded:
+        if finding.low is not None and finding.high is not None and not finding.confounded | finding.insufficient:
             side = classify(
                 finding.low, finding.high, c.margins[-1], c.n, c.rule.for_exploring().fewest, rule.equivalent_from
             )

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from kduel.core.results import ConditionResult, MetricResult, Scale, Verdict
+from kduel.core.results import ConditionResult, MachineEffect, MachinesResult, MetricResult, Scale, Verdict
 from kduel.core.samples import Samples
+from kduel.judge.verdict import strata
 from kduel.judge.verdict.comparison import Comparison, differences, log_ratios, margin
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import detectable
 from kduel.judge.verdict.secondary import beside as shown_beside
-from kduel.judge.verdict.spending import Floats
+from kduel.judge.verdict.spending import Floats, critical_t
 from kduel.judge.verdict.wording import tell
 
 MISSED_MODE = 0.05
@@ -45,6 +47,8 @@ class Finding(NamedTuple):
     """Why a verdict that the interval shows is not given."""
     confounded: bool = False
     """Whether all pairs had one order, so that there is no telling the contender from its place."""
+    insufficient: bool = False
+    """Whether several machines have too few pairs each."""
 
 
 def write(c: Comparison, finding: Finding, *, beside: bool = True) -> MetricResult:
@@ -62,6 +66,8 @@ def write(c: Comparison, finding: Finding, *, beside: bool = True) -> MetricResu
             result.beside["ratio_of_means_pct"] = 100 * float(after.mean() / before.mean() - 1)
         else:
             result.beside["mde"] = least_effect(finding)
+    if finding.scale != "exact" and finding.level is not None and c.machines is not None:
+        result.machines = machines_result(c, finding.scale, finding.level)
     result.told = tell(result, c.rule, int(c.complete.size))
     return result
 
@@ -118,6 +124,62 @@ def build(
         q_value=finding.q_value,
         modes={name: table.modes[name] for name in (table.contenders[0], contender) if table.modes.get(name)},
         values={name: list(values) for name, values in table.values.items()},
+    )
+
+
+def machines_result(c: Comparison, scale: Scale, level: float) -> MachinesResult:
+    """The effect on each machine and on all of them, and how much they differ."""
+    assert c.machines is not None
+    before, after = c.pairs
+    adjusting = c.rule.adjusts_from is not None and c.n >= c.rule.adjusts_from
+    gaps = log_ratios(before, after) if scale == "ratio" else differences(before, after)
+    found = strata.fit(gaps, c.regressors if adjusting else [], c.machines)
+    pooled, alone = strata.on_these(found), strata.singly(found, level)
+    half = critical_t(np.asarray(level), pooled.freedom) * pooled.error
+    compared = found.counts.size > 1 and np.isfinite(pooled.error)
+    between = strata.heterogeneity(found, c.rule.alpha) if compared else None
+    border = margin(scale, c.rule)
+
+    def shown(value: ArrayLike) -> float:
+        number = float(np.asarray(value))
+        return 100 * math.expm1(min(number, 700)) if scale == "ratio" else number
+
+    def bound(value: ArrayLike) -> float | None:
+        return shown(value) if np.isfinite(value) else None
+
+    named = strata.differing(found, level)
+
+    def others(one: int) -> float:
+        rest = [place for place in range(found.counts.size) if place != one]
+        agreeing = [place for place in rest if place not in named]
+        return float(strata.on_these(strata.of(found, agreeing or rest)).mean) if rest else math.nan
+
+    def contradicts(one: int) -> bool:
+        own, other = float(found.effects[one]), others(one)
+        within = abs(own) <= border, abs(other) <= border
+        return one in named and not all(within) and (any(within) or own * other < 0)
+
+    return MachinesResult(
+        scope=c.rule.scope,
+        effects=[
+            MachineEffect(
+                machine=c.machine_names[name],
+                n=int(found.counts[one]),
+                effect=shown(found.effects[one]),
+                low=bound(alone.low[one]),
+                high=bound(alone.high[one]),
+                others=bound(others(one)),
+                differs=one in named,
+                contradicts=contradicts(one),
+            )
+            for one, name in enumerate(np.unique(c.machines))
+        ],
+        pooled=shown(pooled.mean),
+        low=bound(pooled.mean - half),
+        high=bound(pooled.mean + half),
+        spread=shown(between.sd) if between else None,
+        spread_low=shown(between.low) if between else None,
+        spread_high=shown(between.high) if between else None,
     )
 
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from kduel.core.errors import InputError
-from kduel.core.experiment import EDITION
+from kduel.core.experiment import EDITION, Scope
 from kduel.core.results import StudyResult
 
 FEWEST_BY_COMPARISONS = ((1, 4), (7, 5), (60, 6))
@@ -61,6 +61,8 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     modes would give false alarms (docs/statistics.md)."""
     covariates: tuple[str, ...] = ()
     """Names of what is measured on the host beside each trial and enters the interval, declared before the run."""
+    scope: Scope = "these"
+    """What verdicts are about where several machines measured."""
 
     def __post_init__(self) -> None:
         if not 0 < self.delta_pct <= 100:
@@ -126,6 +128,7 @@ def planned_rule(study: StudyResult) -> Rule:
         "delta_pct": study.delta,
         "alpha": study.alpha,
         "covariates": tuple(study.covariates),
+        "scope": study.machines,
     }
     if study.fixed is not None:
         return Rule.fixed(study.fixed, **given)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from kduel.core.results import MetricResult
+from kduel.core.results import MachinesResult, MetricResult
 from kduel.core.text import plural
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.strata import FEWEST_OF_CLASS
 
 HOPELESS = 1000
 """Blocks that nobody will add."""
@@ -28,9 +29,52 @@ def tell(result: MetricResult, rule: Rule, blocks: int) -> str:
             "Values are zero or negative, so the arms are compared by difference, not by ratio, "
             "and nothing counts as equivalent."
         )
+    sentences.append(about_machines(result))
     if result.role == "exploratory" and result.q_value is not None:
         sentences.append(f"Exploratory: q = {result.q_value:.2g} over all exploratory metrics.")
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def about_machines(result: MetricResult) -> str:
+    """What several machines say together, and which of them contradicts the others; empty for one machine."""
+    found = result.machines
+    if found is None:
+        return ""
+    count = len(found.effects)
+    unit = "%" if result.scale == "ratio" else result.unit
+    said = [about_class(found, unit) if found.scope == "class" else f"This is about these {count} machines alone."]
+    if found.spread is not None and found.spread_low is not None and found.spread_high is not None and count > 1:
+        said.append(
+            f"Their effects differ by {shown(found.spread, unit)} (standard deviation, interval "
+            f"{shown(found.spread_low, unit)} to {shown(found.spread_high, unit)})."
+        )
+    for one in found.effects:
+        if one.contradicts and one.others is not None:
+            said.append(
+                f"{one.machine} contradicts the others: {shown(one.effect, unit, True)} there, "
+                f"{shown(one.others, unit, True)} elsewhere."
+            )
+    return " ".join(said)
+
+
+def about_class(found: MachinesResult, unit: str) -> str:
+    """A verdict about a class of machines, and what holds on those measured."""
+    count = len(found.effects)
+    if count < FEWEST_OF_CLASS:
+        said = f"A verdict about a class of machines takes {FEWEST_OF_CLASS} machines at least, and {count} measured."
+    else:
+        said = f"This is about machines like these {count}, if they are a random sample of their class."
+    if found.low is not None and found.high is not None:
+        said += (
+            f" On these alone: {shown(found.pooled, unit, True)} (interval {shown(found.low, unit, True)} to "
+            f"{shown(found.high, unit, True)})."
+        )
+    return said
+
+
+def shown(value: float, unit: str, sign: bool = False) -> str:
+    """A number of MachinesResult with its unit."""
+    return percent(value, sign) if unit == "%" else f"{number(value, sign)} {unit}".rstrip()
 
 
 def verdict_sentences(result: MetricResult, rule: Rule) -> list[str]:
@@ -100,7 +144,7 @@ def undecided(result: MetricResult, rule: Rule) -> list[str]:
     if result.scale == "exact" and result.ci_low != result.ci_high:
         return [f"Undecided: the difference has no constant sign, {amount(result)}."]
     if result.n == 1:
-        return ["Cannot decide: there is one complete pair, and it does not tell a difference from chance."]
+        return ["Cannot decide: one complete pair cannot distinguish a difference from chance."]
     sentences = []
     if result.n < rule.fewest:
         sentences.append(
@@ -109,12 +153,12 @@ def undecided(result: MetricResult, rule: Rule) -> list[str]:
     elif result.confounded:
         sentences.append(
             f"Cannot decide: in all {result.n} complete pairs the arms had the same order, so that an effect of the order "
-            f"cannot be told from one of the kernel; {amount(result)}."
+            f"cannot be distinguished from an effect of the kernel; {amount(result)}."
         )
     elif result.scale == "exact":
         sentences.append(f"Undecided: neither arm varied in {result.n} blocks, {amount(result)}.")
         if result.unit in TIME_UNITS and not result.effect:
-            sentences.append("The step of the clock hides how equal they are.")
+            sentences.append("The resolution of the clock may hide a difference.")
     else:
         sentences.append(f"Undecided: {amount(result)}.")
     if result.was:
@@ -170,7 +214,7 @@ def needed(blocks: int, rule: Rule) -> str:
     if blocks > HOPELESS:
         return f"It varies too much for {rule.delta_pct:g} %: more than {HOPELESS:,} more blocks would be needed."
     rounded = blocks if blocks < 100 else round(blocks, -1)
-    return f"About {plural(rounded, 'more block')} would decide it at the spread seen."
+    return f"About {plural(rounded, 'more block')} would decide it at the measured spread."
 
 
 def interval(result: MetricResult) -> tuple[float | None, float | None]:

@@ -7,6 +7,7 @@ from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.rule import Rule, planned_rule
 from kduel.judge.verdict.spending import RHO
+from kduel.judge.verdict.strata import FEWEST_OF_CLASS
 from kduel.report.content.caveats import trial_word
 
 
@@ -65,6 +66,7 @@ def rule(results: Results) -> str:
             else f"The error is {plain_number(round(100 * judged.alpha, 3))} %.",
             "" if imported else looks(judged),
             "" if imported else adjustment(judged),
+            machines(results),
             f"A metric is equivalent when its whole interval lies within ±{plain_number(judged.delta_pct)} % (from "
             f"{judged.equivalent_from} {'trials of each arm' if imported else 'complete blocks'} on), faster or slower (higher or "
             f"lower where neither side is better) when the interval excludes 0 (from {judged.fewest} on), and undecided "
@@ -114,6 +116,25 @@ def adjustment(judged: Rule) -> str:
     )
 
 
+def machines(results: Results) -> str:
+    """How several machines enter the verdict; empty where there is one."""
+    if not any(metric.machines for metric in results.metrics):
+        return ""
+    merged = "The blocks of the merged runs follow one another. " if results.study.parts else ""
+    said = (
+        f"{merged}The blocks of each machine are a stratum: the effect is the mean over all blocks, and its error comes from "
+        "what varies within machines (pooled variance, degrees of freedom after Satterthwaite). How much the machines' true "
+        "effects differ is a Q-profile interval; a machine is named where its effect differs from the others' at the "
+        "verdict's level, shared among the machines."
+    )
+    if results.study.machines == "class":
+        said += (
+            " The study takes the machines as a sample of a class: the verdict rests on Student's t over the machines' "
+            f"effects, each counted once, from {FEWEST_OF_CLASS} machines on."
+        )
+    return said
+
+
 def ordinal(number: int) -> str:
     """As numbers of blocks are said."""
     return {4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth"}.get(number, f"{number}th")
@@ -123,7 +144,7 @@ def beside() -> str:
     """What is shown without deciding."""
     return (
         "Means come with the sample standard deviation (n - 1). Permutation and Wilcoxon tests, the Hodges-Lehmann shift, Cliff's "
-        "delta and a test for equal variances (Brown-Forsythe) are shown beside and decide nothing."
+        "delta and a test for equal variances (Brown-Forsythe) are shown for comparison and decide nothing."
     )
 
 

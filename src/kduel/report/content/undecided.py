@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from kduel.core.results import MetricResult
+from kduel.core.results import MachinesResult, MetricResult
 from kduel.judge.lint.findings import Code
 from kduel.judge.verdict.rule import fewest_for
+from kduel.judge.verdict.strata import FEWEST_OF_CLASS
 
 WORTH_ADDING = 2.0
 """So many times the blocks of the run are a way to a verdict; beyond that something else has to change."""
@@ -30,6 +31,8 @@ def reason(metric: MetricResult, delta: float | None) -> str:
         return MISSING
     if metric.n < fewest_for(1):
         return f"there are only {metric.n} complete pairs: measure more blocks"
+    if (found := metric.machines) is not None and found.scope == "class":
+        return class_reason(found)
     codes = {warning.code for warning in metric.warnings}
     for known, words in CAUSES:
         if codes & known:
@@ -38,6 +41,13 @@ def reason(metric: MetricResult, delta: float | None) -> str:
         return "the run is too short at this spread: measure more blocks"
     target = "" if delta is None else f" for ±{delta:g} %"
     return f"the spread is too large{target}: measure longer in each trial, stop other work on the host, or accept a larger delta"
+
+
+def class_reason(found: MachinesResult) -> str:
+    """Why nothing is decided of a class of machines."""
+    if len(found.effects) < FEWEST_OF_CLASS:
+        return f"a verdict about a class takes {FEWEST_OF_CLASS} machines, and {len(found.effects)} measured"
+    return "the machines differ too much for a verdict about their class: measure on more machines, not more blocks"
 
 
 def by_reason(metrics: list[MetricResult], delta: float | None) -> dict[str, list[MetricResult]]:

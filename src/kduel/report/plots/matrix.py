@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from kduel.analysis.matrix.grid import Place
-from kduel.analysis.matrix.shape import Judged, Matrix
+from kduel.analysis.matrix.shape import Matrix
 from kduel.core.format import amount, effect_with_interval, relative_pct, signed
 from kduel.core.text import visible
 from kduel.report.content.digest import SIGNS
+from kduel.report.content.matrixtext import column_of
 from kduel.report.plots.effects import TONES, Row, Spec, Theme, base, tone
 
 TIMES = ("wall", "user", "system")
@@ -174,12 +175,6 @@ def switches(matrix: Matrix, family: str, theme: Theme) -> Spec:
         },
     }
     return panels(matrix, family, theme, switch_rows(matrix, family), [bars])
-
-
-def column_of(judged: Judged) -> str:
-    """A heat map's column: what is compared with what."""
-    pair = judged.pair
-    return visible(f"{pair.levels[1]} against {pair.levels[0]}" + (f", {pair.within}" if pair.within else ""), 200)
 
 
 def row_of(place: Place) -> str:

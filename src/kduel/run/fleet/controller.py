@@ -29,7 +29,7 @@ from kduel.store.documents import TrialRecord, read_trial
 from kduel.store.fleet_state import FOLDER, Live, LiveMember, Out, read_state, write_live, write_state
 from kduel.store.integrity import follows
 from kduel.store.manifest import RUN_FILES, changes, run_digests
-from kduel.store.rundir import RunDir, sync_tree_top, told_as_disk_trouble
+from kduel.store.rundir import RunDir, sync_tree, sync_tree_top, told_as_disk_trouble
 from kduel.study.plan import PlannedTrial
 
 ATTEMPTS = 3
@@ -331,6 +331,7 @@ class Controller(Runner):
         with told_as_disk_trouble(self.run.trials):
             link_tree(directory, staged)
             staged.chmod(0o755)
+            sync_tree(staged)
             staged.replace(self.run.directory(record.id))
             sync_tree_top(self.run.trials)
         self.take(record)
@@ -383,6 +384,8 @@ class Controller(Runner):
         """Remove what only a run that goes on needs: all trials are in RUN/trials."""
         for name in self.lock.hosts:
             shutil.rmtree(self.directory(name), ignore_errors=True)
+            if name not in self.state.out:
+                self.fleet.clear(name)
 
 
 def link_tree(source: Path, target: Path) -> None:

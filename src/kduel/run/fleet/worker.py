@@ -19,6 +19,9 @@ from kduel.store.identity import check_same_run
 from kduel.store.rundir import RunDir, told_as_disk_trouble, write_whole
 from kduel.study.plan import PlannedTrial
 
+FORMER_ENDS = 86_400.0
+"""Seconds for which a worker waits for a former one that has the directory: one whose connection or node was lost may
+go on for a while. The controller knows how long it waits for a trial."""
 DRAFT, DESCRIBED = "draft.json", "described.json"
 Say = Callable[[str], None]
 """Takes an event for the controller."""
@@ -98,7 +101,7 @@ class BlockRunner(Runner):
 
 class BlockWorker:
     """A member's run directory, opened for work until `close`. Raises InputError where the member has changed since
-    the run began, or another worker has the directory."""
+    the run began. Another worker that has the directory is waited for."""
 
     def __init__(self, directory: Path, progress: Progress, say: Say, *, offline: bool) -> None:
         directory = directory.absolute()
@@ -108,7 +111,7 @@ class BlockWorker:
             run = RunDir.open(directory)
             lock = run.lock()
             self.member = member_of(lock, directory.name)
-            self.held.enter_context(run.held())
+            self.held.enter_context(run.held(FORMER_ENDS))
             started_in(lock, self.held)
             ready = member_ready(lock, self.member, run.study_text(), progress, offline)
             self.held.callback(ready.machine.close)

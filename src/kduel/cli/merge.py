@@ -1,0 +1,58 @@
+"""`kduel merge`: runs of one experiment as one, with one verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kduel.cli.completions import runs
+from kduel.cli.options import format_option
+from kduel.cli.output import emit_json
+
+
+@click.command("merge")
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN RUN...", shell_complete=runs
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Directory of the merged run."
+)
+@click.option(
+    "--machines",
+    default="",
+    metavar="NAME,NAME,...",
+    help="The machine of each run, in order; equal names are one machine. By default machines are told apart by "
+    "place, host, settings and hardware.",
+)
+@format_option("text", "json")
+def command(paths: tuple[Path, ...], out: Path, machines: str, form: str) -> None:
+    """Merge runs of one experiment into one run with one verdict; the runs themselves stay as they are.
+
+    Contenders, kernels, benchmarks and protocol must agree; otherwise the message names what differs. Seeds, numbers of
+    blocks and machines may differ. Every run is copied whole below DIR/runs, with its raw files and manifests, so that
+    `kduel report` and `kduel verify` work on the merged run and on each part.
+
+    Blocks of one machine are judged as one longer run. Several machines are strata: each may have an effect of its own,
+    and the verdict is about these machines, or about their class where the study says machines = "class".
+
+    \b
+    kduel merge kduel-runs/monday kduel-runs/tuesday --out kduel-runs/both
+    kduel merge rack1-run rack2-run --out rack --machines rack1,rack2
+    """
+    from kduel.core.errors import InputError
+    from kduel.core.text import plural, visible
+    from kduel.store.merged import merge
+
+    names = [name.strip() for name in machines.split(",")] if machines.strip() else []
+    if not all(names):
+        raise InputError("--machines has an empty name", "Separate names by single commas.")
+    record = merge(paths, out, names)
+    if form == "json":
+        emit_json(record)
+        return
+    count = len({part.machine for part in record.parts})
+    click.echo(f"{out}: {plural(len(record.parts), 'run')} of {plural(count, 'machine')}")
+    for part in record.parts:
+        click.echo(f"  {part.name} on {visible(part.machine)}")
+    click.echo(f"Report: kduel report {out}")

@@ -1,0 +1,186 @@
+"""The parts of a merged run as one: their blocks one after the other, each with the machine that carried it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from msgspec import Struct, structs
+
+from kduel.core.results import PartResult, TrialResult
+from kduel.core.samples import Samples
+from kduel.judge.verdict.comparison import finished_blocks
+from kduel.store.collect import Collector
+from kduel.store.documents import Lock, TrialRecord
+from kduel.store.integrity import trials_of
+from kduel.store.merged import parts
+from kduel.store.rundir import RunDir
+
+T = TypeVar("T")
+
+
+class PooledPart(Struct, kw_only=True):
+    """A part with its place among the others."""
+
+    name: str
+    machine: str
+    """Of all its blocks, unless they were distributed among the members of a fleet."""
+    run: RunDir
+    lock: Lock
+    records: list[TrialRecord]
+    samples: list[Samples]
+    """Of its finished blocks, numbered as in the merged run."""
+    blocks_before: int
+    positions_before: int
+
+    def renumbered(self, trial: TrialResult) -> TrialResult:
+        """A trial of this part as the merged run has it."""
+        return structs.replace(
+            trial,
+            id=f"{self.name}/{trial.id}",
+            block=trial.block + self.blocks_before,
+            position=trial.position + self.positions_before,
+            directory=f"runs/{self.name}/{trial.directory}",
+            part=self.name,
+            machine=trial.machine or self.machine,
+        )
+
+    def result(self) -> PartResult:
+        """As reports show it."""
+        started = [record.started for record in self.records if record.started]
+        return PartResult(
+            name=self.name,
+            machine=self.machine,
+            blocks=len(self.samples[0].blocks) if self.samples else 0,
+            seed=self.lock.seed,
+            started=min(started, default=None),
+            directory=f"runs/{self.name}",
+        )
+
+
+class Pooled(Struct, kw_only=True):
+    """A merged run, read anew from its raw files."""
+
+    lock: Lock
+    """The first part's, with the blocks of all of them and what is true of every machine."""
+    parts: list[PooledPart]
+    samples: list[Samples]
+
+
+def pooled(path: Path) -> Pooled:
+    """Raises InputError where the merged run is damaged."""
+    found: list[PooledPart] = []
+    blocks = positions = 0
+    for one in parts(path):
+        collector = Collector(one.run, one.lock)
+        records = trials_of(one.run, one.lock)
+        for record in records:
+            collector.add(record)
+        tables = collector.samples()
+        # A last block that was never finished is in the middle now: it is left out, as it would be at the end.
+        finished = tables[0].blocks[: finished_blocks(tables)] if tables else []
+        found.append(
+            PooledPart(
+                name=one.part.name,
+                machine=one.part.machine,
+                run=one.run,
+                lock=one.lock,
+                records=records,
+                samples=[moved(table, blocks, positions) for table in collector.samples(finished)],
+                blocks_before=blocks,
+                positions_before=positions,
+            )
+        )
+        blocks += max((record.block for record in records), default=0)
+        positions += max((record.position + 1 for record in records), default=0)
+    return Pooled(lock=lock_of([part.lock for part in found]), parts=found, samples=joined(found))
+
+
+def moved(table: Samples, blocks: int, positions: int) -> Samples:
+    """The table with its blocks and positions moved on."""
+    return structs.replace(
+        table,
+        blocks=[block + blocks for block in table.blocks],
+        order={
+            name: [None if place is None else place + positions for place in places]
+            for name, places in table.order.items()
+        },
+    )
+
+
+def lock_of(locks: Sequence[Lock]) -> Lock:
+    """The first lock, with the blocks that all of them planned, and the machine facts on which all of them agree."""
+    first = locks[0]
+    fixed = [lock.blocks.fixed for lock in locks]
+    machines = [lock.machine for lock in locks]
+
+    def agreed(tables: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        return {key: value for key, value in tables[0].items() if all(table.get(key) == value for table in tables)}
+
+    return structs.replace(
+        first,
+        blocks=structs.replace(
+            first.blocks,
+            max=sum(lock.blocks.max for lock in locks),
+            fixed=None if None in fixed else sum(number or 0 for number in fixed),
+        ),
+        machine=structs.replace(
+            first.machine,
+            settings=agreed([machine.settings for machine in machines]),
+            facts=agreed([machine.facts for machine in machines]),
+        ),
+    )
+
+
+def joined(found: Sequence[PooledPart]) -> list[Samples]:
+    """One table a metric over the blocks of all parts, in the order of the first part that has it."""
+    keys = dict.fromkeys((table.benchmark, table.metric) for part in found for table in part.samples)
+    return [join(key, found) for key in keys]
+
+
+def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
+    """A metric's tables as one; where a part does not have it, its values are missing."""
+    tables = [
+        (part, next((table for table in part.samples if (table.benchmark, table.metric) == key), None))
+        for part in found
+        if part.samples
+    ]
+    whole = next(table for _, table in tables if table is not None)
+
+    def chained(pick: Callable[[Samples], dict[str, list[T]]], nothing: T) -> dict[str, list[T]]:
+        """A field by contender over all parts; `nothing` stands for each block of a table that lacks it."""
+        return {
+            name: [
+                value
+                for part, table in tables
+                for value in (
+                    (pick(table).get(name) if table is not None else None) or [nothing] * len(part.samples[0].blocks)
+                )
+            ]
+            for name in whole.contenders
+        }
+
+    present = [table for _, table in tables if table is not None]
+    return structs.replace(
+        whole,
+        blocks=[block for part, _ in tables for block in part.samples[0].blocks],
+        machines=[
+            machine
+            for part, _ in tables
+            for machine in part.samples[0].machines or [part.machine] * len(part.samples[0].blocks)
+        ],
+        values=chained(lambda table: table.values, None),
+        order={
+            name: [place for part, _ in tables for place in part.samples[0].order[name]] for name in whole.contenders
+        },
+        conditions=chained(lambda table: table.conditions, {}) if any(table.conditions for table in present) else {},
+        modes=next((table.modes for table in present if table.modes), {}),
+        covariates={name: chained(partial(covariate, name), None) for name in whole.covariates},
+    )
+
+
+def covariate(name: str, table: Samples) -> dict[str, list[float | None]]:
+    """By contender; none where the table does not have it."""
+    return table.covariates.get(name, {})

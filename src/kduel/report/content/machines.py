@@ -1,0 +1,117 @@
+"""The effect on each of several machines, and on all of them: tables that every format shows alike."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from msgspec import Struct
+
+from kduel.core.format import MISSING, decimals, signed
+from kduel.core.results import MachinesResult, MetricResult, Results
+from kduel.core.text import plural, visible
+from kduel.report.content.notes import key
+
+
+class MachineRow(Struct, frozen=True, kw_only=True):
+    """A machine, or all of them; cells as they are shown."""
+
+    name: str
+    n: int
+    effect: str
+    interval: str
+    note: str = ""
+    whole: bool = False
+    """Whether it is about all machines."""
+
+    @property
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """In the order of HEAD."""
+        return self.name, str(self.n), self.effect, self.interval, self.note
+
+
+HEAD = ("machine", "blocks", "effect", "interval", "")
+
+
+class Cells(TypedDict):
+    """An effect as it is shown."""
+
+    effect: str
+    interval: str
+
+
+class MachineTable(Struct, frozen=True, kw_only=True):
+    """A metric of one contender on all machines."""
+
+    title: str
+    rows: list[MachineRow]
+    spread: str
+    """How much the machines differ, a sentence; empty where nothing is known of it."""
+
+
+def machine_tables(results: Results) -> list[MachineTable]:
+    """A table for each metric that decides, or for every metric where none does."""
+    found = [metric for metric in results.metrics if metric.machines is not None]
+    primary = [metric for metric in found if metric.role == "primary"]
+    return [table(metric, metric.machines) for metric in primary or found if metric.machines is not None]
+
+
+def table(metric: MetricResult, found: MachinesResult) -> MachineTable:
+    """Each machine, then what holds on all of them."""
+    unit = "%" if metric.scale == "ratio" else visible(metric.unit, 40)
+    rows = [
+        MachineRow(
+            name=visible(one.machine, 80) or "this machine",
+            n=one.n,
+            **numbers(one.effect, one.low, one.high, unit),
+            note="contradicts the others" if one.contradicts else "differs in size" if one.differs else "",
+        )
+        for one in found.effects
+    ]
+    count = plural(len(found.effects), "machine")
+    if len(rows) > 1:
+        rows.append(
+            MachineRow(
+                name="these machines", n=metric.n, **numbers(found.pooled, found.low, found.high, unit),
+                note="" if found.scope == "class" else "the verdict", whole=True,
+            )
+        )  # fmt: skip
+    if found.scope == "class":
+        ratio = metric.scale == "ratio"
+        effect = metric.effect_pct if ratio else metric.effect
+        low, high = (metric.ci_low_pct, metric.ci_high_pct) if ratio else (metric.ci_low, metric.ci_high)
+        if effect is not None:
+            rows.append(
+                MachineRow(
+                    name="machines like these", n=metric.n, **numbers(effect, low, high, unit), note="the verdict",
+                    whole=True,
+                )
+            )  # fmt: skip
+    spread = ""
+    if found.spread is not None and found.spread_low is not None and found.spread_high is not None:
+        ends = [
+            f"{value:.{max(1, decimals(found.spread_high, 2))}f}"
+            for value in (found.spread, found.spread_low, found.spread_high)
+        ]
+        spread = f"The true effects on {count} differ by {ends[0]} {unit} (standard deviation, interval {ends[1]} to {ends[2]} {unit})."
+    return MachineTable(
+        title=f"{key(metric)}: {visible(metric.contender, 80)} against {visible(metric.baseline, 80)}",
+        rows=rows,
+        spread=spread,
+    )
+
+
+def numbers(effect: float, low: float | None, high: float | None, unit: str) -> Cells:
+    """The cells of effect and interval; a dash where there is none."""
+    width = (high - low) / 2 if low is not None and high is not None else 0.0
+    places = min(6, decimals(width or abs(effect), 2))
+    interval = MISSING if low is None or high is None else f"{signed(low, places)} to {signed(high, places)} {unit}"
+    return {"effect": f"{signed(effect, places)} {unit}".rstrip(), "interval": interval.rstrip()}
+
+
+def part_facts(results: Results) -> list[str]:
+    """Where a merged run's trials come from, a sentence each."""
+    return [
+        f"{visible(part.name, 80)} on {visible(part.machine, 80)}: {plural(part.blocks, 'block')}, seed {part.seed}"
+        + (f", from {visible(part.started[:16].replace('T', ' '), 20)} UTC" if part.started else "")
+        for part in results.study.parts
+    ]

@@ -1,0 +1,233 @@
+"""A merged run: runs of one experiment, perhaps of several machines, kept whole below one directory.
+
+    RUN/merge.json  runs/NAME/{lock.json,plan.jsonl,study.toml,trials/...}
+
+Nothing in a part is rewritten: each stays a run by itself, its manifests hold, and results are derived from its raw
+files. merge.json says which parts there are, and on which machine each was measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from kduel import __version__
+from kduel.core.errors import InputError
+from kduel.store.documents import RESTORE, Lock, read_document
+from kduel.store.identity import listed, plain, protocol_differences
+from kduel.store.integrity import Integrity, trials_of
+from kduel.store.integrity import examine as examine_run
+from kduel.store.manifest import NAME as MANIFEST
+from kduel.store.manifest import digest
+from kduel.store.rundir import CHOOSE, MERGED, RunDir, sync_tree, told_as_disk_trouble
+from kduel.study.plan import slug
+
+MERGE_SCHEMA = 1
+LEFT_OUT = (".held", "report", ".new-*")
+"""What a copy of a run does without: the runner's own, and reports, which are made anew."""
+HARDWARE = ("cpus", "cpu", "memory_mib", "emulated", "product")
+"""Facts that tell the machines of one host apart, such as guests with different processors."""
+
+
+class Part(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A run that was merged with others."""
+
+    name: str
+    """Of its directory below runs/."""
+    machine: str
+    """What its machine is called; parts with one name were measured on one machine."""
+
+
+class Merge(Struct, kw_only=True, forbid_unknown_fields=True):
+    """merge.json."""
+
+    schema: int = MERGE_SCHEMA
+    kduel: str
+    merged: str
+    """UTC, ISO 8601."""
+    parts: list[Part]
+    """In the order in which their blocks count."""
+
+
+class Opened(Struct, kw_only=True):
+    """A run to be merged, or one that was."""
+
+    part: Part
+    run: RunDir
+    lock: Lock
+
+
+def merge(paths: Sequence[Path], out: Path, machines: Sequence[str] = ()) -> Merge:
+    """Make the merged run `out`, whole or not at all, of runs or merged runs. `machines` names the machine of each run;
+    without it they are told apart by what the runs know of them.
+
+    Raises InputError for imports, runs of different experiments, a run twice, or runs that are at work.
+    """
+    if out.exists() or out.is_symlink():
+        raise InputError(f"{out} is there already", "Give another --out.")
+    if machines and len(machines) != len(paths):
+        raise InputError(
+            f"--machines names {len(machines)} machines for {len(paths)} runs",
+            "Name the machine of each run, in order.",
+        )
+    found = [one for number, path in enumerate(paths) for one in opened(path, machines[number] if machines else "")]
+    check(found)
+    found.sort(key=lambda one: (began(one), one.part.name))
+    name_all(found)
+    record = Merge(
+        kduel=__version__, merged=datetime.now(UTC).isoformat(timespec="seconds"), parts=[one.part for one in found]
+    )
+    with told_as_disk_trouble(out, CHOOSE):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{out.name[:40]}-", dir=out.parent))
+        try:
+            for one in found:
+                with at_rest(one.run):
+                    shutil.copytree(
+                        one.run.path,
+                        fresh / "runs" / one.part.name,
+                        symlinks=True,
+                        ignore=shutil.ignore_patterns(*LEFT_OUT),
+                    )
+            (fresh / MERGED).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+            fresh.chmod(0o755)
+            sync_tree(fresh)
+            fresh.rename(out)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+    return record
+
+
+def opened(path: Path, machine: str = "") -> list[Opened]:
+    """The run at `path`, or the parts of a merged one. Raises InputError for what cannot be merged."""
+    run = RunDir.open(path)
+    if run.imported:
+        raise InputError(
+            f"{path} was imported: its values are in no blocks, and cannot be merged with others",
+            "Give all files to one `kduel import`.",
+        )
+    if not run.merged:
+        return [Opened(part=Part(name=path.resolve().name, machine=machine), run=run, lock=run.lock())]
+    found = parts(path)
+    return [
+        Opened(part=Part(name=one.part.name, machine=machine or one.part.machine), run=one.run, lock=one.lock)
+        for one in found
+    ]
+
+
+@contextlib.contextmanager
+def at_rest(run: RunDir) -> Any:
+    """Hold a run that a runner may have, so that it is copied whole. Raises InputError where one is at work in it."""
+    with run.held() if (run.path / ".held").exists() else contextlib.nullcontext():
+        yield
+
+
+def check(found: Sequence[Opened]) -> None:
+    """Raises InputError where the runs are not several of one experiment."""
+    if len(found) < 2:
+        raise InputError("there is one run only", "Name two or more: kduel merge A B --out C")
+    paths = [one.run.path.resolve() for one in found]
+    if twice := next((path for path in paths if paths.count(path) > 1), None):
+        raise InputError(f"{twice} is named twice", "Name each run once.")
+    first = found[0]
+    for other in found[1:]:
+        if differing := protocol_differences(first.lock, other.lock):
+            names = f"in {first.run.path}", f"in {other.run.path}"
+            raise InputError(
+                f"{first.run.path} and {other.run.path} are different experiments:\n{listed(differing, names)}",
+                "Only runs with the same contenders, benchmarks and protocol can be merged. `kduel diff` compares others.",
+            )
+    seen: dict[tuple[str, str, str], Path] = {}
+    for one in found:
+        for record in trials_of(one.run, one.lock):
+            manifest = one.run.directory(record.id) / MANIFEST
+            key = record.id, record.started, digest(os.fsencode(manifest)) if manifest.is_file() else ""
+            if record.started and seen.setdefault(key, one.run.path) != one.run.path:
+                raise InputError(
+                    f"{one.run.path} and {seen[key]} hold the same trial {record.id}, started at {record.started}",
+                    "One is a copy of the other: merge it once.",
+                )
+
+
+def began(one: Opened) -> str:
+    """When the run's first trial started, UTC; empty before there is one. Whoever names the runs in another order gets
+    the same merged run."""
+    return min((record.started for record in one.run.records() if record.started), default="")
+
+
+def name_all(found: Sequence[Opened]) -> None:
+    """Give each part a name of its own that is safe as a directory's, and each machine without a name one: its place,
+    or the name of the first run that was made on it."""
+    taken: set[str] = set()
+    machines: dict[bytes, str] = {}
+    for one in found:
+        name = base = slug(one.part.name)
+        number = 1
+        while name in taken:
+            number += 1
+            name = f"{base}-{number}"
+        taken.add(name)
+        one.part.name = name
+        if not one.part.machine:
+            place = one.lock.machine.settings.get("place") if is_place(one.lock) else None
+            one.part.machine = machines.setdefault(hardware(one.lock), str(place or name))
+
+
+def is_place(lock: Lock) -> bool:
+    """Whether the machine is another than the host that drove it, known by its place."""
+    return "place" in lock.machine.settings and "host" not in lock.machine.facts
+
+
+def hardware(lock: Lock) -> bytes:
+    """What tells the run's machine from others: its place, or the host with the settings of its guests."""
+    known: list[Any] = [lock.machine.kind, lock.hosts]
+    if is_place(lock):
+        known.append(lock.machine.settings["place"])
+    else:
+        facts = {name: lock.machine.facts.get(name) for name in HARDWARE}
+        known += [lock.machine.settings, facts, lock.host.machine, lock.host.cpu, lock.host.cpus]
+    return msgspec.json.encode(plain(known), order="sorted")
+
+
+def record_of(run: Path) -> Merge:
+    """merge.json. Raises InputError where it is missing or damaged."""
+    record = read_document(run / MERGED, Merge, MERGE_SCHEMA)
+    names = [part.name for part in record.parts]
+    if len(set(names)) < len(names) or len(names) < 2 or any(slug(name) != name for name in names):
+        raise InputError(f"{run / MERGED}: the parts are {', '.join(names)[:200] or 'none'}", RESTORE)
+    return record
+
+
+def examine(run: Path) -> Integrity:
+    """Every part compared with its seed and its manifests. Raises InputError where one is no run any more."""
+    checked = unprotected = 0
+    changes = []
+    for one in parts(run):
+        found = examine_run(one.run, one.lock, trials_of(one.run, one.lock))
+        checked, unprotected = checked + found.checked, unprotected + found.unprotected
+        changes += [f"runs/{one.part.name}: {change}" for change in found.changes]
+    return Integrity(checked=checked, unprotected=unprotected, changes=changes)
+
+
+def parts(run: Path) -> list[Opened]:
+    """The parts of a merged run, opened. Raises InputError where one is missing, damaged, or of another experiment."""
+    found = []
+    for part in record_of(run).parts:
+        one = RunDir.open(run / "runs" / part.name)
+        if one.imported or one.merged:
+            raise InputError(f"{one.path} is no run that was measured by KDuel", RESTORE)
+        found.append(Opened(part=part, run=one, lock=one.lock()))
+    for other in found[1:]:
+        if differing := protocol_differences(found[0].lock, other.lock):
+            names = f"in {found[0].part.name}", f"in {other.part.name}"
+            raise InputError(f"{run}: its parts are different experiments:\n{listed(differing, names)}", RESTORE)
+    return found
