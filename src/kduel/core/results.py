@@ -297,6 +297,8 @@ class StudyResult(Struct, kw_only=True):
     """The suite's name or the study file's path, as given."""
     kduel: str | None = None
     """The version that carried it out, or imported it."""
+    checksum: str | None = None
+    """Of the run with all its raw files, SHA-256: cat trials/*/manifest.sha256 | sha256sum"""
     imported: bool = False
     imported_at: str | None = None
     """UTC, ISO 8601."""
