@@ -9,7 +9,6 @@ import os
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -49,22 +48,6 @@ class Ended(Struct, frozen=True):
     record: TrialRecord
     values: dict[int, dict[str, float]] = {}
     """What was read from them: kduel.store.collect.Values."""
-
-
-def unbooted(planned: PlannedTrial, void: Void) -> TrialRecord:
-    """trial.json of a trial that was not booted."""
-    return TrialRecord(
-        id=planned.id,
-        block=planned.block,
-        position=planned.position,
-        contender=planned.contender,
-        status="void",
-        void=void,
-        started=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        boot=planned.boot,
-        steps=planned.steps,
-        member=planned.host,
-    )
 
 
 class Repeats:

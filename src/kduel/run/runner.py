@@ -21,7 +21,7 @@ from kduel.core.results import MetricResult
 from kduel.judge.verdict.interim import Standing, finished, standing
 from kduel.machines import Outcome, Trial
 from kduel.run.prepare import Ready, open_run
-from kduel.run.repeat import Boot, Ended, Quiet, Repeats, unbooted
+from kduel.run.repeat import Boot, Ended, Quiet, Repeats
 from kduel.run.script import boot_script, bring_home, host_parts, keep_environment, set_aside
 from kduel.run.watch import Begun, GiveUp, TrialDone, Watcher
 from kduel.store.collect import Collector, Values
