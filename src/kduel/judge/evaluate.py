@@ -21,6 +21,7 @@ from kduel.judge.verdict.rule import Rule, planned_rule
 from kduel.store import integrity
 from kduel.store.collect import Collector
 from kduel.store.documents import RESTORE, Lock, TrialRecord, read_document, read_json
+from kduel.store.fleet_state import read_state
 from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir
 
@@ -132,6 +133,10 @@ def judged(
     results.warnings[:0] = [
         Warning_(code=Code.CHANGED_AFTERWARDS, message=f"The run is not as it was left: {change}.")
         for change in changes
+    ]
+    results.warnings += [
+        Warning_(code=Code.MACHINE_OUT, message=f"{name} is {out.why} after {out.round} rounds: {out.message}.")
+        for name, out in read_state(run.path).out.items()
     ]
     if hopeless := futile(samples, rule, exact=lock.machine.exact):
         results.warnings.append(Warning_(code=Code.FUTILE, message=tell(hopeless, rule)))
