@@ -172,7 +172,7 @@ def check(thread: Thread, where: str, parameters: Any) -> None:
     beyond = thread.avg * thread.cycles - sum(latency * count for latency, count in seen.items())
     rounding = 0.0051 * thread.cycles
     if not missing * parameters.histogram - rounding <= beyond <= missing * thread.max + rounding:
-        raise ParseError(f"{where}: the histogram's mean is not the average that is told")
+        raise ParseError(f"{where}: the histogram's mean is not the printed average")
 
 
 def percentile(latencies: Counter[int], total: int, per_mille: int, limit: int) -> float:

@@ -57,7 +57,7 @@ class Wakeup(Benchmark):
     times, whatever the answers do, so that a stall is seen by every request that falls into it."""
 
     name = "wakeup"
-    summary = "Wake-up latency at a fixed rate, p50, p99, p99.9, with or without CPU hogs beside (our kwake)"
+    summary = "Wake-up latency at a fixed rate, p50, p99, p99.9, with or without CPU load (KDuel's kwake)"
     programs = ("kwake",)
     takes_policy = True
 

@@ -237,5 +237,5 @@ def division_lines(division: list[Division]) -> list[str]:
                 line += f", with {part.blocks:,} blocks, {duration(part.seconds)}"
         lines.append(line + ".")
     if division[0].best_iterations is None:
-        lines.append("With --boot-seconds and --iteration-seconds the best number of iterations is told.")
+        lines.append("With --boot-seconds and --iteration-seconds the best number of iterations is printed.")
     return lines

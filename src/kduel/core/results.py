@@ -175,7 +175,7 @@ class MetricResult(Struct, kw_only=True):
     confounded: bool = False
     """For undecided: in all complete pairs the arms had one order, so that order and kernel cannot be told apart."""
     blocks_more: int | None = None
-    """For undecided: about how many more blocks would decide it at the spread seen; null if unknown."""
+    """For undecided: about how many more blocks would decide it at the measured spread; null if unknown."""
     mde_pct: float | None = None
     """What this run would have found with 80 % power."""
     unseen_mode_pct: float | None = None
@@ -297,6 +297,8 @@ class StudyResult(Struct, kw_only=True):
     """The suite's name or the study file's path, as given."""
     kduel: str | None = None
     """The version that carried it out, or imported it."""
+    checksum: str | None = None
+    """Of the run with all its raw files, SHA-256: cat trials/*/manifest.sha256 | sha256sum"""
     imported: bool = False
     imported_at: str | None = None
     """UTC, ISO 8601."""

@@ -23,6 +23,7 @@ from kduel.store.collect import Collector
 from kduel.store.documents import RESTORE, Lock, TrialRecord, read_document, read_json
 from kduel.store.fleet_state import read_state
 from kduel.store.integrity import trials_of
+from kduel.store.manifest import run_checksum
 from kduel.store.rundir import RunDir
 
 Environment = dict[str, Any]
@@ -53,7 +54,7 @@ def judge_run(path: Path) -> Results:
 def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[Samples]) -> Results:
     """The results of what is there so far."""
     return judged(
-        study_result(lock),
+        structs.replace(study_result(lock), checksum=run_checksum(run.trials)),
         lock,
         samples,
         [trial_result(record, run.directory(record.id)) for record in records],

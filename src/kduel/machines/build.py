@@ -272,7 +272,7 @@ def check(arms: Sequence[Arm], needs: Needs) -> None:
     if needs.packages or needs.programs or needs.scratch:
         raise InputError(
             "the machine build boots nothing: of the study's benchmarks some need a running kernel",
-            "Use kernel-build and kernel-size here, and another study for what runs on the kernels.",
+            "Use kernel-build and kernel-size on this machine, and another study for benchmarks that run on the kernels.",
         )
     for arm in arms:
         contender = arm.contender

@@ -24,11 +24,11 @@ class MatrixFormat(Format):
         said = digest(results)
         parts = [said.title, " · ".join(said.facts)]
         if matrix is None:
-            parts.append("No benchmarks of this run differ in a number alone: it is no matrix.")
+            parts.append("This run is no matrix: no two of its benchmarks differ in one number only.")
         else:
             parts += matrix_parts(matrix, results)
         if advice:
-            parts.append("Advice per use: each sentence rests on the verdicts that it names")
+            parts.append("Advice by use: each sentence rests on the verdicts that it names")
             parts.append("\n".join(f"  - {visible(one.told, 2000)}" for one in advice))
         parts += [
             "How sure",

@@ -13,6 +13,7 @@ from kduel import __version__
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.experiment import EDITION, Contender, MachineRecord
+from kduel.core.host import OTHER_WORK
 from kduel.core.progress import Progress
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, Needs, machine_kind
@@ -113,6 +114,7 @@ def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
         edition=EDITION,
         host=host_record(),
         disturbance=disturbance_of(study, machine),
+        covariates=[OTHER_WORK] if study.host.covariate and not machine.exact else [],
     )
 
 
@@ -120,6 +122,11 @@ def disturbance_of(study: Study, machine: Machine) -> Disturbance | None:
     """What makes a trial `host-disturbed`: what the study says, else the machine's default; None where nothing does."""
     if machine.exact:
         return None
+    if machine.max_wait_pct is None and (study.host.max_wait is not None or study.host.covariate):
+        raise InputError(
+            f"the machine {study.machine} does not record what its host does, so [host] cannot be kept to",
+            "Leave max_wait and covariate out of [host], or measure on the machine qemu.",
+        )
     allowed = machine.max_wait_pct if study.host.max_wait is None else study.host.max_wait
     if allowed is None or allowed >= 100:
         return None

@@ -100,6 +100,8 @@ class Runner:
         self.records: dict[str, TrialRecord] = {}
         self.repeats = Repeats(run, self.lock.disturbance, len(self.plan))
         self.quiet = Quiet(self.lock.disturbance, progress)
+        self.other_work: float | None = None
+        """What other work took just before the boot, where that is a covariate."""
         self.arms = {arm.contender.name: arm for arm in ready.arms}
         for record in trials_of(run, self.lock):
             self.take(record)
@@ -118,6 +120,7 @@ class Runner:
             while boots and not (self.finished() or self.futile()):
                 boot = self.still_open(boots.popleft())
                 self.quiet.wait()
+                self.other_work = self.quiet.before_boot() if self.lock.covariates else None
                 self.end(boot, self.carry_out(boot), boots)
 
     def go_parallel(self, waiting: deque[Boot]) -> None:
@@ -148,7 +151,8 @@ class Runner:
             self.keep(trials)
             return
         self.repeats.put_aside(boot, trials, code, waiting)
-        self.progress.info(f"made again at the end of its block: {trials[0].record.id}: {trials[0].record.void}")
+        why = str(trials[0].record.void).splitlines()[0]
+        self.progress.info(f"made again at the end of its block: {trials[0].record.id}: {why}")
 
     @property
     def by_need(self) -> bool:
@@ -294,6 +298,7 @@ class Runner:
             boot=planned.boot,
             steps=planned.steps,
             host=host,
+            other_work_before=self.other_work,
             repeats=self.repeats.of(boot),
             member=planned.host,
         )
@@ -330,12 +335,12 @@ class Runner:
         """trial.json of a trial of a contender that is left out."""
         first = min(self.of(planned.contender), key=lambda record: record.position)
         why = f"not run, for its first trials were void. The first said: {first.void}"
-        return unbooted(planned, Void(LEFT_OUT, why))
+        return TrialRecord.unbooted(planned, Void(LEFT_OUT, why))
 
     def not_built(self, planned: PlannedTrial) -> TrialRecord:
         """trial.json of a trial of a contender that has no kernel."""
         why = f"not measurable: {self.ready.unbuilt[planned.contender]}"
-        return unbooted(planned, Void("does-not-build", why))
+        return TrialRecord.unbooted(planned, Void("does-not-build", why))
 
     def keep(self, trials: list[Ended]) -> None:
         """Make a boot's trials visible, tell of them, and give up on a contender that cannot be measured."""
@@ -386,19 +391,3 @@ class Runner:
             self.progress.warn(f"{message}\n{where}. The others go on without it.")
             return
         raise NotMeasuredError(message, f"{where}; the trials so far are kept in {self.run.path}.")
-
-
-def unbooted(planned: PlannedTrial, void: Void) -> TrialRecord:
-    """trial.json of a trial that was not booted."""
-    return TrialRecord(
-        id=planned.id,
-        block=planned.block,
-        position=planned.position,
-        contender=planned.contender,
-        status="void",
-        void=void,
-        started=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        boot=planned.boot,
-        steps=planned.steps,
-        member=planned.host,
-    )

@@ -6,8 +6,9 @@ lock.json and trial.json are read here; plan.jsonl follows from the lock (kduel.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -18,6 +19,7 @@ from kduel.core.experiment import EDITION, Contender, MachineRecord, Settle, Ste
 from kduel.core.host import HostStep
 from kduel.core.untrusted import read_whole
 from kduel.study.load import About, Blocks, Study, check_numbers
+from kduel.study.plan import PlannedTrial
 
 LOCK_SCHEMA = 2
 """Of lock.json and plan.jsonl. Version 0.1.0 wrote no schema: that is 1."""
@@ -165,6 +167,8 @@ class TrialRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     steps: list[int] = field(default_factory=list)
     host: dict[str, HostStep] = field(default_factory=dict)
     """What the host did, by step label; empty where the machine does not record it, or before it did."""
+    other_work_before: float | None = None
+    """The share of the host's CPU time (0 to 1) that other programs took just before the boot, when no guest ran."""
     repeats: int = 0
     """How many earlier boots of the same planned trial were put aside, for a fault that is not the contender's."""
     member: str = ""
@@ -175,6 +179,22 @@ class TrialRecord(Struct, kw_only=True, forbid_unknown_fields=True):
             raise ValueError(
                 f"the status is {self.status}, and there is {(self.void and self.void.code) or 'no reason'}"
             )
+
+    @classmethod
+    def unbooted(cls, planned: PlannedTrial, void: Void) -> Self:
+        """That of a planned trial which was not booted."""
+        return cls(
+            id=planned.id,
+            block=planned.block,
+            position=planned.position,
+            contender=planned.contender,
+            status="void",
+            void=void,
+            started=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            boot=planned.boot,
+            steps=planned.steps,
+            member=planned.host,
+        )
 
 
 def study_of(lock: Lock, text: str) -> Study:

@@ -31,6 +31,21 @@ def write_manifest(trial: Path) -> None:
     (trial / NAME).write_bytes(b"".join(lines))
 
 
+def run_checksum(trials: Path) -> str | None:
+    """The SHA-256 of all trials' manifests, in the order of their names; None where a trial has none.
+
+    It identifies a run with all its raw files: cat trials/*/manifest.sha256 | sha256sum
+    """
+    stamp = hashlib.sha256()
+    try:
+        names = sorted(entry.name for entry in os.scandir(trials) if not entry.name.startswith("."))
+        for name in names:
+            stamp.update((trials / name / NAME).read_bytes())
+    except OSError:
+        return None
+    return stamp.hexdigest() if names else None
+
+
 def changes(trial: Path, known: dict[bytes, str]) -> list[tuple[str, str]]:
     """What differs from the manifest: each file's name, and `changed`, `missing`, `added` or `unreadable`.
 

@@ -219,7 +219,7 @@ CATALOGUE: tuple[Finding, ...] = (
         code=Code.SINGLE_TRIAL,
         cause=Cause.TOO_FEW,
         weight=82,
-        meaning="A contender was measured once: nothing tells the difference from chance.",
+        meaning="A contender was measured once: the difference may be chance.",
         remedy="Measure each contender at least six times, in random order.",
     ),
     Finding(
@@ -290,7 +290,7 @@ CATALOGUE: tuple[Finding, ...] = (
         code=Code.QUANTISED,
         cause=Cause.RESOLUTION,
         weight=40,
-        meaning="The values come in steps above 10 % of the median. A smaller difference cannot be seen.",
+        meaning="The values come in steps above 10 % of the median. A smaller difference cannot be detected.",
         remedy="Measure for longer, or in a finer unit.",
     ),
     Finding(
@@ -298,7 +298,7 @@ CATALOGUE: tuple[Finding, ...] = (
         cause=Cause.STATISTIC,
         weight=44,
         meaning="The metric is the largest sample of a trial: one sample decides it, and it grows with the time measured.",
-        remedy="Make the 99th or 99.9th percentile the primary metric, and show the maximum beside it.",
+        remedy="Make the 99th or 99.9th percentile the primary metric, and report the maximum as a further metric.",
     ),
     Finding(
         code=Code.UNRELIABLE,

@@ -147,7 +147,7 @@ class Connection:
         raise Broken(f"{self.place} cannot be reached: {last_line(done.stderr)}")
 
 
-def last_line(text: str, nothing: str = "ssh said nothing") -> str:
+def last_line(text: str, nothing: str = "ssh printed no message") -> str:
     """The last line that says something, bounded; `nothing` where none does."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:300] if lines else nothing

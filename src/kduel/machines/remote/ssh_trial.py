@@ -346,8 +346,8 @@ class Journey:
         try:
             done = self.connection.run(script)
         except (Broken, Refused):
-            return "what the boot before said cannot be read"
-        return f"the boot before said last:\n{done.text[-20000:] or '(the machine keeps no log of it)'}"
+            return "the log of the previous boot cannot be read"
+        return f"last lines of the previous boot:\n{done.text[-20000:] or '(the machine keeps no log of it)'}"
 
 
 def default_cmdline(now: Look) -> str:

@@ -197,7 +197,7 @@ def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> li
             word=m.word,
             side=side(m),
             text=f"{notes.marked(m)}: {effect_with_interval(m)}, {sided(m)}"
-            + (", below what matters here" if m.below_delta else ""),
+            + (", below delta" if m.below_delta else ""),
         )
         for m in foremost(different)
     ]
