@@ -53,7 +53,7 @@ def judge_run(path: Path) -> Results:
 
 def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[Samples]) -> Results:
     """The results of what is there so far."""
-    return judged(
+    results = judged(
         structs.replace(study_result(lock), checksum=run_checksum(run.trials)),
         lock,
         samples,
@@ -63,6 +63,11 @@ def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[
         changes_of(run, lock, records),
         explanations_of(run),
     )
+    results.warnings += [
+        Warning_(code=Code.MACHINE_OUT, message=f"{name} is {out.why} after {out.round} rounds: {out.message}.")
+        for name, out in read_state(run.path).out.items()
+    ]
+    return results
 
 
 def judge_merged(run: RunDir) -> Results:
@@ -134,10 +139,6 @@ def judged(
     results.warnings[:0] = [
         Warning_(code=Code.CHANGED_AFTERWARDS, message=f"The run is not as it was left: {change}.")
         for change in changes
-    ]
-    results.warnings += [
-        Warning_(code=Code.MACHINE_OUT, message=f"{name} is {out.why} after {out.round} rounds: {out.message}.")
-        for name, out in read_state(run.path).out.items()
     ]
     if hopeless := futile(samples, rule, exact=lock.machine.exact):
         results.warnings.append(Warning_(code=Code.FUTILE, message=tell(hopeless, rule)))
