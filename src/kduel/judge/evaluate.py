@@ -191,7 +191,7 @@ def trial_result(record: TrialRecord, directory: Path) -> TrialResult:
 
 
 def findings_of(record: TrialRecord) -> dict[str, str]:
-    """What the trial's kernel told of trouble."""
+    """What the trial's kernel reported of trouble."""
     found = record.facts.get("console_findings")
     return {str(name): str(line) for name, line in found.items()} if isinstance(found, dict) else {}
 

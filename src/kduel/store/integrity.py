@@ -14,7 +14,7 @@ from kduel.store.rundir import RunDir
 from kduel.study.plan import PlannedTrial, make_plan
 
 WITH_MANIFEST = 2
-"""The schema of trial.json from which a manifest stands beside it."""
+"""The schema of trial.json from which a manifest is next to it."""
 MOST_NAMED = 4
 """Files of one trial that a sentence names."""
 

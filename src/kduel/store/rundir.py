@@ -3,7 +3,7 @@
     RUN/study.toml  lock.json  plan.jsonl  contenders.json  trials/0007-b04-debian-6.12/...  report/
         repeated/0007-b04-debian-6.12.1/...   a boot that was put aside and made again, as whole as a trial
 
-A trial becomes visible only whole: written beside (trials/.new-*), synced, renamed.
+A trial becomes visible only whole: written to trials/.new-*, synced, renamed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def told_as_disk_trouble(where: Path, remedy: str = GO_ON) -> Iterator[None]:
 
 
 def is_elsewhere(name: object, where: Path) -> bool:
-    """Whether an error's file is neither in `where`, nor on the way to it, nor in a new run that is written beside it."""
+    """Whether an error's file is neither in `where`, nor on the way to it, nor in a new run that is written next to it."""
     if not isinstance(name, str):
         return False
     path, run = Path(name).absolute(), where.absolute()
@@ -190,7 +190,7 @@ class RunDir:
         return self.trials / trial_id
 
     def stage(self) -> Path:
-        """A new empty directory beside the trials, to be filled and then kept."""
+        """A new empty directory next to the trials, to be filled and then kept."""
         with told_as_disk_trouble(self.trials):
             return Path(tempfile.mkdtemp(prefix=".new-", dir=self.trials))
 
@@ -199,7 +199,7 @@ class RunDir:
         self._keep(staged, record, self.directory(record.id))
 
     def put_aside(self, staged: Path, record: TrialRecord) -> None:
-        """Make a staged boot visible beside the trials: its trial is made again."""
+        """Make a staged boot visible next to the trials: its trial is made again."""
         with told_as_disk_trouble(self.repeated):
             self.repeated.mkdir(exist_ok=True)
         self._keep(staged, record, self.repeated / f"{record.id}.{record.repeats + 1}")

@@ -117,7 +117,7 @@ def name_all(contenders: list[Contender], origin: str) -> list[Contender]:
     # What all share tells none apart.
     recipe = len({c.kernel.partition(",")[2] for c in contenders}) > 1
     named = [c if c.name else msgspec.structs.replace(c, name=short_name(c, recipe=recipe)) for c in contenders]
-    # old/bzImage and new/bzImage are told apart by as much of their paths as it takes.
+    # old/bzImage and new/bzImage are distinguished by as much of their paths as it takes.
     for parts in range(2, max((c.kernel.count("/") for c in contenders), default=0) + 2):
         held = Counter(c.name for c in named)
         named = [
