@@ -32,9 +32,9 @@ from msgspec import structs
 
 from kduel.core.cache import Cache
 from kduel.core.progress import Progress
+from kduel.guest.repetition import contents, fingerprint
 from kduel.machines import Trial
 from kduel.machines.icount import IcountMachine
-from kduel.machines.repetition import contents, fingerprint
 from kduel.run.prepare import make_ready
 from kduel.study.contenders import contender_tables
 from kduel.study.load import Study, assemble, parse_study, suite_text

@@ -84,7 +84,7 @@ def error_rates(runs: int) -> list[str]:
     return table(
         (
             "noise",
-            "false alarms, spread 1 %",
+            "false positives, spread 1 %",
             "4.2 %",
             "any of seven, 4.2 %",
             "equivalent, rightly",
@@ -188,7 +188,7 @@ def covariate(runs: int) -> list[str]:
                 f"{one.blocks_mean:.1f}",
             )
         )
-    return table(("r", "false alarms", "equivalent at no effect", "blocks", "+1 % found", "blocks"), rows)
+    return table(("r", "false positives", "equivalent at no effect", "blocks", "+1 % found", "blocks"), rows)
 
 
 def giving_up(runs: int) -> list[str]:
@@ -298,7 +298,7 @@ def without(runs: int) -> list[str]:
     for pairs in (2, 3):
         short = tried(Rule.fixed(pairs, fewest_pairs=2), made_up("sharp", 4.2), runs=runs, metrics=7)
         rows.append((f"seven metrics with two sharp modes, {pairs} pairs", pct(short.any_difference)))
-    return table(("what is left out", "false alarms, %"), rows)
+    return table(("what is left out", "false positives, %"), rows)
 
 
 def pairs_of(logs: np.ndarray, benchmark: str, primary: bool) -> Samples:

@@ -84,7 +84,7 @@ def test_what_kernels_builds_are_known_to_say(line: str, remedy: str) -> None:
 
 def test_a_log_without_errors_ends_the_message() -> None:
     assert cause("one\ntwo\nthree\nfour\n", 2).lines == ("two", "three", "four")
-    assert cause("", 2).told == "make ended with status 2 and said nothing"
+    assert cause("", 2).told == "make ended with status 2 and printed no message"
 
 
 @given(st.text(max_size=3000))

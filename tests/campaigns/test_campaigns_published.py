@@ -82,13 +82,13 @@ def test_every_claim_has_what_its_data_support(found: list[Column]) -> None:
     assert not [one for one in judged if one.standing == "supported"]
     reasons = {one.claim.says: " ".join(one.reasons) for one in judged}
     dock = reasons["With dock: -21% due to USB overhead"]
-    assert "n = 1" in dock and "cannot be told: 3 things differ (kernel, scheduler, hardware.connected)" in dock
+    assert "n = 1" in dock and "cannot be decided: 3 things differ (kernel, scheduler, hardware.connected)" in dock
     assert "page cache" in reasons["Better I/O (+195% file read throughput)"]
     assert "8.9 to 27.7" in reasons["Context Switch: -12% better (22.6ms vs 25.6ms)"]
     best = reasons["Best context switching: 22.6 ms (-28% vs stock)"]
     assert f"{DOCKED} has 16.3" in best and f"{LAVD} has 19.2" in best
     schedulers = reasons["scx_lavd gaming mode showed 80x higher max latency spikes (466ms vs 5.8ms)"]
-    assert "cannot be told" not in schedulers and "maximum" in schedulers
+    assert "cannot be decided" not in schedulers and "maximum" in schedulers
 
 
 def test_a_wrongly_printed_figure_is_contradicted(found: list[Column]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shutil
 import sqlite3
 from pathlib import Path
@@ -78,6 +79,16 @@ def test_a_damaged_run_is_named_and_the_others_are_there(tmp_path: Path) -> None
     document = json.loads(done.stdout)
     assert document["runs"] == 1 and list(document["skipped"]) == ["second"]
     assert ask(tmp_path / NAME, "skipped").rows[0][0] == "second"
+
+
+def test_names_that_are_not_utf8_are_shown_and_stop_nothing(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 10).rename(os.fsdecode(bytes(tmp_path) + b"/\xff"))
+    damaged = run_of(tmp_path, "second", 10)
+    (damaged / "import.json").unlink()
+    (damaged / "lock.json").write_text("{}")
+    Path(os.fsdecode(bytes(damaged) + b"/trials/\xfe")).mkdir(parents=True)
+    assert ask(indexed(tmp_path), "SELECT path FROM run").rows == [["\\xff"]]
+    assert [row[0] for row in ask(tmp_path / NAME, "skipped").rows] == ["second"]
 
 
 def test_queries_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,11 +22,11 @@ from kduel.core.errors import NotMeasuredError
 from kduel.core.experiment import Settle
 from kduel.core.progress import Progress
 from kduel.explain.profile import INTERRUPT, OPERATION, THREAD, profile
+from kduel.guest.repetition import contents, first_difference
 from kduel.guest.script import Part, compose
 from kduel.kernels import resolve
 from kduel.kernels.files.image import uncompressed
 from kduel.machines import Trial
-from kduel.machines.repetition import contents, first_difference
 from kduel.run.exact.measure import Counted, count_arms, exact_machine, explanation
 from kduel.run.exact.subject import pair
 from kduel.run.prepare import Ready, make_ready
@@ -169,6 +169,16 @@ def test_a_kernel_against_itself_differs_in_nothing(ready: Ready, counted: list[
     found = explanation(ready, counted, 2)
     assert found.total()[0] == found.total()[1] > 0
     assert not any(row.difference for row in found.rows)
+
+
+def test_the_boot_is_opened_like_an_operation(ready: Ready, tmp_path: Path) -> None:
+    names = [arm.contender.name for arm in ready.arms]
+    both = count_arms(ready, (names[0], names[1]), cache=Cache(), progress=Progress(), boot=True)
+    found = explanation(ready, both, 0)
+    one = trial(ready, tmp_path / "one")
+    assert not exact_machine(ready).boot_once(one).void
+    assert found.total() == (ready.prepared.parse(one.into, 0)["boot-instructions"],) * 2
+    assert {"start_kernel", "kernel_init_freeable"} <= {row.function for row in found.rows}
 
 
 def test_counting_disturbs_nothing(ready: Ready, counted: list[Counted], tmp_path: Path) -> None:

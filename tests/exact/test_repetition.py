@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kduel.machines.repetition import contents, fingerprint, first_difference, odd_one
+from kduel.guest.repetition import contents, fingerprint, first_difference, odd_one
 
 CONSOLE = "     0.101 [    0.5] Linux\n     0.102 kduel: script ended with 0\n     0.103 off\n"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import LINES, WIDTH, diagnose, findings
-from kduel.guest.emulator import patching_fault
+from kduel.guest.emulator import fault_of
 
 CONSOLES = Path(__file__).parent / "consoles"
 WENT_ON = {"warn", "oom-tail", "oom-tmpfs"}
@@ -100,6 +100,16 @@ INT3 = [
 ]
 
 
+FLAGS = [
+    "[    0.890891] traps: PANIC: double fault, error_code: 0x0",
+    "[    0.890891] Oops: double fault: 0000 [#1] PREEMPT SMP NOPTI",
+    "[    0.890891] CPU: 0 UID: 0 PID: 0 Comm: swapper/0 Not tainted 6.12.117+deb13-cloud-amd64 #1  Debian 6.12.117-1",
+    "[    0.890891] RIP: 0010:kmem_cache_alloc_noprof+0xc1/0x2f0",
+    "[    0.890891] RSP: 0000:ffffffff82c03e30 EFLAGS: 001e4b42",
+]
+"""As QEMU 7.2 gave it, once."""
+
+
 @pytest.mark.parametrize(
     ("qemu", "accelerator", "cpus", "console", "is_fault"),
     [
@@ -112,7 +122,10 @@ INT3 = [
         ("unknown", "tcg", 2, INT3, False),
         ("7.2.22", "tcg", 2, ["Oops: 0002 [#1] SMP", *INT3], False),
         ("7.2.22", "tcg", 2, [INT3[0]], False),
+        ("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)", "tcg", 1, FLAGS, True),
+        ("7.2.22", "kvm", 2, FLAGS, False),
+        ("7.2.22", "tcg", 2, [line.replace("001e4b42", "00010046") for line in FLAGS], False),
     ],
 )
 def test_an_int3_is_the_emulators_fault_only_where_it_is_known_to_be(qemu, accelerator, cpus, console, is_fault):
-    assert bool(patching_fault(console, qemu=qemu, accelerator=accelerator, cpus=cpus)) is is_fault
+    assert bool(fault_of(console, qemu=qemu, accelerator=accelerator, cpus=cpus)) is is_fault

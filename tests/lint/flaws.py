@@ -221,7 +221,7 @@ FLAWS: tuple[Flaw, ...] = (
     Flaw("one-trial", "3 % hidden by one trial 60 % off", 20, hidden(0.03, 0.6)),
     Flaw("robust-disagrees", "3 % hidden by one trial 60 % off", 20, hidden(0.03, 0.6)),
     Flaw("robust-disagrees", "1.5 % hidden by one trial 200 % off", 100, hidden(0.015, 2.0)),
-    Flaw("rare-mode", "one boot of 20 5 % slower, CV 0.15 %", 20, rare(1, 0.05, 0.0015)),
+    Flaw("rare-mode", "one boot of 20 4.5 % slower, CV 0.1 %", 20, rare(1, 0.045, 0.001)),
     Flaw("rare-mode", "two boots of 100 10 % slower, CV 0.5 %", 100, rare(2, 0.1, 0.005)),
     Flaw("missing-by-arm", "the slowest 30 % of one arm give no value", 10, voided(0.3)),
     Flaw("missing-by-arm", "the slowest 20 %", 20, voided(0.2)),

@@ -21,7 +21,8 @@ from kduel.guest.root import root_image
 from kduel.guest.script import Part, compose
 from kduel.kernels import Kernel, resolve
 from kduel.machines import Arm, Needs, Outcome, Trial, machine_kind, qemu
-from kduel.machines.qemu import PLUGIN, choose_accelerator, host_cpus, mebibytes
+from kduel.machines.host.processors import host_cpus
+from kduel.machines.qemu import PLUGIN, choose_accelerator, mebibytes
 
 SPEC = "debian:6.1-cloud"
 

@@ -430,4 +430,4 @@ def test_the_plain_text_says_cells_verdicts_growth_and_how_sure(published: Resul
     assert "All 108 verdicts of the matrix are exploratory" in text
     results = crossed()
     results.metrics = [metric for metric in results.metrics if metric.benchmark == "kload-cpu-10"]
-    assert "it is no matrix" in report_format("matrix").render(results)
+    assert "This run is no matrix" in report_format("matrix").render(results)

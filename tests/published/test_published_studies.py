@@ -200,7 +200,7 @@ def test_footprint_lint_speaks_and_the_summary_claims_nothing(judged: Callable[[
     assert {w.code for w in found.warnings} == {"not-interleaved", "confounds", "config-differs"}
     text = " ".join(report_format("summary").render(found).split())
     assert "conditions: make" in text and "configurations differ in 1 option" in text
-    assert "measured once each, so that no difference can be told from chance" in text
+    assert "measured once each, so that no difference can be distinguished from chance" in text
     claims = re.split("Costs: |Gains: ", text.partition("Summary:")[2])[1:]
     assert claims and all(claim.startswith("size-") for claim in claims), "only what chance has no part in is claimed"
 

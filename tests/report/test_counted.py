@@ -5,7 +5,7 @@ from __future__ import annotations
 from examples import exact
 
 from kduel.core.results import ConditionResult, MetricResult, Results, Verdict
-from kduel.report.counted import is_counted, next_command
+from kduel.report.content.counted import is_counted, next_command
 from kduel.report.text import render_text
 
 

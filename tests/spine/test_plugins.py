@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 
 def test_all_four_kinds_work_from_outside(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
@@ -45,3 +47,9 @@ def test_two_plugins_of_one_name_are_refused(kduel, tmp_path: Path):
     done = kduel("list", "formats")
     assert done.returncode == 3
     assert "two plug-ins are called 'shout'" in done.stderr
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "fleets", "kernels", "machines", "report", "store/imported"])
+def test_a_folder_of_plug_ins_shows_plug_ins_only(folder: str) -> None:
+    modules = (Path(__file__).parents[2] / "src/kduel" / folder).glob("*.py")
+    assert not [m.name for m in modules if m.name != "__init__.py" and "\nPLUGIN" not in m.read_text("utf-8")]

@@ -55,6 +55,7 @@ def test_contender_lists_are_matrices_with_names_of_their_own():
         (HEAD + 'delta = "one"\n' + TWO + PIPE, "delta"),
         (HEAD + "delta = -1\n" + TWO + PIPE, "delta"),
         (HEAD + "alpha = 0.7\n" + TWO + PIPE, "alpha"),
+        (HEAD + "alpha = 1e-12\n" + TWO + PIPE, "alpha"),
         (HEAD + TWO + PIPE + "[blocks]\nmax = 0\n", "max"),
         (HEAD + TWO + PIPE + "[settle]\nseconds = -1\n", "seconds"),
         (HEAD + TWO, "no benchmark"),

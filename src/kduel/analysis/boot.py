@@ -16,7 +16,7 @@ from kduel.store.rundir import RunDir
 LOG_LIMIT = 16 << 20
 """Bytes of a log that are read."""
 HOW_TO_SEE_INITCALLS = (
-    "What the kernel itself did is not told: boot with `initcall_debug log_buf_len=4M`, as cmdline of each contender or "
+    "What the kernel itself did is not in the log: boot with `initcall_debug log_buf_len=4M`, as cmdline of each contender or "
     "of the machine."
 )
 WORDS = {
@@ -46,7 +46,7 @@ class Boots(Struct, frozen=True, kw_only=True):
         return median(moments[mark] - moments["begin"] for moments in lines) if lines else None
 
     def calls(self) -> dict[str, float]:
-        """The median of each initcall, microseconds, over the boots that told of it."""
+        """The median of each initcall, microseconds, over the boots that reported it."""
         names = {name for table in self.initcalls for name in table}
         return {name: median(table[name] for table in self.initcalls if name in table) for name in names}
 
@@ -55,7 +55,7 @@ def read_boots(path: Path) -> list[Boots]:
     """All boots of a run, the baseline's first. Raises InputError where it is no run, or no boot of it left a console."""
     run = RunDir.open(path)
     if run.imported:
-        raise InputError(f"{path} was measured elsewhere: its boots left no console log here")
+        raise InputError(f"{path} was measured elsewhere: there is no console log of its boots")
     lock = run.lock()
     found = {c.name: Boots(name=c.name, timelines=[], initcalls=[]) for c in lock.contenders}
     consoles: list[tuple[str, list[Line]]] = []
@@ -72,7 +72,7 @@ def read_boots(path: Path) -> list[Boots]:
     if not consoles:
         marks = ", ".join(words for _, _, words in MARKS)
         raise InputError(
-            f"no trial of {path} has a console that tells of its boot",
+            f"no trial of {path} has a console log of its boot",
             f"Looked for in trials/*/console.log: {marks}. Machines reached by SSH keep no console log.",
         )
     return list(found.values())

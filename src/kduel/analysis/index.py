@@ -6,6 +6,7 @@ The tables and views are a documented contract (docs/many-runs.md) for dashboard
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
@@ -126,7 +127,9 @@ def stamp_of(run: Path) -> str:
             status = place.stat()
         except OSError:
             continue
-        known.update(f"{place.relative_to(run)} {status.st_mtime_ns} {status.st_size}\n".encode())
+        known.update(
+            f"{place.relative_to(run)} {status.st_mtime_ns} {status.st_size}\n".encode(errors="surrogateescape")
+        )
     return known.hexdigest()
 
 
@@ -168,7 +171,7 @@ def update(place: Path, runs: Sequence[Path], path: Path, progress: Progress) ->
     found = Indexed(path=path)
     with opened(path, write=True) as connection:
         known = dict(connection.execute("SELECT path, stamp FROM run UNION ALL SELECT path, stamp FROM skipped"))
-        names = {run.resolve().relative_to(place.resolve()).as_posix() or ".": run for run in runs}
+        names = {name_of(run, place): run for run in runs}
         for gone in known.keys() - names.keys():
             forget(connection, gone)
             found.removed += 1
@@ -182,12 +185,24 @@ def update(place: Path, runs: Sequence[Path], path: Path, progress: Progress) ->
                         add(connection, name, stamp, judge_run(run))
                         found.added += 1
                     except KduelError as error:
-                        connection.execute("INSERT INTO skipped VALUES (?, ?, ?)", (name, stamp, error.message))
+                        connection.execute(
+                            "INSERT INTO skipped VALUES (?, ?, ?)", (name, stamp, storable(error.message))
+                        )
                 task.advance()
         connection.commit()
         (found.runs,) = connection.execute("SELECT count(*) FROM run").fetchone()
         found.skipped = dict(connection.execute("SELECT path, reason FROM skipped ORDER BY path"))
     return found
+
+
+def name_of(run: Path, place: Path) -> str:
+    """A run's path in the index, relative to `place`."""
+    return storable(str(run.resolve().relative_to(place.resolve())))
+
+
+def storable(text: str) -> str:
+    """A text with bytes of file names that are not UTF-8, which SQLite refuses, written as \\xff."""
+    return os.fsencode(text).decode(errors="backslashreplace")
 
 
 def forget(connection: sqlite3.Connection, name: str) -> None:

@@ -60,7 +60,7 @@ class Cyclictest(Benchmark):
         """Thread n on CPU n; without it the scheduler places them."""
         mlockall: bool = True
         histogram: Annotated[int, Meta(ge=1, le=1_000_000)] = 100_000
-        """Microseconds up to which latencies are told apart."""
+        """Microseconds up to which latencies are distinguished."""
         load: load.Load = "idle"
 
     def label(self, parameters: Any) -> str:
@@ -172,7 +172,7 @@ def check(thread: Thread, where: str, parameters: Any) -> None:
     beyond = thread.avg * thread.cycles - sum(latency * count for latency, count in seen.items())
     rounding = 0.0051 * thread.cycles
     if not missing * parameters.histogram - rounding <= beyond <= missing * thread.max + rounding:
-        raise ParseError(f"{where}: the histogram's mean is not the average that is told")
+        raise ParseError(f"{where}: the histogram's mean is not the printed average")
 
 
 def percentile(latencies: Counter[int], total: int, per_mille: int, limit: int) -> float:

@@ -1,4 +1,4 @@
-"""desktop: one interactive task with a frame to finish 60 times a second, beside CPU hogs (our kwake)."""
+"""desktop: one interactive task with a frame to finish 60 times a second, under CPU load (our kwake)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ class Desktop(Benchmark):
     an encoder has all CPUs. What the hogs get done meanwhile is the price."""
 
     name = "desktop"
-    summary = (
-        "Frames of an interactive task beside CPU hogs: time to each, share that was late, the hogs' work (our kwake)"
-    )
+    summary = "Frame times of an interactive task under CPU load, share of late frames, throughput of the load (KDuel's kwake)"
     programs = ("kwake",)
     takes_policy = True
 

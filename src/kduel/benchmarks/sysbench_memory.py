@@ -19,7 +19,7 @@ class SysbenchMemory(Benchmark):
     """Memory bandwidth from user space; small blocks live in the caches."""
 
     name = "sysbench-memory"
-    summary = "Memory bandwidth; huge pages, NUMA placement and mitigations show here (sysbench memory)"
+    summary = "Memory bandwidth, which depends on huge pages, NUMA placement and mitigations (sysbench memory)"
     packages = sysbench.PACKAGES
 
     class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kduel.cli.completions import runs as complete_runs
-from kduel.cli.options import format_option, output_option, plot_option
+from kduel.cli.options import alpha_option, format_option, output_option, plot_option
 from kduel.cli.output import emit, emit_json, write_plot
 from kduel.core.errors import InputError
 from kduel.core.text import printable
@@ -51,7 +51,7 @@ NOISES = ("normal", "floor", "bimodal", "heavy", "drift")
     "--metrics", type=click.IntRange(1, 1000), metavar="N", help="Primary metrics of a run.  [default: RUN's, or 1]"
 )
 @click.option("--delta", type=float, metavar="PCT", help="Smallest effect of interest, in %.  [default: RUN's, or 1]")
-@click.option("--alpha", type=float, metavar="P", help="False-alarm rate.  [default: RUN's, or 0.05]")
+@alpha_option
 @click.option("--max-blocks", type=int, metavar="N", help="Maximum number of blocks.  [default: RUN's, or 20]")
 @click.option("--blocks", type=int, metavar="N", help="Fixed sample size: exactly N blocks, one analysis at the end.")
 @click.option(
@@ -77,7 +77,7 @@ def command(
     output: Path | None,
     plot: Path | None,
 ) -> None:
-    """Simulate the verdict rule: its false-alarm rate, its power, and the blocks that it needs.
+    """Simulate the verdict rule: its false-positive rate, its power, and the blocks that it needs.
 
     Without RUN the noise is simulated, with a given spread. With RUN, the directory of a finished run, it is resampled
     from that run. Simulated runs are judged by the code that judges real ones.

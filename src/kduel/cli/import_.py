@@ -84,7 +84,7 @@ def command(
     )
     for reason in record.skipped:
         click.echo(printable(f"Left out: {reason}"), err=True)
-    click.echo("Not interleaved, not randomised, environment unknown: the report says so beside every verdict.")
+    click.echo("Not interleaved, not randomised, environment unknown: the report repeats this with every verdict.")
     click.echo(f"Go on with: kduel report {out}")
 
 

@@ -35,8 +35,8 @@ def command(words: tuple[str, ...], offline: bool, form: str) -> None:
       PATH                   a vmlinuz, bzImage or Image; modules = "DIR" in a study file if it needs modules
       A.deb,B.deb            packages of one kernel
       debian-source:6.1,arch=arm64,config=tinyconfig+guest
-                             built here from Debian's linux-source; for arch= and config= see docs/embedded.md
-      source:FILE.tar.xz     built here from an archive; git:DIR#REF from a commit
+                             built on this host from Debian's linux-source; for arch= and config= see docs/embedded.md
+      source:FILE.tar.xz     built on this host from an archive; git:DIR#REF from a commit
 
     \b
     debian:6.12-generic is debian:6.12 in full. -arm64, -riscv64 or -ppc64el at the end names another architecture.

@@ -57,6 +57,23 @@ def limit_option(default: int, rows: str = "Rows of the table") -> Callable[[F],
     )
 
 
+def checked_alpha(_ctx: click.Context, _param: click.Parameter, given: float | None) -> float | None:
+    """As a study's alpha is checked. Raises InputError."""
+    from kduel.core.experiment import check_alpha
+
+    if given is not None:
+        check_alpha(given, "--alpha")
+    return given
+
+
+alpha_option = click.option(
+    "--alpha",
+    type=float,
+    callback=checked_alpha,
+    metavar="P",
+    help="False-positive rate.  [default: RUN's, or 0.05]",
+)
+
 output_option = click.option(
     "--output",
     "-o",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kduel.cli.completions import runs
-from kduel.cli.options import format_option, output_option
+from kduel.cli.options import alpha_option, format_option, output_option
 from kduel.cli.output import emit, emit_json
 from kduel.core.errors import InputError
 from kduel.core.text import printable
@@ -28,7 +28,7 @@ HOPELESS = 1000
     "--metric", "keys", multiple=True, metavar="STEP/METRIC", help="Metric to plan for.  [default: the primary ones]"
 )
 @click.option("--delta", type=float, metavar="PCT", help="Smallest effect of interest, in %.  [default: RUN's, or 1]")
-@click.option("--alpha", type=float, metavar="P", help="False-alarm rate.  [default: RUN's, or 0.05]")
+@alpha_option
 @click.option("--block-seconds", type=float, metavar="S", help="Duration of a block.  [default: as in RUN]")
 @click.option(
     "--boot-seconds",
@@ -237,5 +237,5 @@ def division_lines(division: list[Division]) -> list[str]:
                 line += f", with {part.blocks:,} blocks, {duration(part.seconds)}"
         lines.append(line + ".")
     if division[0].best_iterations is None:
-        lines.append("With --boot-seconds and --iteration-seconds the best number of iterations is told.")
+        lines.append("With --boot-seconds and --iteration-seconds the best number of iterations is printed.")
     return lines

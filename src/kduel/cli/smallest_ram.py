@@ -43,7 +43,7 @@ def command(
     from kduel.core.experiment import Contender
     from kduel.kernels import resolve
     from kduel.machines import Arm, Needs, Outcome, machine_kind
-    from kduel.machines.qemu import QemuMachine
+    from kduel.machines.qemu import InQemu
     from kduel.run.smallest_ram import smallest
     from kduel.study.contenders import name_all
     from kduel.study.load import read_machine
@@ -64,7 +64,7 @@ def command(
         kernel = resolve(contender.kernel, cache=cache, progress=progress, offline=offline)
         arm = Arm(contender, kernel)
         made = kind.prepare(settings, [arm], Needs(), cache=cache, progress=progress, offline=offline)
-        if not isinstance(made, QemuMachine) or not made.accelerator:
+        if not isinstance(made, InQemu):
             made.close()
             raise not_here
 

@@ -1,4 +1,4 @@
-"""The words that everything else is said in: see docs/architecture.md."""
+"""The types that everything else is expressed in: see docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from typing import Any, Literal
 
 from msgspec import Struct, field
+
+from kduel.core.errors import InputError
 
 EDITION = 2
 """Of the method: how orders are drawn and verdicts reached. A run keeps the edition that it was planned by; one that
@@ -102,6 +104,8 @@ TrialStatus = Literal["ok", "partial", "void"]
 """ok: every step gave its metrics; partial: some did; void: none may be used (panic, hang, failed gate...)."""
 
 
+LEAST_ALPHA = 1e-6
+"""Below it the bounds of repeated looks lose their digits, and no run is long enough to pass them."""
 LEFT_OUT = "left-out"
 """The code of a trial that was not run, because its contender cannot be measured."""
 
@@ -136,3 +140,9 @@ class MachineRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     """What a reader must know of times measured there."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What the machine reports of itself: accelerator, versions, ...; the keys are those of its kind."""
+
+
+def check_alpha(alpha: float, called: str) -> None:
+    """Raises InputError, naming it as `called`, for a rate of false alarms that cannot be meant."""
+    if not LEAST_ALPHA <= alpha < 0.5:
+        raise InputError(f"{called} is {alpha:g}", f"Give a probability from {LEAST_ALPHA:g} up, such as 0.05.")

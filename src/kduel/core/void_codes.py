@@ -21,7 +21,7 @@ VOID_CODES: tuple[VoidCode, ...] = (
     VoidCode("oops", "The kernel had an oops, a BUG or a general protection fault.", "Report it with console.log."),
     VoidCode(
         "emulator-fault",
-        "The emulator failed (`int3` in code being patched: QEMU before 8.1, several emulated CPUs).",
+        "The emulator failed (`int3` in code being patched, or flags that no CPU can have: QEMU before 8.1).",
         "Nothing: the trial is repeated. QEMU 8.1 or later, or `cpus = 1`, does not have it.",
     ),
     VoidCode(

@@ -93,6 +93,9 @@ class Fleet(ABC):
     def give_back(self, name: str) -> None:  # noqa: B027
         """End the lease."""
 
+    def clear(self, name: str) -> None:  # noqa: B027
+        """Remove what the run left on a member: it has ended."""
+
 
 class FleetKind(ABC):
     """A way to get machines, and its settings on the command line or in a file."""

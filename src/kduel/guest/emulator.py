@@ -12,14 +12,42 @@ MENDED = (8, 1)
 _INT3 = re.compile(r"\bint3: 0000 \[#1\]")
 
 
-def patching_fault(console: Sequence[str], *, qemu: str, accelerator: str, cpus: int) -> str:
+_FLAGS = re.compile(r"\bEFLAGS: ([0-9a-f]{8})\b")
+_VIRTUAL_8086 = 1 << 17
+"""The flag VM, which no 64-bit CPU can have set in its kernel."""
+
+
+def fault_of(console: Sequence[str], *, qemu: str, accelerator: str, cpus: int) -> str:
+    """Why the first oops on a console is QEMU's fault, in words; empty where it is not known to be."""
+    if accelerator != "tcg" or OOPS.first(console) is None:
+        return ""
+    return impossible_flags(console, qemu) or patching_fault(console, qemu=qemu, cpus=cpus)
+
+
+def impossible_flags(console: Sequence[str], qemu: str) -> str:
+    """A 64-bit oops with flags that no CPU can have: the emulator lost the state of its CPU.
+
+    Found once on QEMU 7.2 with two CPUs: a double fault after `cmpxchg16b`, its flags a part of a pointer.
+    """
+    for line in console[OOPS.first(console) :]:
+        if (flags := _FLAGS.search(line)) is not None:
+            if "RSP: 0000:" in line and int(flags[1], 16) & _VIRTUAL_8086:
+                return (
+                    f"QEMU {qemu.split(' ')[0]} had the flags {flags[1]} in 64-bit code, which no CPU can have: the emulator "
+                    "lost the state of its CPU. It says nothing of the kernel."
+                )
+            break
+    return ""
+
+
+def patching_fault(console: Sequence[str], *, qemu: str, cpus: int) -> str:
     """Why the first oops on a console is QEMU's fault, in words; empty where it is not known to be.
 
     A kernel writes `int3` over an instruction while it changes its own code (static keys, ftrace). QEMU before 8.1, with
     several emulated CPUs, could translate that `int3` on one CPU and run it after another CPU had taken it away.
     """
     version = re.match(r"(\d{1,4})\.(\d{1,4})", qemu)
-    if accelerator != "tcg" or cpus < 2 or version is None or (int(version[1]), int(version[2])) >= MENDED:
+    if cpus < 2 or version is None or (int(version[1]), int(version[2])) >= MENDED:
         return ""
     first = OOPS.first(console)
     if first is None or not _INT3.search(console[first]):

@@ -26,7 +26,7 @@ class DebianSource(FromSource):
 
     name = "debian-source"
     prefix = "debian-source:"
-    summary = "debian-source:VERSION[,arch=A][,config=C]: built here from Debian's linux-source package"
+    summary = "debian-source:VERSION[,arch=A][,config=C]: built on this host from Debian's linux-source package"
 
     def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> Source:
         if not re.fullmatch(r"\d[\w.+~-]*", place):

@@ -17,7 +17,7 @@ class Git(FromSource):
 
     name = "git"
     prefix = "git:"
-    summary = "git:DIR#REF[,arch=A][,config=C]: built here from a commit, a tag or a branch"
+    summary = "git:DIR#REF[,arch=A][,config=C]: built on this host from a commit, a tag or a branch"
 
     def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> Source:
         directory, _, revision = place.partition("#")

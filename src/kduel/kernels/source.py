@@ -17,7 +17,7 @@ class Archived(FromSource):
 
     name = "source"
     prefix = "source:"
-    summary = "source:FILE.tar.xz[,arch=A][,config=C]: built here from a source archive"
+    summary = "source:FILE.tar.xz[,arch=A][,config=C]: built on this host from a source archive"
 
     def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> Source:
         path = Path(place).expanduser().resolve()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NotRequired, TypedDict, Unpack
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -113,6 +113,15 @@ class Machine(ABC):
         """Give back whatever is held."""
 
 
+class Means(TypedDict):
+    """What preparing works with: keyword arguments of `MachineKind.prepare`, which most of what it calls takes too."""
+
+    cache: Cache
+    progress: Progress
+    offline: NotRequired[bool]
+    """Whether the network must not be accessed; False where it is left out."""
+
+
 class MachineKind(ABC):
     """A kind of machine, and its settings in a study's [machine] table."""
 
@@ -125,17 +134,8 @@ class MachineKind(ABC):
         """Overridden by each kind."""
 
     @abstractmethod
-    def prepare(
-        self,
-        settings: Any,
-        arms: Sequence[Arm],
-        needs: Needs,
-        *,
-        cache: Cache,
-        progress: Progress,
-        offline: bool = False,
-    ) -> Machine:
-        """Probe the host, make root images; everything slow that is not a trial. Raises HostError, InputError."""
+    def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
+        """Check the host, make root images: all slow work that is no trial. Raises HostError, InputError."""
 
     def kernel(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""

@@ -12,15 +12,15 @@ import platform
 import re
 import shlex
 import shutil
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, Unpack
 
 from msgspec import Meta, structs
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
-from kduel.core.progress import Progress
 from kduel.guest import initramfs, mounted
 from kduel.guest.busybox import Busybox, busybox
 from kduel.guest.confine import SANDBOX, Handles
@@ -28,15 +28,15 @@ from kduel.guest.root import Root
 from kduel.guest.vm import RESULTS_PORT, VirtualMachine, Wiring, chardev
 from kduel.kernels import Kernel
 from kduel.kernels.files.image import contents, entered_alike
-from kduel.machines import Arm, Machine, MachineKind, Needs, Seconds, Trial
+from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Seconds, Trial
 from kduel.machines.boards import ROOT_FILE, Board, Emulated, board, known
+from kduel.machines.host.processors import host_cpu, host_cpus
 from kduel.machines.qemu import (
     TCG_WARNING,
-    QemuMachine,
+    GuestMachine,
+    InQemu,
     QemuSettings,
     Size,
-    host_cpu,
-    host_cpus,
     mebibytes,
     qemu_version,
 )
@@ -50,6 +50,8 @@ class BoardSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=Tru
 
     place: str = ""
     """Which board: a name that `kduel list boards` knows, or a file of your own (MINE.toml)."""
+    lab_place: str = ""
+    """labgrid's place, in place of the one in the board's description, where @PLACE@ stands for it."""
     memory: Size = ""
     """RAM; by default what the board's description says."""
     cpus: Annotated[int, Meta(ge=0, le=255)] = 0
@@ -58,6 +60,9 @@ class BoardSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=Tru
     """Words added to every contender's command line."""
     boot_deadline: Seconds = 300.0
     """Seconds from start to the script."""
+
+
+AT = "@PLACE@"
 
 
 class BoardGuest(VirtualMachine, frozen=True, kw_only=True):
@@ -104,8 +109,8 @@ class BoardGuest(VirtualMachine, frozen=True, kw_only=True):
         return [*out, *extra, *(["-S"] if paused else [])]
 
 
-class BoardMachine(QemuMachine):
-    """Made by `Boards.prepare`."""
+class DescribedBoard(GuestMachine):
+    """A board as its description has it, emulated or in a lab: what every boot brings along and must report."""
 
     def __init__(
         self,
@@ -117,17 +122,8 @@ class BoardMachine(QemuMachine):
         images: Mapping[str, Path],
         cache: Cache,
     ) -> None:
-        self.board, self.settings, self.accelerator = described, settings, "tcg"
-        self.root = Root(
-            image=box.file,
-            busybox=box.file,
-            sha256=box.sha256,
-            suite="",
-            packages={"busybox-static": box.version},
-        )
-        self.bases, self.images, self.disk, self.cache = bases, images, None, cache
-        self.pin = host_cpus(settings.cpus)
-        self.timing_warning = TCG_WARNING
+        super().__init__(settings, bases, images, cache)
+        self.board, self.box = described, box
         self.facts = {
             "board": {"name": place, "summary": described.summary, "root": described.root},
             "cpus": settings.cpus,
@@ -136,14 +132,12 @@ class BoardMachine(QemuMachine):
             "busybox": {"version": box.version, "sha256": box.sha256},
             "host": {"cpu": host_cpu(), "cpus": os.cpu_count(), "kernel": platform.release()},
         }
-        if described.qemu:
-            self.facts |= {
-                "accelerator": "tcg",
-                "qemu": qemu_version(described.qemu.program),
-                "emulated": {"machine": described.qemu.machine, "cpu": described.qemu.cpu},
-                "pinned": self.pin,
-            }
         self._offered = offered(described.tree) if described.tree else None
+        self.set_up(place)
+
+    @abstractmethod
+    def set_up(self, place: str) -> None:
+        """Add what boots the board, with its facts. Raises HostError where it cannot be had."""
 
     def carried(self, trial: Trial) -> bytes:
         """What a boot brings along: its initial RAM disk, or the disk of its root; nothing where that is a directory,
@@ -167,21 +161,6 @@ class BoardMachine(QemuMachine):
             os.close(self._offered)
             self._offered = None
 
-    def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
-        """The board with an arm's kernel."""
-        assert self.board.qemu is not None
-        return BoardGuest(
-            architecture=arm.kernel.architecture,
-            accelerator=self.accelerator,
-            cpus=self.settings.cpus,
-            memory_mib=mebibytes(self.settings.memory, "memory"),
-            kernel=self.images[arm.kernel.sha256],
-            initrd=initrd,
-            cmdline=self.cmdline(arm),
-            emulated=self.board.qemu,
-            ram_disk=self.board.root == "ram",
-        )
-
     def cmdline(self, arm: Arm) -> str:
         """The kernel's command line: the same for all arms, then what the contender adds."""
         results = self.board.qemu.results if self.board.qemu else "console"
@@ -201,6 +180,41 @@ class BoardMachine(QemuMachine):
         if not self.board.clocksource:
             del found["clocksource"], found["clocksource_end"]
         return found
+
+
+class BoardMachine(DescribedBoard, InQemu):
+    """An emulated board, made by `Boards.prepare`."""
+
+    def set_up(self, place: str) -> None:
+        """Emulated by QEMU, in TCG."""
+        emulated, settings, packages = self.board.qemu, self.settings, {"busybox-static": self.box.version}
+        assert emulated is not None
+        self.accelerator, self.disk, self.pin = "tcg", None, host_cpus(settings.cpus)
+        self.root = Root(
+            image=self.box.file, busybox=self.box.file, sha256=self.box.sha256, suite="", packages=packages
+        )
+        self.timing_warning = TCG_WARNING
+        self.facts |= {
+            "accelerator": "tcg",
+            "qemu": qemu_version(emulated.program),
+            "emulated": {"machine": emulated.machine, "cpu": emulated.cpu},
+            "pinned": self.pin,
+        }
+
+    def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
+        """The board with an arm's kernel."""
+        assert self.board.qemu is not None
+        return BoardGuest(
+            architecture=arm.kernel.architecture,
+            accelerator=self.accelerator,
+            cpus=self.settings.cpus,
+            memory_mib=mebibytes(self.settings.memory, "memory"),
+            kernel=self.images[arm.kernel.sha256],
+            initrd=initrd,
+            cmdline=self.cmdline(arm),
+            emulated=self.board.qemu,
+            ram_disk=self.board.root == "ram",
+        )
 
     def by_hand(self, arm: Arm) -> str:
         """As for other guests; but the guest's busybox does not run here, so that packing takes the host's cpio."""
@@ -244,18 +258,10 @@ class Boards(MachineKind):
             )
         return settings
 
-    def prepare(
-        self,
-        settings: Any,
-        arms: Sequence[Arm],
-        needs: Needs,
-        *,
-        cache: Cache,
-        progress: Progress,
-        offline: bool = False,
-    ) -> Machine:
+    def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Fetch the busybox, build the programs for the architecture, make the initial RAM disks."""
-        described = board(settings.place)
+        cache = means["cache"]
+        described = at_place(board(settings.place), settings.lab_place)
         check(settings.place, described, arms, needs)
         inner = QemuSettings(
             cpus=settings.cpus or described.cpus,
@@ -266,7 +272,7 @@ class Boards(MachineKind):
             boot_deadline=settings.boot_deadline,
         )
         mebibytes(inner.memory, "memory")
-        box = busybox(described.architecture, described.busybox, cache=cache, progress=progress, offline=offline)
+        box = busybox(described.architecture, described.busybox, **means)
         files = needs.brought(described.architecture, cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         bases = {
@@ -281,6 +287,23 @@ class Boards(MachineKind):
         machine = BoardMachine(settings.place, described, inner, box, bases, images, cache)
         machine.facts["argv"] = machine.argv_by_contender(arms)
         return machine
+
+
+def at_place(described: Board, place: str) -> Board:
+    """The description for another place of the lab, if one is given. Raises InputError for a board in no lab."""
+    if not place:
+        return described
+    if described.labgrid is None:
+        raise InputError("lab_place is for boards in a lab", "The board's description has no table [labgrid].")
+    real = described.labgrid
+    own = structs.replace(
+        real,
+        place=place,
+        environment=real.environment.replace(AT, place),
+        files=real.files.replace(AT, place),
+        commands=[line.replace(AT, place) for line in real.commands],
+    )
+    return structs.replace(described, labgrid=own)
 
 
 def check(place: str, described: Board, arms: Sequence[Arm], needs: Needs) -> None:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from msgspec.structs import replace
 
@@ -32,8 +32,8 @@ from kduel.kernels.build.cause import cause
 from kduel.kernels.build.make import Make, Unbuildable, clean_environment, tail, wants_modules
 from kduel.kernels.build.recipe import configure
 from kduel.kernels.sizes import objects
-from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
-from kduel.machines.qemu import host_cpu
+from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
+from kduel.machines.host.processors import host_cpu
 
 KEPT = "kernel"
 """In a trial of the first block: config, vmlinux and objects.gz of what was built, for `kduel sizes`."""
@@ -59,7 +59,7 @@ class BuildMachine(Machine):
         }
 
     def boot(self, trial: Trial) -> Outcome:
-        """Configure into an empty directory, run the script there, keep what tells of the kernel."""
+        """Configure into an empty directory, run the script there, keep what describes the kernel."""
         plan = self.plans[trial.arm.kernel.sha256]
         began = time.monotonic()
         with temporary_directory(self.directory, ".building-") as work:
@@ -194,7 +194,7 @@ def relative(text: str, work: Path, plan: Planned) -> str:
 
 
 def told_environment(into: Path, config: str) -> None:
-    """The environment that a trial tells of is this host's; the configuration that counts is the one built."""
+    """The environment that a trial reports is this host's; the configuration that counts is the one built."""
     environment = into / "environment"
     environment.mkdir(exist_ok=True)
     (environment / "dmesg").unlink(missing_ok=True)
@@ -232,17 +232,9 @@ class Build(MachineKind):
             provenance=plan.facts,
         )
 
-    def prepare(
-        self,
-        settings: Any,
-        arms: Sequence[Arm],
-        needs: Needs,
-        *,
-        cache: Cache,
-        progress: Progress,
-        offline: bool = False,
-    ) -> Machine:
+    def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         assert isinstance(settings, BuildSettings)
+        cache = means["cache"]
         check(arms, needs)
         directory = Path(settings.directory).expanduser() if settings.directory else cache.root
         if not directory.is_dir():
@@ -252,10 +244,10 @@ class Build(MachineKind):
             # Sources are in the cache by now.
             exact = arm.kernel.provenance["exact"]
             with told_as_cache_trouble(cache.root):
-                plans[arm.kernel.sha256] = plan_of(exact, cache=cache, progress=progress, offline=offline, modules="")
+                plans[arm.kernel.sha256] = plan_of(exact, modules="", **means)
         if shutil.which("nproc") is None:
             raise InputError("nproc is not installed", "Install coreutils.")
-        return BuildMachine(plans, directory, progress)
+        return BuildMachine(plans, directory, means["progress"])
 
 
 def plan_of(spec: str, *, cache: Cache, progress: Progress, offline: bool, modules: str) -> Planned:
@@ -280,7 +272,7 @@ def check(arms: Sequence[Arm], needs: Needs) -> None:
     if needs.packages or needs.programs or needs.scratch:
         raise InputError(
             "the machine build boots nothing: of the study's benchmarks some need a running kernel",
-            "Use kernel-build and kernel-size here, and another study for what runs on the kernels.",
+            "Use kernel-build and kernel-size on this machine, and another study for benchmarks that run on the kernels.",
         )
     for arm in arms:
         contender = arm.contender

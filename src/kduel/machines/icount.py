@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Unpack
 
 import msgspec
 from msgspec import Meta, structs
@@ -24,18 +24,17 @@ from msgspec import Meta, structs
 from kduel.benchmarks.boot_instructions import GUEST_FILE
 from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import InputError, NotMeasuredError
-from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory, told_as_temporary_trouble
 from kduel.guest import confine, initramfs, programs
 from kduel.guest.cpio import Cpio
 from kduel.guest.launch import run
 from kduel.guest.processor import cpu_model, known_features, plugin_api
+from kduel.guest.repetition import Fingerprint, contents, fingerprint, first_difference, odd_one
 from kduel.guest.root import Root, root_image
 from kduel.guest.vm import VirtualMachine
 from kduel.kernels.files.image import pvh_entry, uncompressed
-from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Seconds, Trial
+from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Seconds, Trial
 from kduel.machines.qemu import QemuMachine, QemuSettings, Size, mebibytes, qemu_version
-from kduel.machines.repetition import Fingerprint, contents, fingerprint, first_difference, odd_one
 
 MODULES = ("virtio_pci", "virtio_console")
 PMEM_MODULES = ("nd_e820", "nd_pmem", "squashfs", "overlay")
@@ -339,24 +338,16 @@ class Icount(MachineKind):
             )
         return settings
 
-    def prepare(
-        self,
-        settings: Any,
-        arms: Sequence[Arm],
-        needs: Needs,
-        *,
-        cache: Cache,
-        progress: Progress,
-        offline: bool = False,
-    ) -> Machine:
+    def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Make the root, the programs and the initial RAM disks."""
         architectures = {arm.kernel.architecture for arm in arms}
         if architectures != {"x86_64"}:
             raise InputError(
                 f"machine icount runs x86_64 kernels, not {', '.join(sorted(architectures - {'x86_64'}))}"
             )
+        cache = means["cache"]
         qemu_version()
-        root = root_image(needs.packages, cache=cache, progress=progress, offline=offline)
+        root = root_image(needs.packages, **means)
         modules = (*MODULES, *PMEM_MODULES) if needs.packages else MODULES
         files = needs.brought("x86_64", cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}

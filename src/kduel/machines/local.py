@@ -6,17 +6,15 @@ import os
 import shlex
 import time
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 import msgspec
 from msgspec import Struct
 
-from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
-from kduel.core.progress import Progress
 from kduel.guest.conditions import check as check_bands
 from kduel.kernels import InstalledKernel
-from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
+from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
 from kduel.machines.remote.connection import Broken, Refused
 from kduel.machines.remote.local_unit import ROOT, STATE, installed_for
 from kduel.machines.remote.localhost import Here
@@ -152,16 +150,7 @@ class Local(MachineKind):
     Settings = LocalSettings
     installed_kernels: ClassVar[bool] = True
 
-    def prepare(
-        self,
-        settings: Any,
-        arms: Sequence[Arm],
-        needs: Needs,
-        *,
-        cache: Cache,
-        progress: Progress,
-        offline: bool = False,
-    ) -> Machine:
+    def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         assert isinstance(settings, LocalSettings)
         check_bands(settings.conditions)
         connection = Here()
@@ -173,11 +162,13 @@ class Local(MachineKind):
                 "Start it with sudo.",
             )
         facts = survey(connection, settings, arms, boot=settings.boot)
-        loan = Loan(settings, connection, progress)
+        loan = Loan(settings, connection, means["progress"])
         entries = boot_entries(loan, arms, now)
         if settings.boot == "kexec":
             facts["cmdline"] = default_cmdline(now)
-        return LocalMachine(settings, connection, entries, facts, packed(needs, now.architecture, cache), loan)
+        return LocalMachine(
+            settings, connection, entries, facts, packed(needs, now.architecture, means["cache"]), loan
+        )
 
 
 def check_arms(settings: LocalSettings, arms: Sequence[Arm], now: Look) -> None:

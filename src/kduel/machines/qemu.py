@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import platform
 import re
 import shlex
 import subprocess
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self, Unpack
 
 from msgspec import Meta, structs
 
@@ -22,19 +24,20 @@ from kduel.core.progress import Progress
 from kduel.guest import confine, envelope, initramfs, priority, probe, scratch
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose, findings_in
-from kduel.guest.emulator import patching_fault
+from kduel.guest.emulator import fault_of
 from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import clock_trouble, gate
 from kduel.guest.launch import Run, run
 from kduel.guest.root import Root, root_image
 from kduel.guest.vm import BOARDS, VirtualMachine, Wiring
 from kduel.kernels.files.image import entered_alike
-from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Seconds, Trial
+from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Seconds, Trial
+from kduel.machines.host.processors import host_cpu, host_cpus
 
 TCG_WARNING = (
-    "Trials ran in an emulator (QEMU TCG), which translates every instruction: times have a cost model of their own "
-    "(a context switch, a page-table change or a clock read costs far more than on a real CPU), and a difference "
-    "between kernels here need not exist on hardware. Counts, sizes and behaviour do hold."
+    "Trials ran in an emulator (QEMU TCG): a difference in time between kernels here need not exist on hardware. Every "
+    "instruction is translated, and times have a cost model of their own (a context switch, a page-table change or a "
+    "clock read costs far more than on a real CPU). Counts, sizes and behaviour do hold."
 )
 
 
@@ -78,34 +81,117 @@ def mebibytes(size: str | int, key: str, most: int = MOST_MEBIBYTES) -> int:
     return found
 
 
-class QemuMachine(Machine):
-    """Made by `Qemu.prepare`."""
+class GuestMachine(Machine):
+    """A machine whose trials boot a guest of KDuel's own, which runs one script and sends an envelope of results.
+
+    How the guest is booted is for the subclasses: in QEMU (`InQemu`), or on a real board.
+    """
 
     def __init__(
-        self,
-        settings: QemuSettings,
-        accelerator: str,
-        root: Root,
-        bases: Mapping[str, Path],
-        images: Mapping[str, Path],
-        disk: Path | None,
-        cache: Cache,
+        self, settings: QemuSettings, bases: Mapping[str, Path], images: Mapping[str, Path], cache: Cache
     ) -> None:
-        self.settings, self.accelerator, self.root = settings, accelerator, root
-        self.bases, self.images, self.disk, self.cache = bases, images, disk, cache
-        self.pin = host_cpus(settings.cpus)
-        self.max_wait_pct = MAX_WAIT_PCT[accelerator]
-        self.timing_warning = TCG_WARNING if accelerator == "tcg" else ""
-        self.facts = {
-            "accelerator": accelerator,
-            "qemu": qemu_version(),
-            "cpus": settings.cpus,
-            "memory_mib": mebibytes(settings.memory, "memory"),
-            "clocksource": settings.clocksource,
-            "pinned": self.pin,
-            "root": {"sha256": root.sha256, "suite": root.suite, "packages": root.packages},
-            "host": {"cpu": host_cpu(), "cpus": os.cpu_count(), "kernel": platform.release()},
+        """`bases` are the initial RAM disks and `images` the kernels, by the kernel's SHA-256."""
+        self.settings, self.bases, self.images, self.cache = settings, bases, images, cache
+
+    def altered(self, **settings: Any) -> Self:
+        """The same machine with other settings; `close` the original only."""
+        other = copy.copy(self)
+        other.settings = structs.replace(self.settings, **settings)
+        return other
+
+    @abstractmethod
+    def cmdline(self, arm: Arm) -> str:
+        """The kernel's command line: the same for all arms, then what the contender adds."""
+
+    def carried(self, trial: Trial) -> bytes:
+        """What a trial's boot brings along: its initial RAM disk."""
+        with told_as_cache_trouble(self.cache.root):
+            base = self.bases[trial.arm.kernel.sha256].read_bytes()
+        return base + initramfs.trial_archive(trial.script)
+
+    def judge(self, trial: Trial, done: Run) -> Outcome:
+        """Unpack what came home, or say why nothing did."""
+        console = read_console(trial.into / "console.log")
+        facts: dict[str, Any] = {
+            "argv": done.argv,
+            "pinned": done.pinned,
+            "priority": done.priority,
+            "ended": done.ended,
         }
+        try:
+            marks = envelope.bring_in(done.results, trial.into).marks
+        except envelope.BrokenEnvelope as error:
+            found = diagnose(
+                console,
+                ended=done.ended,
+                ready="ready" in done.timings,
+                seconds=done.timings["off"],
+                stderr=done.stderr,
+                stuck=done.stuck,
+            )
+            void, message = found.void, found.message
+            if void == "oops" and (fault := self.fault_of_emulator(console)):
+                void, message = EMULATOR_FAULT, f"{fault} {message}"
+            if void == "silent-exit" and "done" in done.timings:
+                void, message = "broken-envelope", f"The results did not come home whole: {error}."
+            return Outcome(void=void, message=message, timings=done.timings, facts=facts, host=done.host)
+        if trouble := findings_in(trial.into):
+            facts["console_findings"] = trouble
+        status = marks.get("DONE", (0.0, None))[1]
+        void, message = "", ""
+        if not self.exact and (reason := why_clock_wrong(marks, done.timings)):
+            void, message = "wrong-clock", f"The guest's clock is wrong: {reason}."
+        elif status:
+            void, message = "setup-failed", self.why_setup_failed(trial.into, status)
+        elif reason := self.why_wrong(trial):
+            void, message = "wrong-machine", f"The guest is not what was planned: {reason}."
+        return Outcome(void=void, message=message, timings=done.timings, facts=facts, host=done.host)
+
+    def fault_of_emulator(self, console: Sequence[str]) -> str:
+        """Why an oops is the emulator's fault and not the kernel's; empty where it is not known to be."""
+        return ""
+
+    def why_wrong(self, trial: Trial) -> str:
+        """What of the guest is not as planned; a boot may have captured its environment several times."""
+        captured = environments_in(trial.into)
+        expected = self.expected(trial.arm)
+        reasons = [gate(read_environment(path), expected) for path in captured] or ["it captured nothing of itself"]
+        return next((reason for reason in reasons if reason), "")
+
+    @staticmethod
+    def why_setup_failed(into: Path, status: int) -> str:
+        """From what the setup lines said."""
+        return f"The setup lines failed; the script ended with {status}: {untrusted.tail(into / 'setup' / 'stderr', 2000)}"
+
+    def expected(self, arm: Arm) -> dict[str, Any]:
+        """What the environment of a valid trial says."""
+        clock = self.settings.clocksource
+        return {
+            "release": arm.kernel.release,
+            "architecture": arm.kernel.architecture,
+            "cpus": self.settings.cpus,
+            "clocksource": clock,
+            "clocksource_end": clock,
+        }
+
+
+class InQemu(GuestMachine):
+    """A guest that QEMU boots, each trial in a fresh virtual machine on this host."""
+
+    accelerator: str
+    root: Root
+    disk: Path | None
+    """The scratch disk's template; None where the study needs none."""
+    pin: list[int]
+    """The host's CPUs for the virtual ones; empty where they are not pinned."""
+
+    @abstractmethod
+    def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
+        """The virtual machine of an arm."""
+
+    def fault_of_emulator(self, console: Sequence[str]) -> str:
+        """As QEMU's versions are known."""
+        return fault_of(console, qemu=self.facts["qemu"], accelerator=self.accelerator, cpus=self.settings.cpus)
 
     def boot(self, trial: Trial) -> Outcome:
         """One boot in a fresh virtual machine."""
@@ -123,27 +209,6 @@ class QemuMachine(Machine):
                 raised=self.settings.priority == "high",
             )
         return self.judge(trial, done)
-
-    def carried(self, trial: Trial) -> bytes:
-        """What a trial's boot brings along: its initial RAM disk."""
-        with told_as_cache_trouble(self.cache.root):
-            base = self.bases[trial.arm.kernel.sha256].read_bytes()
-        return base + initramfs.trial_archive(trial.script)
-
-    def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
-        """The virtual machine of an arm."""
-        return VirtualMachine(
-            architecture=arm.kernel.architecture,
-            accelerator=self.accelerator,
-            cpus=self.settings.cpus,
-            memory_mib=mebibytes(self.settings.memory, "memory"),
-            kernel=self.images[arm.kernel.sha256],
-            initrd=initrd,
-            cmdline=self.cmdline(arm),
-            root=self.root.image,
-            scratch=disk,
-            disk_cache=self.settings.disk_cache,
-        )
 
     def argv_by_hand(self, arm: Arm) -> list[str]:
         """QEMU's arguments for an arm, less the wiring to us; what is made for a trial is below @WORK@."""
@@ -185,6 +250,51 @@ class QemuMachine(Machine):
             ]
         )
 
+
+class QemuMachine(InQemu):
+    """Made by `Qemu.prepare`."""
+
+    def __init__(
+        self,
+        settings: QemuSettings,
+        accelerator: str,
+        root: Root,
+        bases: Mapping[str, Path],
+        images: Mapping[str, Path],
+        disk: Path | None,
+        cache: Cache,
+    ) -> None:
+        super().__init__(settings, bases, images, cache)
+        self.accelerator, self.root, self.disk = accelerator, root, disk
+        self.pin = host_cpus(settings.cpus)
+        self.max_wait_pct = MAX_WAIT_PCT[accelerator]
+        self.timing_warning = TCG_WARNING if accelerator == "tcg" else ""
+        self.facts = {
+            "accelerator": accelerator,
+            "qemu": qemu_version(),
+            "cpus": settings.cpus,
+            "memory_mib": mebibytes(settings.memory, "memory"),
+            "clocksource": settings.clocksource,
+            "pinned": self.pin,
+            "root": {"sha256": root.sha256, "suite": root.suite, "packages": root.packages},
+            "host": {"cpu": host_cpu(), "cpus": os.cpu_count(), "kernel": platform.release()},
+        }
+
+    def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
+        """The virtual machine of an arm."""
+        return VirtualMachine(
+            architecture=arm.kernel.architecture,
+            accelerator=self.accelerator,
+            cpus=self.settings.cpus,
+            memory_mib=mebibytes(self.settings.memory, "memory"),
+            kernel=self.images[arm.kernel.sha256],
+            initrd=initrd,
+            cmdline=self.cmdline(arm),
+            root=self.root.image,
+            scratch=disk,
+            disk_cache=self.settings.disk_cache,
+        )
+
     def cmdline(self, arm: Arm) -> str:
         """The kernel's command line: the same for all arms, then what the contender adds."""
         clock = self.settings.clocksource
@@ -199,99 +309,12 @@ class QemuMachine(Machine):
         ]
         return " ".join(word for word in words if word)
 
-    def judge(self, trial: Trial, done: Run) -> Outcome:
-        """Unpack what came home, or say why nothing did."""
-        console = read_console(trial.into / "console.log")
-        facts: dict[str, Any] = {
-            "argv": done.argv,
-            "pinned": done.pinned,
-            "priority": done.priority,
-            "ended": done.ended,
-        }
-        try:
-            marks = envelope.bring_in(done.results, trial.into).marks
-        except envelope.BrokenEnvelope as error:
-            found = diagnose(
-                console,
-                ended=done.ended,
-                ready="ready" in done.timings,
-                seconds=done.timings["off"],
-                stderr=done.stderr,
-                stuck=done.stuck,
-            )
-            void, message = found.void, found.message
-            if void == "oops" and (fault := self.fault_of_emulator(console)):
-                void, message = EMULATOR_FAULT, f"{fault} {message}"
-            if void == "silent-exit" and "done" in done.timings:
-                void, message = "broken-envelope", f"The results did not come home whole: {error}."
-            return Outcome(void=void, message=message, timings=done.timings, facts=facts, host=done.host)
-        if trouble := findings_in(trial.into):
-            facts["console_findings"] = trouble
-        status = marks.get("DONE", (0.0, None))[1]
-        void, message = "", ""
-        if not self.exact and (reason := why_clock_wrong(marks, done.timings)):
-            void, message = "wrong-clock", f"The guest's clock is wrong: {reason}."
-        elif status:
-            void, message = "setup-failed", self.why_setup_failed(trial.into, status)
-        elif reason := self.why_wrong(trial):
-            void, message = "wrong-machine", f"The guest is not what was planned: {reason}."
-        return Outcome(void=void, message=message, timings=done.timings, facts=facts, host=done.host)
-
-    def fault_of_emulator(self, console: Sequence[str]) -> str:
-        """Why an oops is QEMU's fault and not the kernel's; empty where it is not known to be."""
-        return patching_fault(console, qemu=self.facts["qemu"], accelerator=self.accelerator, cpus=self.settings.cpus)
-
-    def expected(self, arm: Arm) -> dict[str, Any]:
-        """What the environment of a valid trial says."""
-        clock = self.settings.clocksource
-        return {
-            "release": arm.kernel.release,
-            "architecture": arm.kernel.architecture,
-            "cpus": self.settings.cpus,
-            "clocksource": clock,
-            "clocksource_end": clock,
-        }
-
-    def why_wrong(self, trial: Trial) -> str:
-        """What of the guest is not as planned; a boot may have captured its environment several times."""
-        captured = environments_in(trial.into)
-        expected = self.expected(trial.arm)
-        reasons = [gate(read_environment(path), expected) for path in captured] or ["it captured nothing of itself"]
-        return next((reason for reason in reasons if reason), "")
-
-    @staticmethod
-    def why_setup_failed(into: Path, status: int) -> str:
-        """From what the setup lines said."""
-        return f"The setup lines failed; the script ended with {status}: {untrusted.tail(into / 'setup' / 'stderr', 2000)}"
-
 
 def why_clock_wrong(marks: Mapping[str, tuple[float, int | None]], timings: Mapping[str, float]) -> str:
     """From the guest's marks and the host's times of them; empty where one is missing."""
     if {"READY", "DONE"} <= marks.keys() and {"ready", "done"} <= timings.keys():
         return clock_trouble(marks["DONE"][0] - marks["READY"][0], timings["done"] - timings["ready"])
     return ""
-
-
-def host_cpus(count: int) -> list[int]:
-    """Which CPUs of this host to pin vCPUs to: the last ones, one a core while they last; [] where there are too few."""
-    allowed = sorted(os.sched_getaffinity(0), reverse=True)
-    if len(allowed) < count:
-        return []
-    firsts: list[int] = []
-    others: list[int] = []
-    seen: set[str] = set()
-    for cpu in allowed:
-        siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
-        core = siblings.read_text().strip() if siblings.exists() else str(cpu)
-        (others if core in seen else firsts).append(cpu)
-        seen.add(core)
-    return sorted((firsts + others)[:count])
-
-
-def host_cpu() -> str:
-    """The host's CPU model."""
-    match = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    return match[1] if match else platform.machine()
 
 
 def qemu_version(binary: str = "qemu-system-x86_64") -> str:
@@ -319,22 +342,14 @@ class Qemu(MachineKind):
         mebibytes(settings.disk, "disk")
         return settings
 
-    def prepare(
-        self,
-        settings: Any,
-        arms: Sequence[Arm],
-        needs: Needs,
-        *,
-        cache: Cache,
-        progress: Progress,
-        offline: bool = False,
-    ) -> Machine:
+    def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Probe KVM; make the root, the programs, the initial RAM disks and the scratch disk's template."""
         architectures = {arm.kernel.architecture for arm in arms}
         if architectures != {"x86_64"}:
             raise InputError(f"machine qemu runs x86_64 kernels, not {', '.join(sorted(architectures - {'x86_64'}))}")
+        cache = means["cache"]
         qemu_version()
-        root = root_image(needs.packages, cache=cache, progress=progress, suite=settings.suite, offline=offline)
+        root = root_image(needs.packages, suite=settings.suite, **means)
         files = needs.brought("x86_64", cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         images = entered_alike(kernels, cache)
@@ -343,7 +358,9 @@ class Qemu(MachineKind):
             for sha, kernel in kernels.items()
         }
         disk = scratch.template(mebibytes(settings.disk, "disk"), cache=cache) if needs.scratch else None
-        accelerator = choose_accelerator(settings.accel, next(iter(images.values())), root.busybox, cache, progress)
+        accelerator = choose_accelerator(
+            settings.accel, next(iter(images.values())), root.busybox, cache, means["progress"]
+        )
         machine = QemuMachine(settings, accelerator, root, bases, images, disk, cache)
         machine.facts["priority"] = priority.obtainable() if settings.priority == "high" else []
         machine.facts["argv"] = machine.argv_by_contender(arms)

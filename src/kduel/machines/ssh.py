@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
-from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
-from kduel.core.progress import Progress
 from kduel.guest.conditions import check as check_bands
 from kduel.kernels import InstalledKernel
-from kduel.machines import Arm, Machine, MachineKind, Needs
+from kduel.machines import Arm, Machine, MachineKind, Means, Needs
 from kduel.machines.remote.connection import REMEDIES, Broken, Connection, Refused
 from kduel.machines.remote.provision import Loan, boot_entries, bring_kernels
 from kduel.machines.remote.real import RealMachine, packed, survey
@@ -27,16 +25,8 @@ class Ssh(MachineKind):
     Settings = SshSettings
     installed_kernels: ClassVar[bool] = True
 
-    def prepare(
-        self,
-        settings: Any,
-        arms: Sequence[Arm],
-        needs: Needs,
-        *,
-        cache: Cache,
-        progress: Progress,
-        offline: bool = False,
-    ) -> Machine:
+    def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
+        progress = means["progress"]
         assert isinstance(settings, SshSettings)
         check_arms(settings, arms)
         check_bands(settings.conditions)
@@ -45,7 +35,7 @@ class Ssh(MachineKind):
             facts = survey(connection, settings, arms, boot=settings.boot)
         if settings.boot == "kexec":
             facts["cmdline"] = default_cmdline(now)
-        bundle = packed(needs, now.architecture, cache)
+        bundle = packed(needs, now.architecture, means["cache"])
         loan = Loan(settings, connection, progress)
         try:
             bring_kernels(loan, arms, now, facts)

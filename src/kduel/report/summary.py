@@ -1,6 +1,6 @@
 """For whoever decides: tables with deltas as footprint studies print them, then a summary in plain sentences.
 
-Every sentence rests on a verdict. What was not decided is named as such, and the table's figure beside it means nothing
+Every sentence rests on a verdict. What was not decided is named as such, and the table's figure next to it means nothing
 more than it can.
 """
 
@@ -131,8 +131,10 @@ def sentences(metrics: list[MetricResult]) -> Iterator[str]:
     undecided = [m for m in judged if m.verdict == "undecided" and m.n]
     if undecided:
         single = all(m.n == 1 for m in undecided)
-        why = "measured once each, so that no difference can be told from chance" if single else "not decided"
-        yield f"Nothing is said of {listed(undecided)}: {why}. A delta in the table is no finding."
+        why = (
+            "measured once each, so that no difference can be distinguished from chance" if single else "not decided"
+        )
+        yield f"No verdict on {listed(undecided)}: {why}. A delta in the table is no finding."
     missing = [m for m in judged if not m.n]
     if missing:
         yield f"Not measurable in both: {listed(missing)}."

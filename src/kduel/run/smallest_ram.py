@@ -11,7 +11,7 @@ from kduel.core.experiment import Settle
 from kduel.core.temporary import temporary_directory
 from kduel.guest.script import compose
 from kduel.machines import Arm, Outcome, Trial
-from kduel.machines.qemu import QemuMachine, mebibytes
+from kduel.machines.qemu import InQemu, mebibytes
 
 PATIENCE = 4.0
 """How many times as long as the first boot, with plenty of RAM, a boot may take before it counts as failed."""
@@ -35,8 +35,8 @@ Told = Callable[[int, Outcome, int], None]
 """Called after each boot with the RAM in MiB, what became of it, and the MiB between the bounds now."""
 
 
-def smallest(machine: QemuMachine, arm: Arm, *, step: int, told: Told) -> Found:
-    """Search between 0 and the machine's own RAM, to `step` MiB. The machine's settings are as before afterwards.
+def smallest(machine: InQemu, arm: Arm, *, step: int, told: Told) -> Found:
+    """Search between 0 and the machine's own RAM, to `step` MiB.
 
     Raises NotMeasuredError where the kernel does not boot in all of the machine's RAM.
     """
@@ -46,47 +46,39 @@ def smallest(machine: QemuMachine, arm: Arm, *, step: int, told: Told) -> Found:
         raise InputError(
             f"a step of {step} MiB is no smaller than the machine's {high} MiB", "Give a smaller --step."
         )
-    try:
-        first = boot(machine, arm, settings.boot_deadline)
-        if first.void:
-            raise NotMeasuredError(
-                f"{arm.contender.name} does not boot in {high} MiB: {first.void}: {first.message}",
-                "Give the machine more: --machine KIND:memory=1G.",
-            )
-        told(high, first, high)
-        deadline = min(settings.boot_deadline, max(LEAST_SECONDS, PATIENCE * first.timings.get("ready", 0)))
-        low, why, boots = 0, "", 1
-        while high - low > step:
-            middle = (low + high) // 2 // step * step
-            middle = middle if low < middle < high else low + step
-            machine.settings = structs.replace(settings, memory=f"{middle}M")
-            try:
-                outcome = boot(machine, arm, deadline)
-            except HostError as error:
-                # With more RAM it started: some boards have nowhere to put the initial RAM disk then.
-                outcome = Outcome(void="no-start", message=error.message.splitlines()[0])
-            boots += 1
-            if outcome.void:
-                low, why = middle, f"{outcome.void}: {outcome.message}"
-            else:
-                high = middle
-            told(middle, outcome, high - low)
-    finally:
-        machine.settings = settings
+    first = boot(machine, arm)
+    if first.void:
+        raise NotMeasuredError(
+            f"{arm.contender.name} does not boot in {high} MiB: {first.void}: {first.message}",
+            "Give the machine more: --machine KIND:memory=1G.",
+        )
+    told(high, first, high)
+    deadline = min(settings.boot_deadline, max(LEAST_SECONDS, PATIENCE * first.timings.get("ready", 0)))
+    low, why, boots = 0, "", 1
+    while high - low > step:
+        middle = (low + high) // 2 // step * step
+        middle = middle if low < middle < high else low + step
+        try:
+            outcome = boot(machine.altered(memory=f"{middle}M", boot_deadline=deadline), arm)
+        except HostError as error:
+            # With more RAM it started: some boards have nowhere to put the initial RAM disk then.
+            outcome = Outcome(void="no-start", message=error.message.splitlines()[0])
+        boots += 1
+        if outcome.void:
+            low, why = middle, f"{outcome.void}: {outcome.message}"
+        else:
+            high = middle
+        told(middle, outcome, high - low)
     return Found(boots_in=high, not_in=low, why_not=why, boots=boots)
 
 
-def boot(machine: QemuMachine, arm: Arm, deadline: float) -> Outcome:
+def boot(machine: InQemu, arm: Arm) -> Outcome:
     """One boot with a script that does nothing. The message of one that fails is the one line that tells why."""
     script = compose([], settle=Settle(mode="fixed", seconds=0))
     with temporary_directory() as into:
         (into / "guest.sh").write_text(script, "utf-8")
-        kept = machine.settings
-        machine.settings = structs.replace(kept, boot_deadline=deadline)
-        try:
-            outcome = machine.boot(Trial(id="ram", arm=arm, script=script, deadline=deadline + 60, into=into))
-        finally:
-            machine.settings = kept
+        deadline = machine.settings.boot_deadline + 60
+        outcome = machine.boot(Trial(id="ram", arm=arm, script=script, deadline=deadline, into=into))
     if not outcome.void or "done" in outcome.timings:
         # It came to the script's end; whatever else a trial must be does not matter here.
         return structs.replace(outcome, void="")

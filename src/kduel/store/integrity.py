@@ -14,7 +14,7 @@ from kduel.store.rundir import RunDir
 from kduel.study.plan import PlannedTrial, make_plan
 
 WITH_MANIFEST = 2
-"""The schema of trial.json from which a manifest stands beside it."""
+"""The schema of trial.json from which a manifest is next to it."""
 MOST_NAMED = 4
 """Files of one trial that a sentence names."""
 
@@ -28,6 +28,14 @@ class Integrity(Struct, frozen=True, kw_only=True):
     """Trials of version 0.1.0, which wrote no manifest."""
     changes: list[str]
     """What is not as it was left, a sentence each."""
+
+    def together(self, part: Integrity, name: str) -> Integrity:
+        """With what was found of a part of the run, which lies in the directory `name`."""
+        return Integrity(
+            checked=self.checked + part.checked,
+            unprotected=self.unprotected + part.unprotected,
+            changes=[*self.changes, *(f"{name}: {change}" for change in part.changes)],
+        )
 
 
 def follows(record: TrialRecord, planned: PlannedTrial | None, *, exact: bool) -> bool:
@@ -93,6 +101,23 @@ def checked_plan(run: RunDir, lock: Lock) -> list[PlannedTrial]:
     )
 
 
+def missing(lock: Lock, records: list[TrialRecord]) -> list[str]:
+    """The planned trials that are not there though later ones of the same machine are, a sentence each: they were removed.
+
+    An exact machine may have several trials of a block in hand at once, so there only later blocks count as later.
+    """
+    there = {record.id for record in records}
+    last: dict[str, tuple[int, int]] = {}
+    for record in records:
+        place = record.block, -1 if lock.machine.exact else record.position
+        last[record.member] = max(place, last.get(record.member, place))
+    return [
+        f"trials/{trial.id} is missing, though later trials are there"
+        for trial in derived_plan(lock)
+        if trial.id not in there and (trial.block, trial.position) < last.get(trial.host, (0, 0))
+    ]
+
+
 def examine(run: RunDir, lock: Lock, records: list[TrialRecord]) -> Integrity:
     """Compare a run with its seed and its trials with their manifests. Reads every raw file."""
     found = []
@@ -100,6 +125,7 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord]) -> Integrity:
         checked_plan(run, lock)
     except InputError as error:
         found.append(error.message)
+    found += missing(lock, records)
     known = run_digests(run.path)
     shared = {str(name, "ascii").removeprefix("../../"): name for name in RUN_FILES}
     later: Counter[str] = Counter()

@@ -1,9 +1,10 @@
 """A run's directory: the only place where a run's state lives. Raw files are the truth; all else is derived.
 
     RUN/study.toml  lock.json  plan.jsonl  contenders.json  trials/0007-b04-debian-6.12/...  report/
+    RUN/exact/      where something was counted before anything was timed: a run of its own
         repeated/0007-b04-debian-6.12.1/...   a boot that was put aside and made again, as whole as a trial
 
-A trial becomes visible only whole: written beside (trials/.new-*), synced, renamed.
+A trial becomes visible only whole: written to trials/.new-*, synced, renamed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +26,8 @@ from kduel.store.documents import RESTORE, Lock, TrialRecord, read_lock, read_tr
 from kduel.store.manifest import write_manifest
 from kduel.study.plan import PlannedTrial
 
+EXACT = "exact"
+"""The subdirectory of a run that holds its exact part. It is there, empty, from the start of a run that is to have one."""
 MERGED = "merge.json"
 MARKS = ("lock.json", "import.json", MERGED)
 """A directory with one of these is a run."""
@@ -47,7 +51,7 @@ def told_as_disk_trouble(where: Path, remedy: str = GO_ON) -> Iterator[None]:
 
 
 def is_elsewhere(name: object, where: Path) -> bool:
-    """Whether an error's file is neither in `where`, nor on the way to it, nor in a new run that is written beside it."""
+    """Whether an error's file is neither in `where`, nor on the way to it, nor in a new run that is written next to it."""
     if not isinstance(name, str):
         return False
     path, run = Path(name).absolute(), where.absolute()
@@ -90,8 +94,10 @@ class RunDir:
         self.repeated = path / "repeated"
 
     @classmethod
-    def create(cls, path: Path, study_text: str, lock: Lock, plan: list[PlannedTrial]) -> RunDir:
-        """A new run. It appears whole, or not at all. Raises InputError where something is in the way."""
+    def create(
+        cls, path: Path, study_text: str, lock: Lock, plan: list[PlannedTrial], *, exact_part: bool = False
+    ) -> RunDir:
+        """A new run. It appears whole, or not at all. `exact_part`: it is to have one. Raises InputError where something is in the way."""
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise InputError(
                 f"{path} is there already and holds something else",
@@ -107,6 +113,8 @@ class RunDir:
                 lines = b"".join(msgspec.json.encode(trial) + b"\n" for trial in plan)
                 (fresh / "plan.jsonl").write_bytes(lines)
                 (fresh / "trials").mkdir()
+                if exact_part:
+                    (fresh / EXACT).mkdir()
                 sync_tree(fresh)
                 fresh.replace(path)
             finally:
@@ -122,6 +130,12 @@ class RunDir:
                 "Give the directory that `kduel run`, `kduel import` or `kduel merge` named with --out.",
             )
         return cls(path)
+
+    @property
+    def exact_part(self) -> Path | None:
+        """The run that was counted before this one's trials were timed; None where there is none, or none yet."""
+        path = self.path / EXACT
+        return path if (path / "lock.json").is_file() else None
 
     @property
     def imported(self) -> bool:
@@ -189,7 +203,7 @@ class RunDir:
         return self.trials / trial_id
 
     def stage(self) -> Path:
-        """A new empty directory beside the trials, to be filled and then kept."""
+        """A new empty directory next to the trials, to be filled and then kept."""
         with told_as_disk_trouble(self.trials):
             return Path(tempfile.mkdtemp(prefix=".new-", dir=self.trials))
 
@@ -198,7 +212,7 @@ class RunDir:
         self._keep(staged, record, self.directory(record.id))
 
     def put_aside(self, staged: Path, record: TrialRecord) -> None:
-        """Make a staged boot visible beside the trials: its trial is made again."""
+        """Make a staged boot visible next to the trials: its trial is made again."""
         with told_as_disk_trouble(self.repeated):
             self.repeated.mkdir(exist_ok=True)
         self._keep(staged, record, self.repeated / f"{record.id}.{record.repeats + 1}")
@@ -233,16 +247,21 @@ class RunDir:
             shutil.rmtree(entry, ignore_errors=True)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the run for writing. Raises InputError where another runner has it."""
+    def held(self, patience: float = 0.0) -> Iterator[None]:
+        """Hold the run for writing. Raises InputError where another runner has it, for more than `patience` seconds."""
         with told_as_disk_trouble(self.path), (self.path / ".held").open("a") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(
-                    f"another kduel is at work in {self.path}",
-                    "Wait for it to end, or give this run another --out.",
-                ) from None
+            end = time.monotonic() + patience
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= end:
+                        raise InputError(
+                            f"another kduel is at work in {self.path}",
+                            "Wait for it to end, or give this run another --out.",
+                        ) from None
+                    time.sleep(0.5)
             yield
 
 

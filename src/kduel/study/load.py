@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from kduel.benchmarks import Benchmark, benchmark
 from kduel.core.errors import InputError
-from kduel.core.experiment import LABEL, Contender, Scope, Settle, Step
+from kduel.core.experiment import LABEL, Contender, Scope, Settle, Step, check_alpha
 from kduel.core.toml import check_values, parse_toml, read_text, shortened
 from kduel.study.contenders import CROSSED, check_policies, read_contenders
 from kduel.study.tables import combinations, validation_message
@@ -58,6 +58,8 @@ class Host(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How often such a trial is made again at most, at the end of its block."""
     quiet_seconds: float = 10.0
     """How long to wait for a quiet host before a trial, at most; 0 never waits."""
+    covariate: bool = False
+    """Whether the other work that is measured for half a second before each boot enters the intervals."""
 
 
 class Study(Struct, frozen=True, kw_only=True):
@@ -208,8 +210,7 @@ def check_numbers(about: About, settle: Settle, blocks: Blocks, origin: str) -> 
     """Raises InputError for numbers that cannot be meant."""
     if not 0 < about.delta <= 100:
         raise InputError(f"{origin}: study.delta is {about.delta}", "Give the per cent that matter, such as 1.0.")
-    if not 0 < about.alpha < 0.5:
-        raise InputError(f"{origin}: study.alpha is {about.alpha}", "Give a probability such as 0.05.")
+    check_alpha(about.alpha, f"{origin}: study.alpha")
     for key, value in (("max", blocks.max), ("fixed", blocks.fixed)):
         if value is not None and not 1 <= value <= 100_000:
             raise InputError(f"{origin}: blocks.{key} is {value}", "Give a number of blocks from 1 up, such as 20.")

@@ -89,7 +89,7 @@ def tell(things: Sequence[str], unknown: Sequence[str], same_run: bool) -> str:
     if not things and not unknown:
         return f"Nothing that is known differs between them.{apart}"
     if not things:
-        return f"It cannot be told whether {few(unknown)} differs: it is stated for one of them only.{apart}"
+        return f"It is not known whether {few(unknown)} differs: it is stated for one of them only.{apart}"
     if len(things) == 1 and not unknown:
         return f"Only one thing differs as far as is known: {things[0]}. A change may be put down to it.{apart}"
     if len(things) == 1:

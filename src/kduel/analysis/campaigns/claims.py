@@ -109,7 +109,7 @@ def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> 
         judged.reasons.append(f"The figure recomputes ({percent(ratio)}).")
     shortcomings = [*uncertain(change), *unsteady(claim, by_name[claim.before], by_name[claim.after])]
     if claim.cause and not causes(claim.cause, between.attribution.cause):
-        shortcomings.append(f"The cause, {claim.cause}, cannot be told: {between.attribution.told}")
+        shortcomings.append(f"The cause, {claim.cause}, cannot be decided: {between.attribution.told}")
     shortcomings += [
         warning.message for warning in change.warnings if warning.code not in ("single-trial", "too-few")
     ]

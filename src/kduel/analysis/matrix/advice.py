@@ -85,7 +85,7 @@ def sentence(use: str, contender: str, metrics: list[MetricResult]) -> Advice:
     elif len(same) == len(metrics):
         told = f"For {use}, {contender} and {baseline} make no difference that matters: {listed(same)}."
     else:
-        told = f"For {use}, nothing is decided between {contender} and {baseline} ({len(metrics)} metrics looked at)."
+        told = f"For {use}, nothing is decided between {contender} and {baseline} ({len(metrics)} metrics examined)."
     return Advice(use=use, contender=contender, baseline=baseline, told=told, better=better, worse=worse, same=same)
 
 

@@ -140,4 +140,6 @@ def exponential(found: Growth) -> str:
     power = math.log(m1 / m0) / (c1 - c0) * (cz - c0) + math.log(m0) - math.log(mz)
     if power < math.log(2):
         return "; an exponential fits too"
-    return f"; an exponential through the first two would be 10^{power / math.log(10):.0f} times the last one seen"
+    return (
+        f"; an exponential through the first two would be 10^{power / math.log(10):.0f} times the last one measured"
+    )

@@ -94,6 +94,8 @@ class Worker:
         if self.listener is not None:
             self.listener.join(TO_END)
         self.process = None
+        with contextlib.suppress(OSError):
+            process.stdin.close()  # type: ignore[union-attr]
         if status or self.todo or self.trouble:
             return Beat(active=False, failed=True, message=self.trouble or last_words(directory, status))
         return IDLE
@@ -116,6 +118,8 @@ class Worker:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        if self.listener is not None:
+            self.listener.join(TO_END)
 
 
 def last_words(directory: Path, status: int | None = None) -> str:

@@ -55,7 +55,7 @@ def ties(case: Case) -> Iterator[Warning_]:
             yield Warning_(
                 code=Code.QUANTISED,
                 message=f"The values come in steps of {amount(step, case.metric.unit)}, {share:.0f} % of "
-                f"the median {short(median)}: smaller differences cannot be seen. Measure it for longer or in a finer unit.",
+                f"the median {short(median)}: smaller differences cannot be detected. Measure it for longer or in a finer unit.",
             )
 
 
@@ -65,7 +65,7 @@ def maximum(case: Case) -> Iterator[Warning_]:
         yield Warning_(
             code=Code.MAXIMUM,
             message="This is a maximum: one sample decides it, and it grows with the time measured. Compare the 99th or "
-            "99.9th percentile, and show the maximum beside.",
+            "99.9th percentile, and report the maximum as a further metric.",
         )
 
 

@@ -204,5 +204,7 @@ def undecided(result: MetricResult, rule: Rule, each: str) -> str:
     if result.mde_pct is not None:
         said += f" {each.capitalize()} would probably have shown a difference of {percent(result.mde_pct)}."
     if result.blocks_more is not None:
-        said += f" About {plural(result.blocks_more, 'more trial')} of each arm would decide it at the spread seen."
+        said += (
+            f" About {plural(result.blocks_more, 'more trial')} of each arm would decide it at the measured spread."
+        )
     return said

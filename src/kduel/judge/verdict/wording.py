@@ -144,7 +144,7 @@ def undecided(result: MetricResult, rule: Rule) -> list[str]:
     if result.scale == "exact" and result.ci_low != result.ci_high:
         return [f"Undecided: the difference has no constant sign, {amount(result)}."]
     if result.n == 1:
-        return ["Cannot decide: there is one complete pair, and it does not tell a difference from chance."]
+        return ["Cannot decide: one complete pair cannot distinguish a difference from chance."]
     sentences = []
     if result.n < rule.fewest:
         sentences.append(
@@ -153,12 +153,12 @@ def undecided(result: MetricResult, rule: Rule) -> list[str]:
     elif result.confounded:
         sentences.append(
             f"Cannot decide: in all {result.n} complete pairs the arms had the same order, so that an effect of the order "
-            f"cannot be told from one of the kernel; {amount(result)}."
+            f"cannot be distinguished from an effect of the kernel; {amount(result)}."
         )
     elif result.scale == "exact":
         sentences.append(f"Undecided: neither arm varied in {result.n} blocks, {amount(result)}.")
         if result.unit in TIME_UNITS and not result.effect:
-            sentences.append("The step of the clock hides how equal they are.")
+            sentences.append("The resolution of the clock may hide a difference.")
     else:
         sentences.append(f"Undecided: {amount(result)}.")
     if result.was:
@@ -214,7 +214,7 @@ def needed(blocks: int, rule: Rule) -> str:
     if blocks > HOPELESS:
         return f"It varies too much for {rule.delta_pct:g} %: more than {HOPELESS:,} more blocks would be needed."
     rounded = blocks if blocks < 100 else round(blocks, -1)
-    return f"About {plural(rounded, 'more block')} would decide it at the spread seen."
+    return f"About {plural(rounded, 'more block')} would decide it at the measured spread."
 
 
 def interval(result: MetricResult) -> tuple[float | None, float | None]:

@@ -30,7 +30,7 @@ FIRST = re.compile(
 )
 GENERAL = re.compile(r"^(?:make|gmake)(?:\[\d+\])?: \*\*\* .+", re.MULTILINE)
 LONGEST = 220
-"""Characters of a line that are told."""
+"""Characters of a line that are reported."""
 
 
 class Cause(Struct, frozen=True):
@@ -62,5 +62,6 @@ def cause(log: str, status: int) -> Cause:
             remedy = words.format(*(group for group in match.groups() if group))
             break
     return Cause(
-        tuple(line[:LONGEST] for line in lines) or (f"make ended with status {status} and said nothing",), remedy
+        tuple(line[:LONGEST] for line in lines) or (f"make ended with status {status} and printed no message",),
+        remedy,
     )

@@ -122,7 +122,7 @@ def read_file(part: str) -> bytes:
     """A configuration's file. Raises InputError."""
     path = Path(part).expanduser()
     if "/" not in part and not path.exists():
-        raise InputError(f"{part!r} is no configuration that KDuel knows, nor a file here", HELP)
+        raise InputError(f"{part!r} is neither a configuration that KDuel knows nor a file", HELP)
     try:
         data = path.read_bytes()
         text = gzip.decompress(data) if path.suffix == ".gz" else data

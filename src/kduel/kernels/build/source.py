@@ -79,7 +79,7 @@ def version_of(tree: Path) -> str:
     numbers = dict(NUMBERS.findall(head))
     if not {"VERSION", "PATCHLEVEL", "SUBLEVEL"} <= numbers.keys() or not (tree / "Kconfig").exists():
         raise InputError(
-            "this is no tree of the Linux kernel: its Makefile tells no version", "Give a kernel's source."
+            "this is no source tree of the Linux kernel: its Makefile has no version", "Give a kernel's source."
         )
     return f"{numbers['VERSION']}.{numbers['PATCHLEVEL']}.{numbers['SUBLEVEL']}{numbers.get('EXTRAVERSION', '')}"
 

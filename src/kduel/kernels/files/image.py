@@ -257,7 +257,7 @@ def _bzimage_banner(data: Bytes) -> str:
 def _bzimage_payload(data: Bytes, path: Path) -> bytes:
     protocol = struct.unpack_from("<H", data, 0x206)[0]
     if protocol < 0x208:
-        raise InputError(f"{path} is a kernel from before 2.6.24, too old to be booted here", _WHAT_TO_GIVE)
+        raise InputError(f"{path} is a kernel from before 2.6.24, too old for KDuel to boot", _WHAT_TO_GIVE)
     setup = (data[0x1F1] or 4) + 1
     offset, length = struct.unpack_from("<II", data, 0x248)
     start = setup * 512 + offset

@@ -1,4 +1,4 @@
-"""Two kernels' sizes beside each other, as text and as a document."""
+"""Two kernels' sizes side by side, as text and as a document."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def options_table(found: Beside, limit: int) -> str:
     shown = found.options[:limit] if limit else found.options
     rows = [(f"Options that differ: {len(found.options):,}", found.baseline, found.contender, "its objects")]
     rows += [
-        (one.name, one.baseline, one.contender, f"{one.change:+,}" if one.change is not None else "not told")
+        (one.name, one.baseline, one.contender, f"{one.change:+,}" if one.change is not None else "unknown")
         for one in shown
     ]
     if len(shown) < len(found.options):

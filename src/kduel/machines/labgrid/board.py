@@ -10,26 +10,23 @@ from __future__ import annotations
 import base64
 import contextlib
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
 import time
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kduel.core.cache import Cache
 from kduel.core.errors import HostError, NotMeasuredError
 from kduel.guest import envelope
-from kduel.guest.busybox import Busybox
 from kduel.guest.console import ConsoleLog
 from kduel.guest.launch import Run
 from kduel.machines import Outcome, Trial
-from kduel.machines.board import BoardMachine
-from kduel.machines.boards import Board, Real
+from kduel.machines.board import DescribedBoard
+from kduel.machines.boards import Real
 from kduel.machines.labgrid.loaders import INITRD, KERNEL, ROOT, Fastboot, Shell
-from kduel.machines.qemu import QemuSettings
 
 INSTALL = "Install it into KDuel's environment: pip install labgrid."
 OURS = "already acquired place"
@@ -118,24 +115,13 @@ class Letters:
         self.inbox.feed(data)
 
 
-class LabgridMachine(BoardMachine):
+class LabgridMachine(DescribedBoard):
     """A board in a lab. One trial at a time; the place stays acquired until `close`."""
 
-    def __init__(
-        self,
-        place: str,
-        described: Board,
-        settings: QemuSettings,
-        box: Busybox,
-        bases: Mapping[str, Path],
-        images: Mapping[str, Path],
-        cache: Cache,
-    ) -> None:
-        super().__init__(place, described, settings, box, bases, images, cache)
-        assert described.labgrid is not None
-        self.real: Real = described.labgrid
-        self.timing_warning = ""
-        self.accelerator = ""
+    def set_up(self, place: str) -> None:
+        """Acquire the place, and take its drivers from labgrid's environment file."""
+        assert self.board.labgrid is not None
+        self.real: Real = self.board.labgrid
         if not Path(self.real.environment).is_file():
             raise HostError(
                 f"the board {place} names no file: environment = {self.real.environment}",
@@ -180,6 +166,9 @@ class LabgridMachine(BoardMachine):
         from labgrid.protocol import ConsoleProtocol, PowerProtocol
 
         kind = Shell if self.real.fastboot is None else Fastboot
+        if self.real.place:
+            # An environment file that serves several places names its own as !template $LG_PLACE.
+            os.environ["LG_PLACE"] = self.real.place
         try:
             target = Environment(self.real.environment).get_target(self.real.target)
             if target is None:

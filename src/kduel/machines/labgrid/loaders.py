@@ -16,7 +16,7 @@ Tell = Callable[[str], None]
 """Takes a line for the console's log."""
 KERNEL, INITRD, ROOT, IMAGE = "kernel", "initrd", "root.ext4", "boot.img"
 """The files of a trial, in the directory `files`."""
-SILENT = "it said nothing"
+SILENT = "it printed no message"
 
 
 class Shell:

@@ -23,7 +23,7 @@ FATAL = (
     ("Could not resolve hostname", "no-such-host", "its name cannot be resolved"),
     ("Bad configuration option", "ssh-settings", "ssh does not understand its settings"),
 )
-"""What no waiting will mend: words of ssh's, the trouble's name, and how it is told."""
+"""What no waiting will mend: words of ssh's, the trouble's name, and how it is reported."""
 REMEDIES = {
     "wrong-host-key": "Find out whether it is the right machine. If it is, log in once by hand, or put its key into the "
     "known_hosts file that the study names.",
@@ -147,7 +147,7 @@ class Connection:
         raise Broken(f"{self.place} cannot be reached: {last_line(done.stderr)}")
 
 
-def last_line(text: str, nothing: str = "ssh said nothing") -> str:
+def last_line(text: str, nothing: str = "ssh printed no message") -> str:
     """The last line that says something, bounded; `nothing` where none does."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:300] if lines else nothing

@@ -33,9 +33,9 @@ def sureness(results: Results) -> str:
         if any(m.scale == "exact" and m.verdict != "undecided" for m in results.metrics):
             return (
                 "One trial each is enough for sizes, which every build gives again; it is too few for an interval, so that "
-                "no time can be told from chance."
+                "no difference in time can be distinguished from chance."
             )
-        return "Too few trials for any interval: nothing here can be told from chance."
+        return "Too few trials for any interval: no difference can be distinguished from chance."
     confidence = f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence"
     count_primary = len({(m.benchmark, m.metric) for m in results.metrics if m.role == "primary"})
     contenders = len({m.contender for m in results.metrics})
@@ -44,7 +44,7 @@ def sureness(results: Results) -> str:
     if results.study.imported:
         return f"{confidence}, if the trials did not influence each other; for imported data KDuel cannot check that."
     unit = "load of its contender, not a fresh boot" if results.study.unit == "load" else trial_word(results)
-    return f"{confidence}, every look at the data counted; each trial is a fresh {unit}, in random order within its block."
+    return f"{confidence}, adjusted for interim analyses; each trial is a fresh {unit}, in random order within its block."
 
 
 def trial_word(results: Results) -> str:

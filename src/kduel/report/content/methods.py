@@ -144,7 +144,7 @@ def beside() -> str:
     """What is shown without deciding."""
     return (
         "Means come with the sample standard deviation (n - 1). Permutation and Wilcoxon tests, the Hodges-Lehmann shift, Cliff's "
-        "delta and a test for equal variances (Brown-Forsythe) are shown beside and decide nothing."
+        "delta and a test for equal variances (Brown-Forsythe) are shown for comparison and decide nothing."
     )
 
 

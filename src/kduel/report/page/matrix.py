@@ -9,7 +9,7 @@ from kduel.analysis.matrix.growth import Growth
 from kduel.analysis.matrix.shape import Cell
 from kduel.core.format import plain_number
 from kduel.core.results import Results
-from kduel.report.matrix import leads, matrix_sureness
+from kduel.report.content.matrixtext import leads, matrix_sureness
 from kduel.report.plots import effects as plots
 from kduel.report.plots import matrix as matrix_plots
 

@@ -10,7 +10,7 @@ from kduel.analysis.tradeoffs import Aspect, Front, aspects, front
 from kduel.core.format import MISSING, amount, mean_and_sd
 from kduel.core.results import Results
 from kduel.core.text import visible
-from kduel.report.matrix import grid
+from kduel.report.content.matrixtext import grid
 from kduel.report.plots import effects as plots
 from kduel.report.plots import tradeoffs as tradeoff_plots
 

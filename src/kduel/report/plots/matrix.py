@@ -1,12 +1,13 @@
-"""The plots of a matrix: wall and CPU time by count, context switches beside, and the heat map of verdicts."""
+"""The plots of a matrix: wall and CPU time by count, context switches next to it, and the heat map of verdicts."""
 
 from __future__ import annotations
 
 from kduel.analysis.matrix.grid import Place
-from kduel.analysis.matrix.shape import Judged, Matrix
+from kduel.analysis.matrix.shape import Matrix
 from kduel.core.format import amount, effect_with_interval, relative_pct, signed
 from kduel.core.text import visible
 from kduel.report.content.digest import SIGNS
+from kduel.report.content.matrixtext import column_of
 from kduel.report.plots.effects import TONES, Row, Spec, Theme, base, tone
 
 TIMES = ("wall", "user", "system")
@@ -26,7 +27,7 @@ def has_switches(matrix: Matrix, family: str) -> bool:
 
 
 def time_rows(matrix: Matrix, family: str) -> list[Row]:
-    """A row per bar: wall, and user and system to be stacked beside it."""
+    """A row per bar: wall, and user and system to be stacked next to it."""
     rows = []
     for cell in matrix.cells:
         if cell.place.family != family:
@@ -109,7 +110,7 @@ def contender_axis(theme: Theme) -> Spec:
 
 
 def times(matrix: Matrix, family: str, theme: Theme) -> Spec:
-    """Grouped bars: wall time with its SD, and beside it user and system time stacked. The published form."""
+    """Grouped bars: wall time with its SD, and next to it user and system time stacked. The published form."""
     parts = ["wall", "user", "system"]
     y: Spec = {"field": "mean", "type": "quantitative", "title": "seconds", "stack": "zero", "axis": {"tickCount": 5}}
     x = contender_axis(theme)
@@ -146,7 +147,7 @@ def times(matrix: Matrix, family: str, theme: Theme) -> Spec:
 
 
 def switches(matrix: Matrix, family: str, theme: Theme) -> Spec:
-    """Context switches, voluntary and involuntary beside each other, on a scale that shows 5 and 500,000."""
+    """Context switches, voluntary and involuntary side by side, on a scale that shows 5 and 500,000."""
     x = contender_axis(theme)
     bars: Spec = {
         "mark": {"type": "bar", "opacity": 0.9},
@@ -174,12 +175,6 @@ def switches(matrix: Matrix, family: str, theme: Theme) -> Spec:
         },
     }
     return panels(matrix, family, theme, switch_rows(matrix, family), [bars])
-
-
-def column_of(judged: Judged) -> str:
-    """A heat map's column: what is compared with what."""
-    pair = judged.pair
-    return visible(f"{pair.levels[1]} against {pair.levels[0]}" + (f", {pair.within}" if pair.within else ""), 200)
 
 
 def row_of(place: Place) -> str:

@@ -13,12 +13,16 @@ from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
 from kduel.run.prepare import Ready, lock_of, make_ready
-from kduel.run.runner import Runner, TrialDone
+from kduel.run.runner import Runner
+from kduel.run.watch import TrialDone
 from kduel.store.documents import Lock, MemberRecord, read_lock, study_of
 from kduel.store.identity import check_same_run
 from kduel.store.rundir import RunDir, told_as_disk_trouble, write_whole
 from kduel.study.plan import PlannedTrial
 
+FORMER_ENDS = 86_400.0
+"""Seconds for which a worker waits for a former one that has the directory: one whose connection or node was lost may
+go on for a while. The controller knows how long it waits for a trial."""
 DRAFT, DESCRIBED = "draft.json", "described.json"
 Say = Callable[[str], None]
 """Takes an event for the controller."""
@@ -98,7 +102,7 @@ class BlockRunner(Runner):
 
 class BlockWorker:
     """A member's run directory, opened for work until `close`. Raises InputError where the member has changed since
-    the run began, or another worker has the directory."""
+    the run began. Another worker that has the directory is waited for."""
 
     def __init__(self, directory: Path, progress: Progress, say: Say, *, offline: bool) -> None:
         directory = directory.absolute()
@@ -108,7 +112,7 @@ class BlockWorker:
             run = RunDir.open(directory)
             lock = run.lock()
             self.member = member_of(lock, directory.name)
-            self.held.enter_context(run.held())
+            self.held.enter_context(run.held(FORMER_ENDS))
             started_in(lock, self.held)
             ready = member_ready(lock, self.member, run.study_text(), progress, offline)
             self.held.callback(ready.machine.close)

@@ -38,7 +38,7 @@ def counted_lines(comparison: Comparison) -> Iterator[Line]:
         yield [(visible(group, 40), "italic")]
         yield from (line(m, width) for m in large if (m.group or OTHER) == group)
     if small:
-        yield [("smaller than what matters here", "italic")]
+        yield [("smaller than delta", "italic")]
         yield from (line(m, width) for m in small)
     if open_ones:
         yield [("depends on conditions that should not matter", "italic")]

@@ -1,0 +1,91 @@
+"""Machines that ssh reaches, from a file, for those who have no engine that manages them.
+
+With machine `ssh` each of them is measured itself: it is driven, and rebooted, from here. With any other machine a worker
+runs on each, which needs KDuel there, and guests run on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta, Struct, field
+
+from kduel.core.progress import Progress
+from kduel.fleets import Beat, Fleet, FleetKind, FleetSettings, Member, check_members
+from kduel.fleets.local import LocalFleet
+from kduel.fleets.workers.ssh import RemoteWorker
+from kduel.machines.remote.connection import Connection
+
+
+class Host(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A machine."""
+
+    name: str
+    place: str = ""
+    """As ssh knows it: HOST or USER@HOST; the name if empty."""
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 0
+    identity: str = ""
+    known_hosts: str = ""
+    kduel: str = "kduel"
+    """How KDuel is called there."""
+    machine: dict[str, Any] = field(default_factory=dict)
+    """Settings of the study's [machine] that are this one's own."""
+
+    @property
+    def reached(self) -> dict[str, Any]:
+        """How ssh reaches it, as far as that is given."""
+        given = {"port": self.port, "identity": self.identity, "known_hosts": self.known_hosts}
+        return {"place": self.place or self.name} | {key: value for key, value in given.items() if value}
+
+
+class HostsSettings(FleetSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    host: list[Host]
+    """Tables [[host]]: name, place, port, identity, known_hosts, kduel, machine."""
+
+
+class HostsFleet(Fleet):
+    """Workers on other machines. They end when this process does, or the connection."""
+
+    def __init__(self, members: Sequence[Member], hosts: Sequence[Host], run: str) -> None:
+        self.members = tuple(members)
+        self.workers = {
+            host.name: RemoteWorker(
+                Connection(
+                    host.place or host.name, port=host.port, identity=host.identity, known_hosts=host.known_hosts
+                ),
+                host.kduel,
+                f".cache/kduel/fleet/{run}/{host.name}",
+            )
+            for host in hosts
+        }
+
+    def start(self, name: str, directory: Path, blocks: Sequence[int]) -> None:
+        self.workers[name].start(directory, blocks)
+
+    def beat(self, name: str, directory: Path) -> Beat:
+        return self.workers[name].worker.beat(directory)
+
+    def cancel(self, name: str, directory: Path) -> None:
+        self.workers[name].worker.cancel()
+
+    def clear(self, name: str) -> None:
+        self.workers[name].remove()
+
+
+class Hosts(FleetKind):
+    name: ClassVar[str] = "hosts"
+    summary: ClassVar[str] = "machines that ssh reaches, from a file with a table [[host]] for each"
+    Settings: ClassVar[type[FleetSettings]] = HostsSettings
+
+    def open(self, settings: Any, *, machine: str, run: str, known: Sequence[str], progress: Progress) -> Fleet:
+        own = {host.name: host.machine for host in settings.host}
+        if machine == "ssh":
+            own = {host.name: host.reached | host.machine for host in settings.host}
+        members = [Member(name=host.name, settings=own[host.name]) for host in settings.host]
+        check_members(members, "the file of hosts")
+        return LocalFleet(members) if machine == "ssh" else HostsFleet(members, settings.host, run)
+
+
+PLUGIN = Hosts()

@@ -1,0 +1,123 @@
+"""A matrix in plain characters: one table a family, the verdicts by cell, the growth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kduel.analysis.matrix import Matrix
+from kduel.analysis.matrix.grid import places
+from kduel.analysis.matrix.shape import Judged, measured_steps
+from kduel.core.format import MISSING, amount, effect, mean_and_sd, plain_number, relative_pct, signed
+from kduel.core.results import MetricResult, Results
+from kduel.core.text import visible
+from kduel.report.content.digest import SIGNS
+
+
+def leads(matrix: Matrix | None, results: Results) -> bool:
+    """Whether the run is a matrix and nothing else, so that a report begins with its tables and not with a list of all
+    that its cells measured."""
+    return matrix is not None and bool(matrix.judged) and all_placed(results)
+
+
+def all_placed(results: Results) -> bool:
+    """Whether every benchmark is a cell of the matrix. Quick, where `shape` judges every pair of cells."""
+    return len(places(measured_steps(results))) == len({metric.benchmark for metric in results.metrics})
+
+
+def matrix_parts(matrix: Matrix, results: Results) -> list[str]:
+    """What the signs mean, and every family's tables."""
+    delta = results.study.delta
+    small = "" if delta is None else f", ≈ shown to be less than the {plain_number(delta)} % that matter"
+    parts = [f"▲ better, ▼ worse, ↑ higher, ↓ lower{small}, ? undecided"]
+    for family in matrix.families:
+        parts += family_parts(matrix, family)
+    return [part for part in parts if part]
+
+
+def matrix_sureness(matrix: Matrix | None, exact: bool) -> str:
+    """How sure the matrix's verdicts are."""
+    if matrix is None:
+        return ""
+    if exact:
+        return (
+            f"The {len(matrix.judged)} cells were counted on a deterministic machine: each holds for this one course of "
+            "instructions, in which a job of the kernel's own may fall into any one cell."
+        )
+    return (
+        f"All {len(matrix.judged)} verdicts of the matrix are exploratory: of the differences called, about one in twenty "
+        "is expected to be chance (Benjamini and Hochberg over the whole matrix)."
+    )
+
+
+def family_parts(matrix: Matrix, family: str) -> list[str]:
+    """Means of the main metric, its verdicts, and the growth."""
+    metrics = matrix.metrics[family]
+    if not metrics:
+        return []
+    main = metrics[0]
+    counts = sorted({place.count for place in matrix.families[family]})
+    means = {
+        (cell.contender, cell.place.count): mean_and_sd(cell.means[main], cell.sds[main])
+        for cell in matrix.cells
+        if cell.place.family == family
+    }
+    heading = [f"{visible(family, 100)}: {main}, {matrix.units[family][main]}", *map(str, counts)]
+    rows = [
+        [visible(name, 60), *(means.get((name, count), MISSING) for count in counts)] for name in matrix.contenders
+    ]
+    beside = [
+        grid(sums(matrix, family, counts, title, *pair))
+        for title, pair in (
+            ("user + system, s", ("user", "system")),
+            ("voluntary + involuntary switches", ("voluntary_switches", "involuntary_switches")),
+        )
+        if all(name in metrics for name in pair)
+    ]
+    verdicts = {(column_of(j), j.place.count): j.result for j in matrix.verdicts(family, main)}
+    compared = list(dict.fromkeys(column for column, _ in verdicts))
+    judged = []
+    for column in compared:
+        results = [verdicts.get((column, count)) for count in counts]
+        judged.append([column, *(cell(r) if r else MISSING for r in results)])
+    growth = [
+        f"  {visible(grown.contender, 60)}: {grown.told}"
+        for grown in matrix.growth
+        if grown.family == family and grown.metric == main
+    ]
+    return [grid([heading, *rows]), *beside, grid([["compared", *map(str, counts)], *judged]), "\n".join(growth)]
+
+
+def sums(
+    matrix: Matrix, family: str, counts: Sequence[int], title: str, first: str, second: str
+) -> list[Sequence[str]]:
+    """A table of two metrics' means that belong together, by contender and count."""
+    means = {
+        (c.contender, c.place.count): f"{amount(c.means[first])} + {amount(c.means[second])}"
+        for c in matrix.cells
+        if c.place.family == family
+    }
+    rows = [[visible(name, 60), *(means.get((name, n), MISSING) for n in counts)] for name in matrix.contenders]
+    return [[f"{visible(family, 100)}: {title}", *map(str, counts)], *rows]
+
+
+def cell(result: MetricResult) -> str:
+    """A cell's sign and its change in per cent."""
+    sign = SIGNS["equivalent"] if result.below_delta else SIGNS[result.verdict]
+    share = relative_pct(result) if result.scale == "exact" else None
+    return f"{sign} {effect(result) if share is None else signed(share, 2) + ' %'}"
+
+
+def grid(rows: Sequence[Sequence[str]]) -> str:
+    """Columns: the first to the left, the others to the right, under a rule."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell.ljust(width) if not column else cell.rjust(width) for column, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+        for row in rows
+    ]  # fmt: skip
+    return "\n".join([lines[0], "─" * (sum(widths) + 2 * len(widths) - 2), *lines[1:]])
+
+
+def column_of(judged: Judged) -> str:
+    """The name of a comparison: contender against reference, and what both share."""
+    pair = judged.pair
+    return visible(f"{pair.levels[1]} against {pair.levels[0]}" + (f", {pair.within}" if pair.within else ""), 200)

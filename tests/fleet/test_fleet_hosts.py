@@ -1,0 +1,75 @@
+"""Workers on other machines, with a stand-in for ssh: each machine has a home directory, and a cable that can be cut."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from test_fleet_runs import is_whole, records, wait_for
+
+from kduel.fleets.workers.ssh import TRIAL
+
+
+@pytest.fixture
+def hosts(tmp_path: Path, environment: dict[str, str]) -> Path:
+    """A fleet's file of three machines; beside it `ssh` and what it knows of them."""
+    program = tmp_path / "ssh"
+    shutil.copyfile(Path(__file__).parent / "cut_ssh.py", program)
+    program.chmod(0o755)
+    environment["PATH"] = f"{tmp_path}:{environment['PATH']}"
+    path = tmp_path / "hosts.toml"
+    tables = [f'[[host]]\nname = "h{number}"\nkduel = "{sys.executable} -P -m kduel"\n' for number in (1, 2, 3)]
+    path.write_text("poll = 0.1\n" + "".join(tables))
+    return path
+
+
+def test_a_run_on_hosts_of_which_one_is_cut_off_for_a_while(kduel, start, write_study, hosts: Path, tmp_path: Path):
+    run, cable = tmp_path / "run", tmp_path / "h2.cut"
+    words = ("run", write_study("sleep = 0.3", "fixed = 9"), "--fleet", hosts, "--out", run, "--seed", 7)
+    with start(*words) as controller:
+        wait_for(lambda: any(one["member"] == "h2" for one in records(run)) or controller.poll() is not None, "trial")
+        cable.touch()
+        wait_for(lambda: len(records(run)) >= 6 or controller.poll() is not None, "trials of the others")
+        cable.unlink()
+        _, said = controller.communicate(timeout=200)
+    assert controller.returncode == 0, said
+    assert "h2: " in said and "It is tried again" in said and "is lost" not in said
+    is_whole(run, 9)
+    assert "nothing changed afterwards" in kduel("verify", run).stdout
+    assert not list((tmp_path / "home").glob("h?/.cache/kduel/fleet/*/*")), (
+        "the hosts keep nothing of a run that ended"
+    )
+
+
+def test_a_host_that_cannot_be_reached_is_named_before_the_first_trial(
+    kduel, write_study, hosts: Path, tmp_path: Path
+):
+    (tmp_path / "h3.cut").touch()
+    done = kduel("run", write_study(), "--fleet", hosts, "--out", tmp_path / "run")
+    assert done.returncode == 3 and not (tmp_path / "run").exists()
+    assert "1 of 2 machine(s) cannot take part" in done.stderr and "h3 cannot be reached" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[[host]]\nname = "a/b"\n', "'a/b' cannot be the name of a machine"),
+        ('[[host]]\nname = "a"\n[[host]]\nname = "a"\n', "names a twice"),
+        ('[[host]]\nnome = "a"\n', "fleet hosts"),
+        ("host = []\n", "names no machine"),
+        ("[[host]\n", "is not TOML"),
+        ('kind = "nosuch"\n', "there is no fleet 'nosuch'"),
+    ],
+)
+def test_a_file_that_cannot_be_meant_is_refused(kduel, write_study, tmp_path: Path, text: str, said: str):
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    done = kduel("run", write_study(), "--fleet", path, "--out", tmp_path / "run")
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_only_names_of_trials_are_fetched():
+    assert TRIAL.fullmatch("0007-b04-debian-6.12")
+    assert not any(TRIAL.fullmatch(name) for name in ("../x", "0007-b04-a/b", "0007-b04-$(x)", "-b04", ""))
