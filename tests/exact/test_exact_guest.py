@@ -171,6 +171,16 @@ def test_a_kernel_against_itself_differs_in_nothing(ready: Ready, counted: list[
     assert not any(row.difference for row in found.rows)
 
 
+def test_the_boot_is_opened_like_an_operation(ready: Ready, tmp_path: Path) -> None:
+    names = [arm.contender.name for arm in ready.arms]
+    both = count_arms(ready, (names[0], names[1]), cache=Cache(), progress=Progress(), boot=True)
+    found = explanation(ready, both, 0)
+    one = trial(ready, tmp_path / "one")
+    assert not exact_machine(ready).boot_once(one).void
+    assert found.total() == (ready.prepared.parse(one.into, 0)["boot-instructions"],) * 2
+    assert {"start_kernel", "kernel_init_freeable"} <= {row.function for row in found.rows}
+
+
 def test_counting_disturbs_nothing(ready: Ready, counted: list[Counted], tmp_path: Path) -> None:
     plain = trial(ready, tmp_path / "plain")
     outcome = exact_machine(ready).boot_once(plain)

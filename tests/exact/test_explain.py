@@ -25,7 +25,7 @@ from kduel.explain.profile import (
     profile,
     read_dump,
 )
-from kduel.explain.show import annotated, as_text, each
+from kduel.explain.show import annotated, as_text, each, next_command
 from kduel.explain.symbols import Symbols
 
 DATA = Path(__file__).parent / "data"
@@ -89,6 +89,13 @@ def test_the_table_names_what_changed_and_adds_up() -> None:
     functions, contexts = numbers[:5], numbers[5:7]
     assert [sum(column) for column in zip(*functions, strict=True)] == contexts[0]
     assert [sum(column) for column in zip(*contexts, strict=True)] == numbers[-1] == [387, 382, -5]
+
+
+def test_the_next_command_opens_the_largest_difference() -> None:
+    words = "kduel explain 'my run' -b null-call --contender new --annotate exit_to_user_mode_prepare"
+    assert next_command(explanation(), ["my run"], "new") == words
+    same = explain("null-call", ("6.1", "6.1"), (real("6.1"), real("6.1")))
+    assert next_command(same, ["my run"]) == ""
 
 
 def test_the_clock_is_compared_with_the_count() -> None:

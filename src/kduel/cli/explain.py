@@ -61,7 +61,7 @@ def command(
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
     from kduel.explain.flame import as_svg
-    from kduel.explain.show import annotated, as_text
+    from kduel.explain.show import annotated, as_text, next_command
     from kduel.run.exact import subject
     from kduel.run.exact.measure import annotation, as_json, count_arms, explanation, is_boot, step_index
 
@@ -93,3 +93,5 @@ def command(
         emit(as_json(found).decode(), output)
     else:
         emit(printable(as_text(found, limit)), output)
+        if step := next_command(found, targets, contender or ""):
+            progress.info(f"The instructions of the largest difference: {step}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from kduel.explain.compare import UNSEEN, Explanation, Row
@@ -39,6 +40,16 @@ def as_text(found: Explanation, limit: int = 25) -> str:
         lines += _table([row for row in found.rows if row.context == context], found.operations, min(limit or 8, 8))
     counted_by = [f"Counted by {found.counted_by()}."] if found.qemu else []
     return "\n".join([*lines, "", clock_sentence(found), *counted_by, ""])
+
+
+def next_command(found: Explanation, targets: Sequence[str], contender: str = "") -> str:
+    """What to type to see the instructions of the function that differs most; empty where none does."""
+    names = (row.function for row in found.rows if row.difference and row.context == OPERATION)
+    function = next((name for name in names if not name.startswith("(")), "")
+    if not function:
+        return ""
+    words = ["kduel", "explain", *targets, "-b", found.benchmark, *(["--contender", contender] if contender else [])]
+    return shlex.join([*words, "--annotate", function])
 
 
 def clock_sentence(found: Explanation) -> str:

@@ -7,9 +7,8 @@
 #ifndef KDUEL_CONDITIONS_H
 #define KDUEL_CONDITIONS_H
 
-#include "operations.h"
+#include "calls.h"
 
-#include <sched.h>
 #include <sys/resource.h>
 
 enum { PHASE_MAX = 4000000, ENVIRONMENT_MAX = 4000, LAYOUT_MAX = 1 << 18, HELD_MAX = 256, TIMES = 5 };

@@ -10,9 +10,9 @@
  */
 #define _GNU_SOURCE
 #include "conditions.h"
+#include "counter.h"
 
 #include <math.h>
-#include <time.h>
 
 enum { SAMPLES = 20000, EMPTIES = 200, PER_CONDITION = 5 /* under several conditions, each needs so many times fewer calls */ };
 
@@ -75,51 +75,33 @@ static const struct operation operations[] = {
     {"fault-file", "first read of a mapped, cached file's page", .open = open_mapped, .run = fault_read,
      .close = close_mapped, .rewind = rewind_area, .batch = FILE_FAULTS, .count = FAULTS},
     {"timer", "arm a timerfd for now, read that it fired", .open = open_timer, .run = timer_fire},
+    {"brk", "64 KiB more and less of heap, untouched", .open = open_break, .run = move_break},
+    {"mprotect", "a page read-only and writable again", .open = open_page, .run = protect_page},
+    {"dup", "dup and close of a descriptor", .run = dup_close},
+    {"eventfd", "write and read of an eventfd", .open = open_event, .run = event_round},
+    {"fallocate", "4 KiB of a file in memory, and truncate", .open = open_memory_file, .run = allocate},
+    {"lock", "lock and unlock a byte of a file", .open = open_file, .run = lock_file, .close = close_file},
+    {"lseek", "lseek", .open = open_file, .run = seek, .close = close_file},
+    {"pread-4k", "4 KiB of a cached file", .open = open_chunk, .run = pread_chunk, .close = close_file},
+    {"pwrite-4k", "4 KiB to a cached file", .open = open_chunk, .run = pwrite_chunk, .close = close_file},
+    {"sendfile", "4 KiB of a cached file to /dev/null", .open = open_chunk, .run = send_chunk, .close = close_file},
+    {"splice", "the same through a pipe", .open = open_splice, .run = splice_chunk, .close = close_file},
+    {"inotify", "write to a watched file, read the event", .open = open_watch, .run = watched_write, .close = close_file},
+    {"rename", "rename a file and back", .open = open_file, .run = rename_back, .close = close_file, .count = 500},
+    {"readdir-100", "list a directory of 100 files", .open = open_directory, .run = read_directory, .close = close_directory,
+     .count = 200},
+    {"pipe-create", "create and close a pipe", .run = pipe_close, .count = 500},
+    {"socketpair", "create and close a pair of UNIX sockets", .run = socketpair_close, .count = 500},
+    {"tcp-connect", "connect on lo, accept, close", .open = open_listener, .run = connect_close, .count = 200},
+    {"sched-yield", "sched_yield of the only runnable task", .run = yield_alone},
+    {"futex-wake", "wake where nobody waits", .run = wake_nobody},
+    {"namespace", "a new UTS namespace, the old one freed", .run = new_namespace, .count = 500},
+    {"seccomp", "getppid under a filter of 16 comparisons", .open = open_filter, .run = null_call},
+    {"io-uring", "submit and complete a request that does nothing", .open = open_io_ring, .run = io_ring_nop},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
 static double samples[SAMPLES], empty_samples[SAMPLES];
-
-static uint64_t nanoseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* In exact mode: a counter that goes up by one per instruction where the machine is set up so, and the markers. */
-#if defined __x86_64__ || defined __i386__
-static const char *const counter = "tsc";
-static inline uint64_t ticks(void) { return __builtin_ia32_rdtsc(); }
-static double per_tick(void) { return 1; }
-#define MARK_BEGIN() __asm__ volatile("xchg %%bx, %%bx" ::: "memory")
-#define MARK_END() __asm__ volatile("xchg %%cx, %%cx" ::: "memory")
-#define MARK_SELECT() __asm__ volatile("xchg %%dx, %%dx" ::: "memory")
-#define MARK_RESET() __asm__ volatile("xchg %%si, %%si" ::: "memory")
-#elif defined __aarch64__
-static const char *const counter = "cntvct";
-static inline uint64_t ticks(void) {
-    uint64_t now;
-    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(now)::"memory");
-    return now;
-}
-static double per_tick(void) {
-    uint64_t hertz;
-    __asm__ volatile("mrs %0, cntfrq_el0" : "=r"(hertz));
-    return 1e9 / (double)hertz;
-}
-#define MARK_BEGIN() __asm__ volatile("hint #42" ::: "memory")
-#define MARK_END() __asm__ volatile("hint #43" ::: "memory")
-#define MARK_SELECT() __asm__ volatile("hint #44" ::: "memory")
-#define MARK_RESET() __asm__ volatile("hint #45" ::: "memory")
-#else
-static const char *const counter = "clock";
-static inline uint64_t ticks(void) { return nanoseconds(); }
-static double per_tick(void) { return 1; }
-#define MARK_BEGIN() __asm__ volatile("" ::: "memory")
-#define MARK_END() __asm__ volatile("" ::: "memory")
-#define MARK_SELECT() MARK_BEGIN()
-#define MARK_RESET() MARK_BEGIN()
-#endif
 
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
