@@ -2,7 +2,7 @@
 
     cd RUN/trials/0001-b01-debian-6.1 && sha256sum --check manifest.sha256
 
-It stands beside the raw files, and covers trial.json and what the trial was run by: lock.json, plan.jsonl, study.toml.
+It is next to the raw files, and covers trial.json and what the trial was run by: lock.json, plan.jsonl, study.toml.
 It shows what was changed by accident or carelessly; whoever means to deceive can write another manifest.
 """
 
