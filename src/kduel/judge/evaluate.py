@@ -48,7 +48,10 @@ def judge_run(path: Path) -> Results:
     records = trials_of(run, lock)
     for record in records:
         collector.add(record)
-    return assemble(run, lock, records, collector.samples())
+    judged = assemble(run, lock, records, collector.samples())
+    if run.exact_part is not None:
+        judged.exact = judge_run(run.exact_part)
+    return judged
 
 
 def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[Samples]) -> Results:
