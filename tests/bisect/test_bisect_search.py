@@ -16,7 +16,7 @@ from kduel.run.bisect.posterior import RATIOS, SCALES, Model
 from kduel.run.bisect.terms import Settings, Unmeasurable
 
 sys.path.insert(0, str(Path(__file__).parent))
-from simulated import SCENES, Simulated, linear
+from noisy_commits import SCENES, Simulated, linear
 
 QUICK = Settings(confirm=0, negligible=0.001, most=1500)
 
