@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from kduel.core.experiment import Void
 from kduel.core.host import HostStep
 from kduel.core.progress import Progress
-from kduel.run.repeat import Quiet
+from kduel.run.repeat import Ended, Quiet, Repeats
+from kduel.store.collect import collect
 from kduel.store.documents import Disturbance, TrialRecord
+from kduel.store.rundir import RunDir
 
 
 def records(run: Path, folder: str = "trials") -> list[dict]:
@@ -96,12 +99,50 @@ def test_by_a_machines_default_a_busy_host_costs_a_few_boots_and_loses_none(kdue
     assert len(records(run, "repeated")) == 2  # a fifth of six, rounded up
 
 
+def test_other_work_before_each_boot_is_a_covariate_where_the_study_declares_it(kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    study = write_study(machine="max_wait = 10.0", blocks="fixed = 2\n[host]\nquiet_seconds = 0\ncovariate = true\n")
+    assert kduel("run", study, "--out", run).returncode == 0
+    assert json.loads((run / "lock.json").read_text())["covariates"] == ["other work before the boot"]
+    assert all(0 <= one["other_work_before"] <= 1.1 for one in records(run))
+    [table, _] = collect(run)
+    assert all(None not in values for values in table.covariates["other work before the boot"].values())
+    assert results(kduel, run)["study"]["covariates"] == ["other work before the boot"]
+
+
+def test_a_machine_that_records_nothing_of_its_host_cannot_be_held_to_it(kduel, write_study, tmp_path: Path):
+    for key in ("max_wait = 5", "covariate = true"):
+        done = kduel("run", write_study(blocks=f"fixed = 1\n[host]\n{key}\n"), "--out", tmp_path / "run")
+        assert done.returncode == 2 and "does not record what its host does" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("key", "said"), [("max_wait = 0.0", "host.max_wait is 0"), ("repeats = -1", "repeats"), ("wait = 1", "max_wait")]
 )
 def test_numbers_of_host_that_cannot_be_meant_are_refused(kduel, write_study, tmp_path: Path, key: str, said: str):
     done = kduel("run", write_study(blocks=f"fixed = 1\n[host]\n{key}\n"), "--out", tmp_path / "run")
     assert done.returncode == 2 and said in done.stderr
+
+
+def ended(code: str | None, share: float = 0.5) -> Ended:
+    """A trial that waited for a share of its time."""
+    step = HostStep(seconds=1.0, vcpu_run_s=1 - share, vcpu_wait_s=share)
+    void = Void(code, "so it ended") if code else None
+    record = TrialRecord(
+        id="1", block=1, position=0, contender="a", status="void" if code else "ok", void=void, host={"a": step}
+    )
+    return Ended(Path(), record)
+
+
+@pytest.mark.parametrize(
+    ("code", "again"), [(None, True), ("wrong-clock", True), ("no-results", True), ("panic", False), ("oops", False)]
+)
+def test_a_busy_host_excuses_starvation_and_no_crash(tmp_path: Path, code: str | None, again: bool):
+    repeats = Repeats(RunDir(tmp_path), Disturbance(max_wait_pct=25.0), planned=10)
+    [kept], why = repeats.due([ended(code)])
+    assert why == ("host-disturbed" if again else "")
+    assert kept.record.void and kept.record.void.code == ("host-disturbed" if again else code)
+    assert repeats.due([ended(code, share=0.1)])[1] == ""
 
 
 class Clock:

@@ -9,6 +9,7 @@ from statistics import median
 from msgspec import Struct
 
 from kduel.benchmarks.support.bootlog import MARKS, STAGES, Init, Line, Timeline, console_lines, initcalls, timeline
+from kduel.core import untrusted
 from kduel.core.errors import InputError
 from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir
@@ -46,7 +47,7 @@ class Boots(Struct, frozen=True, kw_only=True):
         return median(moments[mark] - moments["begin"] for moments in lines) if lines else None
 
     def calls(self) -> dict[str, float]:
-        """The median of each initcall, microseconds, over the boots that told of it."""
+        """The median of each initcall, microseconds, over the boots that reported it."""
         names = {name for table in self.initcalls for name in table}
         return {name: median(table[name] for table in self.initcalls if name in table) for name in names}
 
@@ -86,8 +87,7 @@ def same_init(consoles: Sequence[Sequence[Line]]) -> Init:
 
 def _text(path: Path) -> str:
     try:
-        with path.open("rb") as stream:
-            return stream.read(LOG_LIMIT).decode("utf-8", errors="replace")
+        return untrusted.read(path, LOG_LIMIT)
     except OSError:
         return ""
 

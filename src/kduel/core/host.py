@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+OTHER_WORK = "other work before the boot"
+"""The covariate: measured while no guest runs, so that no guest can influence it."""
+
 
 class HostStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The host during one step of a trial. None is unknown: a kernel, or a container, that does not tell."""

@@ -13,13 +13,17 @@ from kduel import __version__
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.experiment import EDITION, Contender, MachineRecord
+from kduel.core.host import OTHER_WORK
 from kduel.core.progress import Progress
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, Needs, machine_kind
 from kduel.run.script import Dress
 from kduel.store.collect import Prepared
 from kduel.store.documents import Disturbance, HostRecord, KernelRecord, Lock
+from kduel.store.identity import check_same_run
+from kduel.store.rundir import RunDir
 from kduel.study.load import Study
+from kduel.study.plan import make_plan
 
 
 class Ready(Struct, kw_only=True):
@@ -88,6 +92,19 @@ def make_ready(
     return Ready(study=study, arms=arms, machine=machine, prepared=prepared, dress=dress, unbuilt=unbuilt)
 
 
+def open_run(ready: Ready, path: Path, *, origin: str, seed: int, exact_part: bool = False) -> RunDir:
+    """The run in `path`, made where there is none; `exact_part`: a new one is to have such a part.
+
+    Raises InputError where `path` holds another run.
+    """
+    new = lock_of(ready, seed, origin)
+    if not (path / "lock.json").is_file():
+        return RunDir.create(path, ready.study.text, new, make_plan(ready.study, seed), exact_part=exact_part)
+    run = RunDir.open(path)
+    check_same_run(run.lock(), new, path)
+    return run
+
+
 def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
     """lock.json for a study made ready."""
     study, machine = ready.study, ready.machine
@@ -113,6 +130,7 @@ def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
         edition=EDITION,
         host=host_record(),
         disturbance=disturbance_of(study, machine),
+        covariates=[OTHER_WORK] if study.host.covariate and not machine.exact else [],
     )
 
 
@@ -120,6 +138,11 @@ def disturbance_of(study: Study, machine: Machine) -> Disturbance | None:
     """What makes a trial `host-disturbed`: what the study says, else the machine's default; None where nothing does."""
     if machine.exact:
         return None
+    if machine.max_wait_pct is None and (study.host.max_wait is not None or study.host.covariate):
+        raise InputError(
+            f"the machine {study.machine} does not record what its host does, so [host] cannot be kept to",
+            "Leave max_wait and covariate out of [host], or measure on the machine qemu.",
+        )
     allowed = machine.max_wait_pct if study.host.max_wait is None else study.host.max_wait
     if allowed is None or allowed >= 100:
         return None

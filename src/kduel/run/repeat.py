@@ -27,10 +27,15 @@ EMULATOR_REPEATS = 3
 SHARE_OF_PLAN = 0.2
 """Under a machine's default so many of the planned trials are made again at most: a host that is never quiet must not
 make a run endless."""
+STARVED = frozenset({"wrong-clock", "no-results", "deadline", "hang", "soft-lockup"})
+"""What becomes of a guest that gets too little of the host's CPUs. Any other trouble is its own, however busy the host."""
 MOST_DISTURBED = 6
 """Under a study's own rule the run ends when so many trials in a row are void for the host's sake."""
 LOOK_SECONDS = 1.0
 """For which other work is measured when the runner waits for quiet."""
+
+COVARIATE_SECONDS = 0.5
+"""For which other work is measured before a boot, where the study makes it a covariate."""
 
 Boot = list[PlannedTrial]
 
@@ -68,6 +73,8 @@ class Repeats:
             if self.times(ended, EMULATOR_FAULT) < EMULATOR_REPEATS:
                 return list(ended), EMULATOR_FAULT
             return [of_kernel(one) for one in ended], ""
+        if any(one.record.void and one.record.void.code not in STARVED for one in ended):
+            return list(ended), ""
         waited = [share for one in ended if (share := wait_share(one.record.host.values())) is not None]
         if self.rule is None or not waited or 100 * max(waited) <= self.rule.max_wait_pct:
             return list(ended), ""
@@ -116,10 +123,10 @@ def of_kernel(ended: Ended) -> Ended:
 
 
 def voided(ended: Ended, void: Void) -> Ended:
-    """The same trial, void; a trial that was void already keeps its own reason unless it was the emulator's."""
+    """The same trial, void for this reason; a former one of starvation is told besides."""
     known = ended.record.void
-    if known is not None and known.code != EMULATOR_FAULT:
-        return ended
+    if known is not None and known.code in STARVED:
+        void = Void(void.code, f"{void.message} Its own trouble was {known}")
     return Ended(ended.staged, structs.replace(ended.record, status="void", void=void))
 
 
@@ -158,11 +165,16 @@ class Quiet:
                 shown = True
         self.patience = self.rule.quiet_seconds
 
-    def other_share(self) -> float | None:
-        """The share of the host's CPUs that is taken now, measured for a moment in which no guest runs."""
+    def before_boot(self) -> float | None:
+        """The share of the host's CPUs that other work takes just before a boot."""
+        share = self.other_share(COVARIATE_SECONDS)
+        return None if share is None else round(share, 4)
+
+    def other_share(self, seconds: float = LOOK_SECONDS) -> float | None:
+        """The share of the host's CPUs that is taken now, measured for so long, while no guest runs."""
         before, _ = cpu_times(self.stat())
         began = time.monotonic()
-        time.sleep(LOOK_SECONDS)
+        time.sleep(seconds)
         after, _ = cpu_times(self.stat())
         if before is None or after is None:
             return None

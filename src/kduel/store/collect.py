@@ -10,6 +10,7 @@ import msgspec
 
 from kduel.benchmarks import Benchmark, ParseError, Raw, benchmark
 from kduel.core.experiment import Metric, Step
+from kduel.core.host import OTHER_WORK
 from kduel.core.samples import Details, Samples, StepResult
 from kduel.store.documents import Lock, TrialRecord
 from kduel.store.integrity import trials_of
@@ -108,6 +109,13 @@ class Collector:
         chosen = sorted(self.blocks if blocks is None else blocks)
         places = {block: self.places(block) for block in chosen}
         order = {name: [places[block].get(name) for block in chosen] for name in self.names}
+        known = {
+            name: [
+                self.found[block, name].other_work_before if (block, name) in self.found else None for block in chosen
+            ]
+            for name in self.names
+        }
+        measured = any(value is not None for values in known.values() for value in values)
         member_of = {record.block: record.member for record in self.found.values()}
         machines = [member_of.get(block, "") for block in chosen] if any(member_of.values()) else []
         tables = []
@@ -131,6 +139,7 @@ class Collector:
                             for name in self.names
                         },
                         order=order,
+                        covariates={OTHER_WORK: known} if measured else {},
                         machines=machines,
                         **self.detailed(index, metric.name, chosen),
                     )

@@ -6,8 +6,9 @@ lock.json and trial.json are read here; plan.jsonl follows from the lock (kduel.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -18,11 +19,12 @@ from kduel.core.experiment import EDITION, Contender, MachineRecord, Settle, Ste
 from kduel.core.host import HostStep
 from kduel.core.untrusted import read_whole
 from kduel.study.load import About, Blocks, Study, check_numbers
+from kduel.study.plan import PlannedTrial
 
 LOCK_SCHEMA = 2
 """Of lock.json and plan.jsonl. Version 0.1.0 wrote no schema: that is 1."""
 TRIAL_SCHEMA = 2
-"""Of trial.json, and of the manifest beside it."""
+"""Of trial.json, and of the manifest next to it."""
 RESTORE = "The file was changed or damaged; restore it from a copy of the run."
 
 Typed = TypeVar("Typed")
@@ -57,7 +59,7 @@ class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     cpus: int | None = None
     cpu: str = ""
     machine: str = ""
-    """Which machine it is: a hash of its machine ID (machine-id(5)), which tells machines apart and nothing else of
+    """Which machine it is: a hash of its machine ID (machine-id(5)), which distinguishes machines and reveals nothing else of
     them; empty where it has none."""
     load: float = 0.0
     architecture: str = ""
@@ -89,7 +91,7 @@ class MemberRecord(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaul
     """What the machine is: kind, all settings, facts."""
     host: HostRecord = field(default_factory=HostRecord)
     clock_ahead: float = 0.0
-    """Seconds that its clock was ahead of the controller's when the run began; 0 where the two cannot be told apart."""
+    """Seconds that its clock was ahead of the controller's when the run began; 0 where the two cannot be distinguished."""
 
 
 class FleetRecord(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -124,7 +126,7 @@ class Lock(Struct, kw_only=True, forbid_unknown_fields=True):
     edition: int = 1
     """Of the method that the run was planned by and is judged by: kduel.core.experiment.EDITION."""
     covariates: list[str] = field(default_factory=list)
-    """What the machine measures on the host beside each trial and the verdict uses, declared before the first trial."""
+    """What the machine measures on the host during each trial and the verdict uses, declared before the first trial."""
     host: HostRecord = field(default_factory=HostRecord)
     disturbance: Disturbance | None = None
     """What makes a trial `host-disturbed`; null: nothing does."""
@@ -145,7 +147,7 @@ class TrialRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     """trial.json: what is known of a trial besides its raw files."""
 
     schema: int = TRIAL_SCHEMA
-    """As it was read. From 2 on a manifest stands beside it."""
+    """As it was read. From 2 on a manifest is next to it."""
     id: str
     block: int
     position: int
@@ -165,6 +167,8 @@ class TrialRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     steps: list[int] = field(default_factory=list)
     host: dict[str, HostStep] = field(default_factory=dict)
     """What the host did, by step label; empty where the machine does not record it, or before it did."""
+    other_work_before: float | None = None
+    """The share of the host's CPU time (0 to 1) that other programs took just before the boot, when no guest ran."""
     repeats: int = 0
     """How many earlier boots of the same planned trial were put aside, for a fault that is not the contender's."""
     member: str = ""
@@ -175,6 +179,22 @@ class TrialRecord(Struct, kw_only=True, forbid_unknown_fields=True):
             raise ValueError(
                 f"the status is {self.status}, and there is {(self.void and self.void.code) or 'no reason'}"
             )
+
+    @classmethod
+    def unbooted(cls, planned: PlannedTrial, void: Void) -> Self:
+        """That of a planned trial which was not booted."""
+        return cls(
+            id=planned.id,
+            block=planned.block,
+            position=planned.position,
+            contender=planned.contender,
+            status="void",
+            void=void,
+            started=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            boot=planned.boot,
+            steps=planned.steps,
+            member=planned.host,
+        )
 
 
 def study_of(lock: Lock, text: str) -> Study:

@@ -58,6 +58,8 @@ class Host(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How often such a trial is made again at most, at the end of its block."""
     quiet_seconds: float = 10.0
     """How long to wait for a quiet host before a trial, at most; 0 never waits."""
+    covariate: bool = False
+    """Whether the other work that is measured for half a second before each boot enters the intervals."""
 
 
 class Study(Struct, frozen=True, kw_only=True):
