@@ -18,6 +18,7 @@ from kduel.benchmarks.support.bootlog import (
     initcalls,
     timeline,
 )
+from kduel.core import untrusted
 from kduel.core.errors import InputError
 from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir
@@ -95,8 +96,7 @@ def same_init(consoles: Sequence[Sequence[ConsoleLine]]) -> Init:
 
 def _text(path: Path) -> str:
     try:
-        with path.open("rb") as stream:
-            return stream.read(LOG_LIMIT).decode("utf-8", errors="replace")
+        return untrusted.read(path, LOG_LIMIT)
     except OSError:
         return ""
 

@@ -328,5 +328,7 @@ class Results(Struct, kw_only=True):
     blocks: list[int] = field(default_factory=list)
     environment: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By contender: what its first good trial captured."""
+    exact: Results | None = None
+    """What was counted exactly before anything was timed: a run of its own, in the directory `exact` of this one."""
     explanations: list[dict[str, Any]] = field(default_factory=list)
     """Where exact differences come from, as far as `kduel explain` was asked: kduel.explain.compare.Explanation."""

@@ -29,6 +29,14 @@ class Integrity(Struct, frozen=True, kw_only=True):
     changes: list[str]
     """What is not as it was left, a sentence each."""
 
+    def together(self, part: Integrity, name: str) -> Integrity:
+        """With what was found of a part of the run, which lies in the directory `name`."""
+        return Integrity(
+            checked=self.checked + part.checked,
+            unprotected=self.unprotected + part.unprotected,
+            changes=[*self.changes, *(f"{name}: {change}" for change in part.changes)],
+        )
+
 
 def follows(record: TrialRecord, planned: PlannedTrial | None, *, exact: bool) -> bool:
     """Whether a trial is the planned one. On an exact machine later blocks run only those steps that are still open."""

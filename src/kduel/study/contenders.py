@@ -28,6 +28,16 @@ def contender_tables(kernels: list[str], numbered: bool) -> str:
     return "".join(tables)
 
 
+def tables_of(contenders: list[Contender]) -> str:
+    """The [[contender]] tables of contenders that set nothing but texts, as TOML."""
+    tables = []
+    for contender in contenders:
+        texts = {key: value for key, value in msgspec.structs.asdict(contender).items() if value}
+        lines = [f"{key} = {msgspec.json.encode(value).decode()}\n" for key, value in texts.items()]
+        tables.append("".join(["\n[[contender]]\n", *lines]))
+    return "".join(tables)
+
+
 LONGEST_NAME = 200
 """Characters of a contender's name."""
 CROSSED = ("kernel", "scheduler", "policy", "cmdline")
