@@ -102,6 +102,8 @@ def test_a_machine_unlike_its_peers_is_quarantined(tmp_path: Path, flaw: dict[st
     out = read_state(tmp_path / "run").out
     assert list(out) == ["odd"] and out["odd"].why == "quarantined" and why in out["odd"].message
     assert all(len(blocks_of(tmp_path / "run", name)) == 20 for name in "abce")
+    told = [warning.message for warning in judge_run(tmp_path / "run").warnings if warning.code == "machine-out"]
+    assert len(told) == 1 and told[0].startswith("odd is quarantined") and why in told[0]
 
 
 def test_values_never_quarantine_a_machine(tmp_path: Path):

@@ -23,7 +23,7 @@ from kduel.report.content import digest
 from kduel.report.json import schema, schema_text
 from kduel.report.text import render_text
 
-FORMATS = ["text", "json", "csv", "markdown", "html", "latex", "mail", "summary"]
+FORMATS = ["text", "json", "csv", "markdown", "html", "latex", "mail", "summary", "kcidb"]
 ALLOWED_TEX = {
     *("begin", "end", "centering", "small", "caption", "label", "toprule", "midrule", "bottomrule", "endhead"),
     *("multicolumn", "quad", "hspace", "emph", "addlinespace", "textbf", "textsuperscript", "footnotesize"),

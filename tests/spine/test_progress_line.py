@@ -1,45 +1,46 @@
-"""What a person is told between blocks."""
+"""What a person without a terminal reads between blocks."""
 
 from __future__ import annotations
 
 from kduel.cli.execute import told_standing
-from kduel.judge.verdict.interim import Standing
-from kduel.run.runner import TrialDone
-from kduel.store.rundir import TrialRecord
+from kduel.core.results import MetricResult
+from kduel.run.watch import TrialDone
+from kduel.store.documents import TrialRecord
 
 
-def standing(
-    metric: str = "m", low: float | None = -1.0, high: float | None = 2.0, decided: bool = False
-) -> Standing:
-    return Standing(
-        benchmark="b", metric=metric, contender="new", n=6, scale="ratio", effect=0.5, low=low, high=high,
-        verdict="faster" if decided else "undecided", decided=decided, blocks_more=0 if decided else 4, told="",
+def metric(
+    name: str = "m", low: float | None = -1.0, high: float | None = 2.0, decided: bool = False
+) -> MetricResult:
+    return MetricResult(
+        benchmark="b", metric=name, unit="1/s", better="higher", role="primary", baseline="old", contender="new", n=6,
+        baseline_mean=100, baseline_sd=1, mean=100.5, sd=1, effect_pct=0.5, ci_low_pct=low, ci_high_pct=high,
+        verdict="faster" if decided else "undecided", blocks_more=None if decided else 4,
     )  # fmt: skip
 
 
-def line(*standings: Standing, arms: int = 2) -> str:
+def line(*metrics: MetricResult, arms: int = 2) -> str:
     record = TrialRecord(id="1", block=1, position=1, contender="new", status="ok")
     progress = TrialDone(
-        done=12, planned=40, record=record, block_done=True, mean_seconds=30, standings=list(standings)
+        done=12, planned=40, record=record, block_done=True, mean_seconds=30, metrics=list(metrics), hopeless=[]
     )
     return told_standing(progress, arms)
 
 
 def test_interval_and_what_is_left():
-    assert line(standing()) == "b/m -1.00 to +2.00 % (~4 more blocks); about 4 min left"
-    assert line(standing(decided=True)) == "b/m -1.00 to +2.00 % (faster)"
+    assert line(metric()) == "b/m −1.00 to +2.00 % (~4 more blocks); about 4 min left"
+    assert line(metric(decided=True)) == "b/m −1.00 to +2.00 % (faster)"
 
 
 def test_an_interval_without_bound_is_none():
-    assert "no interval yet" in line(standing(low=-100.0, high=5e144))
-    assert "no interval yet" in line(standing(low=None, high=None))
+    assert "no interval yet" in line(metric(low=-100.0, high=5e144))
+    assert "no interval yet" in line(metric(low=None, high=None))
 
 
-def test_among_several_contenders_it_says_whose():
-    assert "b/m of new -1.00" in line(standing(), arms=3)
+def test_among_several_contenders_it_names_them():
+    assert "b/m of new −1.00" in line(metric(), arms=3)
 
 
 def test_many_metrics_are_counted():
-    said = line(*(standing(f"m{n}", decided=n == 60) for n in range(63)))
+    said = line(*(metric(f"m{n}", decided=n == 60) for n in range(63)))
     assert "b/m6 " in said and "b/m7 " not in said
     assert "and 56 more, 1 of them decided" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -65,5 +66,11 @@ def test_the_first_command_ends_in_a_verdict_and_a_report(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr[-2000:]
     assert "Cannot decide" in done.stdout or "Undecided" in done.stdout, "one block decides nothing, and it says so"
     assert f"Report: {out}/report/index.html" in done.stdout
+    lock = json.loads((out / "lock.json").read_text())
+    if lock["machine"]["facts"]["accelerator"] == "tcg":
+        assert done.stdout.index("no proof") < done.stdout.index("Quick comparison"), "the exact verdict comes first"
+        counted = json.loads((out / "results.json").read_text())["exact"]
+        assert {m["verdict"] for m in counted["metrics"] if m["role"] == "primary"} - {"undecided"}
+        assert (out / "exact" / "report" / "index.html").is_file()
     page = (out / "report" / "index.html").read_text("utf-8")
     assert "debian-6.12" in page and "stress-ng" in page

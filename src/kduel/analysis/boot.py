@@ -46,7 +46,7 @@ class Boots(Struct, frozen=True, kw_only=True):
         return median(moments[mark] - moments["begin"] for moments in lines) if lines else None
 
     def calls(self) -> dict[str, float]:
-        """The median of each initcall, microseconds, over the boots that told of it."""
+        """The median of each initcall, microseconds, over the boots that reported it."""
         names = {name for table in self.initcalls for name in table}
         return {name: median(table[name] for table in self.initcalls if name in table) for name in names}
 

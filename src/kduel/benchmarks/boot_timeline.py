@@ -23,7 +23,7 @@ SHOWN = 6
 
 
 class BootTimeline(Benchmark):
-    """The stages add up to the whole. They are told one by one: sums hide that one of them was quicker."""
+    """The stages add up to the whole. They are reported one by one: sums hide that one of them was quicker."""
 
     name = "boot-timeline"
     summary = "Stages of the boot by the host's clock: load, kernel, start of init, userspace"

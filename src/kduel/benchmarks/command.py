@@ -86,7 +86,7 @@ class Command(Benchmark):
                     raise ValueError(f"two metrics are called {name!r}")
 
     def label(self, parameters: Any) -> str:
-        """The command's words made short, and a mark that tells it from others; a study's `label` is better."""
+        """The command's words made short, and a mark that distinguishes it from others; a study's `label` is better."""
         mark = hashlib.sha256(parameters.command.encode()).hexdigest()[:6]
         return f"command-{slug(parameters.command)[:30].strip('-.')}-{mark}"
 

@@ -60,7 +60,7 @@ class Cyclictest(Benchmark):
         """Thread n on CPU n; without it the scheduler places them."""
         mlockall: bool = True
         histogram: Annotated[int, Meta(ge=1, le=1_000_000)] = 100_000
-        """Microseconds up to which latencies are told apart."""
+        """Microseconds up to which latencies are distinguished."""
         load: load.Load = "idle"
 
     def label(self, parameters: Any) -> str:

@@ -1,4 +1,4 @@
-"""desktop: one interactive task with a frame to finish 60 times a second, beside CPU hogs (our kwake)."""
+"""desktop: one interactive task with a frame to finish 60 times a second, under CPU load (our kwake)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ MEAN = "mean of the lines"
 
 
 class Vmstat(Benchmark):
-    """The first line that vmstat prints is the average since boot, no sample: it tells of the boot, and of how long
+    """The first line that vmstat prints is the average since boot, no sample: it depends on the boot, and on how long
     ago it was. The published study averaged over it; here it is dropped."""
 
     name = "vmstat"

@@ -54,7 +54,7 @@ class Output(Struct):
 
 class Wakeup(Benchmark):
     """Like schbench in what it asks, and a program of our own: a dispatcher above all others posts requests at planned
-    times, whatever the answers do, so that a stall is seen by every request that falls into it."""
+    times, whatever the answers do, so that a stall is noticed by every request that falls into it."""
 
     name = "wakeup"
     summary = "Wake-up latency at a fixed rate, p50, p99, p99.9, with or without CPU load (KDuel's kwake)"

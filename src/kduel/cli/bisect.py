@@ -34,6 +34,13 @@ EXACT_METRICS = ("instructions", "instructions-mean")
     "--benchmark", "-b", default="", metavar="NAME", help="An operation of kbench, or with --machine any benchmark."
 )
 @click.option(
+    "--machine",
+    default="icount",
+    show_default=True,
+    metavar="KIND[:key=value,...]",
+    help="icount counts exactly; on any other machine, such as qemu, the benchmark is timed, in fresh boots.",
+)
+@click.option(
     "--metric", default="", metavar="NAME",
     help="With icount: instructions (the usual call) or instructions-mean; else a metric of the benchmark.",
 )  # fmt: skip
@@ -119,6 +126,7 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
     \b
     kduel bisect v1.0 HEAD --measure 'make -s && ./bench'
     kduel bisect v6.1 v6.2 --tree linux --config my.config --benchmark pipe
+    kduel bisect v6.1 v6.2 --tree linux --config my.config --machine qemu --benchmark sysbench-cpu
     git bisect run kduel bisect --benchmark pipe --step 12580 12790
     """
     from kduel.cli.terminal import Terminal
@@ -158,6 +166,8 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
     with held(work):
         if measure:
             by_command(tree, work, history, given, progress)
+        elif given["machine"] != "icount":
+            by_boots(tree, work, history, given, cache, progress)
         else:
             exact(tree, work, ends, given, cache, progress)
 
@@ -225,23 +235,11 @@ def exact(
 def by_command(tree: Path, work: Path, history: Any, given: dict[str, Any], progress: Progress) -> None:
     """Search by what a command prints."""
     from kduel.run.bisect.command import Command
-    from kduel.run.bisect.terms import Settings
-    from kduel.run.bisect.timed import Task, search, state_directory
+    from kduel.run.bisect.timed import search, state_directory
 
     line = given["measure"].strip()
-    task = Task(
-        tree=tree,
-        history=history,
-        metric=given["metric"] or "value",
-        subject=f"the command '{line}' in a checkout of each commit",
-        settings=Settings(
-            probability=given["probability"],
-            most=given["measurements"],
-            confirm=given["confirm"],
-            negligible=given["negligible"],
-            seed=given["seed"],
-        ),
-        restart=given["restart"],
+    task = task_of(
+        tree, history, given["metric"] or "value", f"the command '{line}' in a checkout of each commit", given
     )
     command = Command(tree, work / "checkouts", line, (history.good, history.bad), given["timeout"])
     try:
@@ -249,6 +247,44 @@ def by_command(tree: Path, work: Path, history: Any, given: dict[str, Any], prog
     finally:
         command.close()
     show(outcome, task, given)
+
+
+def by_boots(tree: Path, work: Path, history: Any, given: dict[str, Any], cache: Any, progress: Progress) -> None:
+    """Search by a benchmark's metric, in fresh boots of each commit's kernel."""
+    from kduel.run.bisect.boots import Boots, chosen_metric, study_for
+    from kduel.run.bisect.git import worktree
+    from kduel.run.bisect.timed import search, state_directory
+
+    machine, benchmark = given["machine"], given["benchmark"]
+    metric = chosen_metric(study_for(benchmark, machine), given["metric"])
+    subject = f"{benchmark} in fresh boots of each commit's kernel on the machine {machine}"
+    task = task_of(tree, history, f"{benchmark} {metric}", subject, given)
+    state = state_directory(work, task)
+    with worktree(tree, work / "source", history.good) as place:
+        made = builder(tree, place, work, given)
+        boots = Boots(place, made, machine, benchmark, metric, state / "trials", cache=cache, progress=progress)
+        try:
+            outcome = search(task, state, boots, progress)
+        finally:
+            boots.close()
+    show(outcome, task, given)
+
+
+def task_of(tree: Path, history: Any, metric: str, subject: str, given: dict[str, Any]) -> Any:
+    """The search that the options ask for."""
+    from kduel.run.bisect.terms import Settings
+    from kduel.run.bisect.timed import Task
+
+    settings = Settings(
+        probability=given["probability"],
+        most=given["measurements"],
+        confirm=given["confirm"],
+        negligible=given["negligible"],
+        seed=given["seed"],
+    )
+    return Task(
+        tree=tree, history=history, metric=metric, subject=subject, settings=settings, restart=given["restart"]
+    )
 
 
 def show(outcome: Outcome, task: Any, given: dict[str, Any]) -> None:

@@ -77,7 +77,7 @@ def command(
     output: Path | None,
     plot: Path | None,
 ) -> None:
-    """Simulate the verdict rule: its false-alarm rate, its power, and the blocks that it needs.
+    """Simulate the verdict rule: its false-positive rate, its power, and the blocks that it needs.
 
     Without RUN the noise is simulated, with a given spread. With RUN, the directory of a finished run, it is resampled
     from that run. Simulated runs are judged by the code that judges real ones.

@@ -15,26 +15,30 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from kduel.cli.exact_first import count_first, wanted
 from kduel.cli.futility import Choice, chosen, gives_up
 from kduel.cli.interrupt import interrupted
 from kduel.cli.terminal import Terminal
 from kduel.core.errors import NOT_MEASURED, SLOWER, InputError
-from kduel.core.text import plural, printable
+from kduel.core.text import plural, printable, visible
+from kduel.store.rundir import EXACT
+from kduel.study.first_part import first_part
 from kduel.study.load import Study
 from kduel.study.plan import slug
 
 if TYPE_CHECKING:
-    from kduel.run.runner import GiveUp, TrialDone, Watcher
+    from kduel.core.results import Results
+    from kduel.run.watch import Begun, GiveUp, TrialDone, Watcher
     from kduel.store.documents import FleetRecord, Lock
 
 RUNS = Path("kduel-runs")
 
 EXACT_SEED = 1
 """Of runs on an exact machine for which none is given."""
+LINES_BESIDES = 3
+"""Of the last screen: where the report is, the prompt, and a contender that could not be measured."""
 TOLD_AT_MOST = 7
 """Primary metrics; a matrix may have hundreds."""
-TOO_WIDE_TO_TELL = 1000.0
-"""Per cent: the interval of two blocks may go from nothing to any power of ten."""
 
 
 def carry_out(
@@ -48,17 +52,22 @@ def carry_out(
     fail_on: str | None,
     quiet: bool,
     fleet: str | FleetRecord = "",
+    exact_first: bool | None = False,
+    counts_by_default: bool = False,
 ) -> None:
     """Make ready, run, judge, report; ends the process with the exit status that `--fail-on` asks for.
 
     Without a seed the run's own is used, or else one that is drawn. On an exact machine it is always the same one, so that
-    a repetition of the command gives the same numbers.
+    a repetition of the command gives the same numbers. `exact_first` asks for an exact part before the timed one, or for
+    none; `counts_by_default` says that, unasked, there is one where KVM does not work.
     """
     from kduel.core.cache import Cache
-    from kduel.run.prepare import make_ready
+    from kduel.run.prepare import make_ready, open_run
     from kduel.run.runner import run_study
     from kduel.store.rundir import RunDir
 
+    if exact_first:
+        first_part(study)  # What cannot have an exact part is refused before anything is fetched.
     terminal = Terminal(quiet)
     choice = chosen(futility, quiet)
     path = out or default_out(study)
@@ -73,6 +82,8 @@ def carry_out(
         fleet = lock.fleet
     with told_how_to_go_on(path):
         if fleet:
+            if exact_first:
+                raise InputError("an exact part cannot come before a run on a fleet", "Leave out --exact-first.")
             if offline:
                 raise InputError("--offline does not reach the machines of a fleet", "Leave it out.")
             give_up = partial(gives_up, choice, terminal, path)
@@ -89,7 +100,10 @@ def carry_out(
             terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
             if not ready.machine.exact and (short := too_short(study)):
                 terminal.warn(short)
-            with watched(terminal, study) as watch:
+            if wanted(exact_first, study, ready, path, by_default=counts_by_default):
+                open_run(ready, path, origin=origin, seed=seed, exact_part=True)
+                count_first(study, path, terminal, offline=offline, asked=exact_first)
+            with shown(terminal, study, study.machine, ready.machine.parallel) as (watch, begun):
                 run = run_study(
                     ready,
                     path,
@@ -97,6 +111,7 @@ def carry_out(
                     seed=seed,
                     progress=terminal,
                     watch=watch,
+                    begun=begun,
                     give_up=partial(gives_up, choice, terminal, path),
                 )
         finally:
@@ -123,26 +138,31 @@ def with_fleet(
 
     kind, table = read_fleet(fleet) if isinstance(fleet, str) else (fleet.kind, fleet.settings)
     terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, on the fleet {kind}, in {path}")
-    with watched(terminal, study) as watch:
+    with shown(terminal, study, f"the fleet {kind}") as (watch, _):
         run_fleet(study, kind, table, path, origin=origin, seed=seed, progress=terminal, watch=watch, give_up=give_up)
 
 
 @contextmanager
-def watched(terminal: Terminal, study: Study) -> Iterator[Watcher]:
-    """A bar of the trials, and a line for each that ends."""
-    planned = len(study.names) * (study.blocks.fixed or study.blocks.max)
-    with terminal.task("trials", total=planned) as task:
-        shown = 0
+def shown(
+    terminal: Terminal, study: Study, where: str, parallel: int | None = None
+) -> Iterator[tuple[Watcher, Begun]]:
+    """Show the run: as a table that is redrawn where the terminal can, else as a line for each trial. `parallel`: how many
+    boots may run here at once; None where they run elsewhere."""
+    from kduel.cli.live import LiveRun, read_host
 
-        def watch(progress: TrialDone) -> None:
-            nonlocal shown
-            task.advance(progress.done - shown)
-            shown = progress.done
-            terminal.info(told_trial(progress))
-            if progress.block_done and progress.standings:
-                terminal.info(f"      {told_standing(progress, len(study.names))}")
+    if terminal.can_draw:
+        live = LiveRun(study, where, parallel)
+        with terminal.drawn(lambda width, height: live.frame(width, height, read_host())):
+            yield live.ended, live.began
+        return
 
-        yield watch
+    def watch(progress: TrialDone) -> None:
+        terminal.info(told_trial(progress))
+        if progress.block_done and progress.metrics:
+            terminal.info(f"      {told_standing(progress, len(study.names))}")
+
+    terminal.info("trials")
+    yield watch, lambda *_: None
 
 
 @contextmanager
@@ -153,6 +173,8 @@ def told_how_to_go_on(path: Path) -> Iterator[None]:
     except (KeyboardInterrupt, RuntimeError) as error:
         if interrupted(error) and (path / "lock.json").is_file():
             click.echo(f"kduel: interrupted; what is measured is kept. Go on with: kduel resume {path}", err=True)
+            if (page := path / EXACT / "report" / "index.html").is_file():
+                click.echo(f"The exact part is complete: {page}", err=True)
         raise
 
 
@@ -224,46 +246,34 @@ def told_trial(progress: TrialDone) -> str:
 
 def told_standing(progress: TrialDone, arms: int) -> str:
     """Each primary metric's present interval, what is decided, and how long the rest may take."""
+    from kduel.cli.live import duration
+    from kduel.report.content.notes import key
+    from kduel.report.content.overview import interval_words, need
+
     parts = []
-    for one in progress.standings[:TOLD_AT_MOST]:
-        whose = f" of {one.contender}" if arms > 2 else ""
-        unit = " %" if one.scale == "ratio" else ""
-        wide = one.low is None or (one.scale == "ratio" and one.high is not None and one.high > TOO_WIDE_TO_TELL)
-        if one.scale == "exact" and one.low is not None and one.high is not None:
-            interval = f"{one.low:+,.0f}" + (f" to {one.high:+,.0f}" if one.high != one.low else "")
-        else:
-            interval = "no interval yet" if wide else f"{one.low:+.2f} to {one.high:+.2f}{unit}"
-        rest = one.verdict if one.decided else f"~{one.blocks_more} more blocks" if one.blocks_more else "undecided"
-        parts.append(f"{one.benchmark}/{one.metric}{whose} {interval} ({rest})")
-    if others := progress.standings[TOLD_AT_MOST:]:
-        parts.append(f"and {len(others)} more, {sum(one.decided for one in others)} of them decided")
-    undecided = [one for one in progress.standings if not one.decided]
+    for one in progress.metrics[:TOLD_AT_MOST]:
+        whose = f" of {visible(one.contender, 60)}" if arms > 2 else ""
+        more = need(one)
+        rest = one.word if one.verdict != "undecided" else f"{more} more blocks" if more else "undecided"
+        parts.append(f"{key(one)}{whose} {interval_words(one)} ({rest})")
+    if others := progress.metrics[TOLD_AT_MOST:]:
+        parts.append(f"and {len(others)} more, {sum(one.verdict != 'undecided' for one in others)} of them decided")
+    undecided = [one for one in progress.metrics if one.verdict == "undecided"]
     blocks_left = (progress.planned - progress.done) // arms
     if undecided and blocks_left:
         needed = max((one.blocks_more or blocks_left) for one in undecided)
-        minutes = min(needed, blocks_left) * arms * progress.mean_seconds / 60
-        parts.append(f"about {minutes:.0f} min left" if minutes >= 1 else "less than a minute left")
+        parts.append(f"{duration(min(needed, blocks_left) * arms * progress.mean_seconds)} left")
     return "; ".join(parts)
 
 
 def write_up(path: Path, fail_on: str | None) -> None:
     """The report in the terminal and as a page, results.json beside; ends the process where `--fail-on` applies."""
     from kduel.judge.evaluate import judge_run
-    from kduel.report.content.counted import is_counted, next_command
-    from kduel.report.text import show
-    from kduel.store.rundir import told_as_disk_trouble, write_whole
+    from kduel.report.text import show_closing
 
     results = judge_run(path)
-    click.echo(show(results), nl=False, color=True)
-    if is_counted(results) and (command := next_command(results, shlex.quote(str(path)))):
-        click.echo(f"\nWhere the largest difference comes from: {command}")
-    with told_as_disk_trouble(path):
-        write_whole(path / "results.json", msgspec.json.encode(results) + b"\n")
-    sys.stdout.flush()
-    # In a process of its own: drawing takes more memory than all else, and never gives it back.
-    page = [sys.executable, "-P", "-m", "kduel", "report", "--format", "html", "--", str(path)]
-    if failed := subprocess.run(page, check=False).returncode:
-        raise click.exceptions.Exit(failed)
+    click.echo(show_closing(results, shlex.quote(str(path)), LINES_BESIDES), nl=False, color=True)
+    keep_report(path, results)
     slower = [m for m in results.metrics if m.role == "primary" and m.verdict == "slower"]
     if fail_on == "slower" and slower:
         sys.stdout.flush()
@@ -273,3 +283,16 @@ def write_up(path: Path, fail_on: str | None) -> None:
     if lost:
         click.echo(printable(f"kduel: not measured: {', '.join(lost)}; the report says why."), err=True)
         raise click.exceptions.Exit(NOT_MEASURED)
+
+
+def keep_report(path: Path, results: Results) -> None:
+    """results.json and the page of a run, beside its raw files. Ends the process where the page cannot be written."""
+    from kduel.store.rundir import told_as_disk_trouble, write_whole
+
+    with told_as_disk_trouble(path):
+        write_whole(path / "results.json", msgspec.json.encode(results) + b"\n")
+    sys.stdout.flush()
+    # In a process of its own: drawing takes more memory than all else, and never gives it back.
+    page = [sys.executable, "-P", "-m", "kduel", "report", "--format", "html", "--", str(path)]
+    if failed := subprocess.run(page, check=False).returncode:
+        raise click.exceptions.Exit(failed)

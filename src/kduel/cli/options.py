@@ -71,7 +71,7 @@ alpha_option = click.option(
     type=float,
     callback=checked_alpha,
     metavar="P",
-    help="False-alarm rate.  [default: RUN's, or 0.05]",
+    help="False-positive rate.  [default: RUN's, or 0.05]",
 )
 
 output_option = click.option(

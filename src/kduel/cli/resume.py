@@ -44,4 +44,5 @@ def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | No
             futility=futility,
             fail_on=fail_on,
             quiet=quiet,
+            exact_first=None,
         )

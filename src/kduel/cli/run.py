@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from kduel.cli.exact_first import exact_first_option
 from kduel.cli.execute import carry_out
 from kduel.cli.futility import Choice, futility_option
 from kduel.cli.options import (
@@ -75,6 +76,7 @@ from kduel.core.errors import InputError
 @click.option(
     "--single", is_flag=True, help="Machine icount: count each operation once, not under several conditions."
 )
+@exact_first_option
 @offline_option
 @futility_option
 @fail_on_option
@@ -92,6 +94,7 @@ def command(
     delta: float | None,
     layouts: int | None,
     single: bool,
+    exact_first: bool | None,
     offline: bool,
     futility: Choice | None,
     fail_on: str | None,
@@ -164,5 +167,7 @@ def command(
         futility=futility,
         fail_on=fail_on,
         quiet=quiet,
+        exact_first=exact_first,
+        counts_by_default=not (is_file or aa or machine),
         fleet=fleet,
     )

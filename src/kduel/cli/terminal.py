@@ -1,17 +1,25 @@
-"""The terminal's `ProgressReport`: lines on stderr, bars with an ETA while they make sense."""
+"""The terminal's `ProgressReport`: lines on stderr, bars with an ETA, and a table that is redrawn in place."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kduel.core.progress import Progress as ProgressReport
 from kduel.core.progress import Task
 from kduel.core.text import printable
+
+if TYPE_CHECKING:
+    from kduel.cli.screen import Frame
+
+
+REDRAWS_PER_SECOND = 2
+"""Seconds pass visibly, and a slow line carries it."""
 
 
 class BarTask(Task):
@@ -34,20 +42,24 @@ class Terminal(ProgressReport):
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
         self.progress: Any = None
+        """What is drawn in place: rich's Progress or Live."""
+        self.drawing = False
+        """Whether that is a frame, which has no place for bars."""
 
     def info(self, text: str) -> None:
         if not self.quiet:
             self.print(printable(text))
 
     def warn(self, text: str) -> None:
-        self.print(f"{click.style('note:', fg='yellow', bold=True)} {printable(text)}")
+        colour = None if os.environ.get("NO_COLOR") else "yellow"
+        self.print(f"{click.style('note:', fg=colour, bold=True)} {printable(text)}")
 
     def print(self, text: str) -> None:
         """A line above any bar."""
         if self.progress is not None:
             from rich.text import Text
 
-            self.progress.console.print(Text.from_ansi(text), soft_wrap=True)
+            self.progress.console.print(Text.from_ansi(text), overflow="fold")
         else:
             click.echo(text, err=True)
 
@@ -63,10 +75,38 @@ class Terminal(ProgressReport):
             if self.progress is not None:
                 self.progress.start()
 
+    @property
+    def can_draw(self) -> bool:
+        """Whether something may be redrawn in place: not in a pipe, a log or a terminal without cursor movement."""
+        return not self.quiet and sys.stderr.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+
+    @contextmanager
+    def drawn(self, frame: Frame) -> Iterator[None]:
+        """Keep `frame` on the screen, redrawn in place, below whatever is printed meanwhile; gone at the end."""
+        from rich.console import Console
+        from rich.live import Live
+
+        from kduel.cli.screen import Screen
+
+        console = Console(stderr=True, highlight=False)
+        live = Live(
+            Screen(frame), console=console, refresh_per_second=REDRAWS_PER_SECOND, transient=True,
+            redirect_stdout=False, vertical_overflow="crop",
+        )  # fmt: skip
+        with live:
+            self.progress, self.drawing = live, True
+            try:
+                yield
+            finally:
+                self.progress, self.drawing = None, False
+
     @contextmanager
     def task(self, text: str, total: float | None = None) -> Iterator[Task]:
         if self.quiet or not sys.stderr.isatty():
             self.info(text)
+            yield Task()
+            return
+        if self.drawing:
             yield Task()
             return
         if self.progress is not None:

@@ -14,7 +14,7 @@ AS_EXCEPTIONS = {
     "Could not determine home directory": "there is no user of that name (~NAME)",
     "embedded null byte": "it holds a NUL character",
 }
-"""How Python tells of paths that cannot be, where it raises no OSError: the words it uses, and what they mean."""
+"""How Python reports paths that cannot be, where it raises no OSError: the words it uses, and what they mean."""
 
 
 def system_trouble(error: BaseException) -> KduelError | None:

@@ -29,7 +29,7 @@ def command(run: Path, form: str, output: Path | None) -> None:
     from kduel.store.imported.support.store import examine as examine_import
     from kduel.store.integrity import examine, trials_of
     from kduel.store.merged import examine as examine_merged
-    from kduel.store.rundir import RunDir
+    from kduel.store.rundir import EXACT, RunDir
 
     opened = RunDir.open(run)
     if opened.imported:
@@ -39,6 +39,10 @@ def command(run: Path, form: str, output: Path | None) -> None:
     else:
         lock = opened.lock()
         found, what = examine(opened, lock, trials_of(opened, lock)), "trial"
+        if opened.exact_part is not None:
+            part = RunDir.open(opened.exact_part)
+            lock = part.lock()
+            found = found.together(examine(part, lock, trials_of(part, lock)), EXACT)
     if form == "json":
         emit_json(found, output)
     else:

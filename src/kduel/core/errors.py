@@ -15,7 +15,7 @@ INTERRUPTED = 130
 
 
 class KduelError(Exception):
-    """A failure told to the user in one paragraph: `message`, then `remedy`. `exit_status` is the process's."""
+    """A failure shown to the user in one paragraph: `message`, then `remedy`. `exit_status` is the process's."""
 
     exit_status = NOT_MEASURED
 

@@ -1,4 +1,4 @@
-"""The words that everything else is said in: see docs/architecture.md."""
+"""The types that everything else is expressed in: see docs/architecture.md."""
 
 from __future__ import annotations
 

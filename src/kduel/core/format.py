@@ -109,7 +109,7 @@ def interval(metric: MetricResult) -> str:
 
 
 def detectable(metric: MetricResult) -> str:
-    """The change that a run could have seen: `8.9 %`; a dash where it cannot be told."""
+    """The change that a run could have seen: `8.9 %`; a dash where it cannot be determined."""
     if metric.mde_pct is None:
         return MISSING
     return f"over {WIDEST:,} %" if metric.mde_pct > WIDEST else f"{amount(metric.mde_pct, metric.mde_pct)} %"

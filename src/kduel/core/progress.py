@@ -13,7 +13,7 @@ class Task:
         """Tell that `amount` more units are done."""
 
     def describe(self, text: str) -> None:
-        """Replace the text beside the bar."""
+        """Replace the text next to the bar."""
 
 
 class Progress:

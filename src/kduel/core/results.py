@@ -1,4 +1,4 @@
-"""Results: everything a report says, as one typed document. Its JSON is the contract that scripts rely on.
+"""Results: the content of a report, as one typed document. Its JSON is the contract that scripts rely on.
 
 Missing is null, never 0. Effects and intervals are in per cent of the baseline where `scale` is "ratio"; on the other
 scales `effect` and its interval are in the metric's unit, and those in per cent are null, except for a metric counted
@@ -67,7 +67,7 @@ class TrialResult(Struct, kw_only=True):
     directory: str | None = None
     failed_steps: dict[str, str] = field(default_factory=dict)
     findings: dict[str, str] = field(default_factory=dict)
-    """What the kernel told of trouble though the trial brought results: its name (warning, hang, kasan, ...) to the first
+    """What the kernel reported of trouble though the trial brought results: its name (warning, hang, kasan, ...) to the first
     line of each."""
     host: dict[str, HostStep] = field(default_factory=dict)
     """What the host did, by step label."""
@@ -173,7 +173,7 @@ class MetricResult(Struct, kw_only=True):
     withheld: str = ""
     """For undecided: why a verdict that the interval shows is not given (trials that are missing in one arm)."""
     confounded: bool = False
-    """For undecided: in all complete pairs the arms had one order, so that order and kernel cannot be told apart."""
+    """For undecided: in all complete pairs the arms had one order, so that order and kernel cannot be distinguished."""
     blocks_more: int | None = None
     """For undecided: about how many more blocks would decide it at the measured spread; null if unknown."""
     mde_pct: float | None = None
@@ -215,7 +215,7 @@ class MetricResult(Struct, kw_only=True):
 
     @property
     def word(self) -> str:
-        """The verdict as it is told: sizes and counted instructions are no faster or slower."""
+        """The verdict as it is reported: sizes and counted instructions are no faster or slower."""
         if self.depends:
             return "depends"
         if self.unit in BYTES and self.verdict in ("faster", "slower"):
@@ -291,12 +291,14 @@ class StudyResult(Struct, kw_only=True):
     edition: int = EDITION
     """Of the method that the run was planned by and is judged by."""
     covariates: list[str] = field(default_factory=list)
-    """What was measured on the host beside each trial and enters the intervals."""
+    """What was measured on the host during each trial and enters the intervals."""
     seed: int | None = None
     origin: str | None = None
     """The suite's name or the study file's path, as given."""
     kduel: str | None = None
     """The version that carried it out, or imported it."""
+    checksum: str | None = None
+    """Of the run with all its raw files, SHA-256: cat trials/*/manifest.sha256 | sha256sum"""
     imported: bool = False
     imported_at: str | None = None
     """UTC, ISO 8601."""
@@ -326,5 +328,7 @@ class Results(Struct, kw_only=True):
     blocks: list[int] = field(default_factory=list)
     environment: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By contender: what its first good trial captured."""
+    exact: Results | None = None
+    """What was counted exactly before anything was timed: a run of its own, in the directory `exact` of this one."""
     explanations: list[dict[str, Any]] = field(default_factory=list)
     """Where exact differences come from, as far as `kduel explain` was asked: kduel.explain.compare.Explanation."""

@@ -21,7 +21,7 @@ class Mode(Struct, frozen=True):
 
 
 class Details(Struct, kw_only=True):
-    """What a trial says of its metrics beyond one number each."""
+    """What a trial reports of its metrics beyond one number each."""
 
     conditions: dict[str, dict[str, float]] = field(default_factory=dict)
     """By metric: its value under each condition that must not matter, by the condition's description."""
@@ -65,9 +65,9 @@ class Samples(Struct, kw_only=True):
     conditions: dict[str, list[dict[str, float]]] = field(default_factory=dict)
     """By contender, parallel to `blocks`: the values under each condition, where the benchmark counts under several."""
     modes: dict[str, list[Mode]] = field(default_factory=dict)
-    """By contender, of the first block that tells them."""
+    """By contender, of the first block that has them."""
     covariates: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
-    """What was measured on the host beside each trial, where the guest cannot influence it: by name and contender,
+    """What was measured on the host during each trial, where the guest cannot influence it: by name and contender,
     parallel to `blocks`. Only those that the rule declares enter a verdict."""
 
     @property

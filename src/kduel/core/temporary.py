@@ -37,8 +37,8 @@ def temporary_directory(
 ) -> Iterator[Path]:
     """A new directory `PREFIX...` in `parent` (by default TMPDIR), gone at the end; it may be renamed meanwhile.
 
-    Its maker holds a lock on it, which ends with the process; those beside it that nobody holds any more are removed.
-    Raises HostError where none can be made, in the words of `told`.
+    Its maker holds a lock on it, which ends with the process; those next to it that nobody holds any more are removed.
+    Raises HostError where none can be made, worded by `told`.
     """
     with told or told_as_temporary_trouble(parent):
         place = parent or Path(tempfile.gettempdir())

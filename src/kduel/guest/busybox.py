@@ -25,7 +25,7 @@ DEBIAN = {
     "ppc64le": ("ppc64el", "bookworm"),
     "riscv64": ("riscv64", "trixie"),
 }
-"""Debian's name of an architecture, and the oldest release that has it beside the others here."""
+"""Debian's name of an architecture, and the oldest release that has it next to the others here."""
 
 
 BUILT = {"ppc": ("powerpc-linux-gnu", "gcc-powerpc-linux-gnu libc6-dev-powerpc-cross")}

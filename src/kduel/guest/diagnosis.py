@@ -73,8 +73,8 @@ def diagnose(
 
 
 def told_by_kernel(console: Sequence[str]) -> Diagnosis | None:
-    """What the kernel itself told of, the cause before what it led to: an oops before the panic that it ends in, a
-    lockup before the panic that it is set to end in; what a kernel survives only where it told of nothing else."""
+    """What the kernel itself reported, the cause before what it led to: an oops before the panic that it ends in, a
+    lockup before the panic that it is set to end in; what a kernel survives only where it reported nothing else."""
 
     def found(name: str, index: int, words: str) -> Diagnosis:
         return Diagnosis(name, f"The guest {words}:\n{excerpt(console, index)}")

@@ -20,7 +20,7 @@ MARK = re.compile(rb"kduel: step ([A-Za-z0-9._-]{1,110})( ended)?\s*$")
 LONGEST = 200
 """Bytes of a console line that are searched for a mark."""
 MOST_MARKS = 4000
-"""A guest that prints more of them is not looked at any more."""
+"""A guest that prints more of them is not examined any more."""
 CLOCK_SECONDS = 2.0
 """Between two readings of the clock's frequency: the only figure that is no running total."""
 

@@ -13,7 +13,7 @@ from kduel.guest import scratch
 from kduel.guest.cpio import unpack
 
 OURS = "kduel"
-"""The directory in each such root that tells it from what is somebody else's."""
+"""The directory in each such root that distinguishes it from what is somebody else's."""
 SAID = "script.sha256"
 """Where a trial says which script its root held."""
 

@@ -16,14 +16,14 @@ OWN_VICTIM = "kmem"
 
 
 class Sign(Struct, frozen=True):
-    """A trouble's name, how a kernel tells of it, and what a sentence says of the guest."""
+    """A trouble's name, how a kernel reports it, and what a sentence says of the guest."""
 
     name: str
     pattern: re.Pattern[str]
     words: str = ""
 
     def first(self, console: Sequence[str]) -> int | None:
-        """The index of the first line that tells of it."""
+        """The index of the first line that reports it."""
         return next((index for index, line in enumerate(console) if self.pattern.search(line)), None)
 
 
@@ -160,7 +160,7 @@ _OOM = re.compile(r"\bOut of [Mm]emory|\bout of memory|\boom[-_]kill|oom-killer"
 
 def out_of_memory(console: Sequence[str]) -> Iterator[int]:
     """The lines that tell of a kill for want of memory, but of our own program's: first those of kills, then those of a
-    call of the killer that no kill is told of."""
+    call of the killer that no kill follows."""
     calls: list[int] = []
     called: int | None = None
     for index, line in enumerate(console):

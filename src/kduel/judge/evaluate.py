@@ -21,7 +21,9 @@ from kduel.judge.verdict.rule import Rule, planned_rule
 from kduel.store import integrity
 from kduel.store.collect import Collector
 from kduel.store.documents import RESTORE, Lock, TrialRecord, read_document, read_json
+from kduel.store.fleet_state import read_state
 from kduel.store.integrity import trials_of
+from kduel.store.manifest import run_checksum
 from kduel.store.rundir import RunDir
 
 Environment = dict[str, Any]
@@ -46,13 +48,16 @@ def judge_run(path: Path) -> Results:
     records = trials_of(run, lock)
     for record in records:
         collector.add(record)
-    return assemble(run, lock, records, collector.samples())
+    judged = assemble(run, lock, records, collector.samples())
+    if run.exact_part is not None:
+        judged.exact = judge_run(run.exact_part)
+    return judged
 
 
 def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[Samples]) -> Results:
     """The results of what is there so far."""
-    return judged(
-        study_result(lock),
+    results = judged(
+        structs.replace(study_result(lock), checksum=run_checksum(run.trials)),
         lock,
         samples,
         [trial_result(record, run.directory(record.id)) for record in records],
@@ -61,6 +66,11 @@ def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[
         changes_of(run, lock, records),
         explanations_of(run),
     )
+    results.warnings += [
+        Warning_(code=Code.MACHINE_OUT, message=f"{name} is {out.why} after {out.round} rounds: {out.message}.")
+        for name, out in read_state(run.path).out.items()
+    ]
+    return results
 
 
 def judge_merged(run: RunDir) -> Results:
@@ -184,7 +194,7 @@ def trial_result(record: TrialRecord, directory: Path) -> TrialResult:
 
 
 def findings_of(record: TrialRecord) -> dict[str, str]:
-    """What the trial's kernel told of trouble."""
+    """What the trial's kernel reported of trouble."""
     found = record.facts.get("console_findings")
     return {str(name): str(line) for name, line in found.items()} if isinstance(found, dict) else {}
 

@@ -22,7 +22,7 @@ from kduel.kernels.files.modules import modules_directory
 
 
 class File(KernelSource):
-    """Any kernel image. Its config and modules are used where they lie beside it, as in /boot and /lib/modules."""
+    """Any kernel image. Its config and modules are used where they lie next to it, as in /boot and /lib/modules."""
 
     name = "file"
     summary = "PATH: a vmlinuz, bzImage or Image, with modules=DIR where it needs any"
@@ -49,7 +49,7 @@ class File(KernelSource):
 
 
 def from_image(spec: str, path: Path, *, configs: Sequence[Path], provenance: dict[str, Any], cache: Cache) -> Kernel:
-    """A kernel from its image, both kept in the cache. The config is the one inside the image, or beside it, or
+    """A kernel from its image, both kept in the cache. The config is the one inside the image, or next to it, or
     the first of `configs` that is there. Raises InputError for what is no kernel."""
     image = identify(path)
     release = image.release

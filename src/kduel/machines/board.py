@@ -50,6 +50,8 @@ class BoardSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=Tru
 
     place: str = ""
     """Which board: a name that `kduel list boards` knows, or a file of your own (MINE.toml)."""
+    lab_place: str = ""
+    """labgrid's place, in place of the one in the board's description, where @PLACE@ stands for it."""
     memory: Size = ""
     """RAM; by default what the board's description says."""
     cpus: Annotated[int, Meta(ge=0, le=255)] = 0
@@ -58,6 +60,9 @@ class BoardSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=Tru
     """Words added to every contender's command line."""
     boot_deadline: Seconds = 300.0
     """Seconds from start to the script."""
+
+
+AT = "@PLACE@"
 
 
 class BoardGuest(VirtualMachine, frozen=True, kw_only=True):
@@ -256,7 +261,7 @@ class Boards(MachineKind):
     def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Fetch the busybox, build the programs for the architecture, make the initial RAM disks."""
         cache = means["cache"]
-        described = board(settings.place)
+        described = at_place(board(settings.place), settings.lab_place)
         check(settings.place, described, arms, needs)
         inner = QemuSettings(
             cpus=settings.cpus or described.cpus,
@@ -282,6 +287,23 @@ class Boards(MachineKind):
         machine = BoardMachine(settings.place, described, inner, box, bases, images, cache)
         machine.facts["argv"] = machine.argv_by_contender(arms)
         return machine
+
+
+def at_place(described: Board, place: str) -> Board:
+    """The description for another place of the lab, if one is given. Raises InputError for a board in no lab."""
+    if not place:
+        return described
+    if described.labgrid is None:
+        raise InputError("lab_place is for boards in a lab", "The board's description has no table [labgrid].")
+    real = described.labgrid
+    own = structs.replace(
+        real,
+        place=place,
+        environment=real.environment.replace(AT, place),
+        files=real.files.replace(AT, place),
+        commands=[line.replace(AT, place) for line in real.commands],
+    )
+    return structs.replace(described, labgrid=own)
 
 
 def check(place: str, described: Board, arms: Sequence[Arm], needs: Needs) -> None:

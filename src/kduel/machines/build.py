@@ -59,7 +59,7 @@ class BuildMachine(Machine):
         }
 
     def boot(self, trial: Trial) -> Outcome:
-        """Configure into an empty directory, run the script there, keep what tells of the kernel."""
+        """Configure into an empty directory, run the script there, keep what describes the kernel."""
         plan = self.plans[trial.arm.kernel.sha256]
         began = time.monotonic()
         with temporary_directory(self.directory, ".building-") as work:
@@ -194,7 +194,7 @@ def relative(text: str, work: Path, plan: Planned) -> str:
 
 
 def told_environment(into: Path, config: str) -> None:
-    """The environment that a trial tells of is this host's; the configuration that counts is the one built."""
+    """The environment that a trial reports is this host's; the configuration that counts is the one built."""
     environment = into / "environment"
     environment.mkdir(exist_ok=True)
     (environment / "dmesg").unlink(missing_ok=True)

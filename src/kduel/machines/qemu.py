@@ -35,9 +35,9 @@ from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Sec
 from kduel.machines.host.processors import host_cpu, host_cpus
 
 TCG_WARNING = (
-    "Trials ran in an emulator (QEMU TCG), which translates every instruction: times have a cost model of their own "
-    "(a context switch, a page-table change or a clock read costs far more than on a real CPU), and a difference "
-    "between kernels here need not exist on hardware. Counts, sizes and behaviour do hold."
+    "Trials ran in an emulator (QEMU TCG): a difference in time between kernels here need not exist on hardware. Every "
+    "instruction is translated, and times have a cost model of their own (a context switch, a page-table change or a "
+    "clock read costs far more than on a real CPU). Counts, sizes and behaviour do hold."
 )
 
 

@@ -9,6 +9,7 @@ from kduel.core.results import Results
 from kduel.core.text import ascii_only
 from kduel.report import Format
 from kduel.report.content.digest import SIGNS, digest
+from kduel.report.content.reproduce import reproduction
 from kduel.report.content.textgrid import Line, verdict_lines
 
 WIDTH = 72
@@ -46,6 +47,11 @@ class MailFormat(Format):
         out += ["", "How sure:"]
         for sentence in [said.sure, *said.caveats]:
             out += wrapped(sentence, "- ") if sentence else []
+        if commands := reproduction(results):
+            # A command is not folded: it shall be pasted.
+            out += ["", "To reproduce:", *(f"  {spell(command)}" for command in commands)]
+        if results.study.checksum:
+            out += ["", "Checksum of the run (SHA-256 of trials/*/manifest.sha256):", f"  {results.study.checksum}"]
         return "\n".join(line.rstrip() for line in out) + "\n"
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from kduel.analysis.matrix import shape
 from kduel.core.results import Results
 from kduel.report import Format
+from kduel.report.content.closing import EXACT_MEANS, closing
 from kduel.report.content.counted import counted_lines, is_counted
 from kduel.report.content.digest import Comparison, Digest, digest
 from kduel.report.content.machines import HEAD, MachineTable, machine_tables, part_facts
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-PLAIN_WIDTH = 100
+PLAIN_WIDTH, PLAIN_HEIGHT = 100, 24
 
 
 class TextFormat(Format):
@@ -41,35 +42,39 @@ PLUGIN = TextFormat()
 
 def show(results: Results, *, all_findings: bool = False) -> str:
     """The report for standard output: its width, and colour only on a terminal where NO_COLOR is not set."""
+    width, _, colour = standard_output()
+    return render_text(results, width=max(60, width), colour=colour, all_findings=all_findings)
+
+
+def show_closing(results: Results, run: str, lines_besides: int) -> str:
+    """The result on one screen of standard output, with so many lines left for others."""
+    from rich.text import Text
+
+    width, height, colour = standard_output()
+    out, console = page(width, colour)
+    for line in closing(results, run, max(40, width), max(12, height - lines_besides)):
+        console.print(Text.assemble(*line), no_wrap=True, overflow="ignore", crop=False)
+    return out.getvalue()
+
+
+def standard_output() -> tuple[int, int, bool]:
+    """Columns, rows, and whether there may be colour."""
     if not sys.stdout.isatty():
-        return render_text(results, width=PLAIN_WIDTH, colour=False, all_findings=all_findings)
-    width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
-    return render_text(
-        results, width=max(60, min(width, 120)), colour=not os.environ.get("NO_COLOR"), all_findings=all_findings
-    )
+        return PLAIN_WIDTH, PLAIN_HEIGHT, False
+    width, height = shutil.get_terminal_size((PLAIN_WIDTH, PLAIN_HEIGHT))
+    return min(width, 120), height, not os.environ.get("NO_COLOR")
 
 
 def render_text(results: Results, *, width: int, colour: bool, all_findings: bool = False) -> str:
     """The report in lines of at most `width` columns; with terminal escapes only where `colour`."""
-    from rich.console import Console
     from rich.text import Text
 
-    out = StringIO()
-    console = Console(
-        file=out,
-        width=width,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        no_color=not colour,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-        _environ={},
-    )
+    out, console = page(width, colour)
     said = digest(results)
     title = " · ".join([said.title, *said.facts])
     console.print(title, style="bold")
+    if results.exact is not None:
+        print_exact_part(console, results.exact)
     matrix = shape(results) if all_placed(results) else None
     if matrix is not None and leads(matrix, results):
         for part in matrix_parts(matrix, results):
@@ -102,6 +107,26 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
+def page(width: int, colour: bool) -> tuple[StringIO, Console]:
+    """A place to print to, and rich's console that prints there, whatever the environment says."""
+    from rich.console import Console
+
+    out = StringIO()
+    console = Console(
+        file=out,
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+        _environ={},
+    )
+    return out, console
+
+
 def bullets(rows: list[tuple[str, str]], mark_style: str = "") -> Table:
     """Lines with a hanging indent behind their mark."""
     from rich.table import Table
@@ -113,6 +138,22 @@ def bullets(rows: list[tuple[str, str]], mark_style: str = "") -> Table:
     for mark, words in rows:
         grid.add_row(Text(mark, style=mark_style), Text(words))
     return grid
+
+
+def print_exact_part(console: Console, results: Results) -> None:
+    """What was counted before anything was timed, apart from what follows."""
+    from rich.text import Text
+
+    said = digest(results)
+    console.print()
+    console.print(f"Counted first: {' · '.join([said.title, *said.facts])}", style="bold")
+    for comparison in said.comparisons:
+        console.print(comparison.headline)
+        for line in counted_lines(comparison):
+            console.print(Text.assemble(*line), overflow="fold")
+    console.print(EXACT_MEANS)
+    console.print()
+    console.print("Timed", style="bold")
 
 
 def print_notes(console: Console, said: Digest, all_findings: bool) -> None:

@@ -20,7 +20,10 @@ from kduel.machines import Arm, Machine, Needs, machine_kind
 from kduel.run.script import Dress
 from kduel.store.collect import Prepared
 from kduel.store.documents import Disturbance, HostRecord, KernelRecord, Lock
+from kduel.store.identity import check_same_run
+from kduel.store.rundir import RunDir
 from kduel.study.load import Study
+from kduel.study.plan import make_plan
 
 
 class Ready(Struct, kw_only=True):
@@ -87,6 +90,19 @@ def make_ready(
             'Say what the unit is: write unit = "load" in [blocks].',
         )
     return Ready(study=study, arms=arms, machine=machine, prepared=prepared, dress=dress, unbuilt=unbuilt)
+
+
+def open_run(ready: Ready, path: Path, *, origin: str, seed: int, exact_part: bool = False) -> RunDir:
+    """The run in `path`, made where there is none; `exact_part`: a new one is to have such a part.
+
+    Raises InputError where `path` holds another run.
+    """
+    new = lock_of(ready, seed, origin)
+    if not (path / "lock.json").is_file():
+        return RunDir.create(path, ready.study.text, new, make_plan(ready.study, seed), exact_part=exact_part)
+    run = RunDir.open(path)
+    check_same_run(run.lock(), new, path)
+    return run
 
 
 def lock_of(ready: Ready, seed: int, origin: str) -> Lock:

@@ -5,29 +5,30 @@ from __future__ import annotations
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from kduel.core.errors import NotMeasuredError
 from kduel.core.experiment import HOST_DISTURBED, LEFT_OUT, Void
 from kduel.core.host import HostStep
 from kduel.core.progress import Progress
+from kduel.core.results import MetricResult
 from kduel.judge.verdict.interim import Standing, finished, standing
 from kduel.machines import Outcome, Trial
-from kduel.run.prepare import Ready, lock_of
+from kduel.run.prepare import Ready, open_run
 from kduel.run.repeat import Boot, Ended, Quiet, Repeats
 from kduel.run.script import boot_script, bring_home, host_parts, keep_environment, set_aside
+from kduel.run.watch import Begun, GiveUp, TrialDone, Watcher
 from kduel.store.collect import Collector, Values
 from kduel.store.documents import TrialRecord
-from kduel.store.identity import check_same_run
 from kduel.store.integrity import checked_plan, trials_of
 from kduel.store.rundir import RunDir, told_as_disk_trouble
-from kduel.study.plan import PlannedTrial, make_plan
+from kduel.study.plan import PlannedTrial
 
 if TYPE_CHECKING:
     from kduel.judge.verdict.futility import Hopeless
@@ -35,25 +36,6 @@ if TYPE_CHECKING:
 
 HOPELESS = 2
 """So many void trials at the start of a contender, and none that is good: it cannot be measured."""
-
-
-class TrialDone(Struct, kw_only=True):
-    """What is known after a trial, for whoever shows it."""
-
-    done: int
-    planned: int
-    record: TrialRecord
-    block_done: bool
-    """Whether this trial made a block complete."""
-    mean_seconds: float
-    """Of a trial so far, for an estimate of the time left."""
-    standings: list[Standing]
-    """Of the primary metrics, after the complete blocks."""
-
-
-Watcher = Callable[[TrialDone], None]
-GiveUp = Callable[["list[Hopeless]", "Rule"], bool]
-"""Hears what is unlikely to be decided within the maximum; whether the run ends there."""
 
 
 def run_study(
@@ -65,33 +47,42 @@ def run_study(
     progress: Progress,
     watch: Watcher,
     give_up: GiveUp = lambda *_: False,
+    begun: Begun = lambda *_: None,
 ) -> RunDir:
     """Carry the study out in `path`, or go on there; returns when every primary metric is decided, the plan ends, or
     nothing can be decided any more and `give_up` says so. It is asked once.
 
     Raises NotMeasuredError where a contender's first trials are all void, InputError where `path` holds another run.
     """
-    new = lock_of(ready, seed, origin)
-    if (path / "lock.json").is_file():
-        run = RunDir.open(path)
-        check_same_run(run.lock(), new, path)
-    else:
-        run = RunDir.create(path, ready.study.text, new, make_plan(ready.study, seed))
+    run = open_run(ready, path, origin=origin, seed=seed)
     with run.held():
         run.sweep()
-        Runner(ready, run, progress, watch, give_up).go()
+        Runner(ready, run, progress, watch, give_up, begun).go()
     return run
 
 
 class Runner:
     """One runner's work on one run."""
 
-    def __init__(self, ready: Ready, run: RunDir, progress: Progress, watch: Watcher, give_up: GiveUp) -> None:
+    def __init__(
+        self,
+        ready: Ready,
+        run: RunDir,
+        progress: Progress,
+        watch: Watcher,
+        give_up: GiveUp,
+        begun: Begun = lambda *_: None,
+    ) -> None:
         self.ready = ready
         self.run = run
         self.progress = progress
         self.watch = watch
         self.give_up = give_up
+        self.begun = begun
+        self.judged: tuple[int, list[MetricResult]] = (0, [])
+        """How many blocks were complete, and what the primary metrics were then."""
+        self.hopeless_metrics: list[Hopeless] = []
+        """After the last complete block."""
         self.given_up: bool | None = None
         """What `give_up` said; None while it was not asked."""
         self.lock = run.lock()
@@ -105,6 +96,13 @@ class Runner:
         self.arms = {arm.contender.name: arm for arm in ready.arms}
         for record in trials_of(run, self.lock):
             self.take(record)
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The rule that the run was planned by."""
+        from kduel.judge.evaluate import rule_of
+
+        return rule_of(self.lock)
 
     def take(self, record: TrialRecord, values: Values | None = None) -> None:
         """Know of a trial that is there, and of the values that were just read from it."""
@@ -191,22 +189,24 @@ class Runner:
             return False
         if not any(step.primary for step in self.ready.study.steps):
             return False
-        from kduel.judge.evaluate import rule_of
-
         samples = self.collector.samples(complete)
-        return finished(samples, rule_of(self.lock), exact=self.ready.machine.exact, without=self.left_out())
+        return finished(samples, self.rule, exact=self.ready.machine.exact, without=self.left_out())
 
     def futile(self) -> bool:
         """Whether nothing can be decided any more and the run is to end for that."""
-        if self.given_up is None and self.ready.study.blocks.fixed is None and (complete := self.complete_blocks()):
-            from kduel.judge.evaluate import rule_of
-            from kduel.judge.verdict.futility import futile
-
-            rule, samples = rule_of(self.lock), self.collector.samples(complete)
-            hopeless = futile(samples, rule, exact=self.ready.machine.exact, without=self.left_out())
-            if hopeless:
-                self.given_up = self.give_up(hopeless, rule)
+        if self.given_up is None and (hopeless := self.hopeless_now()):
+            self.given_up = self.give_up(hopeless, self.rule)
         return bool(self.given_up)
+
+    def hopeless_now(self) -> list[Hopeless]:
+        """What is unlikely to be decided any more, by the complete blocks that are there."""
+        complete = self.complete_blocks()
+        if not complete or self.ready.study.blocks.fixed is not None:
+            return []
+        from kduel.judge.verdict.futility import futile
+
+        samples = self.collector.samples(complete)
+        return futile(samples, self.rule, exact=self.ready.machine.exact, without=self.left_out())
 
     def complete_blocks(self) -> list[int]:
         """The leading blocks of which every trial is there: looks never depend on the order inside a block."""
@@ -231,6 +231,7 @@ class Runner:
         clock = time.monotonic()
         try:
             (staged / "guest.sh").write_text(script.text, "utf-8")
+            self.begun(boot, staged)
             outcome = self.ready.machine.boot(
                 Trial(
                     id=boot[0].id,
@@ -349,16 +350,19 @@ class Runner:
             before = len(self.complete_blocks())
             self.run.keep(trial.staged, record)
             self.take(record, trial.values)
+            if block_done := len(self.complete_blocks()) > before:
+                self.hopeless_metrics = self.hopeless_now()
             self.watch(
                 TrialDone(
                     done=len(self.records),
                     planned=len(self.plan),
                     record=record,
-                    block_done=len(self.complete_blocks()) > before,
+                    block_done=block_done,
                     mean_seconds=sum(one.seconds for one in self.records.values())
                     / len(self.records)
                     / self.ready.machine.parallel,
-                    standings=self.standings(),
+                    metrics=self.metrics(),
+                    hopeless=self.hopeless_metrics,
                 )
             )
         # Only when all of the boot's trials are kept: the others may be good.
@@ -366,17 +370,20 @@ class Runner:
             self.refuse_hopeless(trial.record)
         self.repeats.refuse_unquiet(list(self.records.values()))
 
-    def standings(self) -> list[Standing]:
-        """How the primary metrics stand after the complete blocks."""
-        return self.standings_of(self.complete_blocks())
+    def metrics(self) -> list[MetricResult]:
+        """The primary metrics after the complete blocks; judged once for each number of them."""
+        if len(complete := self.complete_blocks()) != self.judged[0]:
+            from kduel.judge.verdict.judge import judge_primary
+
+            samples = self.collector.samples(complete)
+            self.judged = len(complete), judge_primary(samples, self.rule, exact=self.ready.machine.exact)
+        return self.judged[1]
 
     def standings_of(self, complete: list[int]) -> list[Standing]:
-        """The same after these blocks."""
+        """How the primary metrics stand after these blocks."""
         if not complete:
             return []
-        from kduel.judge.evaluate import rule_of
-
-        return list(standing(self.collector.samples(complete), rule_of(self.lock), exact=self.ready.machine.exact))
+        return list(standing(self.collector.samples(complete), self.rule, exact=self.ready.machine.exact))
 
     def refuse_hopeless(self, record: TrialRecord) -> None:
         """Raises NotMeasuredError when a contender's first trials are all void, and without it nothing is left to

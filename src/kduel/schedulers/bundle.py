@@ -1,6 +1,6 @@
 """A scheduler with the libraries that it needs, in one directory that runs on any Linux of the same architecture.
 
-NAME             a shell script that starts bin/NAME by the dynamic linker and libraries beside it
+NAME             a shell script that starts bin/NAME by the dynamic linker and libraries next to it
 bin/NAME  lib/*  about.json
 """
 

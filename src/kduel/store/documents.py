@@ -24,7 +24,7 @@ from kduel.study.plan import PlannedTrial
 LOCK_SCHEMA = 2
 """Of lock.json and plan.jsonl. Version 0.1.0 wrote no schema: that is 1."""
 TRIAL_SCHEMA = 2
-"""Of trial.json, and of the manifest beside it."""
+"""Of trial.json, and of the manifest next to it."""
 RESTORE = "The file was changed or damaged; restore it from a copy of the run."
 
 Typed = TypeVar("Typed")
@@ -59,7 +59,7 @@ class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     cpus: int | None = None
     cpu: str = ""
     machine: str = ""
-    """Which machine it is: a hash of its machine ID (machine-id(5)), which tells machines apart and nothing else of
+    """Which machine it is: a hash of its machine ID (machine-id(5)), which distinguishes machines and reveals nothing else of
     them; empty where it has none."""
     load: float = 0.0
     architecture: str = ""
@@ -91,7 +91,7 @@ class MemberRecord(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaul
     """What the machine is: kind, all settings, facts."""
     host: HostRecord = field(default_factory=HostRecord)
     clock_ahead: float = 0.0
-    """Seconds that its clock was ahead of the controller's when the run began; 0 where the two cannot be told apart."""
+    """Seconds that its clock was ahead of the controller's when the run began; 0 where the two cannot be distinguished."""
 
 
 class FleetRecord(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -126,7 +126,7 @@ class Lock(Struct, kw_only=True, forbid_unknown_fields=True):
     edition: int = 1
     """Of the method that the run was planned by and is judged by: kduel.core.experiment.EDITION."""
     covariates: list[str] = field(default_factory=list)
-    """What the machine measures on the host beside each trial and the verdict uses, declared before the first trial."""
+    """What the machine measures on the host during each trial and the verdict uses, declared before the first trial."""
     host: HostRecord = field(default_factory=HostRecord)
     disturbance: Disturbance | None = None
     """What makes a trial `host-disturbed`; null: nothing does."""
@@ -147,7 +147,7 @@ class TrialRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     """trial.json: what is known of a trial besides its raw files."""
 
     schema: int = TRIAL_SCHEMA
-    """As it was read. From 2 on a manifest stands beside it."""
+    """As it was read. From 2 on a manifest is next to it."""
     id: str
     block: int
     position: int

@@ -14,7 +14,7 @@ from kduel.store.rundir import RunDir
 from kduel.study.plan import PlannedTrial, make_plan
 
 WITH_MANIFEST = 2
-"""The schema of trial.json from which a manifest stands beside it."""
+"""The schema of trial.json from which a manifest is next to it."""
 MOST_NAMED = 4
 """Files of one trial that a sentence names."""
 
@@ -28,6 +28,14 @@ class Integrity(Struct, frozen=True, kw_only=True):
     """Trials of version 0.1.0, which wrote no manifest."""
     changes: list[str]
     """What is not as it was left, a sentence each."""
+
+    def together(self, part: Integrity, name: str) -> Integrity:
+        """With what was found of a part of the run, which lies in the directory `name`."""
+        return Integrity(
+            checked=self.checked + part.checked,
+            unprotected=self.unprotected + part.unprotected,
+            changes=[*self.changes, *(f"{name}: {change}" for change in part.changes)],
+        )
 
 
 def follows(record: TrialRecord, planned: PlannedTrial | None, *, exact: bool) -> bool:

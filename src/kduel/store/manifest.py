@@ -2,7 +2,7 @@
 
     cd RUN/trials/0001-b01-debian-6.1 && sha256sum --check manifest.sha256
 
-It stands beside the raw files, and covers trial.json and what the trial was run by: lock.json, plan.jsonl, study.toml.
+It is next to the raw files, and covers trial.json and what the trial was run by: lock.json, plan.jsonl, study.toml.
 It shows what was changed by accident or carelessly; whoever means to deceive can write another manifest.
 """
 
@@ -29,6 +29,21 @@ def write_manifest(trial: Path) -> None:
     """Write the manifest of a trial that is complete. Symbolic links are not followed, nor listed."""
     lines = [line(name, digest(os.path.join(os.fsencode(trial), name))) for name in [*files(trial), *RUN_FILES]]  # noqa: PTH118
     (trial / NAME).write_bytes(b"".join(lines))
+
+
+def run_checksum(trials: Path) -> str | None:
+    """The SHA-256 of all trials' manifests, in the order of their names; None where a trial has none.
+
+    It identifies a run with all its raw files: cat trials/*/manifest.sha256 | sha256sum
+    """
+    stamp = hashlib.sha256()
+    try:
+        names = sorted(entry.name for entry in os.scandir(trials) if not entry.name.startswith("."))
+        for name in names:
+            stamp.update((trials / name / NAME).read_bytes())
+    except OSError:
+        return None
+    return stamp.hexdigest() if names else None
 
 
 def changes(trial: Path, known: dict[bytes, str]) -> list[tuple[str, str]]:

@@ -68,7 +68,7 @@ class Opened(Struct, kw_only=True):
 
 def merge(paths: Sequence[Path], out: Path, machines: Sequence[str] = ()) -> Merge:
     """Make the merged run `out`, whole or not at all, of runs or merged runs. `machines` names the machine of each run;
-    without it they are told apart by what the runs know of them.
+    without it they are distinguished by what the runs know of them.
 
     Raises InputError for imports, runs of different experiments, a run twice, or runs that are at work.
     """

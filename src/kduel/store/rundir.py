@@ -1,9 +1,10 @@
 """A run's directory: the only place where a run's state lives. Raw files are the truth; all else is derived.
 
     RUN/study.toml  lock.json  plan.jsonl  contenders.json  trials/0007-b04-debian-6.12/...  report/
+    RUN/exact/      where something was counted before anything was timed: a run of its own
         repeated/0007-b04-debian-6.12.1/...   a boot that was put aside and made again, as whole as a trial
 
-A trial becomes visible only whole: written beside (trials/.new-*), synced, renamed.
+A trial becomes visible only whole: written to trials/.new-*, synced, renamed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from kduel.store.documents import RESTORE, Lock, TrialRecord, read_lock, read_tr
 from kduel.store.manifest import write_manifest
 from kduel.study.plan import PlannedTrial
 
+EXACT = "exact"
+"""The subdirectory of a run that holds its exact part. It is there, empty, from the start of a run that is to have one."""
 MERGED = "merge.json"
 MARKS = ("lock.json", "import.json", MERGED)
 """A directory with one of these is a run."""
@@ -48,7 +51,7 @@ def told_as_disk_trouble(where: Path, remedy: str = GO_ON) -> Iterator[None]:
 
 
 def is_elsewhere(name: object, where: Path) -> bool:
-    """Whether an error's file is neither in `where`, nor on the way to it, nor in a new run that is written beside it."""
+    """Whether an error's file is neither in `where`, nor on the way to it, nor in a new run that is written next to it."""
     if not isinstance(name, str):
         return False
     path, run = Path(name).absolute(), where.absolute()
@@ -91,8 +94,10 @@ class RunDir:
         self.repeated = path / "repeated"
 
     @classmethod
-    def create(cls, path: Path, study_text: str, lock: Lock, plan: list[PlannedTrial]) -> RunDir:
-        """A new run. It appears whole, or not at all. Raises InputError where something is in the way."""
+    def create(
+        cls, path: Path, study_text: str, lock: Lock, plan: list[PlannedTrial], *, exact_part: bool = False
+    ) -> RunDir:
+        """A new run. It appears whole, or not at all. `exact_part`: it is to have one. Raises InputError where something is in the way."""
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise InputError(
                 f"{path} is there already and holds something else",
@@ -108,6 +113,8 @@ class RunDir:
                 lines = b"".join(msgspec.json.encode(trial) + b"\n" for trial in plan)
                 (fresh / "plan.jsonl").write_bytes(lines)
                 (fresh / "trials").mkdir()
+                if exact_part:
+                    (fresh / EXACT).mkdir()
                 sync_tree(fresh)
                 fresh.replace(path)
             finally:
@@ -123,6 +130,12 @@ class RunDir:
                 "Give the directory that `kduel run`, `kduel import` or `kduel merge` named with --out.",
             )
         return cls(path)
+
+    @property
+    def exact_part(self) -> Path | None:
+        """The run that was counted before this one's trials were timed; None where there is none, or none yet."""
+        path = self.path / EXACT
+        return path if (path / "lock.json").is_file() else None
 
     @property
     def imported(self) -> bool:
@@ -190,7 +203,7 @@ class RunDir:
         return self.trials / trial_id
 
     def stage(self) -> Path:
-        """A new empty directory beside the trials, to be filled and then kept."""
+        """A new empty directory next to the trials, to be filled and then kept."""
         with told_as_disk_trouble(self.trials):
             return Path(tempfile.mkdtemp(prefix=".new-", dir=self.trials))
 
@@ -199,7 +212,7 @@ class RunDir:
         self._keep(staged, record, self.directory(record.id))
 
     def put_aside(self, staged: Path, record: TrialRecord) -> None:
-        """Make a staged boot visible beside the trials: its trial is made again."""
+        """Make a staged boot visible next to the trials: its trial is made again."""
         with told_as_disk_trouble(self.repeated):
             self.repeated.mkdir(exist_ok=True)
         self._keep(staged, record, self.repeated / f"{record.id}.{record.repeats + 1}")

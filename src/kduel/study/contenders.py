@@ -28,6 +28,16 @@ def contender_tables(kernels: list[str], numbered: bool) -> str:
     return "".join(tables)
 
 
+def tables_of(contenders: list[Contender]) -> str:
+    """The [[contender]] tables of contenders that set nothing but texts, as TOML."""
+    tables = []
+    for contender in contenders:
+        texts = {key: value for key, value in msgspec.structs.asdict(contender).items() if value}
+        lines = [f"{key} = {msgspec.json.encode(value).decode()}\n" for key, value in texts.items()]
+        tables.append("".join(["\n[[contender]]\n", *lines]))
+    return "".join(tables)
+
+
 LONGEST_NAME = 200
 """Characters of a contender's name."""
 CROSSED = ("kernel", "scheduler", "policy", "cmdline")
@@ -117,7 +127,7 @@ def name_all(contenders: list[Contender], origin: str) -> list[Contender]:
     # What all share tells none apart.
     recipe = len({c.kernel.partition(",")[2] for c in contenders}) > 1
     named = [c if c.name else msgspec.structs.replace(c, name=short_name(c, recipe=recipe)) for c in contenders]
-    # old/bzImage and new/bzImage are told apart by as much of their paths as it takes.
+    # old/bzImage and new/bzImage are distinguished by as much of their paths as it takes.
     for parts in range(2, max((c.kernel.count("/") for c in contenders), default=0) + 2):
         held = Counter(c.name for c in named)
         named = [

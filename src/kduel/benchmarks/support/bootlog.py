@@ -31,7 +31,7 @@ INIT: dict[Init, tuple[str, str]] = {
     "greeting": (r"kduel: init$|INIT: version \d|init started: |systemd\[1\]: systemd \d", "the first words of init"),
 }
 """Who tells that init begins, in which words, and how an error names them. Init's own words come later than the kernel's,
-by up to seconds: what is compared must be told by the same of the two."""
+by up to seconds: what is compared must be reported by the same of the two."""
 MARKS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("version", re.compile(r"Linux version \d"), "Linux version ..."),
     (
@@ -72,7 +72,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
     moments: dict[str, float]
     """begin, version, freed, init, ready: those that the console tells, in this order."""
     late: float = 0.0
-    """How much of the kernel's own time had passed before its console spoke: that much of the stage `kernel` is told
+    """How much of the kernel's own time had passed before its console spoke: that much of the stage `kernel` is reported
     as `load`. 0 where it spoke at once (earlycon)."""
 
     def stages(self) -> dict[str, float]:
@@ -112,7 +112,7 @@ def timeline(lines: Sequence[Line], init: Init | None = None) -> Timeline:
             loading = (line.host for line in lines[:found] if LOADING.search(line.text))
             moments["begin"] = next(loading, 0.0)
         moments[name] = lines[found].host
-        # One line may be two marks: where no line tells of it, init begins as its first words appear.
+        # One line may be two marks: where no line reports it, init begins as its first words appear.
         at = found
     return Timeline(moments=moments, late=_late(lines, moments.get("version")))
 

@@ -72,7 +72,7 @@ def build_plugin(name: str = "counter", *, api: int, cache: Cache) -> Path:
 
 
 def _compiled(source: Path, product: str, flags: tuple[str, ...], cache: Cache) -> Path:
-    """The file `product` made of `source` (and the headers beside it) with `flags`."""
+    """The file `product` made of `source` (and the headers next to it) with `flags`."""
     compiler = _compiler_version()
     digest = hashlib.sha256("\0".join((compiler, product, *flags)).encode())
     for part in (source, *sorted(source.parent.glob("*.h"))):

@@ -1,4 +1,4 @@
-"""Lint: what is wrong with an experiment, noticed by itself, with evidence and remedy, beside the verdict it touches."""
+"""Lint: checks of an experiment and its data; each finding has evidence and a remedy, and is shown with the verdict it affects."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ class Code(StrEnum):
     CRASHES = "crashes"
     KERNEL_LOG = "kernel-log"
     FUTILE = "futile"
+    MACHINE_OUT = "machine-out"
     MISSING_BY_ARM = "missing-by-arm"
     REPEATED_VALUES = "repeated-values"
     FIXED_BY_HARNESS = "fixed-by-harness"
@@ -55,6 +56,7 @@ class Cause(StrEnum):
     CHANGED = "Files of the run were changed afterwards"
     KERNEL = "A kernel reported trouble of its own"
     FUTILE = "The run could not decide anything any more"
+    MACHINE_OUT = "A machine of the fleet did not finish its blocks"
     COPIED = "Values repeat"
     HARNESS = "The benchmark's settings fix the value"
     OUTLIERS = "A few trials carry the conclusion"
@@ -124,6 +126,14 @@ CATALOGUE: tuple[Finding, ...] = (
         weight=74,
         meaning="At the spread of the values no primary metric can be decided within the maximum number of blocks.",
         remedy="The message names the reason: host load, two groups of boots, or a delta that is too small.",
+    ),
+    Finding(
+        code=Code.MACHINE_OUT,
+        cause=Cause.MACHINE_OUT,
+        weight=60,
+        meaning="A machine of the fleet was lost, or quarantined for void or slow trials, and the others went on without "
+        "it. The rule does not look at the values that are compared; the machine's complete blocks count.",
+        remedy="The message has the reason. Repair the machine before the next run.",
     ),
     Finding(
         code=Code.CRASHES,

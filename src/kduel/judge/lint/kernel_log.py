@@ -9,7 +9,7 @@ from kduel.judge.lint.findings import Code
 
 
 def kernel_reports(results: Results) -> Iterator[Warning_]:
-    """A kind of trouble (a warning, a stall, a lock's misuse) that some arms' kernels told of, and others' never.
+    """A kind of trouble (a warning, a stall, a lock's misuse) that some arms' kernels reported, and others' never.
 
     What a kernel goes on from costs it time, or changes what it does afterwards: lock debugging, for one, switches itself
     off at its first report.

@@ -1,4 +1,4 @@
-"""Robust tests beside the verdict: told when they would have said otherwise. They never decide."""
+"""Robust tests as a check of the verdict: a finding where they disagree with it. They never decide."""
 
 from __future__ import annotations
 

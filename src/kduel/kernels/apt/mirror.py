@@ -42,7 +42,7 @@ def debian_mirror() -> str:
 def security_mirror() -> str:
     """The address of Debian's security archive: $KDUEL_DEBIAN_SECURITY_MIRROR, else as for `debian_mirror`.
 
-    A mirror named in KDUEL_DEBIAN_MIRROR is taken to have its security archive beside it, as `...-security`.
+    A mirror named in KDUEL_DEBIAN_MIRROR is taken to have its security archive next to it, as `...-security`.
     """
     given = os.environ.get("KDUEL_DEBIAN_SECURITY_MIRROR")
     if not given and os.environ.get("KDUEL_DEBIAN_MIRROR"):

@@ -30,7 +30,7 @@ FIRST = re.compile(
 )
 GENERAL = re.compile(r"^(?:make|gmake)(?:\[\d+\])?: \*\*\* .+", re.MULTILINE)
 LONGEST = 220
-"""Characters of a line that are told."""
+"""Characters of a line that are reported."""
 
 
 class Cause(Struct, frozen=True):

@@ -20,7 +20,7 @@ class Target(Struct, frozen=True, kw_only=True):
     machine: str
     """As `uname -m` says it."""
     arch: str
-    """What make is told as ARCH."""
+    """The value of ARCH for make."""
     prefix: str
     """Of Debian's cross compiler."""
     package: str

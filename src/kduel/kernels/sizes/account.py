@@ -1,4 +1,4 @@
-"""Where a kernel's bytes are, by subsystem, symbol and option; every byte that size(1) counts is told once."""
+"""Where a kernel's bytes are, by subsystem, symbol and option; every byte that size(1) counts appears once."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class Origins:
 
 
 def lines(baseline: Counter[str], contender: Counter[str]) -> list[Line]:
-    """Both beside each other, the largest difference first; what is the same in both is there too."""
+    """Both side by side, the largest difference first; what is the same in both is there too."""
     found = [
         Line(name=name, baseline=baseline.get(name), contender=contender.get(name))
         for name in dict.fromkeys([*baseline, *contender])

@@ -1,4 +1,4 @@
-"""Two kernels' sizes beside each other, as text and as a document."""
+"""Two kernels' sizes side by side, as text and as a document."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -165,6 +166,9 @@ class LabgridMachine(DescribedBoard):
         from labgrid.protocol import ConsoleProtocol, PowerProtocol
 
         kind = Shell if self.real.fastboot is None else Fastboot
+        if self.real.place:
+            # An environment file that serves several places names its own as !template $LG_PLACE.
+            os.environ["LG_PLACE"] = self.real.place
         try:
             target = Environment(self.real.environment).get_target(self.real.target)
             if target is None:

@@ -136,7 +136,7 @@ def sdboot_entries(loan: Loan, arms: Sequence[Arm]) -> dict[str, Entry]:
         if arm.contender.cmdline:
             entry, script = sdboot.own_entry(entry, number, arm.contender.cmdline)
             if not loan.undo:
-                # What a crash left must not stay beside it.
+                # What a crash left must not stay next to it.
                 script = f"{sdboot.FORGET}; {script}"
                 loan.undo = [sdboot.FORGET]
             asked(loan.connection, script, "an entry for systemd-boot cannot be written")

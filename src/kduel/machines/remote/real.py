@@ -1,4 +1,4 @@
-"""What real machines have in common: they are looked at, lent what a run needs, and given back as they were."""
+"""What real machines have in common: they are examined, receive what a run needs, and are restored afterwards."""
 
 from __future__ import annotations
 

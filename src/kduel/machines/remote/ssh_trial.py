@@ -304,7 +304,7 @@ class Journey:
             marks = envelope.bring_in(stream, self.trial.into).marks
         except envelope.BrokenEnvelope as error:
             return Outcome(void="broken-envelope", message=f"The results did not come home whole: {error}.")
-        # Where trials share a boot, its log tells of the others' troubles, too.
+        # Where trials share a boot, its log reports the others' troubles, too.
         if self.boot != "no" and (trouble := findings_in(self.trial.into)):
             self.facts["console_findings"] = trouble
         self.patiently(lambda: self.connection.run(f"rm -rf {place}"), 60.0)

@@ -106,10 +106,21 @@ def digest(results: Results) -> Digest:
         title=visible(results.study.title or results.study.name or "A run of KDuel", 200),
         facts=run_facts(results),
         sure=sureness(results),
-        caveats=caveats(results),
+        caveats=[*exact_words(results), *caveats(results)],
         comparisons=[compare(results, notes, *pair) for pair in pairs],
         notes=notes,
     )
+
+
+def exact_words(results: Results) -> list[str]:
+    """What the run's exact part found, a sentence for each contender; [] where it has none."""
+    if results.exact is None:
+        return []
+    return [
+        f"Counted exactly before anything was timed (instructions, which are no time): {comparison.headline}. "
+        "That part is a run of its own, in the directory exact of this run."
+        for comparison in digest(results.exact).comparisons
+    ]
 
 
 def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Comparison:

@@ -93,7 +93,7 @@ def blocks(noise: str, outcomes: Sequence[Outcome], rule: Rule) -> dict[str, Any
 
 
 def false_alarms(outcomes: Sequence[Outcome], rule: Rule) -> dict[str, Any]:
-    """Without an effect: the share of runs that called a difference, with twice its standard error, beside alpha."""
+    """Without an effect: the share of runs that called a difference, with twice its standard error, next to alpha."""
     values = [
         {
             "noise": outcome.noise,

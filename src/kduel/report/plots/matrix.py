@@ -1,4 +1,4 @@
-"""The plots of a matrix: wall and CPU time by count, context switches beside, and the heat map of verdicts."""
+"""The plots of a matrix: wall and CPU time by count, context switches next to it, and the heat map of verdicts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def has_switches(matrix: Matrix, family: str) -> bool:
 
 
 def time_rows(matrix: Matrix, family: str) -> list[Row]:
-    """A row per bar: wall, and user and system to be stacked beside it."""
+    """A row per bar: wall, and user and system to be stacked next to it."""
     rows = []
     for cell in matrix.cells:
         if cell.place.family != family:
@@ -110,7 +110,7 @@ def contender_axis(theme: Theme) -> Spec:
 
 
 def times(matrix: Matrix, family: str, theme: Theme) -> Spec:
-    """Grouped bars: wall time with its SD, and beside it user and system time stacked. The published form."""
+    """Grouped bars: wall time with its SD, and next to it user and system time stacked. The published form."""
     parts = ["wall", "user", "system"]
     y: Spec = {"field": "mean", "type": "quantitative", "title": "seconds", "stack": "zero", "axis": {"tickCount": 5}}
     x = contender_axis(theme)
@@ -147,7 +147,7 @@ def times(matrix: Matrix, family: str, theme: Theme) -> Spec:
 
 
 def switches(matrix: Matrix, family: str, theme: Theme) -> Spec:
-    """Context switches, voluntary and involuntary beside each other, on a scale that shows 5 and 500,000."""
+    """Context switches, voluntary and involuntary side by side, on a scale that shows 5 and 500,000."""
     x = contender_axis(theme)
     bars: Spec = {
         "mark": {"type": "bar", "opacity": 0.9},

@@ -20,11 +20,11 @@ from msgspec import Struct, field
 from kduel.core.errors import HostError, InputError, KduelError, NotMeasuredError
 from kduel.core.progress import Progress
 from kduel.fleets import Beat, Fleet, FleetSettings
-from kduel.judge.verdict.interim import Standing
 from kduel.machines import Machine, Outcome, Trial
 from kduel.run.fleet.quarantine import Conduct, misbehaving
 from kduel.run.prepare import Ready
-from kduel.run.runner import GiveUp, Runner, TrialDone, Watcher
+from kduel.run.runner import Runner
+from kduel.run.watch import GiveUp, TrialDone, Watcher
 from kduel.store.documents import TrialRecord, read_trial
 from kduel.store.fleet_state import FOLDER, Live, LiveMember, Out, read_state, write_live, write_state
 from kduel.store.integrity import follows
@@ -86,7 +86,6 @@ class Controller(Runner):
         """Rounds that are known to be complete: trials are only added, and machines only taken out."""
         self.seconds = 0.0
         """Of all trials together."""
-        self.known: tuple[int, list[Standing]] = (0, [])
         super().__init__(ready, run, progress, watch, give_up)
         self.fleet, self.settings = fleet, settings
         self.by_id = {planned.id: planned for planned in self.plan}
@@ -135,13 +134,6 @@ class Controller(Runner):
         """The blocks of the leading complete rounds: analyses do not depend on which machine was faster."""
         last = min(self.rounds() * len(self.lock.hosts), self.total)
         return [block for block in range(1, last + 1) if self.whole(block)]
-
-    def standings(self) -> list[Standing]:
-        """As of the last complete round; computed once for each."""
-        complete = self.complete_blocks()
-        if len(complete) != self.known[0]:
-            self.known = len(complete), self.standings_of(complete)
-        return self.known[1]
 
     # The loop
 
@@ -338,14 +330,17 @@ class Controller(Runner):
         doing = self.doing[name]
         doing.gained = doing.last = time.monotonic()
         doing.failures, doing.again = 0, 0.0
+        if block_done := self.rounds() > before:
+            self.hopeless_metrics = self.hopeless_now()
         self.watch(
             TrialDone(
                 done=len(self.records),
                 planned=len(self.plan),
                 record=record,
-                block_done=self.rounds() > before,
+                block_done=block_done,
                 mean_seconds=self.mean_seconds(),
-                standings=self.standings(),
+                metrics=self.metrics(),
+                hopeless=self.hopeless_metrics,
             )
         )
 

@@ -18,8 +18,8 @@ from kduel.fleets import Fleet, FleetSettings, check_members, fleet_kind
 from kduel.run.fleet.controller import Controller, Elsewhere
 from kduel.run.fleet.gather import Wanted, gather
 from kduel.run.prepare import Ready
-from kduel.run.runner import GiveUp, Watcher
 from kduel.run.script import Dress
+from kduel.run.watch import GiveUp, Watcher
 from kduel.store.collect import Prepared
 from kduel.store.documents import Lock
 from kduel.store.identity import compare, same_study, short

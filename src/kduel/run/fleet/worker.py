@@ -13,7 +13,8 @@ from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
 from kduel.run.prepare import Ready, lock_of, make_ready
-from kduel.run.runner import Runner, TrialDone
+from kduel.run.runner import Runner
+from kduel.run.watch import TrialDone
 from kduel.store.documents import Lock, MemberRecord, read_lock, study_of
 from kduel.store.identity import check_same_run
 from kduel.store.rundir import RunDir, told_as_disk_trouble, write_whole

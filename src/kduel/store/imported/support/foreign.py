@@ -60,7 +60,7 @@ class ForeignFormat(ABC):
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
         """How to call what the file measured: as the user does, or None where the file itself names its contenders.
 
-        `alone`: no other file is brought in beside it.
+        `alone`: no other file is brought in next to it.
         """
         return given
 
@@ -68,7 +68,7 @@ class ForeignFormat(ABC):
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:
         """All values. `contender` is what `contender_of` said.
 
-        What a file holds besides values that can be compared is told in `skipped`, one sentence each.
+        What a file holds besides values that can be compared is reported in `skipped`, one sentence each.
         Raises InputError naming file, place and remedy.
         """
 

@@ -1,0 +1,100 @@
+"""A run's result on one screen: the headline, the table of intervals, at most three findings, and what to do next.
+
+All the rest is in the report; `kduel report` prints it.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+from kduel.core.format import plain_number
+from kduel.core.results import Results
+from kduel.core.text import plural, visible
+from kduel.report.content.counted import is_counted, next_command
+from kduel.report.content.digest import Digest, digest, largest_first
+from kduel.report.content.notes import Note
+from kduel.report.content.overview import clip, overview
+from kduel.report.content.textgrid import Line
+from kduel.report.content.undecided import by_reason
+
+EXACT_MEANS = (
+    "These are lengths of paths in the kernel, the same on every host: fewer is a reason to expect faster, and no proof. "
+    "Caches, stalls, other CPUs and scheduling decisions are not in them."
+)
+LINES_EACH = 2
+"""Of a finding or a piece of advice."""
+CAVEATS = 2
+FEWEST_ROWS = 4
+"""Of a table: findings give way to it."""
+
+
+def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
+    """At most `height` lines of `width` columns. `run` is the directory as the user may type it."""
+    said = digest(results)
+    title = " · ".join([said.title, *said.facts])
+    lines: list[Line] = [[(clip(title, width), "dim")]]
+    for comparison in said.comparisons[: max(1, height // 8)]:
+        lines += [[(line, "bold")] for line in wrapped(comparison.headline, width, "", LINES_EACH)]
+    means = [[(line, "")] for line in wrapped(EXACT_MEANS, width, "! ", 3)] if is_counted(results) else []
+    after = [*findings(said, width), *means, *advice(results, said, run, width)]
+    metrics = sorted(
+        (metric for comparison in said.comparisons for metric in comparison.gating),
+        key=lambda metric: metric.contender,
+    )
+    if is_counted(results):
+        metrics.sort(key=lambda metric: (metric.contender, metric.verdict == "undecided", largest_first(metric)))
+    room = height - len(lines) - len(after) - 1
+    if metrics:
+        delta = 1.0 if results.study.delta is None else results.study.delta
+        lines += overview(metrics, delta, width, max(FEWEST_ROWS, room))
+        lines.append([(clip(legend(results), width), "dim")])
+    return [*lines, *after][:height]
+
+
+def legend(results: Results) -> str:
+    """What the table's marks mean, and how sure it is."""
+    marks = f"┊ ±{plain_number(results.study.delta)} %, the smallest effect that matters"
+    if results.machine.exact:
+        return f"{marks}; bars: the range over all conditions, exact"
+    return f"{marks}; bars: {plain_number(round(100 * (1 - results.study.alpha), 3))} % intervals, all together"
+
+
+def findings(said: Digest, width: int) -> list[Line]:
+    """The weightiest findings, cut to a few lines each, and what touches every verdict."""
+    said_all = [(f"{note.number}. ", short(note)) for note in said.notes.important]
+    said_all += [("! ", caveat) for caveat in said.caveats[:CAVEATS]]
+    return [[(line, "")] for mark, text in said_all for line in wrapped(text, width, mark, LINES_EACH)]
+
+
+def short(note: Note) -> str:
+    """The cause, how many metrics it touches, and the weightiest evidence."""
+    touches = note.touches
+    where = touches[0] if len(touches) == 1 else plural(len(touches), "metric")
+    if not note.cause:
+        return f"{where}: {note.message}" if touches else note.message
+    return f"{note.cause}{f' ({where})' if touches else ''}: {note.message}"
+
+
+def advice(results: Results, said: Digest, run: str, width: int) -> list[Line]:
+    """What to do next: what an open question needs, where a difference comes from, and where all the rest is."""
+    sentences = []
+    gating = [m for m in results.metrics if m.role == "primary"] or results.metrics
+    undecided = [m for m in gating if m.verdict == "undecided" and not m.by_harness and not m.conditions]
+    if undecided:
+        why, those = next(iter(by_reason(undecided, results.study.delta).items()))
+        sentences.append(f"{plural(len(those), 'metric')} undecided: {why}.")
+    if is_counted(results) and (command := next_command(results, run)):
+        sentences.append(f"Where the largest difference comes from: {command}")
+    hidden = len(results.metrics) - len(gating)
+    more = [plural(len(others), "more finding")] if (others := said.notes.others) else []
+    more += [plural(hidden, "exploratory metric")] if hidden else []
+    sentences.append(f"{', '.join(more).capitalize() if more else 'All details'}: kduel report {run}")
+    return [[(line, "")] for sentence in sentences for line in wrapped(sentence, width, "→ ", LINES_EACH)]
+
+
+def wrapped(text: str, width: int, mark: str, most: int) -> list[str]:
+    """`text` behind its mark in at most so many lines, cut with `...`."""
+    return textwrap.wrap(
+        visible(text), width, initial_indent=mark, subsequent_indent=" " * len(mark), max_lines=most,
+        placeholder=" ...", break_on_hyphens=False,
+    )  # fmt: skip

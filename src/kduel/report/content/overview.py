@@ -1,0 +1,203 @@
+"""The table that fits a screen: a line for each metric with its interval as a bar, all bars on one axis.
+
+    metric                    change  −5 %       ┊│┊       +5 %  verdict      blocks
+    fork/operations           +3.1 %               │  ├──●──┤    ▲ faster
+    switch/operations         +0.2 %         ├────┼●─────┤       ? undecided    ~12
+
+It is drawn while a run goes on and at its end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from kduel.core.format import MINUS, decimals, effect, effect_numbers, plain_number, relative_pct, signed
+from kduel.core.results import MetricResult
+from kduel.core.text import visible
+from kduel.report.content.digest import SIGNS
+from kduel.report.content.notes import key
+from kduel.report.content.textgrid import Line, style
+
+NARROWEST, WIDEST = 40, 120
+EFFECT, STATE, NEED = 9, 12, 6
+SHORTEST_BAR = 15
+LONGEST_NAME = 30
+REACH = 10
+"""The axis ends at so many times the smallest effect of interest, if that shows any interval whole: what lies farther
+out is cut, with an arrow."""
+FARTHEST_PCT = 1000.0
+UNREACHABLE = 999
+TOO_WIDE_PCT = 1000.0
+"""The interval of two blocks may go from nothing to any power of ten."""
+NICE = (1, 1.5, 2, 3, 5, 10)
+
+
+def overview(
+    metrics: Sequence[MetricResult], delta: float, width: int, most: int, blocks_left: int | None = None
+) -> list[Line]:
+    """At most `most` lines (at least two) of `width` columns. `delta` is the smallest effect of interest in per cent,
+    `blocks_left` how many blocks the run may still make; a need beyond it is marked."""
+    width = max(NARROWEST, min(width, WIDEST))
+    names = short_names(metrics)
+    longest = max((len(name) for name in names), default=6)
+    several = len({metric.contender for metric in metrics}) > 1
+    fixed = EFFECT + STATE + NEED + 4
+    name_width = max(6, min(longest, LONGEST_NAME, width - fixed - SHORTEST_BAR - 2))
+    bar_width = width - fixed - name_width - 2
+    bar_width -= 1 - bar_width % 2
+    if bar_width < SHORTEST_BAR:
+        bar_width, name_width = 0, max(6, width - fixed)
+    reach = axis(metrics, delta)
+    out = [heading(name_width, bar_width, reach)]
+    space = most - 1
+    shown, rest = list(zip(metrics, names, strict=True)), 0
+    lines = [*out]
+    contender = ""
+    for number, (metric, name) in enumerate(shown):
+        head = (
+            [[(clip(f"{visible(metric.contender, 200)}:", width), "italic")]]
+            if several and metric.contender != contender
+            else []
+        )
+        # The last line says what is left out.
+        if len(lines) + len(head) + 1 > space + (number == len(shown) - 1):
+            rest = len(shown) - number
+            break
+        contender = metric.contender
+        lines += [*head, row(metric, name, name_width, bar_width, reach, delta, blocks_left)]
+    if rest:
+        lines.append([(clip(left_out(metrics[-rest:]), width), "dim")])
+    return lines
+
+
+def left_out(metrics: Sequence[MetricResult]) -> str:
+    """`and 12 more: 3 faster, 9 undecided`."""
+    counted = Counter(metric.word for metric in metrics)
+    return f"and {len(metrics)} more: " + ", ".join(f"{number} {word}" for word, number in counted.most_common())
+
+
+def short_names(metrics: Sequence[MetricResult]) -> list[str]:
+    """The benchmark alone where that tells the metrics apart, else with the metric's name."""
+    count = Counter((metric.benchmark, metric.contender) for metric in metrics)
+    return [
+        visible(metric.benchmark, 200) if count[metric.benchmark, metric.contender] == 1 else key(metric)
+        for metric in metrics
+    ]
+
+
+def heading(name_width: int, bar_width: int, reach: float) -> Line:
+    """The columns' names, and the axis' ends above the bars."""
+    left, right = f"{MINUS}{plain_number(reach)} %", f"+{plain_number(reach)} %"
+    gap = bar_width - len(left) - len(right)
+    middle = f"{left}{'0':^{gap}}{right}  " if bar_width else ""
+    return [(f"{'metric':<{name_width}} {'change':>{EFFECT}}  {middle}{'verdict':<{STATE}}{'blocks':>{NEED}}", "dim")]
+
+
+def row(
+    metric: MetricResult,
+    name: str,
+    name_width: int,
+    bar_width: int,
+    reach: float,
+    delta: float,
+    blocks_left: int | None,
+) -> Line:
+    """One metric."""
+    drawn = f"{bar(metric, bar_width, reach, delta)}  " if bar_width else ""
+    state = f"{SIGNS[metric.verdict]} {metric.word}"
+    needed = need(metric)
+    beyond = blocks_left is not None and (metric.blocks_more or 0) > blocks_left
+    return [
+        (f"{clip(name, name_width):<{name_width}} ", "bold"),
+        (f"{change(metric):>{EFFECT}}  ", ""),
+        (drawn, style(metric)),
+        (f"{clip(state, STATE):<{STATE}}", style(metric)),
+        (f"{needed:>{NEED}}", "red" if beyond else ""),
+    ]
+
+
+def change(metric: MetricResult) -> str:
+    """The effect in few characters: in per cent where it has a ratio, else in the metric's unit."""
+    share = relative_pct(metric)
+    if share is None or not math.isfinite(share):
+        text = effect(metric)
+        return text if len(text) <= EFFECT else clip(text, EFFECT)
+    if abs(share) >= 10_000:
+        return f"{signed(share / abs(share) * 10_000, 0).replace(',', '')[0]}>9999 %"
+    return f"{signed(share, min(2, decimals(abs(share), 3))) if share else '0'} %"
+
+
+def need(metric: MetricResult) -> str:
+    """About how many more blocks an undecided metric needs; empty where that is not known."""
+    if metric.verdict != "undecided" or not metric.blocks_more:
+        return ""
+    return f">{UNREACHABLE}" if metric.blocks_more > UNREACHABLE else f"~{metric.blocks_more}"
+
+
+def bounds(metric: MetricResult) -> tuple[float, float, float] | None:
+    """(low, effect, high) in per cent of the baseline; None where there is no interval, or no ratio."""
+    middle = relative_pct(metric)
+    if middle is None:
+        return None
+    low, high = metric.ci_low_pct, metric.ci_high_pct
+    if metric.scale == "exact" and (low is None or high is None):
+        low = high = middle
+    if low is None or high is None or not all(map(math.isfinite, (low, middle, high))):
+        return None
+    return low, middle, high
+
+
+def axis(metrics: Sequence[MetricResult], delta: float) -> float:
+    """Where the common axis ends, in per cent: at a round number that takes in all intervals. Beyond REACH it takes in
+    only the tightest one."""
+    found = [max(abs(one[0]), abs(one[2])) for metric in metrics if (one := bounds(metric)) is not None]
+    tightest, most = min(found, default=0.0), max(found, default=0.0)
+    wanted = min(FARTHEST_PCT, max(2 * delta, tightest, min(most, REACH * delta)))
+    power = 10.0 ** math.floor(math.log10(wanted))
+    return next(step * power for step in NICE if step * power >= wanted * (1 - 1e-9))
+
+
+def bar(metric: MetricResult, width: int, reach: float, delta: float) -> str:
+    """The interval on an axis of `width` columns (odd): zero and ±delta are marked, what lies beyond is cut."""
+    cells = [" "] * width
+
+    def column(value: float) -> int:
+        return round((value / reach + 1) / 2 * (width - 1))
+
+    for place, mark in ((-delta, "┊"), (delta, "┊"), (0.0, "│")):
+        cells[column(place)] = mark
+    span = bounds(metric)
+    if span is None:
+        return "".join(cells)
+    low, middle, high = span
+    first, last = (max(0, min(width - 1, column(max(-2 * reach, min(2 * reach, value))))) for value in (low, high))
+    for place in range(first, last + 1):
+        cells[place] = "┼" if cells[place] in "┊│" else "─"
+    if last > first:
+        cells[first] = "◂" if low < -reach else "├"
+        cells[last] = "▸" if high > reach else "┤"
+    if abs(middle) <= reach:
+        cells[column(middle)] = "●"
+    elif last == first:
+        cells[first] = "◂" if middle < 0 else "▸"
+    return "".join(cells)
+
+
+def interval_words(metric: MetricResult) -> str:
+    """`+0.20 to +1.40 %` for plain lines; `no interval yet` where it has no bounds, or such as say nothing."""
+    value, low, high, unit = effect_numbers(metric)
+    if value is None or low is None or high is None or (unit == "%" and high > TOO_WIDE_PCT):
+        return "no interval yet"
+    if low == high:
+        return effect(metric)
+    places = 0 if metric.scale == "exact" else 2
+    return f"{signed(low, places)} to {signed(high, places)} {unit}".rstrip()
+
+
+def clip(text: str, width: int) -> str:
+    """At most so many columns, the end cut."""
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"

@@ -1,0 +1,117 @@
+"""The verdicts as test results of KernelCI's common database (KCIDB), schema 5.0, to be sent by kcidb-submit.
+
+A test is one primary metric of one contender against the baseline. `build_id` names the kernel by its image's SHA-256;
+checkouts and builds are for the system that made the kernels to submit, under the same origin.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from kduel.core.format import effect_with_interval
+from kduel.core.results import ContenderResult, MetricResult, Results
+from kduel.core.text import visible
+from kduel.report import Format
+from kduel.report.content.reproduce import reproduction
+
+ORIGIN = "kduel"
+VERSION = {"major": 5, "minor": 0}
+Status = Literal["FAIL", "PASS", "DONE", "MISS"]
+
+
+class KcidbFormat(Format):
+    """One test for each gating metric: FAIL where it is slower, PASS where it is not, DONE where that is open."""
+
+    name: ClassVar[str] = "kcidb"
+    summary: ClassVar[str] = "test results for KernelCI's KCIDB (JSON, schema 5.0)"
+    suffix: ClassVar[str] = ".json"
+
+    def render(self, results: Results) -> str:
+        contenders = {one.name: one for one in results.contenders}
+        gating = [one for one in results.metrics if one.role == "primary"] or results.metrics
+        tests = [test(results, metric, contenders[metric.contender]) for metric in gating]
+        document = shown({"version": VERSION, "tests": tests})
+        return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+PLUGIN = KcidbFormat()
+
+
+def test(results: Results, metric: MetricResult, contender: ContenderResult) -> dict[str, Any]:
+    """A test of the schema. Nothing in it is null: what is not known is left out."""
+    path = f"kduel.{plain(metric.benchmark)}.{plain(metric.metric)}"
+    own = [trial for trial in results.trials if trial.contender == contender.name]
+    started = [trial.started for trial in own if trial.started]
+    run = results.study.checksum or hashlib.sha256(msgspec.json.encode(results.metrics)).hexdigest()
+    identity = "\0".join((run, metric.baseline, metric.contender, metric.benchmark, metric.metric))
+    found: dict[str, Any] = {
+        "id": f"{ORIGIN}:{hashlib.sha256(identity.encode()).hexdigest()}",
+        "origin": ORIGIN,
+        "build_id": f"{ORIGIN}:{plain(contender.sha256 or contender.name)}",
+        "path": path,
+        "status": status(metric),
+        "comment": visible(
+            f"{metric.contender} against {metric.baseline}: {metric.word}, {effect_with_interval(metric)}", 1000
+        ),
+        "environment": {
+            "comment": visible(f"machine {results.machine.kind}", 200),
+            "misc": {"machine": results.machine.kind, "settings": results.machine.settings},
+        },
+        "misc": {
+            "kduel": {
+                "version": visible(results.study.kduel or "", 40),
+                "run_sha256": results.study.checksum or "",
+                "baseline": visible(metric.baseline, 200),
+                "contender": visible(metric.contender, 200),
+                "verdict": metric.verdict,
+                "better": metric.better,
+                "delta_pct": results.study.delta,
+                "blocks": metric.n,
+                "reproduce": [visible(line, 400) for line in reproduction(results)],
+                **{
+                    key: value
+                    for key, value in (
+                        ("effect_pct", metric.effect_pct),
+                        ("ci_low_pct", metric.ci_low_pct),
+                        ("ci_high_pct", metric.ci_high_pct),
+                    )
+                    if value is not None
+                },
+            }
+        },
+    }
+    if metric.mean is not None:
+        found["number"] = {"value": metric.mean, **({"unit": visible(metric.unit, 60)} if metric.unit else {})}
+    if started:
+        found["start_time"] = min(started)
+    if own and all(trial.seconds is not None for trial in own):
+        found["duration"] = round(sum(trial.seconds or 0.0 for trial in own), 3)
+    return found
+
+
+def status(metric: MetricResult) -> Status:
+    """FAIL: surely slower, by more than may be neglected. PASS: surely not. DONE: measured, and neither is sure. MISS: no
+    value, so that nothing is known."""
+    if not metric.n:
+        return "MISS"
+    if metric.verdict == "slower" and not metric.below_delta:
+        return "FAIL"
+    return "PASS" if metric.verdict in ("faster", "slower", "equivalent", "equal") else "DONE"
+
+
+def plain(name: str) -> str:
+    """A name as the schema's paths and identifiers take it."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_") or "unnamed"
+
+
+def shown(values: Any) -> Any:
+    """A document with every text made safe, and without nulls."""
+    if isinstance(values, dict):
+        return {visible(str(key), 100): shown(value) for key, value in values.items() if value is not None}
+    if isinstance(values, list | tuple):
+        return [shown(value) for value in values if value is not None]
+    return visible(values, 1000) if isinstance(values, str) else values

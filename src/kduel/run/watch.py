@@ -1,0 +1,67 @@
+"""What a run reports while it goes on: each boot that begins, each trial that ends, and how far a boot has come."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from kduel.core.experiment import LABEL
+from kduel.core.results import MetricResult
+from kduel.store.documents import TrialRecord
+from kduel.study.plan import PlannedTrial
+
+if TYPE_CHECKING:
+    from kduel.judge.verdict.futility import Hopeless
+    from kduel.judge.verdict.rule import Rule
+
+END = 64 << 10
+"""Bytes of the console that are read: the guest script announces each step there."""
+STEP = re.compile(rf"kduel: step (\d\d)-({LABEL.pattern})$", re.MULTILINE)
+
+
+class TrialDone(Struct, kw_only=True):
+    """What is known after a trial, for whoever shows it."""
+
+    done: int
+    planned: int
+    record: TrialRecord
+    block_done: bool
+    """Whether this trial made a block complete."""
+    mean_seconds: float
+    """Of a trial so far, for an estimate of the time left."""
+    metrics: list[MetricResult]
+    """The primary ones after the complete blocks, without the statistics beside."""
+    hopeless: list[Hopeless]
+    """What is unlikely to be decided within the plan's blocks, by the rule of futility."""
+
+
+Watcher = Callable[[TrialDone], None]
+Begun = Callable[[list[PlannedTrial], Path], None]
+"""Hears of a boot that begins: its trials, and where its raw files appear (`phase_of` reads them). May be called
+from several threads."""
+GiveUp = Callable[["list[Hopeless]", "Rule"], bool]
+"""Hears what is unlikely to be decided within the maximum; whether the run ends there."""
+
+
+def phase_of(staged: Path) -> str:
+    """`starting`, `booting`, or the step that the guest has announced last, such as `step 2, fork`.
+
+    A machine whose console does not come while it runs stays at `starting`; a guest can claim any step that a study may
+    have, which is why nothing but the display uses this.
+    """
+    try:
+        with (staged / "console.log").open("rb") as stream:
+            size = stream.seek(0, 2)
+            stream.seek(max(0, size - END))
+            text = stream.read(END).decode("utf-8", errors="replace")
+    except OSError:
+        return "starting"
+    found = STEP.findall(text)
+    if found:
+        number, label = found[-1]
+        return f"step {int(number)}, {label}"
+    return "booting" if text else "starting"

@@ -1,0 +1,75 @@
+"""The JSON for KCIDB: against the properties that its schema 5.0 has for a test."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from examples import ALL, simulated
+
+from kduel.report import report_format
+from kduel.report.content.reproduce import reproduction
+
+ALLOWED = {
+    *("build_id", "id", "origin", "environment", "path", "comment", "status", "number", "start_time", "duration"),
+    *("misc", "log_url", "log_excerpt", "waived", "output_files"),
+}
+
+
+def nulls(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(nulls(one) for one in value.values())
+    return value is None or (isinstance(value, list) and any(nulls(one) for one in value))
+
+
+@pytest.mark.parametrize("example", ALL)
+def test_each_test_has_what_the_schema_asks_and_nothing_else(example: str) -> None:
+    document = json.loads(report_format("kcidb").render(ALL[example]()))
+    assert document["version"] == {"major": 5, "minor": 0} and set(document) == {"version", "tests"}
+    assert not nulls(document)
+    assert len({test["id"] for test in document["tests"]}) == len(document["tests"])
+    for test in document["tests"]:
+        assert {"build_id", "id", "origin"} <= set(test) <= ALLOWED
+        assert test["id"].startswith("kduel:") and test["build_id"].startswith("kduel:")
+        assert re.fullmatch(r"[.a-zA-Z0-9_-]*", test["path"])
+        assert test["status"] in ("FAIL", "PASS", "DONE", "MISS")
+        assert set(test.get("number", {})) <= {"value", "unit"}
+        assert set(test["environment"]) <= {"comment", "misc"}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "below", "n", "expected"),
+    [
+        ("slower", False, 10, "FAIL"),
+        ("slower", True, 10, "PASS"),
+        ("faster", False, 10, "PASS"),
+        ("equivalent", False, 10, "PASS"),
+        ("undecided", False, 10, "DONE"),
+        ("higher", False, 10, "DONE"),
+        ("undecided", False, 0, "MISS"),
+    ],
+)
+def test_the_status_follows_the_verdict(verdict: Any, below: bool, n: int, expected: str) -> None:
+    results = simulated(blocks=10, metrics=1)
+    metric = results.metrics[0]
+    metric.role, metric.verdict, metric.below_delta, metric.n = "primary", verdict, below, n
+    assert json.loads(report_format("kcidb").render(results))["tests"][0]["status"] == expected
+
+
+def test_a_mail_ends_with_three_commands_and_the_checksum() -> None:
+    results = simulated(blocks=10, metrics=1)
+    results.study.seed, results.study.kduel, results.study.checksum = 7, "0.1.0", "ab" * 32
+    results.study.origin = "study.toml"
+    text = report_format("mail").render(results)
+    _, _, last = text.partition("To reproduce:\n")
+    assert last.splitlines()[:3] == [
+        "  pip install kduel==0.1.0",
+        "  kduel run study.toml --seed=7 --out=again",
+        "  kduel report again --format mail",
+    ]
+    assert text.endswith(f"  {'ab' * 32}\n")
+    assert max(map(len, text.splitlines())) <= 72
+    results.study.imported = True
+    assert reproduction(results) == []

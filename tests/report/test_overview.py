@@ -1,0 +1,75 @@
+"""The table of intervals that fits a screen, and the result on one screen."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kduel.core.results import MetricResult
+from kduel.report.content.overview import axis, bar, overview
+
+
+def metric(low: float | None, middle: float | None, high: float | None, **changes: Any) -> MetricResult:
+    given: dict[str, Any] = {
+        "benchmark": "fork", "metric": "rate", "unit": "1/s", "better": "higher", "role": "primary",
+        "baseline": "old", "contender": "new", "n": 6, "baseline_mean": 100.0, "baseline_sd": 1.0, "mean": 101.0,
+        "sd": 1.0, "effect_pct": middle, "ci_low_pct": low, "ci_high_pct": high, "verdict": "undecided",
+    }  # fmt: skip
+    return MetricResult(**given | changes)
+
+
+def text(lines: list[list[tuple[str, str]]]) -> list[str]:
+    return ["".join(piece for piece, _ in line) for line in lines]
+
+
+def test_bars_lie_on_one_axis_with_delta_marked():
+    reach = 5.0
+    assert bar(metric(1.0, 2.0, 4.0), 21, reach, 1.0) == "        ┊ │ ├─●───┤  "
+    assert bar(metric(-0.5, 0.0, 0.5), 21, reach, 1.0) == "        ┊├●┤┊        "
+    assert bar(metric(None, None, None), 21, reach, 1.0) == "        ┊ │ ┊        "
+    assert bar(metric(-50.0, -20.0, 0.0), 21, reach, 1.0).startswith("◂───────┼─┤")
+
+
+@pytest.mark.parametrize(
+    ("intervals", "reach"),
+    [([(-0.4, 0.9)], 2.0), ([(-4.2, 1.0)], 5.0), ([(-4.2, 1.0), (-300.0, 900.0)], 10.0), ([(-70.0, 300.0)], 300.0)],
+)
+def test_the_axis_ends_at_a_round_number(intervals: list[tuple[float, float]], reach: float):
+    assert axis([metric(low, (low + high) / 2, high) for low, high in intervals], 1.0) == reach
+
+
+@given(
+    st.lists(st.tuples(st.floats(-1e9, 1e9), st.floats(0, 1e9), st.floats(0, 1e9)), min_size=1, max_size=40),
+    st.floats(0.01, 100), st.integers(20, 160), st.integers(2, 40),
+)  # fmt: skip
+def test_it_keeps_to_its_lines_and_columns(
+    found: list[tuple[float, float, float]], delta: float, width: int, most: int
+):
+    metrics = [
+        metric(middle - below, middle, middle + above, metric=f"m{number}", blocks_more=number * 100)
+        for number, (middle, below, above) in enumerate(found)
+    ]
+    lines = text(overview(metrics, delta, width, most))
+    assert len(lines) <= most
+    assert {len(line) for line in lines} <= set(range(max(40, min(width, 120)) + 1))
+    shown = len(lines) - 1
+    assert shown == len(metrics) or f"and {len(metrics) - shown + 1} more" in lines[-1]
+    assert math.isfinite(axis(metrics, delta))
+
+
+def test_several_contenders_have_headings_and_one_line_tells_what_is_left_out():
+    metrics = [metric(-1, 0, 1, contender=name, metric=f"m{n}") for name in ("one", "two") for n in range(4)]
+    lines = text(overview(metrics, 1.0, 80, 40))
+    assert [line for line in lines if line.endswith(":")] == ["one:", "two:"] and len(lines) == 11
+    assert text(overview(metrics, 1.0, 80, 6))[-1] == "and 5 more: 5 undecided"
+
+
+def test_what_is_needed_and_what_is_no_ratio():
+    lines = text(overview([metric(-1, 0, 1, blocks_more=12), metric(-9, 0, 9, blocks_more=4000)], 1.0, 80, 9))
+    assert lines[1].endswith("~12") and lines[2].endswith(">999")
+    plain = metric(None, None, None, scale="difference", effect=-0.25, ci_low=-1.0, ci_high=0.5, unit="ms")
+    assert "−0.25 ms" in text(overview([plain], 1.0, 80, 9))[1]

@@ -1,0 +1,200 @@
+"""The terminal through whole runs: what a person sees, frame by frame, in an emulated terminal (pyte)."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable
+from pathlib import Path
+
+import pyte
+import pytest
+
+from kduel.cli.live import Host, LiveRun
+from kduel.core.experiment import Contender, Settle
+from kduel.core.results import MetricResult
+from kduel.run.watch import TrialDone
+from kduel.store.documents import TrialRecord
+from kduel.study.load import About, Blocks, Study
+from kduel.study.plan import PlannedTrial
+
+WIDTH, HEIGHT = 80, 24
+HEADING = "verdict"
+PATIENCE = 60.0
+GO_ON = ("--futility", "continue")
+"""Nobody answers questions."""
+
+Frame = list[str]
+Resize = Callable[[Frame], tuple[int, int] | None]
+"""Sees each frame; gives a new size, in columns and rows, or None."""
+
+
+def resize(terminal: int, columns: int, rows: int) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def watch(
+    words: list[str],
+    environment: dict[str, str],
+    place: Path,
+    size: tuple[int, int] = (WIDTH, HEIGHT),
+    change: Resize = lambda _: None,
+) -> tuple[list[Frame], set[str], int]:
+    """Run `kduel WORDS` in a terminal; gives every frame that differs from the one before, the colours
+    of its text, and the exit status."""
+    screen = pyte.Screen(*size)
+    stream = pyte.ByteStream(screen)
+    ours, theirs = pty.openpty()
+    resize(theirs, *size)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kduel", *words],
+        env=environment | {"TERM": "xterm-256color"}, cwd=place, stdin=theirs, stdout=theirs, stderr=theirs,
+        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    os.close(theirs)
+    frames: list[Frame] = []
+    colours: set[str] = set()
+    try:
+        while select.select([ours], [], [], PATIENCE)[0]:
+            try:
+                data = os.read(ours, 1 << 16)
+            except OSError:  # The other end is closed.
+                break
+            if not data:
+                break
+            stream.feed(data)
+            frame = [line.rstrip() for line in screen.display]
+            if not frames or frame != frames[-1]:
+                frames.append(frame)
+            colours |= {cell.fg for row in screen.buffer.values() for cell in row.values()}
+            if new := change(frame):
+                screen.resize(new[1], new[0])
+                resize(ours, *new)
+        return frames, colours, process.wait(PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+        if kept := os.environ.get("KDUEL_TEST_FRAMES"):
+            Path(kept).write_text("\n".join("\n".join([*frame, "=" * size[0]]) for frame in frames))
+
+
+def metric(name: str, low: float, high: float) -> MetricResult:
+    return MetricResult(
+        benchmark="b", metric=name, unit="1/s", better="higher", role="primary", baseline="old", contender="new", n=6,
+        baseline_mean=100, baseline_sd=1, mean=100.5, sd=1, effect_pct=0.5, ci_low_pct=low, ci_high_pct=high,
+        verdict="undecided", blocks_more=400,
+    )  # fmt: skip
+
+
+def headings(frame: Frame) -> int:
+    """How often the table stands in a frame."""
+    return sum(HEADING in line and "metric" in line for line in frame)
+
+
+def test_a_whole_run_in_80_columns_and_24_rows(environment, tmp_path: Path, write_study):
+    study = write_study(machine="noisy = true\nsleep = 0.25", blocks="max = 7")
+    frames, colours, status = watch(["run", str(study), "--out", "run", "--seed", "5", *GO_ON], environment, tmp_path)
+    assert status == 0, "\n".join(frames[-1])
+    tables = [frame for frame in frames if headings(frame)]
+    assert colours == {"default"}, "NO_COLOR is set"
+    assert len(tables) > 7, "the table is redrawn after each block"
+    assert all(headings(frame) == 1 for frame in tables), "redrawn, not repeated"
+    running = [frame for frame in tables if any(line.startswith("now: block") for line in frame)]
+    assert running
+    for frame in running:
+        text = "\n".join(frame)
+        assert "left: " in text and "host: load" in text and "letters on process" in text
+        assert sum(line.startswith("left: ") for line in frame) == 1
+    assert any("├" in line and "●" in line for frame in running for line in frame), "intervals are drawn"
+    assert any("┼" in line or "┊" in line for frame in running for line in frame), "with ±delta and zero marked"
+    blocks = {line.split(" · ")[0] for frame in running for line in frame if line.startswith("now: ")}
+    assert {f"now: block {number}" for number in range(2, 8)} <= blocks
+    assert any("may need over 7 blocks" in line for frame in running for line in frame)
+    last = frames[-1]
+    text = "\n".join(last)
+    assert headings(last) == 1 and "now: " not in text
+    assert "cannot tell outside-new from outside-old" in text
+    assert "→ " in text and "kduel report run" in text and "Report: run/report/index.html" in text
+    title = next(number for number, line in enumerate(last) if line.startswith("letters · 7 blocks"))
+    assert len([line for line in last[title:] if line]) < HEIGHT, "the result fits the screen"
+
+
+def test_a_window_that_changes_its_size_has_one_table(environment, tmp_path: Path, write_study):
+    sizes = iter([(60, 20), (100, 30), (80, 24)])
+    tables = 0
+
+    def change(frame: Frame) -> tuple[int, int] | None:
+        nonlocal tables
+        tables += headings(frame)
+        return next(sizes, None) if tables and tables % 4 == 0 else None
+
+    del environment["NO_COLOR"]
+    study = write_study(machine="noisy = true\nsleep = 0.4", blocks="fixed = 5")
+    frames, colours, status = watch(["run", str(study), "--out", "run"], environment, tmp_path, change=change)
+    assert status == 0
+    assert colours > {"default"}
+    assert next(sizes, None) is None, "all sizes were tried"
+    # Directly after a change a frame may be half drawn; it must not stay.
+    doubled = [number for number, frame in enumerate(frames) if headings(frame) > 1]
+    assert len(doubled) <= 6, doubled
+    assert headings(frames[-1]) == 1
+
+
+def test_a_note_stands_above_the_table(environment, tmp_path: Path, write_study):
+    study = write_study(machine='panics = ["new"]\nsleep = 0.2', blocks="fixed = 2")
+    text = study.read_text().replace(
+        '[[contender]]\nkernel = "outside:new"',
+        '[[contender]]\nkernel = "outside:new"\n[[contender]]\nkernel = "outside:b"',
+    )
+    study.write_text(text)
+    frames, _, _ = watch(["run", str(study), "--out", "run", *GO_ON], environment, tmp_path)
+    told = [frame for frame in frames if any("could not be measured" in line for line in frame)]
+    assert told and any("void: " in line and "panic" in line for frame in frames for line in frame)
+
+
+def test_without_a_terminal_there_are_plain_lines(kduel, tmp_path: Path, write_study):
+    study = write_study(blocks="fixed = 2")
+    done = kduel("run", study, "--out", tmp_path / "run")
+    assert "\x1b" not in done.stderr + done.stdout
+    assert "block 1 " in done.stderr and "now: " not in done.stderr
+    assert len(done.stdout.splitlines()) <= HEIGHT
+    quiet = kduel("run", study, "--out", tmp_path / "quiet", "--quiet")
+    assert "block 1 " not in quiet.stderr and "cannot tell" in quiet.stdout
+
+
+@pytest.mark.parametrize("size", [(80, 24), (140, 50), (50, 12), (30, 6), (20, 1)])
+def test_a_frame_fits_every_terminal(size: tuple[int, int], tmp_path: Path):
+    study = Study(
+        about=About(name="s"), contenders=[Contender(name=name, kernel=name) for name in ("old", "new")],
+        steps=[], machine="qemu", machine_settings={}, blocks=Blocks(), settle=Settle(), text="",
+    )  # fmt: skip
+    live = LiveRun(study, study.machine)
+    host = Host(load=9.5, waiting_pct=46.0)
+    trial = PlannedTrial(id="1", block=3, position=1, contender="new", boot=1, steps=[0])
+    live.began([trial], tmp_path)
+    record = TrialRecord(id="0", block=2, position=2, contender="old", status="ok")
+    metrics = [metric(f"m{number}", -9, 9) for number in range(60)]
+    (tmp_path / "console.log").write_text("     1.000 kduel: step 02-fork\n     2.000 [ 1.0] a line of the kernel\n")
+
+    def lines() -> list[str]:
+        return ["".join(piece for piece, _ in line) for line in live.frame(*size, host)]
+
+    before = lines()
+    live.ended(TrialDone(
+        done=4, planned=40, record=record, block_done=True, mean_seconds=30, metrics=metrics, hopeless=[]
+    ))  # fmt: skip
+    for frame in (before, lines()):
+        assert len(frame) < max(2, size[1])
+        assert all(len(line) <= max(40, size[0]) for line in frame)
+    if size == (80, 24):
+        text = "\n".join(lines())
+        assert "now: block 3 · new · step 2, fork · 0 of about 30 s" in text
+        assert "left: about 18 min; 60 metrics may need over 20 blocks at this spread" in text
+        assert "more: " in text and "load 9.5" in text and "waits for a CPU: tasks 46 % of 10 s" in text

@@ -1,0 +1,104 @@
+"""A run with an exact part: two runs in one directory, kept apart, and every command that reads it knows both."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from kduel.analysis.campaigns.history import runs_below
+from kduel.cli.report import command as report
+from kduel.cli.verify import command as verify
+from kduel.core.errors import InputError
+from kduel.core.experiment import Contender
+from kduel.core.results import Results
+from kduel.judge.evaluate import judge_run
+from kduel.report import report_format
+from kduel.report.content.closing import closing
+from kduel.store.rundir import EXACT, RunDir
+from kduel.study.contenders import contender_tables
+from kduel.study.first_part import first_part, only_kernel
+from kduel.study.load import Study, assemble, parse_study, suite_text
+
+
+@pytest.fixture
+def run(unpack: Callable[[str], Path], tmp_path: Path) -> Path:
+    path = shutil.copytree(unpack("qemu"), tmp_path / "run")
+    shutil.copytree(unpack("icount"), path / EXACT)
+    return path
+
+
+def study(*kernels: str, machine: str = "") -> Study:
+    text = suite_text("quick") + contender_tables(list(kernels), False)
+    return assemble(parse_study(text, "quick"), text, "quick", machine=machine)
+
+
+def test_results_hold_both_and_mix_nothing(run: Path):
+    both = judge_run(run)
+    timed = judge_run(run)
+    shutil.rmtree(run / EXACT)
+    timed = judge_run(run)
+    assert both.exact is not None and both.exact.machine.exact and not both.machine.exact
+    assert timed.exact is None and both.metrics == timed.metrics and both.trials == timed.trials
+    assert msgspec.json.decode(msgspec.json.encode(both), type=Results) == both
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "mail", "html", "latex", "summary"])
+def test_every_report_names_it(run: Path, form: str):
+    text = " ".join(report_format(form).render(judge_run(run)).split())
+    assert "Counted exactly before anything was timed" in text and "fewer instructions" in text
+
+
+def test_the_text_shows_both_parts_one_after_the_other(run: Path):
+    text = CliRunner().invoke(report, [str(run)], catch_exceptions=False).stdout
+    assert text.index("Counted first: ") < text.index("no proof") < text.index("\nTimed\n") < text.index("interval")
+    part = CliRunner().invoke(report, [str(run / EXACT)], catch_exceptions=False).stdout
+    assert "takes fewer instructions" in part and "Counted first" not in part
+    screen = "\n".join("".join(piece for piece, _ in line) for line in closing(judge_run(run / EXACT), "run", 80, 22))
+    assert "no proof" in screen and "kduel explain run -b" in screen
+
+
+def test_verify_and_index_know_the_part(run: Path):
+    assert runs_below([run]) == [run, run / EXACT]
+    before = json.loads(CliRunner().invoke(verify, [str(run), "--format", "json"]).stdout)
+    changed = next((run / EXACT / "trials").glob("*/*/stdout"))
+    changed.write_text(changed.read_text() + "\n")
+    done = CliRunner().invoke(verify, [str(run), "--format", "json"])
+    after = json.loads(done.stdout)
+    alone = json.loads(CliRunner().invoke(verify, [str(run / EXACT), "--format", "json"]).stdout)
+    assert after["checked"] == before["checked"]
+    assert after["changes"] == [*before["changes"], *(f"exact: {change}" for change in alone["changes"])]
+
+
+def test_a_run_is_made_with_the_place_for_it(run: Path, tmp_path: Path):
+    old = RunDir.open(run)
+    new = RunDir.create(tmp_path / "new", old.study_text(), old.lock(), old.plan(), exact_part=True)
+    assert (new.path / EXACT).is_dir() and new.exact_part is None
+    assert RunDir.open(run).exact_part == run / EXACT
+
+
+def test_the_part_has_the_kernels_of_the_study_on_the_exact_machine():
+    part = first_part(study("debian:6.1", "debian:6.12"))
+    assert part.names == ["debian-6.1", "debian-6.12"] and part.machine == "icount" and len(part.steps) == 8
+    assert [contender.kernel for contender in part.contenders] == ["debian:6.1", "debian:6.12"]
+    assert parse_study(part.text, "the part").contender[1]["name"] == "debian-6.12"
+    odd = Contender(name='a "name" \\ of', kernel="./x y", cmdline="quiet a='b c'")
+    assert only_kernel(odd) == odd
+    both = msgspec.structs.replace(
+        study("debian:6.1", "debian:6.12"), contenders=[odd, Contender(name="b", kernel="x")]
+    )
+    assert first_part(both).contenders[0] == odd
+
+
+def test_what_cannot_have_one_is_refused():
+    with pytest.raises(InputError, match="not on icount"):
+        first_part(study("debian:6.1", "debian:6.12", machine="icount"))
+    set_up = study("debian:6.1", "debian:6.12")
+    other = Contender(name="b", kernel="x", policy="fifo:5")
+    with pytest.raises(InputError, match="b sets a scheduler"):
+        first_part(msgspec.structs.replace(set_up, contenders=[set_up.contenders[0], other]))
