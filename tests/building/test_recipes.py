@@ -14,7 +14,7 @@ from kduel.core.experiment import Contender
 from kduel.kernels.build.make import Make, Unbuildable, clean_environment
 from kduel.kernels.build.recipe import configure, fingerprint, merged, read_recipe, settings
 from kduel.kernels.build.toolchain import TARGETS, compiler
-from kduel.kernels.sizes.options import Options
+from kduel.kernels.sizes.options import OptionSizes
 from kduel.study.contenders import name_all, short_name
 
 NAMES = st.from_regex(r"[A-Z][A-Z0-9_]{0,8}", fullmatch=True)
@@ -156,7 +156,7 @@ def test_an_object_is_laid_to_its_option(tmp_path: Path) -> None:
     for name, text in lists.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    options = Options(tmp_path)
+    options = OptionSizes(tmp_path)
     found = {
         path: options.of(path)
         for path in (
