@@ -133,7 +133,7 @@ def false_alarms(runs: int) -> list[str]:
                 ended = simulated(machines, runs=runs, scope=scope, spread=spread, louder=louder, drop=drop)  # type: ignore[arg-type]
                 cells += ["–"] * (2 if scope == "class" and len(cells) == 4 else 0)
                 cells += [pct(float((ended.called != 0).mean())), pct(ended.covered)]
-            rows.append(cells)
+            rows.append(cells + ["–"] * (8 - len(cells)))
     heads = [
         "machines",
         "SD of effects",

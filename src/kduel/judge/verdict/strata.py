@@ -101,7 +101,7 @@ def on_the_class(found: Fit) -> Estimates:
     """The mean effect of the class that the machines are a sample of: Student's t over the machines' effects.
 
     That is the interval of Hartung and Knapp with equal weights. Weights by precision make it up to a third narrower
-    where machines have unequal numbers of blocks, and let alpha grow to 9 %; this one keeps it (docs/statistics.md).
+    where machines have unequal numbers of blocks, and let alpha grow to 8.5 %; this one keeps it (docs/statistics.md).
     """
     machines = found.counts.size
     mean = found.effects.mean(axis=-1)
