@@ -16,7 +16,7 @@ from kduel.run.bisect.posterior import RATIOS, SCALES, Model
 from kduel.run.bisect.terms import Settings, Unmeasurable
 
 sys.path.insert(0, str(Path(__file__).parent))
-from simulated import SCENES, Simulated, linear
+from noisy_commits import SCENES, Simulated, linear
 
 QUICK = Settings(confirm=0, negligible=0.001, most=1500)
 
@@ -138,12 +138,17 @@ def test_commits_that_cannot_be_measured_stay_in_the_set() -> None:
     assert {level.commit for level in found.levels if level.status.startswith("skipped")} <= set(history.commits[3:6])
 
 
-def test_an_end_that_cannot_be_measured_is_an_error() -> None:
+def test_an_end_that_cannot_be_measured_is_an_error_before_anything_else_is_measured() -> None:
+    tried: list[str] = []
+
     def measure(commit: str, _: int) -> float:
+        tried.append(commit)
         raise Unmeasurable("the command printed nothing")
 
+    history = linear(30)
     with pytest.raises(NotMeasuredError, match="an end of the search"):
-        Search(linear(3), "m", measure, Settings(), lambda _: None).run()
+        Search(history, "m", measure, Settings(), lambda _: None).run()
+    assert tried in ([history.good], [history.bad])
 
 
 def merged() -> History:

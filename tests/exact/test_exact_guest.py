@@ -177,7 +177,10 @@ def test_the_boot_is_opened_like_an_operation(ready: Ready, tmp_path: Path) -> N
     found = explanation(ready, both, 0)
     one = trial(ready, tmp_path / "one")
     assert not exact_machine(ready).boot_once(one).void
-    assert found.total() == (ready.prepared.parse(one.into, 0)["boot-instructions"],) * 2
+    # The two ways to count begin and end with a block of code, and not with the same instruction of it.
+    boot = ready.prepared.parse(one.into, 0)["boot-instructions"]
+    assert found.total()[0] == found.total()[1]
+    assert abs(found.total()[0] - boot) < 64
     assert {"start_kernel", "kernel_init_freeable"} <= {row.function for row in found.rows}
 
 

@@ -3,8 +3,10 @@
 program is a cable that is cut: connections end, and no new one comes about."""
 
 import os
+import shutil
 import subprocess
 import sys
+import threading
 import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120
@@ -23,9 +25,14 @@ def is_cut() -> bool:
 if is_cut():
     sys.exit(255)
 os.makedirs(home, exist_ok=True)  # noqa: PTH103
-with subprocess.Popen(["sh", "-c", command], cwd=home, env=os.environ | {"HOME": home}) as child:
+with subprocess.Popen(
+    ["sh", "-c", command], cwd=home, env=os.environ | {"HOME": home}, stderr=subprocess.PIPE
+) as child:
+    said = threading.Thread(target=shutil.copyfileobj, args=(child.stderr, sys.stderr.buffer), daemon=True)
+    said.start()
     while child.poll() is None:
         if is_cut():
             os._exit(255)
         time.sleep(0.02)
+said.join()
 sys.exit(child.returncode)

@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 from test_fleet_runs import is_whole, records, wait_for
 
+from kduel.core.errors import InputError
+from kduel.core.progress import Progress
+from kduel.fleets import fleet_kind
 from kduel.fleets.workers.ssh import TRIAL
+from kduel.run.fleet.session import read_fleet
 
 
 @pytest.fixture
@@ -63,11 +67,30 @@ def test_a_host_that_cannot_be_reached_is_named_before_the_first_trial(
         ('kind = "nosuch"\n', "there is no fleet 'nosuch'"),
     ],
 )
-def test_a_file_that_cannot_be_meant_is_refused(kduel, write_study, tmp_path: Path, text: str, said: str):
+def test_a_file_that_cannot_be_meant_is_refused(tmp_path: Path, text: str, said: str):
     path = tmp_path / "bad.toml"
     path.write_text(text)
-    done = kduel("run", write_study(), "--fleet", path, "--out", tmp_path / "run")
-    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+    with pytest.raises(InputError, match=said):
+        kind, table = read_fleet(str(path))
+        chosen = fleet_kind(kind)
+        chosen.open(chosen.read_settings(table), machine="qemu", run="run", known=(), progress=Progress())
+
+
+def test_a_host_whose_disk_is_full_is_lost_and_the_others_go_on(kduel, write_study, hosts: Path, tmp_path: Path):
+    full = tmp_path / "full"
+    # Its files cannot grow: to a program that is as when the disk is full.
+    full.write_text(
+        f'#!/bin/sh\ncase "$*" in *--describe*) ;; *) ulimit -f 0 ;; esac\nexec {sys.executable} -P -m kduel "$@"\n'
+    )
+    full.chmod(0o755)
+    hosts.write_text(hosts.read_text().rpartition("kduel =")[0] + f'kduel = "{full}"\n')
+    run = tmp_path / "run"
+    done = kduel("run", write_study(blocks="fixed = 9"), "--fleet", hosts, "--out", run, "--seed", 7)
+    assert done.returncode == 0, done.stderr
+    assert "h3 is lost: 3 failures in a row" in done.stderr and "File too large" in done.stderr
+    assert {one["member"] for one in records(run)} == {"h1", "h2"} and len(records(run)) == 12
+    assert "h3 is lost" in kduel("report", run, "--format", "json").stdout
+    assert "File too large" in kduel("status", run).stdout
 
 
 def test_only_names_of_trials_are_fetched():

@@ -76,7 +76,7 @@ def test_a_controller_and_workers_killed_at_any_instant_lose_nothing(kduel, star
     chance = random.Random(3)
     words: tuple[object, ...] = ("run", write_study("sleep = 0.1", "fixed = 9"), "--fleet", FLEET)
     seen: dict[str, int] = {}
-    for attempt in range(4):
+    for attempt in range(3):
         with start(*words, *(() if words[0] == "resume" else ("--out", run, "--seed", 7))) as controller:
             goal = len(seen) + chance.randint(1, 3)
             wait_for(lambda: len(records(run)) >= goal or controller.poll() is not None, "trial")  # noqa: B023
@@ -90,7 +90,7 @@ def test_a_controller_and_workers_killed_at_any_instant_lose_nothing(kduel, star
         now = {record["id"]: (run / "trials" / record["id"] / "trial.json").stat().st_ino for record in records(run)}
         assert seen.items() <= now.items(), "a trial was lost, or run twice"
         seen, words = now, ("resume", run)
-    assert len(seen) >= 4
+    assert len(seen) >= 3
     done = kduel("resume", run)
     assert done.returncode == 0, done.stderr
     is_whole(run, 9)

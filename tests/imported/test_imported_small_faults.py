@@ -104,6 +104,15 @@ def test_an_exact_count_is_refused_where_it_would_be_rounded_however_it_is_writt
     assert "has more digits than are kept" in refusal(tmp_path, text)
 
 
+def test_conditions_that_are_no_file_are_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "conditions")
+    source = tmp_path / "values.csv"
+    source.write_text(table(*GOOD))
+    with pytest.raises(InputError, match="is not a file"):
+        bring_in([Source(source)], tmp_path / "run", conditions=tmp_path / "conditions")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_number_too_small_to_be_kept_is_not_zero(tmp_path: Path) -> None:
     assert "1e-400 is too small" in refusal(tmp_path, table("old,1,b,m,s,lower,1e-400", *GOOD))
     bring(tmp_path, table("old,9,b,m,s,lower,0.0e-400", *GOOD))

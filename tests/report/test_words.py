@@ -190,7 +190,7 @@ def test_undecided_metrics_come_with_a_reason_to_act_on() -> None:
     sentences = " ".join(digest(results).comparisons[0].cannot)
     assert f"{first.benchmark}/{first.metric} [1]" in sentences
     assert "The reason: the boots fall into two groups: find what differs between them." in sentences
-    assert "The reason: there are only 2 complete pairs: measure more blocks." in sentences
+    assert "The reason: only 2 values of each contender can be compared: measure more." in sentences
 
 
 def test_methods_say_only_what_is_true_of_the_run() -> None:

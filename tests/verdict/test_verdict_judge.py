@@ -247,7 +247,7 @@ def test_values_that_do_not_vary_are_counted_not_tested() -> None:
 
 def test_the_step_of_a_clock_is_not_equality() -> None:
     result = only(table([2.0] * 10, [2.0] * 10, unit="ms", better="lower"), TEN)
-    assert result.verdict == "undecided" and "step of the clock" in result.told
+    assert result.verdict == "undecided" and "resolution of the clock" in result.told
     assert only(table([2.0] * 10, [3.0] * 10, unit="ms", better="lower"), TEN).verdict == "slower"
 
 

@@ -9,6 +9,7 @@ from statistics import median
 from msgspec import Struct
 
 from kduel.benchmarks.support.bootlog import MARKS, STAGES, Init, Line, Timeline, console_lines, initcalls, timeline
+from kduel.core import untrusted
 from kduel.core.errors import InputError
 from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir
@@ -86,8 +87,7 @@ def same_init(consoles: Sequence[Sequence[Line]]) -> Init:
 
 def _text(path: Path) -> str:
     try:
-        with path.open("rb") as stream:
-            return stream.read(LOG_LIMIT).decode("utf-8", errors="replace")
+        return untrusted.read(path, LOG_LIMIT)
     except OSError:
         return ""
 

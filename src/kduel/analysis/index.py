@@ -8,24 +8,28 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct, field
 
+from kduel.analysis.machine_name import UNKNOWN, machine_name
 from kduel.core.errors import HostError, InputError, KduelError
 from kduel.core.progress import Progress
 from kduel.core.results import Results
 
 NAME = "kduel-index.sqlite"
-VERSION = 1
+VERSION = 2
 """Of the tables, in `PRAGMA user_version`."""
 SCHEMA = """
 CREATE TABLE run (
     id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, name TEXT NOT NULL, title TEXT NOT NULL,
     machine TEXT NOT NULL, started TEXT, imported INTEGER NOT NULL, seed INTEGER, kduel TEXT, delta_pct REAL NOT NULL,
-    alpha REAL NOT NULL, blocks INTEGER NOT NULL, trials INTEGER NOT NULL, void INTEGER NOT NULL
+    alpha REAL NOT NULL, blocks INTEGER NOT NULL, trials INTEGER NOT NULL, void INTEGER NOT NULL,
+    merged INTEGER NOT NULL, measured TEXT
 ) STRICT;
 CREATE TABLE contender (
     run INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE, position INTEGER NOT NULL, name TEXT NOT NULL,
@@ -45,6 +49,11 @@ CREATE TABLE value (
     contender TEXT NOT NULL, block INTEGER NOT NULL, value REAL
 ) STRICT;
 CREATE INDEX value_by_metric ON value (benchmark, metric, contender);
+CREATE TABLE point (
+    run INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE, machine TEXT NOT NULL, contender TEXT NOT NULL,
+    benchmark TEXT NOT NULL, metric TEXT NOT NULL, unit TEXT NOT NULL, quantity TEXT NOT NULL, n INTEGER NOT NULL,
+    mean REAL NOT NULL, sd REAL, PRIMARY KEY (run, benchmark, metric, contender)
+) STRICT;
 CREATE TABLE skipped (path TEXT PRIMARY KEY, stamp TEXT NOT NULL, reason TEXT NOT NULL) STRICT;
 CREATE VIEW series AS
     SELECT run.started AS time, run.path, run.machine, contender.kernel, contender.release, value.contender,
@@ -53,6 +62,7 @@ CREATE VIEW series AS
     JOIN contender ON contender.run = run.id AND contender.name = value.contender
     JOIN verdict ON verdict.run = run.id AND verdict.benchmark = value.benchmark AND verdict.metric = value.metric
          AND value.contender IN (verdict.contender, verdict.baseline)
+    WHERE run.merged = 0
     GROUP BY run.id, value.benchmark, value.metric, value.contender;
 CREATE VIEW headline AS
     SELECT run.started, run.path, run.machine, verdict.benchmark, verdict.metric, verdict.baseline, verdict.contender,
@@ -67,6 +77,16 @@ QUESTIONS = {
     "undecided": "SELECT * FROM headline WHERE verdict = 'undecided' ORDER BY started DESC, path",
     "void": "SELECT path, machine, void, trials, round(100.0 * void / trials, 1) AS void_pct FROM run "
     "WHERE void > 0 ORDER BY void_pct DESC",
+    "machines": "SELECT point.machine, count(DISTINCT run.id) AS runs, count(DISTINCT point.contender) AS contenders, "
+    "min(run.measured) AS first, max(run.measured) AS last FROM point JOIN run ON run.id = point.run "
+    "GROUP BY point.machine ORDER BY runs DESC",
+    "pairs": "SELECT baseline, contender, count(DISTINCT path) AS runs, sum(verdict = 'faster') AS faster, "
+    "sum(verdict = 'slower') AS slower, sum(verdict IN ('equivalent', 'equal')) AS same, "
+    "sum(verdict = 'undecided') AS undecided FROM headline GROUP BY baseline, contender ORDER BY runs DESC",
+    "latest": "SELECT machine, benchmark, metric, baseline, contender, verdict, effect_pct, max(started) AS started, path "
+    "FROM headline GROUP BY machine, benchmark, metric, baseline, contender ORDER BY benchmark, metric, contender",
+    "unstable": "SELECT path, benchmark, metric, contender, round(100 * sd / mean, 2) AS spread_pct, n FROM point "
+    "JOIN run ON run.id = point.run WHERE sd > 0 AND mean > 0 ORDER BY spread_pct DESC LIMIT 50",
     "kernels": "SELECT release, kernel, count(*) AS runs, max(run.started) AS last FROM contender "
     "JOIN run ON run.id = contender.run GROUP BY release, kernel ORDER BY last DESC",
     "skipped": "SELECT path, reason FROM skipped ORDER BY path",
@@ -96,9 +116,12 @@ class Answer(Struct, kw_only=True):
 def stamp_of(run: Path) -> str:
     """Changes whenever a file of the run that its results are derived from is added, removed or rewritten."""
     known = hashlib.sha256()
-    places = [run / "lock.json", run / "import.json", run / "plan.jsonl", run / "explain", run / "trials"]
-    if (run / "trials").is_dir():
-        places += sorted(path for trial in (run / "trials").iterdir() for path in (trial, trial / "trial.json"))
+    names = ("lock.json", "import.json", "merge.json", "plan.jsonl", "explain", "trials", "repeated")
+    places = []
+    for part in (run, *sorted((run / "runs").glob("*"))):
+        places += [part / name for name in names]
+        if (part / "trials").is_dir():
+            places += sorted(path for trial in (part / "trials").iterdir() for path in (trial, trial / "trial.json"))
     for place in places:
         try:
             status = place.stat()
@@ -194,11 +217,12 @@ def add(connection: sqlite3.Connection, name: str, stamp: str, results: Results)
     started = min((trial.started for trial in results.trials if trial.started), default=study.imported_at)
     cursor = connection.execute(
         "INSERT INTO run (path, stamp, name, title, machine, started, imported, seed, kduel, delta_pct, alpha, blocks, "
-        "trials, void) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "trials, void, merged, measured) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             name, stamp, study.name, study.title, results.machine.kind, started, study.imported, study.seed, study.kduel,
             study.delta, study.alpha, len(results.blocks), len(results.trials),
-            sum(trial.status == "void" for trial in results.trials),
+            sum(trial.status == "void" for trial in results.trials), bool(study.parts),
+            stated_date(results) if study.imported else started,
         ),
     )  # fmt: skip
     run = cursor.lastrowid
@@ -237,6 +261,36 @@ def add(connection: sqlite3.Connection, name: str, stamp: str, results: Results)
         [(run, *(getattr(m, column) for column in columns), m.told) for m in results.metrics],
     )
     connection.executemany("INSERT INTO value VALUES (?, ?, ?, ?, ?, ?)", values(run, results))
+    connection.executemany("INSERT INTO point VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", points(run, results))
+
+
+def stated_date(results: Results) -> str | None:
+    """When imported values were measured, as their conditions say; None where nothing says so."""
+    for environment in results.environment.values():
+        conditions = environment.get("conditions")
+        if isinstance(conditions, dict) and conditions.get("date"):
+            return str(conditions["date"])
+    return None
+
+
+def points(run: int | None, results: Results) -> Iterator[tuple[int | str | float | None, ...]]:
+    """Each contender's mean of each metric, with what makes it a point of one series and not of another."""
+    units = {(metric.benchmark, metric.metric): metric.unit for metric in results.metrics}
+    steps = {step.label: [step.benchmark, step.parameters] for step in results.steps}
+    machine = {"kind": results.machine.kind, "settings": results.machine.settings, **results.machine.facts}
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for _, benchmark, metric, contender, _, value in values(run, results):
+        if value is not None:
+            found.setdefault((benchmark, metric, contender), []).append(value)
+    for (benchmark, metric, contender), given in found.items():
+        environment = results.environment.get(contender)
+        name = UNKNOWN
+        if environment is not None:
+            name = machine_name(environment.get("machine") if results.study.imported else machine, environment)
+        unit = units[benchmark, metric]
+        quantity = msgspec.json.encode([unit, steps.get(benchmark)], order="sorted").decode()
+        sd = statistics.stdev(given) if len(given) > 1 else None
+        yield run, name, contender, benchmark, metric, unit, quantity, len(given), statistics.fmean(given), sd
 
 
 def values(run: int | None, results: Results) -> Iterator[tuple[int | None, str, str, str, int, float | None]]:

@@ -32,6 +32,7 @@ COMMANDS = {
     "merge": "Merge runs of one experiment into one with one verdict.",
     "index": "Write an SQLite index of many runs.",
     "query": "Ask the index of many runs.",
+    "site": "Write static pages about many runs.",
     "import": "Import results measured elsewhere.",
     "calibrate": "Simulate the verdict rule on synthetic or measured noise.",
     "explain": "Show which kernel functions a difference comes from.",

@@ -27,6 +27,12 @@ FORMATS = ("text", "markdown", "html", "json")
     metavar="P",
     help="False-positive rate of change detection, for each series.",
 )
+@click.option(
+    "--index",
+    "use_index",
+    is_flag=True,
+    help="Read the index of DIR, as `kduel index` last wrote it, instead of the runs.",
+)
 def command(
     places: tuple[Path, ...],
     metric: str,
@@ -35,16 +41,26 @@ def command(
     output: Path | None,
     plot: Path | None,
     alpha: float,
+    use_index: bool,
 ) -> None:
     """Show every metric of all runs in or below DIR over time, and where its level changed.
 
     Runs on different machines, or with different parameters, are different series.
     """
     from kduel.analysis.campaigns.history import history
+    from kduel.core.errors import InputError
     from kduel.report.campaigns import page
     from kduel.report.campaigns.history import drawn, page_of
 
-    found = history(places, metric=metric, contender=contender, alpha=alpha)
+    if use_index:
+        from kduel.analysis.index import index_path
+        from kduel.analysis.indexed import indexed_history
+
+        if len(places) > 1:
+            raise InputError("--index reads one index", "Name one directory, or the index file.")
+        found = indexed_history(index_path(places[0]), metric=metric, contender=contender, alpha=alpha)
+    else:
+        found = history(places, metric=metric, contender=contender, alpha=alpha)
     if plot is not None:
         write_plot(plot, drawn(found))
     if form == "json":

@@ -23,8 +23,8 @@ from kduel.cli.output import emit, emit_json
 def command(place: Path, question: str, series: str | None, form: str, output: Path | None) -> None:
     """Ask the index of DIR, which `kduel index DIR` writes.
 
-    QUESTION is runs, verdicts, slower, faster, undecided, void, kernels or skipped, or SQL over the tables run,
-    contender, verdict and value and the views headline and series (docs/many-runs.md). SQL can only read.
+    QUESTION is runs, verdicts, latest, slower, faster, undecided, void, unstable, pairs, kernels, machines or
+    skipped, or SQL over the tables run, contender, verdict, value and point and the views headline and series (docs/many-runs.md). SQL can only read.
 
     \b
     kduel query kduel-runs slower

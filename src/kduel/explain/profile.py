@@ -13,6 +13,7 @@ The file's lines (see programs/plugin/counter.c):
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -36,8 +37,8 @@ CONTEXTS = {
 USER_FUNCTION = "(program)"
 
 _INTERRUPT_ENTRY = re.compile(
-    r"^→?(?:asm_)?(?:sysvec_|common_interrupt(?!_return)|spurious_|irq_entries|spurious_entries|exc_nmi)|"
-    r"^→?(?:el[01](?:h|t)?(?:_(?:64|32))?_(?:irq|fiq)|el[01]_irq)"
+    r"^(?:asm_)?(?:sysvec_|common_interrupt(?!_return)|spurious_|irq_entries|spurious_entries|exc_nmi)|"
+    r"^(?:el[01](?:h|t)?(?:_(?:64|32))?_(?:irq|fiq)|el[01]_irq)"
 )
 _BULK = re.compile(
     r"^(?:__)?(?:mem(?:cpy|set|move)(?:_orig|_erms)?|clear_page(?:_orig|_rep|_erms)?|copy_page(?:_regs|_rep|_mc)?|"
@@ -47,6 +48,10 @@ _BULK = re.compile(
 """Functions that do nothing but move bytes: how long their path is depends on the loop that the processor's features
 select, and not on what the kernel does."""
 _THREAD = {"kthread", "kthreadd", "worker_thread", "kthread_worker_fn", "kernel_init", "smpboot_thread_fn"}
+_OVERRULES = (OPERATION, IDLE, THREAD, INTERRUPT)
+"""Each context takes all that is below it out of those before."""
+BOOT_DEPTH = 12
+"""How many functions of a boot's call chains are kept: it has some hundred thousand, up to a hundred deep."""
 _IDLE = {"do_idle", "cpu_startup_entry", "default_idle_call", "cpu_idle_poll"}
 
 Stack = tuple[str, ...]
@@ -148,50 +153,57 @@ def read_dump(path: Path) -> Dump:
     return dump
 
 
+class Place(Struct, frozen=True):
+    """What leads to a piece of code."""
+
+    chain: Stack
+    """Functions, outermost first."""
+    entered: str
+    """The last one where it was entered, and not called."""
+    context: str
+
+
+@functools.cache
+def own_context(function: str) -> str:
+    """What all is below a function. Nothing calls those of interrupts: they are entered, even where the plug-in did not see how."""
+    if _INTERRUPT_ENTRY.match(function):
+        return INTERRUPT
+    return THREAD if function in _THREAD else IDLE if function in _IDLE else OPERATION
+
+
 class Naming:
     """A dump's nodes and blocks by their names."""
 
-    def __init__(self, dump: Dump, symbols: Symbols) -> None:
+    def __init__(self, dump: Dump, symbols: Symbols, depth: int | None = None) -> None:
         self.dump = dump
         self.symbols = symbols
-        self._chains: dict[int, Stack] = {0: ()}
-        self._contexts: dict[Stack, str] = {}
+        self.depth = depth
+        """How many functions of a chain are kept, from the outermost; None: all."""
+        self._places: dict[int, Place] = {0: Place((), "", OPERATION)}
 
-    def chain(self, node: int) -> Stack:
-        """The functions that lead to a node: entries with a mark, then callers, outermost first."""
+    def place(self, node: int) -> Place:
+        """Where a node is."""
         path = []
-        while node not in self._chains:
+        while node not in self._places:
             path.append(node)
             node = self.dump.nodes[node][0]
-        chain = self._chains[node]
+        found = self._places[node]
         for number in reversed(path):
             _, entry, site = self.dump.nodes[number]
             name = self.symbols.function(site if entry else site - 1)
-            if entry:
-                chain = (*chain, f"→{name}")
-            elif not chain or chain[-1] != f"→{name}":
-                chain = (*chain, name)
-            self._chains[number] = chain
-        return chain
+            if entry or found.entered != name:
+                chain = found.chain if len(found.chain) == self.depth else (*found.chain, name)
+                context = max(found.context, own_context(name), key=_OVERRULES.index)
+                found = Place(chain, name if entry and chain is not found.chain else "", context)
+            self._places[number] = found
+        return found
 
-    def context(self, chain: Stack, function: str) -> str:
+    def context(self, place: Place, function: str) -> str:
         """Whose work it is: an interrupt's and all below it, or that of the task that runs."""
-        if chain not in self._contexts:
-            # Nothing calls them: they are entered, even where the plug-in did not see how.
-            if any(_INTERRUPT_ENTRY.match(name) for name in chain):
-                self._contexts[chain] = INTERRUPT
-            elif not _THREAD.isdisjoint(chain):
-                self._contexts[chain] = THREAD
-            elif not _IDLE.isdisjoint(chain):
-                self._contexts[chain] = IDLE
-            else:
-                self._contexts[chain] = OPERATION
-        known = self._contexts[chain]
-        if known == OPERATION and _INTERRUPT_ENTRY.match(function):
-            return INTERRUPT
-        if known == OPERATION and not chain:
-            return THREAD if function in _THREAD else IDLE if function in _IDLE else OPERATION
-        return known
+        if place.context != OPERATION:
+            return place.context
+        own = own_context(function)
+        return own if own == INTERRUPT or not place.chain else OPERATION
 
     def pieces(self, block: int, start: int, insns: int) -> Iterator[tuple[str, int]]:
         """The functions that a run of instructions lies in, with how many are in each."""
@@ -217,7 +229,7 @@ def profile(dump: Dump, symbols: Symbols, region: int, *, boot: bool = False) ->
         raise NotMeasuredError(
             "the guest never came to the region that was to be counted", "Did the benchmark run? See its output."
         )
-    naming = Naming(dump, symbols)
+    naming = Naming(dump, symbols, BOOT_DEPTH if boot else None)
     stacks: dict[Stack, int] = defaultdict(int)
     pieces: dict[tuple[int, int, int], list[tuple[str, int]]] = {}
     for number, node, block, start, insns, times in dump.counts:
@@ -229,12 +241,11 @@ def profile(dump: Dump, symbols: Symbols, region: int, *, boot: bool = False) ->
         key = (block, start, insns)
         if key not in pieces:
             pieces[key] = list(naming.pieces(*key))
-        chain = naming.chain(node)
+        place = naming.place(node)
         steps = block in dump.repeating and start + insns == len(dump.blocks[block][1])
         for position, (function, count) in enumerate(pieces[key]):
-            inner = (function,) if not chain or chain[-1] != f"→{function}" else ()
-            named = tuple(name.removeprefix("→") for name in (*chain, *inner))
-            context = naming.context(chain, function)
+            named = place.chain if place.entered == function else (*place.chain, function)
+            context = naming.context(place, function)
             if boot and context == THREAD:
                 context = OPERATION
             moved = count if _BULK.match(function) else int(steps and position == len(pieces[key]) - 1)

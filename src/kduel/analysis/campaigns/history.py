@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from kduel.analysis.campaigns.attribution import attribute
 from kduel.analysis.campaigns.columns import Column, columns_of
 from kduel.analysis.campaigns.steps import Step, change_points
+from kduel.analysis.machine_name import UNKNOWN, machine_name
 from kduel.core.errors import InputError
 from kduel.store.rundir import MARKS, MERGED
 
@@ -122,19 +123,28 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
                 point = Point(run=str(path), when=column.when, n=len(values), mean=statistics.fmean(values), sd=sd)
                 gathered.setdefault(place, []).append((point, column))
                 units[place] = series.metric.unit
-    lines = [
-        line_of(place, units[place], sorted(entries, key=lambda entry: by_time(entry[0])), alpha)
-        for place, entries in gathered.items()
-        if len(entries) > 1
-    ]
+    lines = []
+    for place, entries in gathered.items():
+        if len(entries) > 1:
+            entries.sort(key=lambda entry: by_time(entry[0]))
+            column_of = {point.run: column for point, column in entries}
+            lines.append(
+                line_of(
+                    place[:3],
+                    units[place],
+                    [point for point, _ in entries],
+                    alpha,
+                    lambda before, after, known=column_of: attribute(known[before], known[after]).told,  # type: ignore[misc]
+                )
+            )
     return History(lines=lines, runs=runs, alpha=alpha, skipped=skipped, changed=changed)
 
 
-def line_of(place: tuple[str, str, str, str], unit: str, entries: list[tuple[Point, Column]], alpha: float) -> Line:
-    """One line, its steps, and what else changed at each."""
-    points = [point for point, _ in entries]
+def line_of(
+    place: tuple[str, str, str], unit: str, points: list[Point], alpha: float, told: Callable[[str, str], str]
+) -> Line:
+    """One line of points in the order of time, its steps, and what else changed at each: `told` says it of two runs."""
     steps = change_points([point.mean for point in points], alpha=alpha, errors=[point.error for point in points])
-    told = [attribute(entries[step.index - 1][1], entries[step.index][1]).told for step in steps]
     return Line(
         machine=place[0],
         contender=place[1],
@@ -142,7 +152,7 @@ def line_of(place: tuple[str, str, str, str], unit: str, entries: list[tuple[Poi
         unit=unit,
         points=points,
         steps=steps,
-        told=told,
+        told=[told(points[step.index - 1].run, points[step.index].run) for step in steps],
     )
 
 
@@ -164,15 +174,8 @@ def by_time(point: Point) -> tuple[datetime, list[tuple[int, str]]]:
 
 
 def machine_of(column: Column) -> str:
-    """What tells machines apart: kind, place, product and processor, as far as they are known."""
+    """The machine of a column, by the first trial that told of it."""
     if not column.environments:
-        return "unknown machine"
+        return UNKNOWN
     known: dict[str, Any] = column.environments[0]
-    machine = known.get("machine") if isinstance(known.get("machine"), dict) else {}
-    assert isinstance(machine, dict)
-    settings = machine.get("settings")
-    place = settings.get("place") if isinstance(settings, dict) else None
-    product = known.get("settings", {})
-    product = product.get("/sys/class/dmi/id/product_name") if isinstance(product, dict) else None
-    words = [machine.get("kind"), machine.get("accelerator"), place, product, known.get("cpu_model")]
-    return " ".join(str(word) for word in words if word) or "unknown machine"
+    return machine_name(known.get("machine"), known)

@@ -25,6 +25,7 @@ struct operation {
     long argument, batch, count; /* `count`: how often in exact mode */
     int hops;
     int wakes; /* NEW_TASKS, THREADS or PROCESSES where another task is woken, so that the scheduler has a part in the cost */
+    int slow; /* whether its calls are so long that it takes three times as long until the scheduler's opinion is formed */
     int situated; /* whether it is counted in the situations, too: one operation of each way to wake */
 };
 enum {
@@ -55,10 +56,12 @@ static const struct operation operations[] = {
     {"signal-deliver", "kill oneself and return from the handler", .open = open_signal, .run = signal_deliver},
     {"fault-protection", "a write to a read-only page, caught", .open = open_protection, .run = protection_fault},
     {"pipe", "round trip of a byte through two pipes", .open = open_pipe, .run = round_trip, .close = close_pair, .wakes = PROCESSES, .situated = 1},
-    {"unix", "round trip through a UNIX stream socket", .open = open_unix, .run = round_trip, .close = close_pair, .wakes = PROCESSES, .situated = 1},
+    {"unix", "round trip through a UNIX stream socket", .open = open_unix, .run = round_trip, .close = close_pair, .wakes = PROCESSES, .situated = 1,
+     .slow = 1},
     {"tcp", "round trip through TCP on lo", .open = open_tcp, .run = round_trip, .close = close_pair, .wakes = PROCESSES, .situated = 1,
-     .count = 200},
-    {"udp", "round trip through UDP on lo", .open = open_udp, .run = round_trip, .close = close_pair, .wakes = PROCESSES, .count = 200},
+     .count = 200, .slow = 1},
+    {"udp", "round trip through UDP on lo", .open = open_udp, .run = round_trip, .close = close_pair, .wakes = PROCESSES, .count = 200,
+     .slow = 1},
     {"switch-2-0k", "a hop in a ring of 2 processes", RING(2, 0)},
     {"switch-2-16k", "a hop in a ring of 2 that use 16 KiB each", RING(2, 16)},
     {"switch-8-0k", "a hop in a ring of 8 processes", RING(8, 0), .situated = 1, .count = 200},
@@ -217,7 +220,7 @@ static const double settled_ticks = 12e6; /* three timer interrupts of 4 ms: by 
 /* Rounds, unmeasured, until two in a row have the same median and mean; where tasks are woken again and again, for some
  * timer interrupts at least. Gives the number of rounds, negative where they never agreed. */
 static int warm_up(const struct operation *what, long count) {
-    double median = -1, mean = -1, sum, least = what->wakes > NEW_TASKS ? settled_ticks : 0;
+    double median = -1, mean = -1, sum, least = what->wakes > NEW_TASKS ? settled_ticks * (what->slow ? 3 : 1) : 0;
     uint64_t begin = ticks();
     for (int round = 1;; round++) {
         measure_each(what, count, samples);

@@ -140,15 +140,20 @@ class Comparison:
         ]
 
     @cached_property
-    def machines(self) -> Machines | None:
-        """By complete pair: the place of its machine in `machine_names`; None where all are of one and the verdict is
-        about that one."""
+    def machines_of_blocks(self) -> Machines | None:
+        """By block that counts: the place of its machine in `machine_names`; None where all are of one and the verdict
+        is about that one."""
         if len(set(self.table.machines)) < 2 and self.rule.scope == "these":
             return None
         names = self.table.machines or [""] * len(self.table.blocks)
         machine_of = dict(zip(self.table.blocks, names, strict=True))
         places = {name: place for place, name in enumerate(self.machine_names)}
-        return np.array([places.get(machine_of.get(block, ""), 0) for block in self.blocks], dtype=int)[self.complete]
+        return np.array([places.get(machine_of.get(block, ""), 0) for block in self.blocks], dtype=int)
+
+    @cached_property
+    def machines(self) -> Machines | None:
+        """The same by complete pair."""
+        return None if self.machines_of_blocks is None else self.machines_of_blocks[self.complete]
 
     @property
     def machine_names(self) -> list[str]:
@@ -164,10 +169,14 @@ class Comparison:
 
     @cached_property
     def sufficient(self) -> NDArray[np.bool_]:
-        """By look: whether the pairs of each machine are enough to tell noise from an effect."""
-        if self.machines is None:
+        """By look: whether the pairs of each machine are enough to tell noise from an effect, and the machines have the
+        shares of the blocks that they have now."""
+        if self.machines is None or self.machines_of_blocks is None:
             return np.ones(len(self.looks.pairs), dtype=bool)
-        return strata.enough(self.machines, self.looks.pairs, self.rule.fewest)
+        found: NDArray[np.bool_] = strata.enough(self.machines, self.looks.pairs, self.rule.fewest) & strata.balanced(
+            self.machines_of_blocks, self.looks.blocks
+        )
+        return found
 
     @cached_property
     def estimates(self) -> Estimates:

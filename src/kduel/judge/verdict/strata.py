@@ -140,6 +140,19 @@ def enough(machines: Machines, pairs: Sequence[int], fewest: int) -> NDArray[np.
     return np.array(found, dtype=bool)
 
 
+def balanced(machines: Machines, blocks: Sequence[int]) -> NDArray[np.bool_]:
+    """By look after so many blocks: whether each machine has the share of them that it has of all `machines`.
+
+    A mean over machines whose effects differ is another quantity while their shares are others, as in the middle of a
+    round: a look then estimates what the verdict is not about.
+    """
+    whole = np.bincount(machines)
+    shares = [np.bincount(machines[:count], minlength=whole.size) * machines.size for count in blocks]
+    return np.array(
+        [bool((share == whole * count).all()) for share, count in zip(shares, blocks, strict=True)], dtype=bool
+    )
+
+
 class Heterogeneity(NamedTuple):
     """How much the true effects differ between machines: standard deviation, with its interval."""
 

@@ -148,7 +148,7 @@ def undecided(result: MetricResult, rule: Rule) -> list[str]:
     sentences = []
     if result.n < rule.fewest:
         sentences.append(
-            f"Cannot decide: there are {result.n} complete pairs, and a verdict takes {rule.fewest} at least."
+            f"Cannot decide: {result.n} values of each contender can be compared, and a verdict takes {rule.fewest} at least."
         )
     elif result.confounded:
         sentences.append(

@@ -30,7 +30,7 @@ def reason(metric: MetricResult, delta: float | None) -> str:
     if metric.withheld:
         return MISSING
     if metric.n < fewest_for(1):
-        return f"there are only {metric.n} complete pairs: measure more blocks"
+        return f"only {metric.n} values of each contender can be compared: measure more"
     if (found := metric.machines) is not None and found.scope == "class":
         return class_reason(found)
     codes = {warning.code for warning in metric.warnings}

@@ -25,6 +25,8 @@ from kduel.study.load import Study, assemble, parse_study
 
 ATTEMPTS = 2
 """Boots of a commit before it counts as one that does not boot: a guest may fail by chance."""
+MOST_WHY = 300
+"""Characters of the reason why a commit is skipped; the console log has the rest."""
 KIND = "bisected"
 STUDY = """[study]
 name = "bisect"
@@ -159,7 +161,7 @@ class Boots:
             Trial(id=into.name, arm=arm, script=script.text, deadline=BOOT_ALLOWANCE + script.deadline, into=into)
         )
         if void := outcome.why or ready.dress.gate(into, arm.contender.name):
-            return None, str(void)
+            return None, " ".join(str(void).split())[:MOST_WHY]
         values, failed = ready.prepared.parse_trial(into)
         if failed:
             return None, next(iter(failed.values()))

@@ -148,6 +148,9 @@ class Search:
         """Measure one block: both ends and some others, in random order. It ends early when the culprit is found."""
         slots = ["good", "bad", *["other"] * self.others_wanted()]
         self.random.shuffle(slots)
+        if not self.readings:
+            # Where an end cannot be measured, nothing else needs to be.
+            slots.sort(key="other".__eq__)
         self.block += 1
         rows: list[NDArray[np.float64]] = []
         values: list[float] = []

@@ -120,8 +120,10 @@ def at(path: Path, where: int | str) -> str:
 
 
 def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
-    """The whole file. Raises InputError where it is larger than `most` bytes or cannot be read."""
+    """The whole file. Raises InputError where it is larger than `most` bytes, no regular file, or cannot be read."""
     try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is not a file", "Name a regular file.")
         with path.open("rb") as stream:
             data = stream.read(most + 1)
     except OSError as error:

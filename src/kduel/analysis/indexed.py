@@ -1,0 +1,72 @@
+"""A history read from the index of many runs: the points are there, and only runs at a change are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from kduel.analysis.campaigns.attribution import attribute
+from kduel.analysis.campaigns.columns import columns_of
+from kduel.analysis.campaigns.history import History, Line, Point, by_time, line_of, moment
+from kduel.analysis.index import ask, opened
+from kduel.core.errors import InputError, KduelError
+
+POINTS = """
+SELECT run.path, run.measured, point.machine, point.contender, point.benchmark || '/' || point.metric, point.unit,
+       point.quantity, point.n, point.mean, point.sd
+FROM point JOIN run ON run.id = point.run WHERE run.merged = 0
+"""
+
+
+def indexed_history(
+    index: Path, *, metric: str = "", contender: str = "", alpha: float = 0.01, attributed: bool = True
+) -> History:
+    """As `kduel.analysis.campaigns.history.history`, of the runs as they were when the index was written.
+
+    `attributed`: whether runs at a change are opened, to say what else changed with it. Raises InputError.
+    """
+    if not index.is_file():
+        raise InputError(f"there is no index {index}", f"Make it first: kduel index {index.parent}")
+    skipped = {str(path): str(reason) for path, reason in ask(index, "skipped").rows}
+    with opened(index) as connection:
+        (runs,) = connection.execute("SELECT count(*) FROM run WHERE merged = 0").fetchone()
+        rows = connection.execute(POINTS).fetchall()
+    gathered: dict[tuple[str, str, str, str], list[Point]] = {}
+    units: dict[tuple[str, str, str, str], str] = {}
+    for path, when, machine, name, key, unit, quantity, n, mean, sd in rows:
+        if metric not in key or contender not in name:
+            continue
+        if moment(when or "") is None:
+            skipped[path] = f"its date, {when!r}, is not ISO 8601" if when else "its date is unknown"
+            continue
+        place = (machine, name, key, quantity)
+        gathered.setdefault(place, []).append(Point(run=path, when=when, n=n, mean=mean, sd=sd))
+        units[place] = unit
+    lines: list[Line] = []
+    for place, points in gathered.items():
+        if len(points) > 1:
+            points.sort(key=by_time)
+            told: Callable[[str, str], str] = partial(changed, index.parent, place[1]) if attributed else nothing
+            lines.append(line_of(place[:3], units[place], points, alpha, told))
+    return History(lines=lines, runs=runs, alpha=alpha, skipped=skipped)
+
+
+def changed(place: Path, contender: str, before: str, after: str) -> str:
+    """What else changed between two runs; why that cannot be told, where one cannot be read any more."""
+    try:
+        columns = [
+            next(column for column in columns_of(place / run) if column.contender == contender)
+            for run in (before, after)
+        ]
+    except KduelError as error:
+        return f"What else changed is not known: {error.message}."
+    except StopIteration:
+        return "What else changed is not known: a run was changed since it was indexed."
+    return attribute(*columns).told
+
+
+def nothing(before: str, after: str) -> str:
+    """No attribution."""
+    del before, after
+    return ""

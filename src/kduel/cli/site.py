@@ -1,0 +1,41 @@
+"""`kduel site`: static pages about many runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kduel.cli.options import quiet_option
+
+
+@click.command("site")
+@click.argument("place", type=click.Path(path_type=Path), metavar="DIR")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="Directory of the pages; an earlier site there is replaced.",
+)
+@quiet_option
+def command(place: Path, output: Path, quiet: bool) -> None:
+    """Write static pages about all runs in or below DIR: they open offline, need no server and have no script.
+
+    There is a page with all runs, one for each pair of contenders, one for each benchmark over time with its change
+    points, a matrix of contenders by metrics, and the machines. The index of DIR is brought up to date first.
+
+    \b
+    kduel site kduel-runs --output public
+    """
+    from kduel.analysis.campaigns.history import runs_below
+    from kduel.analysis.index import NAME, update
+    from kduel.cli.terminal import Terminal
+    from kduel.core.text import plural
+    from kduel.report.site.write import write_site
+
+    index = place / NAME
+    found = update(place, runs_below([place]), index, Terminal(quiet))
+    written = write_site(place, index, output)
+    left = f", {len(found.skipped)} not readable" if found.skipped else ""
+    click.echo(f"{output / 'index.html'}: {plural(found.runs, 'run')} on {plural(len(written), 'page')}{left}")

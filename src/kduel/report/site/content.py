@@ -1,0 +1,298 @@
+"""The pages of the site: all runs, each pair of contenders, each benchmark over time, the matrix, the machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kduel.analysis.campaigns.history import History
+from kduel.analysis.index import ask
+from kduel.analysis.indexed import indexed_history
+from kduel.core.text import plural
+from kduel.report.campaigns.history import change
+from kduel.report.site.parts import Cell, Page, Section, Table, chart, file_name, number
+
+MOST_ROWS = 2000
+"""Of a table; the index has the others."""
+MOST_CHARTS = 60
+"""On the page of a benchmark, those with a change first."""
+TONES = {"faster": "better", "slower": "worse", "equivalent": "same", "equal": "same", "undecided": "undecided"}
+RUNS = """
+SELECT run.path, run.name, run.machine, substr(coalesce(run.measured, run.started, ''), 1, 16) AS measured, run.blocks,
+       run.trials, run.void, run.merged, count(verdict.verdict) AS verdicts, sum(verdict.verdict = 'faster') AS faster,
+       sum(verdict.verdict = 'slower') AS slower
+FROM run LEFT JOIN verdict ON verdict.run = run.id AND verdict.role = 'primary'
+GROUP BY run.id ORDER BY measured DESC, run.path
+"""
+PAIR = """
+SELECT substr(coalesce(started, ''), 1, 16) AS started, path, benchmark, metric, verdict, effect_pct, ci_low_pct,
+       ci_high_pct, n FROM headline WHERE baseline = {} AND contender = {} ORDER BY started DESC, path, benchmark, metric
+"""
+
+
+def rows_of(index: Path, question: str) -> list[dict[str, Any]]:
+    """The answer to a question, by column."""
+    found = ask(index, question)
+    return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+
+
+def quoted(text: str) -> str:
+    """A string in SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def verdict(words: str) -> Cell:
+    """A verdict in its colour."""
+    return Cell(words, tone=TONES.get(words, "neutral"))
+
+
+def table(head: Sequence[str | Cell], rows: list[list[Cell]]) -> Table:
+    """At most MOST_ROWS of the rows."""
+    cells = [Cell(cell) if isinstance(cell, str) else cell for cell in head]
+    return Table(head=cells, rows=rows[:MOST_ROWS], left_out=max(0, len(rows) - MOST_ROWS))
+
+
+def heads(*words: str, numbers: int = 0) -> list[Cell]:
+    """Column heads, the last `numbers` of them over numbers."""
+    return [Cell(word, number=place >= len(words) - numbers) for place, word in enumerate(words)]
+
+
+def pages(index: Path, reports: dict[str, str]) -> list[Page]:
+    """Every page. `reports` has the address of a run's own page, by the run's path. Raises InputError."""
+    history = indexed_history(index, attributed=False)
+    runs, pairs = rows_of(index, RUNS), rows_of(index, "pairs")
+    benchmarks = [
+        row["benchmark"] for row in rows_of(index, "SELECT DISTINCT benchmark FROM verdict ORDER BY benchmark")
+    ]
+    return [
+        overview(index, runs, pairs, benchmarks, history, reports),
+        matrix(index),
+        machines(index),
+        *(pair(index, row["baseline"], row["contender"], reports) for row in pairs),
+        *(benchmark(name, history) for name in benchmarks),
+    ]
+
+
+def overview(
+    index: Path,
+    runs: list[dict[str, Any]],
+    pairs: list[dict[str, Any]],
+    benchmarks: list[str],
+    history: History,
+    reports: dict[str, str],
+) -> Page:
+    """All runs, with the ways to all other pages."""
+    skipped = rows_of(index, "skipped")
+    sections = [
+        Section(
+            heading="Pairs of contenders",
+            sentences=[] if pairs else ["No run has a primary metric: there is no verdict to list."],
+            table=table(
+                heads("contender", "against", "runs", "faster", "slower", "the same", "undecided", numbers=5),
+                [
+                    [
+                        Cell(row["contender"], file_name("pair", row["baseline"], row["contender"])),
+                        Cell(row["baseline"]),
+                        *(number(row[key], 0) for key in ("runs", "faster", "slower", "same", "undecided")),
+                    ]
+                    for row in pairs
+                ],
+            ),
+        ),
+        Section(
+            heading="Benchmarks over time",
+            sentences=[f"A series without any change is called changed with a chance of {100 * history.alpha:g} %."],
+            table=table(
+                heads("benchmark", "series", "with a change", numbers=2),
+                [
+                    [
+                        Cell(name, file_name("benchmark", name)),
+                        number(len(lines := lines_of(name, history)), 0),
+                        number(sum(bool(line.steps) for line in lines), 0),
+                    ]
+                    for name in benchmarks
+                ],
+            ),
+        ),
+        Section(
+            heading="All runs",
+            sentences=["Verdicts are those of primary metrics."],
+            table=table(
+                heads(
+                    "run",
+                    "name",
+                    "machine",
+                    "measured (UTC)",
+                    "blocks",
+                    "trials",
+                    "void",
+                    "verdicts",
+                    "faster",
+                    "slower",
+                    numbers=6,
+                ),
+                [
+                    [
+                        Cell(row["path"], reports.get(row["path"], "")),
+                        Cell(row["name"] + (" (merged)" if row["merged"] else "")),
+                        Cell(row["machine"]),
+                        Cell(row["measured"].replace("T", " ")),
+                        *(
+                            number(row[key], 0)
+                            for key in ("blocks", "trials", "void", "verdicts", "faster", "slower")
+                        ),
+                    ]
+                    for row in runs
+                ],
+            ),
+        ),
+    ]
+    if skipped:
+        left = [[Cell(row["path"]), Cell(row["reason"])] for row in skipped]
+        sections.append(Section(heading="Not readable", table=table(["directory", "reason"], left)))
+    return Page(name="index.html", title=plural(len(runs), "run"), sections=sections)
+
+
+def pair(index: Path, baseline: str, contender: str, reports: dict[str, str]) -> Page:
+    """Every verdict of one contender against one baseline, the newest first."""
+    rows = rows_of(index, PAIR.format(quoted(baseline), quoted(contender)))
+    cells = [
+        [
+            Cell(row["started"].replace("T", " ")),
+            Cell(row["path"], reports.get(row["path"], "")),
+            Cell(f"{row['benchmark']}/{row['metric']}", file_name("benchmark", row["benchmark"])),
+            verdict(row["verdict"]),
+            effect(row["effect_pct"]),
+            interval(row["ci_low_pct"], row["ci_high_pct"]),
+            number(row["n"], 0),
+        ]
+        for row in rows
+    ]
+    head = heads("time (UTC)", "run", "metric", "verdict", "change", "interval", "n", numbers=3)
+    return Page(
+        name=file_name("pair", baseline, contender),
+        title=f"{contender} against {baseline}",
+        sections=[Section(heading=plural(len(rows), "verdict"), table=table(head, cells))],
+    )
+
+
+def effect(value: float | None) -> Cell:
+    """A change in per cent."""
+    return number(None) if value is None else Cell(f"{value:+.2f} %", number=True)
+
+
+def interval(low: float | None, high: float | None) -> Cell:
+    """An interval in per cent."""
+    return number(None) if low is None or high is None else Cell(f"{low:+.2f} to {high:+.2f} %", number=True)
+
+
+def lines_of(name: str, history: History) -> list[Any]:
+    """The series of a benchmark, those with a change first."""
+    found = [line for line in history.lines if line.key.rpartition("/")[0] == name]
+    return sorted(found, key=lambda line: (not line.steps, line.key, line.contender, line.machine))
+
+
+def benchmark(name: str, history: History) -> Page:
+    """Every metric of a benchmark over time, with the places where its level changed."""
+    lines = lines_of(name, history)
+    changes = [
+        [
+            Cell(line.points[step.index].shown),
+            Cell(line.key.rpartition("/")[2]),
+            Cell(line.contender),
+            Cell(line.machine),
+            Cell(change(step), number=True),
+            Cell(line.points[step.index].run),
+        ]
+        for line in lines
+        for step in line.steps
+    ]
+    changes.sort(key=lambda row: row[0].text, reverse=True)
+    sections = [
+        Section(
+            heading=plural(len(changes), "change"),
+            sentences=[] if changes else ["No series changed its level. It takes six runs of one series at least."],
+            table=table(
+                ["since", "metric", "contender", "machine", Cell("change", number=True), "first run"], changes
+            )
+            if changes
+            else None,
+        )
+    ]
+    keys = dict.fromkeys(line.key for line in lines[:MOST_CHARTS])
+    sections += [
+        Section(
+            heading=key.rpartition("/")[2], charts=[chart(line) for line in lines[:MOST_CHARTS] if line.key == key]
+        )
+        for key in keys
+    ]
+    if not lines:
+        sections.append(
+            Section(
+                heading="Series", sentences=["There are no two runs of one metric on one machine with known dates."]
+            )
+        )
+    if len(lines) > MOST_CHARTS:
+        more = f"{len(lines) - MOST_CHARTS} more series without a chart: kduel history --index has them."
+        sections.append(Section(heading="More series", sentences=[more]))
+    return Page(name=file_name("benchmark", name), title=name, sections=sections)
+
+
+def matrix(index: Path) -> Page:
+    """The latest verdict of each contender in each primary metric, by machine kind."""
+    latest = rows_of(index, "latest")
+    columns = list(dict.fromkeys((row["baseline"], row["contender"]) for row in latest))
+    rows: dict[tuple[str, str], dict[tuple[str, str], dict[str, Any]]] = {}
+    for row in latest:
+        place = rows.setdefault((f"{row['benchmark']}/{row['metric']}", row["machine"]), {})
+        place[row["baseline"], row["contender"]] = row
+    cells = [
+        [
+            Cell(key, file_name("benchmark", key.rpartition("/")[0])),
+            Cell(machine),
+            *(latest_cell(found.get(column)) for column in columns),
+        ]
+        for (key, machine), found in rows.items()
+    ]
+    head: list[str | Cell] = ["metric", "machine"]
+    head += [Cell(f"{new} against {old}", file_name("pair", old, new)) for old, new in columns]
+    return Page(
+        name="matrix.html",
+        title="Contenders by metrics",
+        sections=[
+            Section(
+                heading="Latest verdicts",
+                sentences=["The newest run with the metric counts."],
+                table=table(head, cells),
+            )
+        ],
+    )
+
+
+def latest_cell(row: dict[str, Any] | None) -> Cell:
+    """A verdict with its effect; a dash where nothing was measured."""
+    if row is None:
+        return Cell("–")
+    size = "" if row["effect_pct"] is None else f" {row['effect_pct']:+.2f} %"
+    return Cell(f"{row['verdict']}{size}", tone=verdict(row["verdict"]).tone)
+
+
+def machines(index: Path) -> Page:
+    """Every machine with its runs."""
+    rows = [
+        [
+            Cell(row["machine"]),
+            number(row["runs"], 0),
+            number(row["contenders"], 0),
+            Cell((row["first"] or "unknown")[:16].replace("T", " ")),
+            Cell((row["last"] or "unknown")[:16].replace("T", " ")),
+        ]
+        for row in rows_of(index, "machines")
+    ]
+    head = [Cell("machine"), Cell("runs", number=True), Cell("contenders", number=True), Cell("first"), Cell("last")]
+    return Page(
+        name="machines.html",
+        title="Machines",
+        sections=[Section(heading=plural(len(rows), "machine"), table=table(head, rows))],
+    )
