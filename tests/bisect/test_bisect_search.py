@@ -122,6 +122,16 @@ def test_exact_values_are_found_with_few_measurements_and_confirmed() -> None:
     assert search.searched < 40
 
 
+def test_a_level_of_zero_has_no_effect_in_per_cent() -> None:
+    search, _ = outcome_of([0.0] * 6, spread=0.0)
+    found = search.run()
+    assert found.set == [] and found.effect is None
+    assert search.searched < 20
+    search, order = outcome_of([0.0] * 3 + [4.0] * 3, spread=0.0)
+    found = search.run()
+    assert found.set == [order[3]] and found.effect is None
+
+
 def test_commits_that_cannot_be_measured_stay_in_the_set() -> None:
     history = linear(10)
     random = np.random.default_rng(2)

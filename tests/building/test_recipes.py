@@ -14,7 +14,7 @@ from kduel.core.experiment import Contender
 from kduel.kernels.build.make import Make, Unbuildable, clean_environment
 from kduel.kernels.build.recipe import configure, fingerprint, merged, read_recipe, settings
 from kduel.kernels.build.toolchain import TARGETS, compiler
-from kduel.kernels.sizes.options import Options
+from kduel.kernels.sizes.options import OptionSizes
 from kduel.study.contenders import name_all, short_name
 
 NAMES = st.from_regex(r"[A-Z][A-Z0-9_]{0,8}", fullmatch=True)
@@ -37,7 +37,7 @@ def test_a_specification_is_read() -> None:
         ("source:x,speed=high", "knows no speed="),
         ("source:x,config=tinyconfig,config=defconfig", "twice"),
         ("source:x,config=", "without a value"),
-        ("source:x,config=tinyconfig+nothing", "no configuration that KDuel knows"),
+        ("source:x,config=tinyconfig+nothing", "neither a configuration that KDuel knows"),
         ("source:x,config=./nothing.config", "cannot be read"),
         ("source:x,config=/dev/null", "no setting"),
         ("source:x,ccache=maybe", "ccache=maybe"),
@@ -156,7 +156,7 @@ def test_an_object_is_laid_to_its_option(tmp_path: Path) -> None:
     for name, text in lists.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    options = Options(tmp_path)
+    options = OptionSizes(tmp_path)
     found = {
         path: options.of(path)
         for path in (

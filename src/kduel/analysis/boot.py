@@ -8,7 +8,16 @@ from statistics import median
 
 from msgspec import Struct
 
-from kduel.benchmarks.support.bootlog import MARKS, STAGES, Init, Line, Timeline, console_lines, initcalls, timeline
+from kduel.benchmarks.support.bootlog import (
+    MARKS,
+    STAGES,
+    ConsoleLine,
+    Init,
+    Timeline,
+    console_lines,
+    initcalls,
+    timeline,
+)
 from kduel.core import untrusted
 from kduel.core.errors import InputError
 from kduel.store.integrity import trials_of
@@ -59,7 +68,7 @@ def read_boots(path: Path) -> list[Boots]:
         raise InputError(f"{path} was measured elsewhere: there is no console log of its boots")
     lock = run.lock()
     found = {c.name: Boots(name=c.name, timelines=[], initcalls=[]) for c in lock.contenders}
-    consoles: list[tuple[str, list[Line]]] = []
+    consoles: list[tuple[str, list[ConsoleLine]]] = []
     for record in trials_of(run, lock):
         trial = run.directory(record.id)
         lines = console_lines(_text(trial / "console.log"))
@@ -79,7 +88,7 @@ def read_boots(path: Path) -> list[Boots]:
     return list(found.values())
 
 
-def same_init(consoles: Sequence[Sequence[Line]]) -> Init:
+def same_init(consoles: Sequence[Sequence[ConsoleLine]]) -> Init:
     """Whose words tell of init's beginning in all boots: the kernel's, unless one that came to its end lacks them."""
     whole = [lines for lines in consoles if "ready" in timeline(lines).moments]
     return "kernel" if all("init" in timeline(lines, "kernel").moments for lines in whole) else "greeting"

@@ -26,7 +26,7 @@ class Thread(Struct):
     avg: Amount
 
 
-class Report(Struct):
+class CyclictestReport(Struct):
     """What is read of cyclictest's JSON (rt-tests 2.0 and later)."""
 
     num_threads: Natural
@@ -132,7 +132,7 @@ class Cyclictest(Benchmark):
         return 0.5 + float(parameters.interval * parameters.loops) / 1e6 + load.seconds(parameters.load)
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        report = json_file(raw, REPORT, Report)
+        report = json_file(raw, REPORT, CyclictestReport)
         if report.return_code != 0:
             raise ParseError(f"{REPORT}: the return code is {report.return_code}")
         threads = list(report.thread.values())

@@ -48,7 +48,7 @@ class Job(Struct):
     write: Direction
 
 
-class Report(Struct):
+class FioReport(Struct):
     """What is read of fio's JSON (fio 3)."""
 
     jobs: list[Job]
@@ -145,7 +145,7 @@ class Fio(Benchmark):
         return float(parameters.time) + 2
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        report = json_file(raw, REPORT, Report)
+        report = json_file(raw, REPORT, FioReport)
         if len(report.jobs) != 1:
             raise ParseError(f"{REPORT} has {len(report.jobs)} groups of jobs, not one")
         job = report.jobs[0]

@@ -32,7 +32,7 @@ class Account(Struct):
     involuntary: Natural
 
 
-class Output(Struct):
+class KloadOutput(Struct):
     """kload's JSON, as far as it is read."""
 
     kload: int
@@ -173,7 +173,7 @@ class Kload(Benchmark):
         return int(parameters.processes)
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        out = json(raw.stdout, Output, "kload's output")
+        out = json(raw.stdout, KloadOutput, "kload's output")
         check(out, parameters)
         ends = sorted(row[1] for row in out.each.rows)
         starts = [row[0] for row in out.each.rows]
@@ -190,7 +190,7 @@ class Kload(Benchmark):
         }
 
 
-def check(out: Output, parameters: Any) -> None:
+def check(out: KloadOutput, parameters: Any) -> None:
     """Raises ParseError where the output is not of this work, or contradicts itself."""
     p = parameters
     for what in ("kind", "processes", "iterations"):

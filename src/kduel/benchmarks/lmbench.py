@@ -127,7 +127,7 @@ TESTS = (
 )  # fmt: skip
 
 
-class Line(Struct, frozen=True):
+class SummaryLine(Struct, frozen=True):
     """What our programs print, as far as it matters here."""
 
     operation: str
@@ -214,14 +214,14 @@ class Lmbench(Benchmark):
         return {test.name: mean(lmbench_figure(parts, one, test) for one in test.lmbench) for test in tests}
 
 
-def own_lines(text: str) -> dict[str, Line]:
+def own_lines(text: str) -> dict[str, SummaryLine]:
     """What our programs printed, by operation. Raises ParseError."""
-    lines = [json(line, Line, "a line") for line in whole_lines(text, "the output")]
+    lines = [json(line, SummaryLine, "a line") for line in whole_lines(text, "the output")]
     single((line.operation for line in lines), "the operation")
     return {line.operation: line for line in lines}
 
 
-def own_figure(lines: dict[str, Line], operation: str, unit: str) -> float:
+def own_figure(lines: dict[str, SummaryLine], operation: str, unit: str) -> float:
     """An operation's median. Raises ParseError."""
     line = lines.get(operation)
     if line is None:

@@ -32,7 +32,7 @@ class Distribution(Struct):
     p999: Natural | None = None
 
 
-class Output(Struct):
+class WakeupOutput(Struct):
     """kwake's JSON, as far as it is read."""
 
     kwake: int
@@ -139,9 +139,9 @@ class Wakeup(Benchmark):
         return found
 
 
-def read_kwake(text: str, parameters: Any) -> Output:
+def read_kwake(text: str, parameters: Any) -> WakeupOutput:
     """kwake's output, checked against what was asked and against itself. Raises ParseError."""
-    out = json(text, Output, "kwake's output")
+    out = json(text, WakeupOutput, "kwake's output")
     p = parameters
     for what in ("workers", "rate", "requests", "work", "hogs"):
         if getattr(out, what) != getattr(p, what):

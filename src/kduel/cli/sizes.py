@@ -20,7 +20,7 @@ from kduel.cli.output import emit, emit_json
 if TYPE_CHECKING:
     from kduel.core.cache import Cache
     from kduel.core.progress import Progress
-    from kduel.kernels.sizes.comparison import Subject
+    from kduel.kernels.sizes.comparison import SizedKernel
 
 VIEWS = ("subsystem", "symbol", "object", "option")
 
@@ -92,7 +92,7 @@ def command(
 
 def subjects(
     targets: list[str], contender: str, *, cache: Cache, progress: Progress, offline: bool
-) -> tuple[Subject, Subject]:
+) -> tuple[SizedKernel, SizedKernel]:
     """The two kernels that a command line means. Raises InputError."""
     from kduel.core.errors import InputError
 
@@ -107,12 +107,12 @@ def subjects(
     return first, second
 
 
-def of_kernel(spec: str, *, cache: Cache, progress: Progress, offline: bool) -> Subject:
+def of_kernel(spec: str, *, cache: Cache, progress: Progress, offline: bool) -> SizedKernel:
     """A kernel by its specification. Raises InputError where it brings no vmlinux with symbols."""
     from kduel.core.errors import InputError
     from kduel.core.experiment import Contender
     from kduel.kernels import resolve
-    from kduel.kernels.sizes.comparison import Subject
+    from kduel.kernels.sizes.comparison import SizedKernel
     from kduel.study.contenders import short_name
 
     kernel = resolve(spec, cache=cache, progress=progress, offline=offline)
@@ -124,13 +124,13 @@ def of_kernel(spec: str, *, cache: Cache, progress: Progress, offline: bool) -> 
     modules = sorted(kernel.modules.glob("**/*.ko*")) if kernel.modules else []
     files = {"image": kernel.image.stat().st_size, "modules": sum(path.stat().st_size for path in modules)}
     name = short_name(Contender(kernel=spec))
-    return Subject(name=name, vmlinux=kernel.vmlinux, config=kernel.config, files=files)
+    return SizedKernel(name=name, vmlinux=kernel.vmlinux, config=kernel.config, files=files)
 
 
-def of_run(path: Path, contender: str) -> tuple[Subject, Subject]:
+def of_run(path: Path, contender: str) -> tuple[SizedKernel, SizedKernel]:
     """Two contenders of a run on the machine build. Raises InputError."""
     from kduel.core.errors import InputError
-    from kduel.kernels.sizes.comparison import Subject
+    from kduel.kernels.sizes.comparison import SizedKernel
     from kduel.machines.build import KEPT
     from kduel.store.integrity import trials_of
     from kduel.store.rundir import RunDir
@@ -142,7 +142,7 @@ def of_run(path: Path, contender: str) -> tuple[Subject, Subject]:
         place = run.directory(record.id) / KEPT
         if (place / "vmlinux").is_file():
             config = place / "config"
-            kept[record.contender] = Subject(
+            kept[record.contender] = SizedKernel(
                 name=record.contender,
                 vmlinux=place / "vmlinux",
                 config=config if config.is_file() else None,

@@ -207,7 +207,10 @@ def slurm(program: str, *arguments: str, stdin: str = "") -> str:
         raise HostError(f"{program} cannot be run: {error.strerror}", INSTALL) from error
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()
-        raise HostError(f"{program}: {lines[-1][:300] if lines else 'it gives no reason'}", "Try it by hand.")
+        raise HostError(
+            f"{program}: {lines[-1][:300] if lines else 'it gives no reason'}",
+            "See that Slurm is set up on this machine (SLURM_CONF), and try the command by hand.",
+        )
     return done.stdout.strip()
 
 

@@ -143,9 +143,9 @@ def unpack(stream: BinaryIO, into: Path, start: int = 0, size: int | None = None
         found = untar.members(stream, start, end)
         for member in found:
             if taken(member.parts):
-                raise untar.Refused(f"{member.name!r} is the name of a file of KDuel's own")
+                raise untar.RefusedArchive(f"{member.name!r} is the name of a file of KDuel's own")
         untar.write(stream, found, into)
-    except untar.Refused as error:
+    except untar.RefusedArchive as error:
         raise BrokenEnvelope(f"its archive is refused: {error}") from error
 
 

@@ -28,7 +28,7 @@ PIECE = 1 << 20
 FILE, DIRECTORY, LONG_NAME, EXTENDED = b"0\0", b"5", b"L", b"x"
 
 
-class Refused(Exception):
+class RefusedArchive(Exception):
     """The tar is none, or holds something that results do not have. The message says what."""
 
 
@@ -59,39 +59,39 @@ def members(stream: BinaryIO, start: int, end: int) -> list[Member]:
             return found
         headers += 1
         if headers > 2 * MOST_MEMBERS or len(found) >= MOST_MEMBERS:
-            raise Refused(f"it holds more than {MOST_MEMBERS} members")
+            raise RefusedArchive(f"it holds more than {MOST_MEMBERS} members")
         size = check(head)
         at += BLOCK
         if at + size > end:
-            raise Refused("it ends in the middle of a member")
+            raise RefusedArchive("it ends in the middle of a member")
         kind = head[156:157]
         if kind in (LONG_NAME, EXTENDED):
             if size > MOST_EXTENDED:
-                raise Refused(f"it has an extended header of {size} bytes; {MOST_EXTENDED} are allowed")
+                raise RefusedArchive(f"it has an extended header of {size} bytes; {MOST_EXTENDED} are allowed")
             content = stream.read(size)
             name = content.split(b"\0", 1)[0] if kind == LONG_NAME else path_of(content) or name
         elif kind and kind in FILE + DIRECTORY:
             parts = safe(name or short_name(head))
             directory = kind == DIRECTORY or (name or short_name(head)).endswith(b"/")
             if directory and size:
-                raise Refused("it has a directory with bytes in it")
+                raise RefusedArchive("it has a directory with bytes in it")
             directories += add(seen, parts, directory)
             if directories > MOST_DIRECTORIES:
-                raise Refused(f"it makes more than {MOST_DIRECTORIES} directories")
+                raise RefusedArchive(f"it makes more than {MOST_DIRECTORIES} directories")
             if parts:
                 found.append(Member(parts, directory, at, size))
             name = b""
         else:
-            raise Refused(f"{safe_text(name or short_name(head))} is neither a plain file nor a directory")
+            raise RefusedArchive(f"{safe_text(name or short_name(head))} is neither a plain file nor a directory")
         at += -(-size // BLOCK) * BLOCK
-    raise Refused("it has no end")
+    raise RefusedArchive("it has no end")
 
 
 def write(stream: BinaryIO, found: list[Member], into: Path) -> None:
     """The members below `into`, where nothing of these names is. Raises Refused for what is there, and OSError."""
     for top in {member.parts[0] for member in found}:
         if os.path.lexists(into / top):
-            raise Refused(f"{top!r} is a name that is taken")
+            raise RefusedArchive(f"{top!r} is a name that is taken")
     for member in found:
         target = into.joinpath(*member.parts)
         if member.directory:
@@ -104,7 +104,7 @@ def write(stream: BinaryIO, found: list[Member], into: Path) -> None:
             while left:
                 piece = stream.read(min(left, PIECE))
                 if not piece:
-                    raise Refused("it ended while it was read")
+                    raise RefusedArchive("it ended while it was read")
                 sink.write(piece)
                 left -= len(piece)
 
@@ -112,9 +112,9 @@ def write(stream: BinaryIO, found: list[Member], into: Path) -> None:
 def check(head: bytes) -> int:
     """A header's size field. Raises Refused unless its checksum is right."""
     if len(head) < BLOCK:
-        raise Refused("it ends in the middle of a header")
+        raise RefusedArchive("it ends in the middle of a header")
     if octal(head[148:156]) != sum(head[:148]) + 8 * 0x20 + sum(head[156:]):
-        raise Refused("it has a header with a wrong checksum: it is no tar, or damaged")
+        raise RefusedArchive("it has a header with a wrong checksum: it is no tar, or damaged")
     return octal(head[124:136])
 
 
@@ -122,7 +122,7 @@ def octal(field: bytes) -> int:
     """A number of a header. Raises Refused; also for the binary form, which is for sizes that are not allowed."""
     digits = field.strip(b" \0")
     if not re.fullmatch(rb"[0-7]{1,12}", digits):
-        raise Refused("it has a header with a number that is none")
+        raise RefusedArchive("it has a header with a number that is none")
     return int(digits, 8)
 
 
@@ -141,9 +141,9 @@ def path_of(content: bytes) -> bytes:
         match = re.compile(rb"([0-9]{1,5}) ([^=\n]{1,100})=").match(content, at)
         end = at + int(match[1]) if match else 0
         if match is None or not match.end() < end <= len(content) or content[end - 1 : end] != b"\n":
-            raise Refused("it has an extended header that cannot be read")
+            raise RefusedArchive("it has an extended header that cannot be read")
         if match[2].startswith(b"GNU.sparse") or match[2] == b"size":
-            raise Refused("it has a sparse or oversized file")
+            raise RefusedArchive("it has a sparse or oversized file")
         if match[2] == b"path":
             path = content[match.end() : end - 1]
         at = end
@@ -155,12 +155,12 @@ def safe(name: bytes) -> tuple[str, ...]:
     try:
         text = name.decode("utf-8")
     except UnicodeDecodeError:
-        raise Refused(f"{safe_text(name)} is not a path that results may have") from None
+        raise RefusedArchive(f"{safe_text(name)} is not a path that results may have") from None
     parts = tuple(part for part in text.split("/") if part not in ("", "."))
     bad = text.startswith("/") or ".." in parts or not all(part.isprintable() for part in parts)
     long = len(name) > LONGEST_NAME or any(len(part.encode()) > LONGEST_PART for part in parts)
     if not name or bad or long or len(parts) > DEEPEST:
-        raise Refused(f"{safe_text(name)} is not a path that results may have")
+        raise RefusedArchive(f"{safe_text(name)} is not a path that results may have")
     return parts
 
 
@@ -176,11 +176,11 @@ def add(seen: dict[tuple[str, ...], bool], parts: tuple[str, ...], directory: bo
         if parts[:depth] not in seen:
             made += 1
         elif not seen[parts[:depth]]:
-            raise Refused(f"{'/'.join(parts)!r} lies below a file")
+            raise RefusedArchive(f"{'/'.join(parts)!r} lies below a file")
         seen[parts[:depth]] = True
     if parts and not (directory and seen.get(parts)):
         if parts in seen:
-            raise Refused(f"{'/'.join(parts)!r} is there twice")
+            raise RefusedArchive(f"{'/'.join(parts)!r} is there twice")
         seen[parts] = directory
         made += directory
     return made

@@ -14,7 +14,7 @@ from kduel.core.progress import Progress
 from kduel.kernels.apt.archive import Archive, Package
 from kduel.kernels.apt.versions import version_key
 from kduel.kernels.build.built import FromSource
-from kduel.kernels.build.source import Source, unpacked, untar, version_of
+from kduel.kernels.build.source import SourceTree, unpacked, untar, version_of
 from kduel.kernels.debian import matches
 
 NAME = re.compile(r"linux-source-\d[\w.]*")
@@ -28,7 +28,7 @@ class DebianSource(FromSource):
     prefix = "debian-source:"
     summary = "debian-source:VERSION[,arch=A][,config=C]: built on this host from Debian's linux-source package"
 
-    def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> Source:
+    def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> SourceTree:
         if not re.fullmatch(r"\d[\w.+~-]*", place):
             raise InputError(f"{self.prefix}{place} names no version", "Give debian-source:6.1, or an exact version.")
         if offline:
@@ -36,7 +36,7 @@ class DebianSource(FromSource):
         archive = Archive(cache, progress)
         return archive.fetched(lambda: self._of(self._chosen(place, archive), archive, cache, progress))
 
-    def _of(self, package: Package, archive: Archive, cache: Cache, progress: Progress) -> Source:
+    def _of(self, package: Package, archive: Archive, cache: Cache, progress: Progress) -> SourceTree:
         def extract(into: Path) -> None:
             (deb,) = archive.fetch(package.name, package.version)
             with progress.task(f"unpacking {package.name} {package.version}"):
@@ -47,7 +47,7 @@ class DebianSource(FromSource):
             "source": "debian-source", "package": package.name, "debian_version": package.version,
             "suites": list(package.suites), "sha256": package.sha256,
         }  # fmt: skip
-        return Source(
+        return SourceTree(
             tree=tree, identity=package.sha256, version=version_of(tree),
             exact=f"{self.prefix}{package.version}", facts=facts,
         )  # fmt: skip
@@ -66,7 +66,7 @@ class DebianSource(FromSource):
             )
         return sorted(meant, key=lambda package: "~rc" in package.version)[0]
 
-    def _kept(self, place: str, cache: Cache) -> Source:
+    def _kept(self, place: str, cache: Cache) -> SourceTree:
         """The newest unpacked one in the cache."""
         found = []
         with told_as_cache_trouble(cache.root):
@@ -83,7 +83,7 @@ class DebianSource(FromSource):
             )
         _, name, version, digest, tree = max(found)
         package = next((p for p in self._listed(cache) if p.sha256.startswith(digest)), None)
-        return Source(
+        return SourceTree(
             tree=tree, identity=package.sha256 if package else digest, version=version_of(tree),
             exact=f"{self.prefix}{version}",
             facts={

@@ -21,7 +21,7 @@ from kduel.kernels.files.image import embedded_config, identify
 from kduel.kernels.files.modules import modules_directory
 
 
-class File(KernelSource):
+class ImageFile(KernelSource):
     """Any kernel image. Its config and modules are used where they lie next to it, as in /boot and /lib/modules."""
 
     name = "file"
@@ -95,4 +95,4 @@ def _modules_beside(image: Path, release: str) -> Path | None:
     return next((place for place in places if (place / "kernel").is_dir()), None)
 
 
-PLUGIN = File()
+PLUGIN = ImageFile()

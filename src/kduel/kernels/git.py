@@ -9,7 +9,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.kernels.build.built import FromSource
-from kduel.kernels.build.source import Source, unpacked, untar, version_of
+from kduel.kernels.build.source import SourceTree, unpacked, untar, version_of
 
 
 class Git(FromSource):
@@ -19,7 +19,7 @@ class Git(FromSource):
     prefix = "git:"
     summary = "git:DIR#REF[,arch=A][,config=C]: built on this host from a commit, a tag or a branch"
 
-    def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> Source:
+    def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> SourceTree:
         directory, _, revision = place.partition("#")
         top = Path(directory).expanduser().resolve()
         if not top.is_dir():
@@ -38,7 +38,7 @@ class Git(FromSource):
 
         tree = unpacked(f"git-{commit}", extract, cache=cache)
         facts = {"source": "git", "path": str(top), "commit": commit, "revision": revision or "HEAD"}
-        return Source(
+        return SourceTree(
             tree=tree, identity=commit, version=version_of(tree), exact=f"{self.prefix}{top}#{commit}", facts=facts
         )
 

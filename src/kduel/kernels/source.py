@@ -8,7 +8,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
 from kduel.kernels.build.built import FromSource
-from kduel.kernels.build.source import Source, unpacked, untar, version_of
+from kduel.kernels.build.source import SourceTree, unpacked, untar, version_of
 from kduel.kernels.files import store as stored
 
 
@@ -19,7 +19,7 @@ class Archived(FromSource):
     prefix = "source:"
     summary = "source:FILE.tar.xz[,arch=A][,config=C]: built on this host from a source archive"
 
-    def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> Source:
+    def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> SourceTree:
         path = Path(place).expanduser().resolve()
         if path.is_dir():
             raise InputError(
@@ -39,7 +39,9 @@ class Archived(FromSource):
 
         tree = unpacked(digest[:32], extract, cache=cache)
         facts = {"source": "source", "archive": path.name}
-        return Source(tree=tree, identity=digest, version=version_of(tree), exact=f"{self.prefix}{path}", facts=facts)
+        return SourceTree(
+            tree=tree, identity=digest, version=version_of(tree), exact=f"{self.prefix}{path}", facts=facts
+        )
 
 
 PLUGIN = Archived()

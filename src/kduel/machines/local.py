@@ -20,7 +20,7 @@ from kduel.machines.remote.local_unit import ROOT, STATE, installed_for
 from kduel.machines.remote.localhost import Here
 from kduel.machines.remote.provision import Loan, boot_entries
 from kduel.machines.remote.real import RealMachine, packed, survey
-from kduel.machines.remote.ssh_trial import Journey, Look, RealSettings, default_cmdline, look
+from kduel.machines.remote.ssh_trial import Journey, Observation, RealSettings, default_cmdline, look
 
 ONE_BOOT = (
     "All trials run in one boot of this machine, on which KDuel itself runs: what differs from boot to boot is not in the "
@@ -171,7 +171,7 @@ class Local(MachineKind):
         )
 
 
-def check_arms(settings: LocalSettings, arms: Sequence[Arm], now: Look) -> None:
+def check_arms(settings: LocalSettings, arms: Sequence[Arm], now: Observation) -> None:
     """Raises InputError for contenders that this machine cannot be."""
     for arm in arms:
         spec = arm.kernel.spec

@@ -12,7 +12,7 @@ from kduel.machines import Arm, Machine, MachineKind, Means, Needs
 from kduel.machines.remote.connection import REMEDIES, Broken, Connection, Refused
 from kduel.machines.remote.provision import Loan, boot_entries, bring_kernels
 from kduel.machines.remote.real import RealMachine, packed, survey
-from kduel.machines.remote.ssh_trial import Look, SshSettings, default_cmdline, look
+from kduel.machines.remote.ssh_trial import Observation, SshSettings, default_cmdline, look
 
 
 class Ssh(MachineKind):
@@ -68,7 +68,7 @@ def check_arms(settings: SshSettings, arms: Sequence[Arm]) -> None:
             )
 
 
-def connect(settings: SshSettings) -> tuple[Connection, Look]:
+def connect(settings: SshSettings) -> tuple[Connection, Observation]:
     """A connection as root, by sudo where the user is not root. Raises HostError that says what to do."""
     where = {"port": settings.port, "identity": settings.identity, "known_hosts": settings.known_hosts}
     try:

@@ -43,7 +43,7 @@ class ClaimsFile(Struct, forbid_unknown_fields=True):
     claim: list[Claim]
 
 
-class Judged(Struct, kw_only=True):
+class JudgedClaim(Struct, kw_only=True):
     """A claim with what is to be said of it."""
 
     claim: Claim
@@ -65,7 +65,9 @@ def read_claims(path: Path) -> list[Claim]:
         raise InputError(f"{path.name}: {error}", remedy) from error
 
 
-def judge_claims(claims: Sequence[Claim], found: Sequence[Column], *, delta: float | None = None) -> list[Judged]:
+def judge_claims(
+    claims: Sequence[Claim], found: Sequence[Column], *, delta: float | None = None
+) -> list[JudgedClaim]:
     """Every claim against the columns. Raises InputError where a claim names a column or metric that is not there."""
     everything = compare(found, delta=delta, which="all")
     for claim in claims:
@@ -90,7 +92,7 @@ def check(claim: Claim, everything: Campaigns) -> None:
         )
 
 
-def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> Judged:
+def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> JudgedClaim:
     """A claimed change: do the figures give it, could it be chance, and is there only one cause it could have?"""
     by_name = {column.name: column for column in found}
     # A claim stands for itself: alpha is not shared with the others.
@@ -99,9 +101,9 @@ def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> 
     change = next((c for c in between.changes if f"{c.benchmark}/{c.metric}" == claim.metric), None)
     if change is None or change.baseline_mean is None or change.mean is None or not change.baseline_mean:
         missing = claim.before if change is None or change.baseline_mean is None else claim.after
-        return Judged(claim=claim, standing="not supported", reasons=[f"There is no value of it for {missing}."])
+        return JudgedClaim(claim=claim, standing="not supported", reasons=[f"There is no value of it for {missing}."])
     ratio = 100 * (change.mean / change.baseline_mean - 1)
-    judged = Judged(claim=claim, standing="supported", change_pct=ratio)
+    judged = JudgedClaim(claim=claim, standing="supported", change_pct=ratio)
     if claim.printed and not agrees(ratio, claim.printed):
         judged.standing = "contradicted"
         judged.reasons.append(f"Its own figures give {percent(ratio)}, not {claim.printed} %.")
@@ -165,7 +167,7 @@ def causes(claimed: str, found: str | None) -> bool:
     return found is not None and (found == claimed or found.partition(".")[0] == claimed)
 
 
-def judge_best(claim: Claim, everything: Campaigns) -> Judged:
+def judge_best(claim: Claim, everything: Campaigns) -> JudgedClaim:
     """A claimed best: does any other column have a better value, and is any difference shown?"""
     row = next(row for row in everything.rows if row.key == claim.metric)
     if row.better == "none":
@@ -173,14 +175,16 @@ def judge_best(claim: Claim, everything: Campaigns) -> Judged:
     names = [column.name for column in everything.columns]
     means = {name: cell.mean for name, cell in zip(names, row.cells, strict=True) if cell is not None}
     if claim.best not in means:
-        return Judged(claim=claim, standing="not supported", reasons=[f"There is no value of it for {claim.best}."])
+        return JudgedClaim(
+            claim=claim, standing="not supported", reasons=[f"There is no value of it for {claim.best}."]
+        )
     sign = 1 if row.better == "higher" else -1
     own = sign * means[claim.best]
     above = [name for name, mean in means.items() if sign * mean > own]
     if above:
         listed = ", ".join(f"{name} has {amount(means[name])}" for name in above)
         said = f"Its own figures say otherwise: it has {amount(means[claim.best])} {row.unit}, and {listed}."
-        return Judged(claim=claim, standing="contradicted", reasons=[said])
+        return JudgedClaim(claim=claim, standing="contradicted", reasons=[said])
     open_pairs = [
         pair
         for pair in everything.between
@@ -196,4 +200,6 @@ def judge_best(claim: Claim, everything: Campaigns) -> Judged:
         reasons.append(
             f"No difference is shown by {len(open_pairs)} of the comparisons. Reliability: {row.reliability}."
         )
-    return Judged(claim=claim, standing="not supported" if open_pairs or missing else "supported", reasons=reasons)
+    return JudgedClaim(
+        claim=claim, standing="not supported" if open_pairs or missing else "supported", reasons=reasons
+    )

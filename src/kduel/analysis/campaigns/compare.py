@@ -42,7 +42,7 @@ class ColumnFacts(Struct, kw_only=True):
     """What of its run was changed after it had been measured."""
 
 
-class Cell(Struct, kw_only=True):
+class Summary(Struct, kw_only=True):
     """A metric in one column; `sd` is null where it was measured once."""
 
     n: int
@@ -56,7 +56,7 @@ class Row(Struct, kw_only=True):
     key: str
     unit: str
     better: Better
-    cells: list[Cell | None]
+    cells: list[Summary | None]
     reliability: str
     """How far its values can be trusted, by what they say themselves."""
 
@@ -173,14 +173,14 @@ def row(key: tuple[str, str], found: Sequence[Column]) -> Row:
     )
 
 
-def cell(series: Series | None) -> Cell | None:
+def cell(series: Series | None) -> Summary | None:
     """Mean and SD of a column's values."""
     import statistics
 
     if series is None or not series.values:
         return None
     values = list(series.values.values())
-    return Cell(
+    return Summary(
         n=len(values), mean=statistics.fmean(values), sd=statistics.stdev(values) if len(values) > 1 else None
     )
 

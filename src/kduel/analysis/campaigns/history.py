@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from kduel.analysis.campaigns.attribution import attribute
 from kduel.analysis.campaigns.columns import Column, columns_of
-from kduel.analysis.campaigns.steps import Step, change_points
+from kduel.analysis.campaigns.steps import LevelChange, change_points
 from kduel.analysis.machine_name import UNKNOWN, machine_name
 from kduel.core.errors import InputError
 from kduel.store.rundir import MARKS, MERGED
@@ -51,7 +51,7 @@ class Line(Struct, kw_only=True):
     key: str
     unit: str
     points: list[Point]
-    steps: list[Step] = field(default_factory=list)
+    steps: list[LevelChange] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     """For each step: what else changed with it."""
 

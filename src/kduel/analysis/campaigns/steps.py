@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Step(Struct, kw_only=True):
+class LevelChange(Struct, kw_only=True):
     """A change between the values at `index - 1` and `index`; the medians are of the stretches beside it."""
 
     index: int
@@ -40,7 +40,7 @@ class Step(Struct, kw_only=True):
     p: float
 
 
-def change_points(values: Sequence[float], *, alpha: float = 0.01, errors: Sequence[float] = ()) -> list[Step]:
+def change_points(values: Sequence[float], *, alpha: float = 0.01, errors: Sequence[float] = ()) -> list[LevelChange]:
     """Where the level of a series changed, in the order of time. The same values always give the same answer.
 
     `errors` are the standard errors of the values, 0 for an unknown one: a contrast that they explain is no change.
@@ -62,7 +62,7 @@ def change_points(values: Sequence[float], *, alpha: float = 0.01, errors: Seque
     kept = pruned(series, variances, sorted(cuts), alpha)
     edges = [0, *kept, series.size]
     return [
-        Step(
+        LevelChange(
             index=cut,
             before=float(np.median(series[edges[number] : cut])),
             after=float(np.median(series[cut : edges[number + 2]])),

@@ -27,7 +27,7 @@ class Cell(Struct, kw_only=True):
     sds: dict[str, float | None]
 
 
-class Judged(Struct, kw_only=True):
+class JudgedCell(Struct, kw_only=True):
     """A cell's verdict against its reference."""
 
     pair: Pair
@@ -46,12 +46,12 @@ class Matrix(Struct, kw_only=True):
     """By family and metric."""
     cells: list[Cell]
     pairs: list[Pair]
-    judged: list[Judged]
+    judged: list[JudgedCell]
     """Every metric of every cell against each reference that differs in one thing. All of them are exploratory:
     Benjamini and Hochberg over the whole matrix."""
     growth: list[Growth] = field(default_factory=list)
 
-    def verdicts(self, family: str, metric: str) -> list[Judged]:
+    def verdicts(self, family: str, metric: str) -> list[JudgedCell]:
         """One metric's verdicts over a family."""
         return [j for j in self.judged if j.place.family == family and j.result.metric == metric]
 
@@ -160,7 +160,7 @@ def judge_pairs(
     metrics: Mapping[str, Sequence[str]],
     values: Values,
     about: Mapping[str, Mapping[str, Metric]],
-) -> list[Judged]:
+) -> list[JudgedCell]:
     """Every metric of every place for every pair, judged together."""
     imported = results.study.imported
     position = {(trial.block, trial.contender): trial.position for trial in results.trials}
@@ -185,7 +185,7 @@ def judge_pairs(
                     )
                 )
     return [
-        Judged(pair=pair, place=place, result=result)
+        JudgedCell(pair=pair, place=place, result=result)
         for (pair, place), result in zip(keys, judged(results, samples, imported), strict=True)
     ]
 

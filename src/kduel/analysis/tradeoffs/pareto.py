@@ -22,7 +22,7 @@ metrics a primary one goes first."""
 Axis = Literal["throughput", "latency", "power"]
 
 
-class Place(Struct, kw_only=True):
+class Position(Struct, kw_only=True):
     """Where a contender stands on an axis: its change against the baseline in per cent, with its interval."""
 
     contender: str
@@ -40,7 +40,7 @@ class Scale(Struct, kw_only=True):
     benchmark: str
     metric: str
     better: str
-    places: dict[str, Place]
+    places: dict[str, Position]
 
 
 class Front(Struct, kw_only=True):
@@ -120,7 +120,7 @@ def metric_for(results: Results, measured: Sequence[Aspect], statistic: Statisti
 def scale_of(axis: str, one: Duels) -> Scale | None:
     """The scale, or None where no contender has an interval on it."""
     baseline = one.contenders[0]
-    places = {baseline: Place(contender=baseline, effect=0.0)}
+    places = {baseline: Position(contender=baseline, effect=0.0)}
     for name in one.contenders[1:]:
         result = one.results.get((baseline, name))
         if result is not None and (place := place_of(result)):
@@ -132,12 +132,12 @@ def scale_of(axis: str, one: Duels) -> Scale | None:
     )
 
 
-def place_of(result: MetricResult) -> Place | None:
+def place_of(result: MetricResult) -> Position | None:
     """Where its interval is known."""
     effect, low, high = result.effect_pct, result.ci_low_pct, result.ci_high_pct
     if effect is None or low is None or high is None:
         return None
-    return Place(contender=result.contender, effect=effect, low=low, high=high, verdict=result.verdict)
+    return Position(contender=result.contender, effect=effect, low=low, high=high, verdict=result.verdict)
 
 
 def judge_front(found: Front, scales: Sequence[Duels]) -> None:

@@ -58,7 +58,7 @@ INITCALL = re.compile(
 )
 
 
-class Line(Struct, frozen=True):
+class ConsoleLine(Struct, frozen=True):
     """A line of a console log: the host's time, the kernel's own where it has one, the text without both."""
 
     host: float
@@ -84,17 +84,17 @@ class Timeline(Struct, frozen=True, kw_only=True):
         }
 
 
-def console_lines(log: str) -> list[Line]:
+def console_lines(log: str) -> list[ConsoleLine]:
     """The lines of console.log that carry the host's time; a line that began before the log was cut does not."""
     found = []
     for text in log.split("\n"):
         if match := LINE.match(text):
             clock = match["clock"]
-            found.append(Line(float(match["host"]), float(clock) if clock else None, match["text"].rstrip()))
+            found.append(ConsoleLine(float(match["host"]), float(clock) if clock else None, match["text"].rstrip()))
     return found
 
 
-def timeline(lines: Sequence[Line], init: Init | None = None) -> Timeline:
+def timeline(lines: Sequence[ConsoleLine], init: Init | None = None) -> Timeline:
     """The moments of a boot. A mark counts only after the one before it, so that nothing can end before it began.
 
     The beginning is a boot loader's line about loading the kernel, else the machine's start. `init` says whose words
@@ -117,7 +117,7 @@ def timeline(lines: Sequence[Line], init: Init | None = None) -> Timeline:
     return Timeline(moments=moments, late=_late(lines, moments.get("version")))
 
 
-def _late(lines: Sequence[Line], version: float | None) -> float:
+def _late(lines: Sequence[ConsoleLine], version: float | None) -> float:
     """The kernel's own time of the last line that came in one burst with its first."""
     if version is None:
         return 0.0

@@ -76,7 +76,7 @@ class RemoteWorker:
             stream = io.BytesIO(done.stdout)
             untar.write(stream, untar.members(stream, 0, len(done.stdout)), staged)
             staged.replace(home / trial)
-        except untar.Refused as error:
+        except untar.RefusedArchive as error:
             raise HostError(f"the trial {trial} did not arrive whole: {error}", "It is fetched again.") from error
         finally:
             shutil.rmtree(staged, ignore_errors=True)

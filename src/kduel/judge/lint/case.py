@@ -23,7 +23,7 @@ FALSE_ALARMS = 0.002
 """The chance that a check of kind "chance" raises a finding on a run of clean data: it is shared by all its verdicts."""
 
 
-class Arm(NamedTuple):
+class ArmValues(NamedTuple):
     """A contender's values that are not missing, in the order of time where it is known, else of trial numbers."""
 
     name: str
@@ -40,8 +40,8 @@ class Case:
     result: MetricResult
     metric: Metric
     paired: bool
-    baseline: Arm
-    contender: Arm
+    baseline: ArmValues
+    contender: ArmValues
     delta_pct: float
     """The smallest effect of interest."""
     table: Samples
@@ -52,7 +52,7 @@ class Case:
     """By arm: how many of its valid trials gave no value."""
 
     @property
-    def arms(self) -> tuple[Arm, Arm]:
+    def arms(self) -> tuple[ArmValues, ArmValues]:
         return self.baseline, self.contender
 
     @cached_property
@@ -117,7 +117,7 @@ class Case:
         return np.concatenate(values), np.concatenate(places)
 
 
-def levelled(values: Arm, table: Samples) -> Arm:
+def levelled(values: ArmValues, table: Samples) -> ArmValues:
     """The arm with each machine's values multiplied so that their mean is that of all."""
     machine_of = dict(zip(table.blocks, table.machines, strict=True))
     machines = np.array([machine_of[block] for block in values.blocks.tolist()])
@@ -129,7 +129,7 @@ def levelled(values: Arm, table: Samples) -> Arm:
     return values._replace(values=scaled)
 
 
-def arm(table: Samples, name: str) -> Arm:
+def arm(table: Samples, name: str) -> ArmValues:
     """The arm of that name; empty where the table has no values of it."""
     values = table.values.get(name, [])
     order = table.order.get(name) or [None] * len(values)
@@ -140,7 +140,7 @@ def arm(table: Samples, name: str) -> Arm:
     ]
     kept.sort(key=lambda entry: entry[0])
     known = bool(kept) and all(place is not None for _, _, _, place in kept)
-    return Arm(
+    return ArmValues(
         name,
         np.array([value for _, value, _, _ in kept], dtype=float),
         np.array([block for _, _, block, _ in kept], dtype=int),
@@ -154,7 +154,7 @@ def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
     tables = {(table.benchmark, table.metric.name): table for table in samples}
     void = {(trial.contender, trial.block) for trial in results.trials if trial.status == "void"}
     level = FALSE_ALARMS / max(1, len(results.metrics))
-    arms: dict[tuple[str, str, str], tuple[Arm, Missing]] = {}
+    arms: dict[tuple[str, str, str], tuple[ArmValues, Missing]] = {}
     for result in results.metrics:
         place = result.benchmark, result.metric
         table = tables.get(place)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kduel.core.results import Warning_
-from kduel.judge.lint.case import Arm, Case, amount, short
+from kduel.judge.lint.case import ArmValues, Case, amount, short
 from kduel.judge.lint.findings import Code
 from kduel.judge.lint.statistics import beyond, combined, serial, t_two_sided
 from kduel.judge.verdict.secondary import midranks
@@ -94,6 +94,6 @@ def first_chance(case: Case, chosen: Sequence[bool]) -> float:
     return combined(*(min(1.0, beyond(np.abs(own), 0) / own.size) for own in deviations))
 
 
-def opens(arm: Arm) -> bool:
+def opens(arm: ArmValues) -> bool:
     """Whether the run's very first trial is this arm's."""
     return arm.positions is not None and bool(arm.positions[0] == 0)

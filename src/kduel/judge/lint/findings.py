@@ -73,7 +73,7 @@ class Cause(StrEnum):
     MACHINES = "The machines do not agree"
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class FindingKind(Struct, frozen=True, kw_only=True):
     """What all findings of one code have in common."""
 
     code: Code
@@ -87,8 +87,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     """Whether it rests on a statistical test, so that clean data can raise it by chance (docs/lint-calibration.md)."""
 
 
-CATALOGUE: tuple[Finding, ...] = (
-    Finding(
+CATALOGUE: tuple[FindingKind, ...] = (
+    FindingKind(
         code=Code.CONFOUNDS,
         cause=Cause.ARMS,
         weight=100,
@@ -96,7 +96,7 @@ CATALOGUE: tuple[Finding, ...] = (
         "measured difference may come from it.",
         remedy="Make it equal, or declare it as what is compared.",
     ),
-    Finding(
+    FindingKind(
         code=Code.NOT_INTERLEAVED,
         cause=Cause.CONDUCT,
         weight=90,
@@ -104,7 +104,7 @@ CATALOGUE: tuple[Finding, ...] = (
         "order is unknown. Any change of the machine in between counts as a difference between the contenders.",
         remedy="Measure again in randomised blocks (`kduel run`).",
     ),
-    Finding(
+    FindingKind(
         code=Code.CHANGED_AFTERWARDS,
         cause=Cause.CHANGED,
         weight=99,
@@ -112,7 +112,7 @@ CATALOGUE: tuple[Finding, ...] = (
         "computed from the files as they are now.",
         remedy="Restore the run from a copy, or measure again; `kduel verify` lists the files.",
     ),
-    Finding(
+    FindingKind(
         code=Code.KERNEL_LOG,
         cause=Cause.KERNEL,
         weight=92,
@@ -120,14 +120,14 @@ CATALOGUE: tuple[Finding, ...] = (
         "not, or less often, for another.",
         remedy="Read the console logs; repair the cause, or declare it as a part of what is compared.",
     ),
-    Finding(
+    FindingKind(
         code=Code.FUTILE,
         cause=Cause.FUTILE,
         weight=74,
         meaning="At the spread of the values no primary metric can be decided within the maximum number of blocks.",
         remedy="The message names the reason: host load, two groups of boots, or a delta that is too small.",
     ),
-    Finding(
+    FindingKind(
         code=Code.MACHINE_OUT,
         cause=Cause.MACHINE_OUT,
         weight=60,
@@ -135,7 +135,7 @@ CATALOGUE: tuple[Finding, ...] = (
         "it. The rule does not look at the values that are compared; the machine's complete blocks count.",
         remedy="The message has the reason. Repair the machine before the next run.",
     ),
-    Finding(
+    FindingKind(
         code=Code.CRASHES,
         cause=Cause.MISSING,
         weight=98,
@@ -143,7 +143,7 @@ CATALOGUE: tuple[Finding, ...] = (
         "and all of them belong to one contender. What is missing may be what was slow.",
         remedy="Read the console logs of the void trials. That one contender fails is a result in itself.",
     ),
-    Finding(
+    FindingKind(
         code=Code.MISSING_BY_ARM,
         cause=Cause.MISSING,
         weight=96,
@@ -151,7 +151,7 @@ CATALOGUE: tuple[Finding, ...] = (
         "contender.",
         remedy="Read the standard error of the step in the trials without a value; raise its time limit if it was cut off.",
     ),
-    Finding(
+    FindingKind(
         code=Code.REPEATED_VALUES,
         cause=Cause.COPIED,
         weight=95,
@@ -160,7 +160,7 @@ CATALOGUE: tuple[Finding, ...] = (
         remedy="Check whether files were copied, or whether the benchmark printed a cached result.",
         chance=True,
     ),
-    Finding(
+    FindingKind(
         code=Code.FIXED_BY_HARNESS,
         cause=Cause.HARNESS,
         weight=88,
@@ -169,7 +169,7 @@ CATALOGUE: tuple[Finding, ...] = (
         remedy="Judge the work done in that time instead: operations, bytes, context switches.",
         chance=True,
     ),
-    Finding(
+    FindingKind(
         code=Code.RARE_MODE,
         cause=Cause.MODES,
         weight=86,
@@ -178,7 +178,7 @@ CATALOGUE: tuple[Finding, ...] = (
         remedy="Read the logs of these trials, and measure more blocks: the share of slow boots decides.",
         chance=True,
     ),
-    Finding(
+    FindingKind(
         code=Code.ONE_TRIAL,
         cause=Cause.OUTLIERS,
         weight=84,
@@ -186,7 +186,7 @@ CATALOGUE: tuple[Finding, ...] = (
         remedy="Find out what happened in that trial; repeat the run, or use a median or a percentile.",
         chance=True,
     ),
-    Finding(
+    FindingKind(
         code=Code.ROBUST_DISAGREES,
         cause=Cause.OUTLIERS,
         weight=80,
@@ -197,7 +197,7 @@ CATALOGUE: tuple[Finding, ...] = (
         "belong to the kernel, the mean is right.",
         chance=True,
     ),
-    Finding(
+    FindingKind(
         code=Code.MEANS_DISAGREE,
         cause=Cause.SPREAD,
         weight=78,
@@ -206,7 +206,7 @@ CATALOGUE: tuple[Finding, ...] = (
         remedy="Decide which mean matters to you: total cost over many boots (arithmetic) or a typical boot (geometric).",
         chance=True,
     ),
-    Finding(
+    FindingKind(
         code=Code.UNEQUAL_SPREAD,
         cause=Cause.SPREAD,
         weight=60,
@@ -215,21 +215,21 @@ CATALOGUE: tuple[Finding, ...] = (
         remedy="Compare percentiles, and look for what happens only in the slow trials of the contender that varies more.",
         chance=True,
     ),
-    Finding(
+    FindingKind(
         code=Code.SINGLE_TRIAL,
         cause=Cause.TOO_FEW,
         weight=82,
         meaning="A contender was measured once: the difference may be chance.",
         remedy="Measure each contender at least six times, in random order.",
     ),
-    Finding(
+    FindingKind(
         code=Code.TOO_FEW,
         cause=Cause.TOO_FEW,
         weight=70,
         meaning="There are fewer blocks than a verdict, or than the verdict `equivalent`, requires.",
         remedy="Measure more blocks; resume an interrupted run.",
     ),
-    Finding(
+    FindingKind(
         code=Code.TWO_MODES,
         cause=Cause.MODES,
         weight=66,
@@ -237,7 +237,7 @@ CATALOGUE: tuple[Finding, ...] = (
         remedy="Compare the environments and logs of the two groups: memory placement, clock source, interrupts, CPU.",
         chance=True,
     ),
-    Finding(
+    FindingKind(
         code=Code.DRIFT,
         cause=Cause.TIME,
         weight=50,
@@ -246,7 +246,7 @@ CATALOGUE: tuple[Finding, ...] = (
         remedy="Look for heat, a filling disk, or other work on the host.",
         chance=True,
     ),
-    Finding(
+    FindingKind(
         code=Code.AUTOCORRELATION,
         cause=Cause.TIME,
         weight=48,
@@ -255,7 +255,7 @@ CATALOGUE: tuple[Finding, ...] = (
         remedy="Look for other work on the host during the run, heat, or frequency changes.",
         chance=True,
     ),
-    Finding(
+    FindingKind(
         code=Code.ORDER_EFFECT,
         cause=Cause.ORDER,
         weight=52,
@@ -264,7 +264,7 @@ CATALOGUE: tuple[Finding, ...] = (
         remedy="Let the machine cool down and come to rest between trials; discard caches.",
         chance=True,
     ),
-    Finding(
+    FindingKind(
         code=Code.FIRST_TRIAL,
         cause=Cause.TIME,
         weight=46,
@@ -272,35 +272,35 @@ CATALOGUE: tuple[Finding, ...] = (
         remedy="Add a trial before the first that is discarded, by a rule set beforehand.",
         chance=True,
     ),
-    Finding(
+    FindingKind(
         code=Code.PAGE_CACHE,
         cause=Cause.CACHE,
         weight=64,
         meaning="A storage benchmark reports a rate that no drive reaches: it reads from or writes to memory.",
         remedy="Use direct I/O, or more data than there is memory.",
     ),
-    Finding(
+    FindingKind(
         code=Code.TIES,
         cause=Cause.RESOLUTION,
         weight=42,
         meaning="Half of a contender's values or more are the same number. Intervals from such values are not reliable.",
         remedy="Measure for longer, or count something that happens more often.",
     ),
-    Finding(
+    FindingKind(
         code=Code.QUANTISED,
         cause=Cause.RESOLUTION,
         weight=40,
         meaning="The values come in steps above 10 % of the median. A smaller difference cannot be detected.",
         remedy="Measure for longer, or in a finer unit.",
     ),
-    Finding(
+    FindingKind(
         code=Code.MAXIMUM,
         cause=Cause.STATISTIC,
         weight=44,
         meaning="The metric is the largest sample of a trial: one sample decides it, and it grows with the time measured.",
         remedy="Make the 99th or 99.9th percentile the primary metric, and report the maximum as a further metric.",
     ),
-    Finding(
+    FindingKind(
         code=Code.UNRELIABLE,
         cause=Cause.PRECISION,
         weight=38,
@@ -308,7 +308,7 @@ CATALOGUE: tuple[Finding, ...] = (
         "a published table prints it, shows no size, and perhaps no direction either.",
         remedy="Do not quote the size without its interval, or measure more trials.",
     ),
-    Finding(
+    FindingKind(
         code=Code.UNEQUAL_N,
         cause=Cause.MISSING,
         weight=36,
@@ -316,14 +316,14 @@ CATALOGUE: tuple[Finding, ...] = (
         "as far as one can tell.",
         remedy="Find out why values are missing.",
     ),
-    Finding(
+    FindingKind(
         code=Code.CONFIG_DIFFERS,
         cause=Cause.CONFIG,
         weight=20,
         meaning="The kernels' configurations differ in the options that are counted. The verdicts compare these builds.",
         remedy="Build both kernels with one configuration if the versions alone are to be compared.",
     ),
-    Finding(
+    FindingKind(
         code=Code.MACHINES_DISAGREE,
         cause=Cause.MACHINES,
         weight=94,
@@ -332,7 +332,7 @@ CATALOGUE: tuple[Finding, ...] = (
         remedy="Look at what is different about that machine; give a verdict for each machine, not one for all.",
         chance=True,
     ),
-    Finding(
+    FindingKind(
         code=Code.MACHINES_DIFFER,
         cause=Cause.MACHINES,
         weight=40,
@@ -342,4 +342,4 @@ CATALOGUE: tuple[Finding, ...] = (
     ),
 )
 """In the order of the documentation."""
-BY_CODE: dict[str, Finding] = {str(finding.code): finding for finding in CATALOGUE}
+BY_CODE: dict[str, FindingKind] = {str(finding.code): finding for finding in CATALOGUE}

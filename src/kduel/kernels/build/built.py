@@ -18,7 +18,7 @@ from kduel.core.temporary import temporary_directory
 from kduel.kernels import Available, Kernel, KernelSource
 from kduel.kernels.build.make import Make, Unbuildable, clean_environment, wants_modules
 from kduel.kernels.build.recipe import Recipe, configure, fingerprint, read_recipe
-from kduel.kernels.build.source import Source, as_facts
+from kduel.kernels.build.source import SourceTree, as_facts
 from kduel.kernels.build.toolchain import compiler
 from kduel.kernels.files import store as stored
 from kduel.kernels.files.image import identify
@@ -32,7 +32,7 @@ class Planned(Struct, frozen=True, kw_only=True):
     """A build that could be made: everything that determines it."""
 
     spec: str
-    source: Source
+    source: SourceTree
     recipe: Recipe
     compiler: str
     key: str
@@ -61,7 +61,7 @@ class FromSource(KernelSource):
     prefix: ClassVar[str]
 
     @abstractmethod
-    def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> Source:
+    def source(self, place: str, *, cache: Cache, progress: Progress, offline: bool) -> SourceTree:
         """The tree that `place` (what follows the prefix) means. Raises InputError, HostError."""
 
     def accepts(self, spec: str) -> bool:

@@ -33,7 +33,7 @@ LONGEST = 220
 """Characters of a line that are reported."""
 
 
-class Cause(Struct, frozen=True):
+class BuildFailure(Struct, frozen=True):
     """What a log comes to."""
 
     lines: tuple[str, ...]
@@ -46,7 +46,7 @@ class Cause(Struct, frozen=True):
         return "; ".join(self.lines)
 
 
-def cause(log: str, status: int) -> Cause:
+def cause(log: str, status: int) -> BuildFailure:
     """The cause in a log of make that ended with `status`; the log is not to be trusted, and may be empty."""
     text = "\n".join(line.rstrip() for line in log.splitlines())
     found = [match[0].strip() for match in FIRST.finditer(text)]
@@ -61,7 +61,7 @@ def cause(log: str, status: int) -> Cause:
         if match := re.search(pattern, text):
             remedy = words.format(*(group for group in match.groups() if group))
             break
-    return Cause(
+    return BuildFailure(
         tuple(line[:LONGEST] for line in lines) or (f"make ended with status {status} and printed no message",),
         remedy,
     )

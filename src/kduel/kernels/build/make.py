@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kduel.core.errors import HostError
-from kduel.kernels.build.cause import Cause, cause
+from kduel.kernels.build.cause import BuildFailure, cause
 from kduel.kernels.build.toolchain import Target
 
 FIXED = {
@@ -31,9 +31,9 @@ LOG_END = 1 << 20
 class Unbuildable(Exception):
     """A kernel that does not build. The message says how it failed; `why` has the log's lines and a remedy."""
 
-    def __init__(self, message: str, why: Cause | None = None) -> None:
+    def __init__(self, message: str, why: BuildFailure | None = None) -> None:
         super().__init__(message)
-        self.why = why or Cause((message,))
+        self.why = why or BuildFailure((message,))
 
 
 def clean_environment() -> dict[str, str]:

@@ -19,7 +19,7 @@ KIND = "source"
 NUMBERS = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)", re.MULTILINE)
 
 
-class Source(Struct, frozen=True, kw_only=True):
+class SourceTree(Struct, frozen=True, kw_only=True):
     """A tree that can be built."""
 
     tree: Path
@@ -84,7 +84,7 @@ def version_of(tree: Path) -> str:
     return f"{numbers['VERSION']}.{numbers['PATCHLEVEL']}.{numbers['SUBLEVEL']}{numbers.get('EXTRAVERSION', '')}"
 
 
-def as_facts(source: Source) -> dict[str, Any]:
+def as_facts(source: SourceTree) -> dict[str, Any]:
     """What a kernel's provenance keeps of its source."""
     facts: dict[str, Any] = msgspec.to_builtins(source.facts)
     return {**facts, "identity": source.identity, "version": source.version}

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from kduel.core.errors import InputError
-from kduel.kernels.sizes.elf import Elf, Kind, Section, Symbol, read_elf
+from kduel.kernels.sizes.elf import Elf, ElfSection, Kind, Symbol, read_elf
 
 GENERATED = "(linker)"
 """Where no object has the symbol: what the linker and the last steps of a build add."""
@@ -34,7 +34,7 @@ class Piece(Struct, frozen=True):
     size: int
 
 
-class Account(Struct, frozen=True, kw_only=True):
+class SizeAccount(Struct, frozen=True, kw_only=True):
     """All of vmlinux."""
 
     pieces: list[Piece]
@@ -51,7 +51,7 @@ class Account(Struct, frozen=True, kw_only=True):
         return found
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class SizeLine(Struct, frozen=True, kw_only=True):
     """One row of a comparison, in bytes; None where the kernel has none of it."""
 
     name: str
@@ -64,7 +64,7 @@ class Line(Struct, frozen=True, kw_only=True):
         return (self.contender or 0) - (self.baseline or 0)
 
 
-def account(vmlinux: Path, objects: Path | None) -> Account:
+def account(vmlinux: Path, objects: Path | None) -> SizeAccount:
     """Account for a vmlinux. `objects` is what kduel.kernels.sizes.objects left of its build. Raises InputError."""
     elf = read_elf(vmlinux)
     origin = Origins(objects) if objects is not None and objects.is_file() else None
@@ -76,10 +76,10 @@ def account(vmlinux: Path, objects: Path | None) -> Account:
         directory = str(PurePosixPath(path).parent) if path else NAMELESS if symbol is None else GENERATED
         name = plain(symbol.name) if symbol is not None else f"{NAMELESS} {section.name}"
         pieces.append(Piece(directory, path, option, name, section.kind, size))
-    return Account(pieces=pieces, totals=elf.totals(), placed=origin is not None)
+    return SizeAccount(pieces=pieces, totals=elf.totals(), placed=origin is not None)
 
 
-def spread(elf: Elf) -> Iterable[tuple[Section, Symbol | None, int]]:
+def spread(elf: Elf) -> Iterable[tuple[ElfSection, Symbol | None, int]]:
     """Every byte of every section, once: given to the first of the symbols that cover it, or to none."""
     of: dict[int, list[Symbol]] = defaultdict(list)
     for symbol in elf.symbols:
@@ -141,10 +141,10 @@ class Origins:
         return best[0], best[1]
 
 
-def lines(baseline: Counter[str], contender: Counter[str]) -> list[Line]:
+def lines(baseline: Counter[str], contender: Counter[str]) -> list[SizeLine]:
     """Both side by side, the largest difference first; what is the same in both is there too."""
     found = [
-        Line(name=name, baseline=baseline.get(name), contender=contender.get(name))
+        SizeLine(name=name, baseline=baseline.get(name), contender=contender.get(name))
         for name in dict.fromkeys([*baseline, *contender])
     ]
     return sorted(found, key=lambda line: (-abs(line.change), line.name))
@@ -155,7 +155,7 @@ def shortened(directory: str, depth: int) -> str:
     return "/".join(directory.split("/")[:depth])
 
 
-def kinds_of_change(rows: Iterable[Line]) -> str:
+def kinds_of_change(rows: Iterable[SizeLine]) -> str:
     """As scripts/bloat-o-meter ends: what was added and removed, what grew and shrank."""
     counts: Counter[str] = Counter()
     up = down = 0

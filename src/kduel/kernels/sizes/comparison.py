@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kduel.core.errors import InputError
 from kduel.kernels.build.recipe import settings
-from kduel.kernels.sizes.account import Account, Line, account, kinds_of_change, lines, shortened
+from kduel.kernels.sizes.account import SizeAccount, SizeLine, account, kinds_of_change, lines, shortened
 from kduel.kernels.sizes.objects import NAME
 
 NONE = {"object": "(linker)", "option": "(no option alone)", "subsystem": "(linker)", "symbol": "(no symbol)"}
@@ -19,7 +19,7 @@ NONE = {"object": "(linker)", "option": "(no option alone)", "subsystem": "(link
 VIEWS = {"subsystem": "directory", "symbol": "symbol", "object": "object", "option": "option"}
 
 
-class Subject(Struct, frozen=True, kw_only=True):
+class SizedKernel(Struct, frozen=True, kw_only=True):
     """A kernel whose sizes are asked for."""
 
     name: str
@@ -28,7 +28,7 @@ class Subject(Struct, frozen=True, kw_only=True):
     files: dict[str, int]
     """Sizes of files as ls says, by what they are: `image`, `modules`."""
 
-    def account(self) -> Account:
+    def account(self) -> SizeAccount:
         """Where its bytes are. Raises InputError."""
         return account(self.vmlinux, self.vmlinux.parent / NAME)
 
@@ -52,23 +52,23 @@ class Beside(Struct, kw_only=True):
 
     baseline: str
     contender: str
-    totals: list[Line]
+    totals: list[SizeLine]
     """text, data, bss, their sum as size(1) has it, then files as ls has them."""
-    views: dict[str, list[Line]]
+    views: dict[str, list[SizeLine]]
     """By `subsystem`, `symbol`, `object` and `option`; each adds up to the sum of the totals."""
     options: list[Option]
     summary: str
     """As scripts/bloat-o-meter ends."""
 
 
-def beside(baseline: Subject, contender: Subject, *, depth: int = 2) -> Beside:
+def beside(baseline: SizedKernel, contender: SizedKernel, *, depth: int = 2) -> Beside:
     """Both accounts, line by line. Raises InputError for what is no vmlinux."""
     one, other = baseline.account(), contender.account()
-    totals = [Line(name=kind, baseline=one.totals[kind], contender=other.totals[kind]) for kind in one.totals]
-    totals.append(Line(name="vmlinux", baseline=sum(one.totals.values()), contender=sum(other.totals.values())))
+    totals = [SizeLine(name=kind, baseline=one.totals[kind], contender=other.totals[kind]) for kind in one.totals]
+    totals.append(SizeLine(name="vmlinux", baseline=sum(one.totals.values()), contender=sum(other.totals.values())))
     for name in dict.fromkeys([*baseline.files, *contender.files]):
-        totals.append(Line(name=name, baseline=baseline.files.get(name), contender=contender.files.get(name)))
-    views: dict[str, list[Line]] = {"symbol": view(one, other, "symbol", depth)}
+        totals.append(SizeLine(name=name, baseline=baseline.files.get(name), contender=contender.files.get(name)))
+    views: dict[str, list[SizeLine]] = {"symbol": view(one, other, "symbol", depth)}
     if one.placed and other.placed:
         views = {name: view(one, other, name, depth) for name in VIEWS}
     return Beside(
@@ -81,10 +81,10 @@ def beside(baseline: Subject, contender: Subject, *, depth: int = 2) -> Beside:
     )
 
 
-def view(one: Account, other: Account, name: str, depth: int) -> list[Line]:
+def view(one: SizeAccount, other: SizeAccount, name: str, depth: int) -> list[SizeLine]:
     """The lines of one view."""
 
-    def sums(of: Account) -> Counter[str]:
+    def sums(of: SizeAccount) -> Counter[str]:
         found = of.by(lambda piece: str(getattr(piece, VIEWS[name])) or NONE[name])
         if name != "subsystem":
             return found
@@ -96,7 +96,7 @@ def view(one: Account, other: Account, name: str, depth: int) -> list[Line]:
     return lines(sums(one), sums(other))
 
 
-def differing(one: dict[str, str], other: dict[str, str], by_option: Sequence[Line]) -> list[Option]:
+def differing(one: dict[str, str], other: dict[str, str], by_option: Sequence[SizeLine]) -> list[Option]:
     """The options that differ, those that bring most first. An option that is not known counts as n."""
     if not one or not other:
         return []
@@ -125,7 +125,7 @@ def as_text(found: Beside, *, limit: int, views: Sequence[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def table(title: str, rows: Sequence[Line], found: Beside, *, limit: int, total: bool = True) -> str:
+def table(title: str, rows: Sequence[SizeLine], found: Beside, *, limit: int, total: bool = True) -> str:
     """One table; what is left out is summed, so that the columns add up."""
     changed = [row for row in rows if row.change] if total else list(rows)
     shown = changed[:limit] if limit else changed
@@ -135,10 +135,10 @@ def table(title: str, rows: Sequence[Line], found: Beside, *, limit: int, total:
         rest = [row for row in rows if row.name not in named]
         if rest:
             before, after = (sum(getattr(row, side) or 0 for row in rest) for side in ("baseline", "contender"))
-            line = Line(name=f"{len(rest):,} others", baseline=before, contender=after)
+            line = SizeLine(name=f"{len(rest):,} others", baseline=before, contender=after)
             cells.append((line.name, cell(before), cell(after), change(line)))
         before, after = (sum(getattr(row, side) or 0 for row in rows) for side in ("baseline", "contender"))
-        line = Line(name="all: vmlinux as size(1) says", baseline=before, contender=after)
+        line = SizeLine(name="all: vmlinux as size(1) says", baseline=before, contender=after)
         cells.append((line.name, cell(before), cell(after), change(line)))
     cells = [(title, found.baseline, found.contender, "change"), *cells]
     widths = [max(len(row[column]) for row in cells) for column in range(4)]
@@ -169,7 +169,7 @@ def cell(value: int | None) -> str:
     return "–" if value is None else f"{value:,}"
 
 
-def change(row: Line) -> str:
+def change(row: SizeLine) -> str:
     """The difference, in bytes and per cent."""
     if not row.baseline:
         return f"{row.change:+,}" if row.change else "0"
@@ -179,7 +179,7 @@ def change(row: Line) -> str:
 def as_document(found: Beside) -> dict[str, Any]:
     """For scripts."""
 
-    def row(line: Line) -> dict[str, Any]:
+    def row(line: SizeLine) -> dict[str, Any]:
         return {"name": line.name, "baseline": line.baseline, "contender": line.contender, "change": line.change}
 
     return {

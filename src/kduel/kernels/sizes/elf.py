@@ -17,7 +17,7 @@ NOBITS, SYMBOL_TABLE = 8, 2
 FILE_SYMBOL, SECTION_SYMBOL = 4, 3
 
 
-class Section(Struct, frozen=True):
+class ElfSection(Struct, frozen=True):
     """A section that the program occupies memory with, as `size` counts it."""
 
     index: int
@@ -41,7 +41,7 @@ class Symbol(Struct, frozen=True):
 class Elf(Struct, frozen=True):
     """What is of interest."""
 
-    sections: list[Section]
+    sections: list[ElfSection]
     symbols: list[Symbol]
 
     def totals(self) -> dict[Kind, int]:
@@ -83,7 +83,7 @@ def _read(data: bytes) -> Elf:
     for index, (name, kind, flags, address, _, size, *_) in enumerate(headers):
         if flags & ALLOC and size:
             of: Kind = "text" if flags & EXECUTABLE or not flags & WRITE else "bss" if kind == NOBITS else "data"
-            sections.append(Section(index, _string(data, names + name), address, size, of))
+            sections.append(ElfSection(index, _string(data, names + name), address, size, of))
     symbols: list[Symbol] = []
     for header in headers:
         if header[1] == SYMBOL_TABLE:

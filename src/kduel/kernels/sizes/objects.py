@@ -12,7 +12,7 @@ from pathlib import Path
 from kduel.core.errors import InputError
 from kduel.kernels.build.toolchain import Target
 from kduel.kernels.sizes.elf import read_elf
-from kduel.kernels.sizes.options import Options
+from kduel.kernels.sizes.options import OptionSizes
 
 NAME = "objects.gz"
 """Lines of PATH, OPTION, SIZE and SYMBOL, separated by tabs; in the order of the archives that are linked."""
@@ -29,7 +29,7 @@ def keep(build: Path, into: Path, target: Target, tree: Path) -> None:
     )  # fmt: skip
     if done.returncode:
         shutil.copyfile(build / "vmlinux", vmlinux)
-    options = Options(tree)
+    options = OptionSizes(tree)
     with gzip.open(into / NAME, "wt", encoding="utf-8", compresslevel=6) as stream:
         for path in objects(build):
             try:

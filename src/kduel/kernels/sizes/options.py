@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 ASSIGNMENT = re.compile(r"^\s*([\w-]+)-(?:(y|objs)|\$\(CONFIG_(\w+)\))\s*[:+]?=\s*(.*)$")
 
 
-class Options:
+class OptionSizes:
     """Answers for one tree; Makefiles that do more than assign lists are understood as far as they do."""
 
     def __init__(self, tree: Path) -> None:

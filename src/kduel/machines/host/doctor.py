@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -12,8 +13,10 @@ from typing import Literal
 from msgspec import Struct
 
 from kduel.core.cache import cache_root
+from kduel.core.errors import HostError
 from kduel.core.text import plural
-from kduel.guest import priority
+from kduel.guest import confine, priority
+from kduel.guest.emulator import has_patching_fault
 
 MEMORY_FOR_GUEST = 5 << 30
 DISK_FOR_CACHE = 4 << 30
@@ -40,7 +43,7 @@ TUNERS = (
 """Services that set what a comparison should hold still; two of them at once fight."""
 
 
-class Finding(Struct, kw_only=True):
+class Check(Struct, kw_only=True):
     """`what` is there, what it does to a measurement, and what to do about it."""
 
     weight: Literal["good", "disturbs", "prevents"]
@@ -49,15 +52,30 @@ class Finding(Struct, kw_only=True):
     remedy: str = ""
 
 
-def examine_host(root: Path = Path("/")) -> list[Finding]:
+def examine_host(root: Path = Path("/")) -> list[Check]:
     """Everything worth telling, what prevents first."""
-    looks = (programs, kvm, memory, disk, load, weight, steal, governor, turbo, throttling, smt, battery, services)
+    looks = (
+        programs,
+        kvm,
+        memory,
+        disk,
+        load,
+        weight,
+        emulator,
+        steal,
+        governor,
+        turbo,
+        throttling,
+        smt,
+        battery,
+        services,
+    )
     found = [finding for look in looks for finding in look(root)]
     order = {"prevents": 0, "disturbs": 1, "good": 2}
     return sorted(found, key=lambda finding: order[finding.weight])
 
 
-def examine_tree(root: Path) -> list[Finding]:
+def examine_tree(root: Path) -> list[Check]:
     """Of another machine, whose files lie below `root`: what disturbs measuring on it. What prevents it, a run tells."""
     looks = (load, steal, governor, turbo, throttling, smt, battery, services, units, threads)
     found = [finding for look in looks for finding in look(root)]
@@ -72,67 +90,67 @@ def read(path: Path) -> str | None:
         return None
 
 
-def programs(_: Path) -> Iterator[Finding]:
+def programs(_: Path) -> Iterator[Check]:
     """The programs that the machine qemu needs."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     for program, package in PROGRAMS.items():
         if shutil.which(program, path=path):
             continue
-        yield Finding(weight="prevents", what=f"{program} is missing", remedy=f"apt-get install {package}")
+        yield Check(weight="prevents", what=f"{program} is missing", remedy=f"apt-get install {package}")
 
 
-def kvm(root: Path) -> Iterator[Finding]:
+def kvm(root: Path) -> Iterator[Check]:
     """Hardware virtualisation, as far as it shows without booting a guest."""
     device = root / "dev/kvm"
     if not device.exists():
-        yield Finding(
+        yield Check(
             weight="disturbs",
             what="there is no /dev/kvm: guests run in an emulator (TCG), whose timings are its own",
             remedy="Enable virtualisation in the firmware, or trust counts and the machine icount, not timings.",
         )
     elif not os.access(device, os.R_OK | os.W_OK):
-        yield Finding(
+        yield Check(
             weight="disturbs", what="/dev/kvm may not be opened by this user", remedy="Add the user to the group kvm."
         )
     else:
-        yield Finding(
+        yield Check(
             weight="good", what="/dev/kvm can be opened; `kduel run` proves it with a guest before it trusts it"
         )
 
 
-def memory(root: Path) -> Iterator[Finding]:
+def memory(root: Path) -> Iterator[Check]:
     """Enough for a guest of 4 GiB."""
     text = read(root / "proc/meminfo") or ""
     for line in text.splitlines():
         if line.startswith("MemAvailable:"):
             free = int(line.split()[1]) << 10
             if free < MEMORY_FOR_GUEST:
-                yield Finding(
+                yield Check(
                     weight="disturbs",
                     what=f"{free / 2**30:.1f} GiB of memory are available; a guest of 4 GiB may push the host to swap",
                     remedy="End other programs, or give the guest less: --machine qemu:memory=2G.",
                 )
 
 
-def disk(_: Path) -> Iterator[Finding]:
+def disk(_: Path) -> Iterator[Check]:
     """Room for kernels and root images."""
     place = cache_root()
     while not place.exists():
         place = place.parent
     free = shutil.disk_usage(place).free
     if free < DISK_FOR_CACHE:
-        yield Finding(
+        yield Check(
             weight="disturbs",
             what=f"{free / 2**30:.1f} GiB are free for the cache ({cache_root()})",
             remedy="Free some space, or name another place in KDUEL_CACHE.",
         )
 
 
-def load(root: Path) -> Iterator[Finding]:
+def load(root: Path) -> Iterator[Check]:
     """Other work on the host."""
     text = read(root / "proc/loadavg")
     if text and float(text.split()[0]) > 0.5:
-        yield Finding(
+        yield Check(
             weight="disturbs",
             what=f"the host is busy (load {text.split()[0]})",
             effect="Other work takes CPUs, caches and memory from trials, another share each time: wider intervals.",
@@ -140,15 +158,15 @@ def load(root: Path) -> Iterator[Finding]:
         )
 
 
-def weight(root: Path) -> Iterator[Finding]:
+def weight(root: Path) -> Iterator[Check]:
     """The weight that a guest gets against other work, tried on a process that sleeps."""
     if root != Path("/"):
         return
     got = priority.obtainable()
     if got:
-        yield Finding(weight="good", what=f"guests get weight against other work: {', '.join(got)}")
+        yield Check(weight="good", what=f"guests get weight against other work: {', '.join(got)}")
     if not any(word.startswith(("autogroup", "cgroup")) for word in got):
-        yield Finding(
+        yield Check(
             weight="disturbs",
             what="guests compete with other work as equals" + (f" (only {', '.join(got)})" if got else ""),
             effect="Beside a busy program for each CPU a guest waits for half of its time: wider intervals.",
@@ -156,7 +174,30 @@ def weight(root: Path) -> Iterator[Finding]:
         )
 
 
-def steal(root: Path) -> Iterator[Finding]:
+def emulator(root: Path) -> Iterator[Check]:
+    """A QEMU with a known fault, which matters where guests are emulated."""
+    from kduel.machines.qemu import qemu_version
+
+    if root != Path("/"):
+        return
+    with contextlib.suppress(HostError, OSError):
+        confine.kvm_group()
+        if os.access(confine.KVM, os.R_OK | os.W_OK):
+            return
+    try:
+        version = qemu_version()
+    except HostError:
+        return
+    if has_patching_fault(version, 2):
+        yield Check(
+            weight="disturbs",
+            what=f"QEMU {version.split()[0]} fails now and then while an emulated kernel patches its code (mended in 8.1)",
+            effect="Up to one boot in six beside other work ends with an int3 oops, and is made again.",
+            remedy="Install a newer QEMU, such as apt-get install -t bookworm-backports qemu-system-x86; or give cpus = 1.",
+        )
+
+
+def steal(root: Path) -> Iterator[Check]:
     """Of a virtual machine: CPU time that its host gave to others."""
     words = ((read(root / "proc/stat") or "").splitlines() or [""])[0].split()
     if len(words) < 9 or words[0] != "cpu" or not all(word.isdigit() for word in words[1:9]):
@@ -164,7 +205,7 @@ def steal(root: Path) -> Iterator[Finding]:
     times = [int(word) for word in words[1:9]]
     wanted = sum(times) - times[3] - times[4]
     if wanted and times[7] / wanted > STOLEN:
-        yield Finding(
+        yield Check(
             weight="disturbs",
             what=f"noisy neighbours: {100 * times[7] / wanted:.1f} % of the CPU time it wanted went to other guests of its host",
             effect="Trials slow down with what strangers do: wider intervals, and drift.",
@@ -172,12 +213,12 @@ def steal(root: Path) -> Iterator[Finding]:
         )
 
 
-def throttling(root: Path) -> Iterator[Finding]:
+def throttling(root: Path) -> Iterator[Check]:
     """Clocks lowered for heat, since the boot."""
     counts = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
     most = max((int(text) for path in counts if (text := read(path)) and text.isdigit()), default=0)
     if most:
-        yield Finding(
+        yield Check(
             weight="disturbs",
             what=f"a core has throttled {most} times for heat since the boot",
             effect="Later trials are slower than earlier ones, and long benchmarks than short ones.",
@@ -185,7 +226,7 @@ def throttling(root: Path) -> Iterator[Finding]:
         )
 
 
-def threads(root: Path) -> Iterator[Finding]:
+def threads(root: Path) -> Iterator[Check]:
     """The numbers of threads at which scaling shows: one, the performance cores, all cores, all hardware threads."""
     cpu = root / "sys/devices/system/cpu"
     siblings = [read(path) for path in cpu.glob("cpu[0-9]*/topology/thread_siblings_list")]
@@ -195,7 +236,7 @@ def threads(root: Path) -> Iterator[Finding]:
     fast = cpus_in(read(root / "sys/devices/cpu_core/cpus") or "")
     performance = {text for text in cores if cpus_in(text) & fast}
     counts = sorted({1, *([len(performance)] if performance else []), len(cores), len([t for t in siblings if t])})
-    yield Finding(
+    yield Check(
         weight="good",
         what=f"{plural(len(cores), 'core')}"
         + (f", {len(performance)} of them performance cores" if performance and len(performance) < len(cores) else "")
@@ -214,12 +255,12 @@ def cpus_in(text: str) -> set[int]:
     return found
 
 
-def governor(root: Path) -> Iterator[Finding]:
+def governor(root: Path) -> Iterator[Check]:
     """The CPU frequency governor."""
     paths = sorted((root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor"))
     found = {text for text in map(read, paths) if text}
     if found - {"performance"}:
-        yield Finding(
+        yield Check(
             weight="disturbs",
             what=f"the frequency governor is {', '.join(sorted(found))}",
             effect="The clock follows the load with a delay: short benchmarks run at a speed that chance decides.",
@@ -227,11 +268,11 @@ def governor(root: Path) -> Iterator[Finding]:
         )
 
 
-def turbo(root: Path) -> Iterator[Finding]:
+def turbo(root: Path) -> Iterator[Check]:
     """Frequencies that depend on temperature and on what other CPUs do."""
     cpu = root / "sys/devices/system/cpu"
     if read(cpu / "intel_pstate/no_turbo") == "0" or read(cpu / "cpufreq/boost") == "1":
-        yield Finding(
+        yield Check(
             weight="disturbs",
             what="turbo is on",
             effect="Speed depends on temperature and on what other CPUs do: the first trials are quicker than the later ones.",
@@ -239,10 +280,10 @@ def turbo(root: Path) -> Iterator[Finding]:
         )
 
 
-def smt(root: Path) -> Iterator[Finding]:
+def smt(root: Path) -> Iterator[Check]:
     """Two guest CPUs on one core."""
     if read(root / "sys/devices/system/cpu/smt/active") == "1":
-        yield Finding(
+        yield Check(
             weight="disturbs",
             what="SMT is on",
             effect="Two threads share a core: where the scheduler happens to put them decides the speed of both.",
@@ -250,11 +291,11 @@ def smt(root: Path) -> Iterator[Finding]:
         )
 
 
-def battery(root: Path) -> Iterator[Finding]:
+def battery(root: Path) -> Iterator[Check]:
     """Running on battery."""
     for supply in sorted((root / "sys/class/power_supply").glob("*")):
         if read(supply / "type") == "Battery" and read(supply / "status") == "Discharging":
-            yield Finding(
+            yield Check(
                 weight="disturbs",
                 what="it runs on battery",
                 effect="Firmware and services lower the power limits, the more the emptier it is: a drift over the run.",
@@ -262,14 +303,14 @@ def battery(root: Path) -> Iterator[Finding]:
             )
 
 
-def services(root: Path) -> Iterator[Finding]:
+def services(root: Path) -> Iterator[Check]:
     """Services that work when they like."""
     running = set()
     for entry in (root / "proc").glob("[0-9]*/comm"):
         running.add(read(entry) or "")
     for name in BUSY_SERVICES:
         if any(comm.startswith(name[:15]) for comm in running if comm):
-            yield Finding(
+            yield Check(
                 weight="disturbs",
                 what=f"{name} is running",
                 effect="It works, or changes settings, when it likes: in some trials and not in others.",
@@ -277,11 +318,11 @@ def services(root: Path) -> Iterator[Finding]:
             )
 
 
-def units(root: Path) -> Iterator[Finding]:
+def units(root: Path) -> Iterator[Check]:
     """Of another machine: services that change its settings, and timers that start work (a file `units` at the top)."""
     told = read(root / "units")
     if told is None:
-        yield Finding(
+        yield Check(
             weight="disturbs",
             what="its services and timers cannot be listed",
             effect="What they would do to trials is not known.",
@@ -292,7 +333,7 @@ def units(root: Path) -> Iterator[Finding]:
         name, _, kind = unit.rpartition(".")
         tuner = next((tuner for tuner in TUNERS if name.startswith(tuner)), None)
         if kind == "service" and tuner:
-            yield Finding(
+            yield Check(
                 weight="disturbs",
                 what=f"{unit} is enabled",
                 effect="It sets governor, limits and power saving as it likes, at another time of each boot; two such fight.",
@@ -300,7 +341,7 @@ def units(root: Path) -> Iterator[Finding]:
             )
     timers = [unit for unit in known if unit.endswith(".timer")]
     if timers:
-        yield Finding(
+        yield Check(
             weight="disturbs",
             what=f"{plural(len(timers), 'timer')} may start work in mid-trial: {', '.join(timers[:6])}",
             effect="A trial that one of them falls into is slower than the others.",

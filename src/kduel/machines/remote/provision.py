@@ -14,7 +14,7 @@ from kduel.machines.remote import grub, kernels, sdboot
 from kduel.machines.remote.connection import Broken, Connection, Refused
 from kduel.machines.remote.grub import Entry
 from kduel.machines.remote.retry import asked
-from kduel.machines.remote.ssh_trial import RETRY, Look, going, look
+from kduel.machines.remote.ssh_trial import RETRY, Observation, going, look
 
 
 class Lent(Protocol):
@@ -62,7 +62,7 @@ class Loan:
             )
         self.undo = []
 
-    def wait_for_another_boot(self, before: Look) -> None:
+    def wait_for_another_boot(self, before: Observation) -> None:
         """Raises Broken when the deadline passes."""
         end = time.monotonic() + self.settings.boot_deadline
         while True:
@@ -76,7 +76,7 @@ class Loan:
             time.sleep(RETRY)
 
 
-def bring_kernels(loan: Loan, arms: Sequence[Arm], now: Look, facts: dict[str, Any]) -> None:
+def bring_kernels(loan: Loan, arms: Sequence[Arm], now: Observation, facts: dict[str, Any]) -> None:
     """Install there what is not installed there. Raises InputError, HostError."""
     wanted = {arm.kernel.release: arm for arm in arms if not isinstance(arm.kernel, InstalledKernel)}
     if now.release not in wanted:
@@ -94,7 +94,7 @@ def bring_kernels(loan: Loan, arms: Sequence[Arm], now: Look, facts: dict[str, A
         facts["images"][release] = arm.kernel.sha256
 
 
-def boot_entries(loan: Loan, arms: Sequence[Arm], now: Look) -> dict[str, Entry]:
+def boot_entries(loan: Loan, arms: Sequence[Arm], now: Observation) -> dict[str, Entry]:
     """By contender the boot loader's entry, made where there is none; {} for kexec. Raises HostError, InputError."""
     if loan.settings.boot == "grub-reboot":
         return grub_entries(loan, arms, now)
@@ -103,7 +103,7 @@ def boot_entries(loan: Loan, arms: Sequence[Arm], now: Look) -> dict[str, Entry]
     return {}
 
 
-def grub_entries(loan: Loan, arms: Sequence[Arm], now: Look) -> dict[str, Entry]:
+def grub_entries(loan: Loan, arms: Sequence[Arm], now: Observation) -> dict[str, Entry]:
     """GRUB's. Raises HostError where one is missing, or a choice would not be forgotten."""
     config = asked(loan.connection, "cat /boot/grub/grub.cfg", "GRUB's configuration cannot be read")
     grub.check_once(config)

@@ -66,7 +66,7 @@ class SshSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_only
     """How a kernel is chosen for one boot: GRUB, systemd-boot's oneshot, or straight from the running one. A machine that does not come back boots its default when power-cycled."""
 
 
-class Look(Struct, frozen=True):
+class Observation(Struct, frozen=True):
     """The machine at one moment."""
 
     boot_id: str
@@ -126,7 +126,7 @@ class Journey:
         self.mark("kernel")
         return self.measure(now)
 
-    def measure(self, now: Look) -> Outcome:
+    def measure(self, now: Observation) -> Outcome:
         """In the boot that is there: verify it, run the script, bring its files home. Raises Broken and Refused."""
         self.facts["boot_id"] = now.boot_id
         wanted = self.trial.arm.kernel.release
@@ -173,7 +173,7 @@ class Journey:
                 self.tell(f"trying again: {error}")
                 time.sleep(RETRY)
 
-    def reboot(self, before: Look) -> None:
+    def reboot(self, before: Observation) -> None:
         """Choose the kernel for one boot, and go. Raises Refused where it cannot be chosen."""
         release = self.trial.arm.kernel.release
         if self.boot != "kexec":
@@ -190,10 +190,10 @@ class Journey:
         if done.status:
             raise Refused("boot-refused", f"{release} cannot be chosen for the next boot: {last_line(done.stderr)}")
 
-    def come_back(self, before: Look) -> Look:
+    def come_back(self, before: Observation) -> Observation:
         """The machine in its new boot. Raises Broken when the deadline passes."""
 
-        def new_boot() -> Look:
+        def new_boot() -> Observation:
             found = look(self.connection)
             if found.boot_id == before.boot_id:
                 raise Broken("it has not gone down yet")
@@ -247,7 +247,7 @@ class Journey:
                 tar.addfile(member, io.BytesIO(data))
         return packed.getvalue()
 
-    def attend(self, began: Look) -> Look:
+    def attend(self, began: Observation) -> Observation:
         """Wait for the script's end, over as many connections as it takes. Raises Broken after the deadline.
 
         The machine waits by itself: a connection every few seconds would disturb what it measures.
@@ -277,14 +277,14 @@ class Journey:
             if done.text.splitlines()[-1] == "ended" or found.boot_id != began.boot_id:
                 return found
 
-    def compare_clocks(self, began: Look, ended: Look) -> None:
+    def compare_clocks(self, began: Observation, ended: Observation) -> None:
         """A clock that was set meanwhile is a fact worth keeping; durations are taken from uptime and do not mind."""
         jump = (ended.date - began.date) - (ended.at - began.at)
         if abs(jump) > 2 + 0.01 * (ended.at - began.at) and ended.boot_id == began.boot_id:
             self.facts["clock_jump_seconds"] = round(jump, 1)
             self.tell(f"its clock jumped by {jump:.1f} s during the trial")
 
-    def bring_home(self, now: Look) -> Outcome:
+    def bring_home(self, now: Observation) -> Outcome:
         """The script's files into the trial's directory, and the verdict on the boot."""
         place = shlex.quote(self.directory)
         # Read twice in place of once written: the disk there may be full.
@@ -350,7 +350,7 @@ class Journey:
         return f"last lines of the previous boot:\n{done.text[-20000:] or '(the machine keeps no log of it)'}"
 
 
-def default_cmdline(now: Look) -> str:
+def default_cmdline(now: Observation) -> str:
     """What the machine boots with by itself: without what its boot loader, or KDuel for a contender, added."""
     return " ".join(w for w in now.cmdline.split(OWN_WORDS)[0].split() if not w.startswith("BOOT_IMAGE="))
 
@@ -360,15 +360,15 @@ def going(leave: str) -> str:
     return f"sync; setsid sh -c 'sleep 1; {leave}' >/dev/null 2>&1 </dev/null &"
 
 
-def look(connection: Connection) -> Look:
+def look(connection: Connection) -> Observation:
     """The machine now. Raises Broken and Refused."""
     return read_look(connection.run(LOOK).text)
 
 
-def read_look(text: str) -> Look:
+def read_look(text: str) -> Observation:
     """What LOOK printed. Raises Broken where it is cut."""
     lines = text.splitlines()
     try:
-        return Look(lines[0], lines[1], lines[2], float(lines[3]), float(lines[4]), lines[5], time.monotonic())
+        return Observation(lines[0], lines[1], lines[2], float(lines[3]), float(lines[4]), lines[5], time.monotonic())
     except (IndexError, ValueError) as error:
         raise Broken(f"it answered {text[:100]!r}") from error

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from kduel.analysis.campaigns.history import History, Line
-from kduel.analysis.campaigns.steps import Step
+from kduel.analysis.campaigns.steps import LevelChange
 from kduel.core.format import MISSING, mean_and_sd, percent
 from kduel.core.text import plural
-from kduel.report.campaigns.page import Page, Section, Table, changed_lines
+from kduel.report.campaigns.page import Page, PageSection, Table, changed_lines
 from kduel.report.plots.effects import PICTURE, Spec, base, svg
 
 MOST_PICTURES = 12
@@ -23,7 +23,7 @@ def page_of(found: History) -> Page:
         f"change is called changed with a chance of {100 * found.alpha:g} %; neighbouring runs may be alike (correlation "
         "0.5). It takes six runs at least."
     )
-    sections = [Section(heading="Lines", sentences=[about])]
+    sections = [PageSection(heading="Lines", sentences=[about])]
     for line in sorted(found.lines, key=lambda line: not line.steps):
         rows = [
             [point.shown, Path(point.run).name, mean_and_sd(point.mean, point.sd), str(point.n), mark(line, number)]
@@ -35,16 +35,16 @@ def page_of(found: History) -> Page:
         ]
         table = Table(head=["time", "run", line.unit, "n", "change"], rows=rows, numbers_from=2)
         heading = f"{line.key}, {line.contender}, {line.machine}"
-        sections.append(Section(heading=heading, table=table, bullets=bullets))
+        sections.append(PageSection(heading=heading, table=table, bullets=bullets))
     if found.skipped:
         bullets = [f"{run}: {why}" for run, why in found.skipped.items()]
-        sections.append(Section(heading="Left out", bullets=bullets))
+        sections.append(PageSection(heading="Left out", bullets=bullets))
     if found.changed:
-        sections.append(Section(heading="Changed afterwards", bullets=changed_lines(found.changed)))
+        sections.append(PageSection(heading="Changed afterwards", bullets=changed_lines(found.changed)))
     return Page(title="History", sections=sections)
 
 
-def change(step: Step) -> str:
+def change(step: LevelChange) -> str:
     """In per cent where that means something."""
     if step.before > 0:
         return percent(100 * (step.after / step.before - 1))

@@ -23,7 +23,7 @@ class Table(Struct, kw_only=True):
     numbers_from: int = 1
 
 
-class Section(Struct, kw_only=True):
+class PageSection(Struct, kw_only=True):
     """A heading with sentences, a table, and sentences below it."""
 
     heading: str
@@ -36,7 +36,7 @@ class Page(Struct, kw_only=True):
     """What a report says, before it is written in any format. No string in it is trusted."""
 
     title: str
-    sections: list[Section]
+    sections: list[PageSection]
 
 
 def changed_lines(changed: Mapping[str, Sequence[str]]) -> list[str]:

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kduel.analysis.campaigns.attribution import few
-from kduel.analysis.campaigns.claims import Judged
-from kduel.analysis.campaigns.compare import Between, Campaigns, Cell, Row
+from kduel.analysis.campaigns.claims import JudgedClaim
+from kduel.analysis.campaigns.compare import Between, Campaigns, Row, Summary
 from kduel.core.format import MISSING, effect, interval, mean_and_sd, percent
 from kduel.core.results import Difference
 from kduel.core.text import plural
-from kduel.report.campaigns.page import Page, Section, Table, changed_lines
+from kduel.report.campaigns.page import Page, PageSection, Table, changed_lines
 from kduel.report.content.digest import sided
 
 MOST_CONFOUNDS = 60
 
 
-def page_of(found: Campaigns, claims: Sequence[Judged] = ()) -> Page:
+def page_of(found: Campaigns, claims: Sequence[JudgedClaim] = ()) -> Page:
     """Everything, in the order in which it should be read."""
     sections = [columns_section(found), confounds_section(found), results_section(found), attribution_section(found)]
     sections += [change_section(pair, found) for pair in found.between]
     if found.left_out:
         bullets = [f"{key}: {reason}" for key, reason in found.left_out.items()]
-        sections.append(Section(heading="Not compared", bullets=bullets))
+        sections.append(PageSection(heading="Not compared", bullets=bullets))
     if claims:
         sections.append(claims_section(claims))
     names = " against ".join(column.name for column in found.columns[:3])
@@ -35,7 +35,7 @@ def letters(found: Campaigns) -> dict[str, str]:
     return {column.name: column.letter for column in found.columns}
 
 
-def columns_section(found: Campaigns) -> Section:
+def columns_section(found: Campaigns) -> PageSection:
     """Which letter is what."""
     rows = []
     for column in found.columns:
@@ -43,14 +43,14 @@ def columns_section(found: Campaigns) -> Section:
         void = f" ({column.void} void)" if column.void else ""
         kind = "imported" if column.imported else "measured by KDuel"
         rows.append([column.letter, column.name, column.when[:10] or MISSING, kind, f"{trials}{void}"])
-    return Section(
+    return PageSection(
         heading="Columns",
         table=Table(head=["", "column", "day", "kind", "trials"], rows=rows, numbers_from=4),
         bullets=changed_lines({column.run: column.changed for column in found.columns}),
     )
 
 
-def confounds_section(found: Campaigns) -> Section:
+def confounds_section(found: Campaigns) -> PageSection:
     """What else changed: before any result, since it says what the results can mean."""
     heads = [column.letter for column in found.columns]
     rows = [
@@ -67,7 +67,7 @@ def confounds_section(found: Campaigns) -> Section:
     if len(found.confounds) > MOST_CONFOUNDS:
         bullets.append(f"and {len(found.confounds) - MOST_CONFOUNDS} more differences: --format json has all")
     table = Table(head=["", *heads], rows=rows, numbers_from=len(heads) + 1) if rows else None
-    return Section(heading="What differs between the columns", sentences=sentences, table=table, bullets=bullets)
+    return PageSection(heading="What differs between the columns", sentences=sentences, table=table, bullets=bullets)
 
 
 def said(difference: Difference, name: str) -> str:
@@ -76,7 +76,7 @@ def said(difference: Difference, name: str) -> str:
     return MISSING if value in (None, "") else str(value)
 
 
-def results_section(found: Campaigns) -> Section:
+def results_section(found: Campaigns) -> PageSection:
     """One line a metric, one column a campaign."""
     rows = [
         [f"{row.key} ({row.unit}, {side(row)})", *(shown(cell) for cell in row.cells), str(largest_n(row))]
@@ -84,7 +84,7 @@ def results_section(found: Campaigns) -> Section:
     ]
     head = ["metric", *(column.letter for column in found.columns), "n"]
     bullets = [f"{row.key}: {row.reliability}." for row in found.rows]
-    return Section(heading="Results", table=Table(head=head, rows=rows), bullets=bullets)
+    return PageSection(heading="Results", table=Table(head=head, rows=rows), bullets=bullets)
 
 
 def side(row: Row) -> str:
@@ -92,7 +92,7 @@ def side(row: Row) -> str:
     return "no better side" if row.better == "none" else f"{row.better} is better"
 
 
-def shown(cell: Cell | None) -> str:
+def shown(cell: Summary | None) -> str:
     """Mean and SD; a value alone where it was measured once."""
     return MISSING if cell is None else mean_and_sd(cell.mean, cell.sd)
 
@@ -103,14 +103,14 @@ def largest_n(row: Row) -> str:
     return f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
 
 
-def attribution_section(found: Campaigns) -> Section:
+def attribution_section(found: Campaigns) -> PageSection:
     """What a change may be put down to, pair by pair."""
     names = letters(found)
     bullets = [f"{names[pair.before]} to {names[pair.after]}: {pair.attribution.told}" for pair in found.between]
-    return Section(heading="What a change may be put down to", bullets=bullets)
+    return PageSection(heading="What a change may be put down to", bullets=bullets)
 
 
-def change_section(pair: Between, found: Campaigns) -> Section:
+def change_section(pair: Between, found: Campaigns) -> PageSection:
     """How each metric changed between two columns."""
     names = letters(found)
     shown_changes = [change for change in pair.changes if change.n]
@@ -136,10 +136,10 @@ def change_section(pair: Between, found: Campaigns) -> Section:
     marks = {warning.code: warning.message for change in shown_changes for warning in change.warnings}
     bullets += [f"{code}: {message}" for code, message in marks.items() if code != "single-trial"]
     heading = f"{names[pair.before]} to {names[pair.after]}: {pair.before} to {pair.after}"
-    return Section(heading=heading, sentences=sentences, table=table, bullets=bullets)
+    return PageSection(heading=heading, sentences=sentences, table=table, bullets=bullets)
 
 
-def claims_section(claims: Sequence[Judged]) -> Section:
+def claims_section(claims: Sequence[JudgedClaim]) -> PageSection:
     """Each claim with its standing and the reasons."""
     counts = {standing: sum(1 for one in claims if one.standing == standing) for standing in STANDINGS}
     summary = ", ".join(f"{count} {standing}" for standing, count in counts.items() if count)
@@ -152,7 +152,7 @@ def claims_section(claims: Sequence[Judged]) -> Section:
         ]
         for one in claims
     ]
-    return Section(
+    return PageSection(
         heading="Claims, and what the data support",
         sentences=[f"{plural(len(claims), 'claim')}: {summary}."],
         table=Table(head=["claim", "standing", "change", "why"], rows=rows, numbers_from=4),

@@ -34,7 +34,7 @@ NAMED = 6
 Side = Literal["better", "worse", "neutral"]
 
 
-class Point(Struct, kw_only=True):
+class Statement(Struct, kw_only=True):
     """A line below the headline."""
 
     verdict: Verdict
@@ -52,7 +52,7 @@ class Comparison(Struct, kw_only=True):
     primary: list[MetricResult]
     exploratory: list[MetricResult]
     headline: str
-    points: list[Point]
+    points: list[Statement]
     can: list[str]
     cannot: list[str]
 
@@ -199,11 +199,11 @@ def unseen(same: list[MetricResult]) -> str:
     return f" (a slow mode in up to {max(shares):.0f} % of boots is not excluded)" if shares else ""
 
 
-def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> list[Point]:
+def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> list[Statement]:
     """The decided metrics with their effects, largest first; the others by group."""
     different = [m for m in metrics if decided(m)]
     found = [
-        Point(
+        Statement(
             verdict=m.verdict,
             word=m.word,
             side=side(m),
@@ -214,7 +214,9 @@ def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> li
     ]
     if len(different) > NAMED:
         found.append(
-            Point(verdict="different", word="different", text=f"{len(different) - NAMED} more differ: see the table")
+            Statement(
+                verdict="different", word="different", text=f"{len(different) - NAMED} more differ: see the table"
+            )
         )
     for verdict, words in (
         ("equivalent", f"{bounds(delta).strip()}: "),
@@ -223,7 +225,7 @@ def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> li
     ):
         chosen = [m for m in metrics if m.verdict == verdict]
         if chosen:
-            found.append(Point(verdict=chosen[0].verdict, word=verdict, text=f"{words}{named(chosen, notes)}"))
+            found.append(Statement(verdict=chosen[0].verdict, word=verdict, text=f"{words}{named(chosen, notes)}"))
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kduel.analysis.matrix import Matrix
 from kduel.analysis.matrix.grid import places
-from kduel.analysis.matrix.shape import Judged, measured_steps
+from kduel.analysis.matrix.shape import JudgedCell, measured_steps
 from kduel.core.format import MISSING, amount, effect, mean_and_sd, plain_number, relative_pct, signed
 from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
@@ -117,7 +117,7 @@ def grid(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], "─" * (sum(widths) + 2 * len(widths) - 2), *lines[1:]])
 
 
-def column_of(judged: Judged) -> str:
+def column_of(judged: JudgedCell) -> str:
     """The name of a comparison: contender against reference, and what both share."""
     pair = judged.pair
     return visible(f"{pair.levels[1]} against {pair.levels[0]}" + (f", {pair.within}" if pair.within else ""), 200)

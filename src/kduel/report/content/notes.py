@@ -13,7 +13,7 @@ MOST_IMPORTANT = 3
 NAMED = 3
 
 
-class Entry(Struct, kw_only=True):
+class NoteEntry(Struct, kw_only=True):
     """A finding of one metric; `metric` is empty for one about the whole run."""
 
     metric: str
@@ -32,7 +32,7 @@ class Note(Struct, kw_only=True):
     number: int
     cause: str
     """As a heading; empty where the catalogue does not know the code."""
-    entries: list[Entry]
+    entries: list[NoteEntry]
     """The weightiest first."""
 
     @property
@@ -128,7 +128,7 @@ def few(names: list[str]) -> str:
 
 def numbered(results: Results) -> Notes:
     """The findings by cause, the weightiest cause first: what touches a primary metric or the run counts double."""
-    causes: dict[str, list[Entry]] = {}
+    causes: dict[str, list[NoteEntry]] = {}
     touched: dict[str, list[MetricResult]] = {}
     for warning in results.warnings:
         causes.setdefault(cause_of(warning), []).append(entry(warning, ""))
@@ -162,8 +162,8 @@ def cause_of(warning: Warning_) -> str:
     return str(known.cause) if known else warning.code
 
 
-def entry(warning: Warning_, metric: str, share: float = 1.0) -> Entry:
+def entry(warning: Warning_, metric: str, share: float = 1.0) -> NoteEntry:
     """A finding as a note has it; `share` of its weight counts."""
     known = BY_CODE.get(warning.code)
     weight = share * (known.weight if known else 50)
-    return Entry(metric=metric, code=visible(warning.code, 80), message=visible(warning.message), weight=weight)
+    return NoteEntry(metric=metric, code=visible(warning.code, 80), message=visible(warning.message), weight=weight)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from kduel.analysis.tradeoffs import Front
-from kduel.analysis.tradeoffs.pareto import Place, Scale
+from kduel.analysis.tradeoffs.pareto import Position, Scale
 from kduel.core.format import percent
 from kduel.core.text import visible
 from kduel.report.plots.effects import FARTHEST, SIGNED, Row, Spec, Theme, base
@@ -47,7 +47,7 @@ def kept(value: float | None) -> float | None:
     return None if value is None else max(-FARTHEST, min(FARTHEST, value))
 
 
-def place_told(place: Place) -> str:
+def place_told(place: Position) -> str:
     """A change with its interval and verdict."""
     if place.low is None or place.high is None:
         return "the baseline"

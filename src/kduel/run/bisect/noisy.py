@@ -317,7 +317,7 @@ class Search:
             effect = difference(fresh, *around) or self.estimate(suspects)
             for low, high in ((good, around[0]), (around[1], bad)):
                 change = difference(fresh, low, high) if low != high else None
-                if change:
+                if change and scale:
                     segments.append(Segment(low=low, high=high, change=change.of(scale)))
         return Outcome(
             good=good,
@@ -325,7 +325,7 @@ class Search:
             metric=self.metric,
             set=suspects,
             probability=self.smallest_set()[1] if suspects else None,
-            effect=effect.of(scale) if effect else None,
+            effect=effect.of(scale) if effect and scale else None,
             levels=levels(self.readings, (good, bad), self.statuses(suspects), self.skipped),
             measurements=len(self.readings),
             blocks=self.block,

@@ -44,8 +44,8 @@ class Interval(Struct, frozen=True):
         return self.low is not None and self.high is not None and (self.low > limit or self.high < -limit)
 
     def within(self, limit: float) -> bool:
-        """Whether the whole interval is nearer than `limit` to 0."""
-        return self.low is not None and self.high is not None and -limit < self.low and self.high < limit
+        """Whether no part of the interval is farther than `limit` from 0."""
+        return self.low is not None and self.high is not None and -limit <= self.low and self.high <= limit
 
 
 def interval(values: Sequence[float] | NDArray[np.float64], level: float = LEVEL) -> Interval:
@@ -106,7 +106,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """The commits of which one brought the change, the most probable first; empty where there is none."""
     probability: float | None
     effect: Interval | None
-    """In per cent: of the change, or without one of the difference between the ends."""
+    """In per cent of GOOD's level: the change, or without one the difference between the ends. None where that level is 0."""
     levels: list[Level]
     measurements: int
     blocks: int

@@ -79,6 +79,8 @@ def run_fleet(
         found = gather(study, wanted, path, origin=origin, progress=progress)
         lock = structs.replace(found, seed=seed(found.machine.exact))
         run = RunDir.create(path, study.text, lock, make_plan(study, lock.seed, hosts=lock.hosts))
+    if warning := run.lock().machine.timing_warning:
+        progress.warn(warning)
     with run.held():
         run.sweep()
         controller = Controller(ready_of(run.lock(), study), run, progress, watch, give_up, fleet, settings)

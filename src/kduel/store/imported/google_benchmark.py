@@ -25,7 +25,7 @@ TIMES = ("real_time", "cpu_time")
 RATES: dict[str, str] = {"bytes_per_second": "B/s", "items_per_second": "items/s"}
 
 
-class Document(Struct):
+class GoogleDocument(Struct):
     """The file. Entries are open: a program adds counters under names of its own."""
 
     benchmarks: list[dict[str, Any]]
@@ -50,7 +50,7 @@ class GoogleBenchmark(ForeignFormat):
         arm = str(contender)
         seen: dict[str, int] = {}
         aggregates = 0
-        for index, entry in enumerate(read_json(path, Document, "Google Benchmark").benchmarks, 1):
+        for index, entry in enumerate(read_json(path, GoogleDocument, "Google Benchmark").benchmarks, 1):
             name = str(entry.get("run_name") or entry.get("name") or "")
             place = f"benchmark {index} ({name[:80]})"
             if not name:
@@ -77,7 +77,7 @@ class GoogleBenchmark(ForeignFormat):
             )
 
     def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:
-        context = read_json(path, Document, "Google Benchmark").context
+        context = read_json(path, GoogleDocument, "Google Benchmark").context
         kept = {key: value for key, value in context.items() if key not in ("date", "load_avg")}
         return {str(contender): {"google-benchmark": kept}}
 

@@ -12,7 +12,7 @@ from kduel.core.errors import InputError
 from kduel.store.imported.support.foreign import ForeignFormat, Row, at, number, read_json
 
 
-class Result(Struct):
+class HyperfineResult(Struct):
     """A command with its runs; exit codes and memory came with later versions."""
 
     command: str
@@ -21,10 +21,10 @@ class Result(Struct):
     memory_usage_byte: list[int] | None = None
 
 
-class Document(Struct):
+class HyperfineDocument(Struct):
     """The file."""
 
-    results: list[Result]
+    results: list[HyperfineResult]
 
 
 class Hyperfine(ForeignFormat):
@@ -40,7 +40,7 @@ class Hyperfine(ForeignFormat):
         return given or (None if alone else path.stem)
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:
-        for result in read_json(path, Document, "hyperfine --export-json").results:
+        for result in read_json(path, HyperfineDocument, "hyperfine --export-json").results:
             place = f"command {result.command[:80]!r}"
             if not result.times:
                 raise InputError(

@@ -16,23 +16,23 @@ UNITS = {"second": "s", "byte": "B", "integer": "count"}
 VOLATILE = {"date", "duration", "uptime", "load_avg_1min", "runnable_threads", "boot_time", "mem_max_rss", "name"}
 
 
-class Run(Struct):
+class PyperfRun(Struct):
     """A worker process; the one that calibrates has no values."""
 
     values: list[float] | None = None
 
 
-class Benchmark(Struct):
+class PyperfBenchmark(Struct):
     """Its metadata extends the file's."""
 
-    runs: list[Run]
+    runs: list[PyperfRun]
     metadata: dict[str, Any] = {}
 
 
-class Document(Struct):
+class PyperfDocument(Struct):
     """The file."""
 
-    benchmarks: list[Benchmark]
+    benchmarks: list[PyperfBenchmark]
     metadata: dict[str, Any] = {}
 
 
@@ -50,7 +50,7 @@ class Pyperf(ForeignFormat):
         return given or path.stem
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:
-        document = read_json(path, Document, "pyperf")
+        document = read_json(path, PyperfDocument, "pyperf")
         for index, benchmark in enumerate(document.benchmarks, 1):
             metadata = document.metadata | benchmark.metadata
             name = str(metadata.get("name") or path.stem)
@@ -76,7 +76,7 @@ class Pyperf(ForeignFormat):
                 )
 
     def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:
-        document = read_json(path, Document, "pyperf")
+        document = read_json(path, PyperfDocument, "pyperf")
         kept = {key: value for key, value in document.metadata.items() if key not in VOLATILE | {"unit"}}
         return {str(contender): {"pyperf": kept}}
 
