@@ -22,7 +22,7 @@ from verdict_calibration import pct, table, write
 from kduel.core.experiment import Scope
 from kduel.judge.verdict import strata
 from kduel.judge.verdict.classify import ABOVE, UNDECIDED
-from kduel.judge.verdict.looks import decide, interval, plan_looks, told_apart
+from kduel.judge.verdict.looks import Looks, decide, interval, plan_looks, told_apart
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import Floats, critical_t
 
@@ -83,14 +83,19 @@ def simulated(
     values = true[:, order] + scale[order] * draw.standard_normal((runs, order.size))
     places = draw.choice([-1.0, 1.0], values.shape)
     rule = Rule(max_blocks=machines * BLOCKS, scope=scope).for_comparisons(1)
-    looks = plan_looks(rule, range(1, order.size + 1))
-    found = strata.estimates(values, [places], order, looks.pairs, rule.adjusts_from, scope)
-    low, high = interval(found, looks.levels(rule, rule.alpha))
-    may = told_apart(places, looks.pairs, rule) & strata.enough(order, looks.pairs, rule.fewest)
+    planned = plan_looks(rule, range(1, order.size + 1))
     # A fleet decides after complete rounds: the next block belongs to a machine that comes before the last one.
-    may = may & np.array([count == order.size or order[count] <= order[count - 1] for count in looks.blocks])
+    kept = [
+        place for place, count in enumerate(planned.blocks) if count == order.size or order[count] <= order[count - 1]
+    ]
+    blocks = tuple(planned.blocks[place] for place in kept)
+    looks = Looks(blocks, tuple(planned.pairs[place] for place in kept), len(kept))
+    levels = planned.levels(rule, rule.alpha)[kept]
+    found = strata.estimates(values, [places], order, looks.pairs, rule.adjusts_from, scope)
+    low, high = interval(found, levels)
+    may = told_apart(places, looks.pairs, rule) & strata.enough(order, looks.pairs, rule.fewest)
     decision = decide(low, high, looks, MARGIN, rule, may)
-    decided = decision.holds & may & stop
+    decided = decision.holds & stop
     end = np.where(decided.any(axis=1), decided.argmax(axis=1), len(looks.blocks) - 1)
     last = np.arange(runs)
     side = np.where(decision.holds[last, end] & (decision.side != UNDECIDED), decision.side, 0)
@@ -102,12 +107,11 @@ def simulated(
         fit = strata.fit(
             values[here, :count], [places[here, :count]] if count >= (rule.adjusts_from or 0) else [], order[:count]
         )
-        level = float(looks.levels(rule, rule.alpha)[look])
+        level = float(levels[look])
         named += int((strata.singly(fit, level).excess > 1).any(axis=1).sum())
         wide = strata.heterogeneity(fit, rule.alpha)
         between += int(((wide.low <= spread) & (spread <= wide.high)).sum())
-    blocks = float(np.array(looks.blocks)[end].mean())
-    return Ended(side, float(covered.mean()), blocks, named / runs, between / runs)
+    return Ended(side, float(covered.mean()), float(np.array(looks.blocks)[end].mean()), named / runs, between / runs)
 
 
 def false_alarms(runs: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import tiny_kernels as tiny
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
-from kduel.guest import confine, launch, probe
+from kduel.guest import confine, launch, priority, probe
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose
 from kduel.guest.launch import Run, run
@@ -300,3 +301,36 @@ def test_the_group_that_opens_kvm(tmp_path, monkeypatch, mode, group, wanted):
     with pytest.raises(HostError, match="only root may open") as caught:
         confine.kvm_group()
     assert "chmod 660" in caught.value.remedy
+
+
+def test_the_host_is_recorded_and_qemu_has_weight(tmp_path):
+    said = tiny.say(b"kduel: step 01-a\nworking\nkduel: step 01-a ended\n") + tiny.POWER_OFF
+    with priority_free() as groups:
+        done = run(
+            machine(tmp_path, said), tmp_path / "console.log", boot_deadline=60, deadline=60, pin=pins(1), raised=True
+        )
+        assert done.ended == "off" and done.pinned == pins(1)
+        assert done.priority == priority.obtainable()
+        assert groups() == set(), "no control group is left"
+    [(step, record)] = done.host
+    assert step == "01-a" and record.seconds >= 0
+    if Path("/proc/self/schedstat").exists():
+        assert record.vcpu_run_s is not None and record.vcpu_wait_s is not None and record.other_wait_s is not None
+
+
+def test_an_exact_machine_records_nothing_and_takes_no_weight(tmp_path):
+    said = tiny.say(b"kduel: step 01-a\nkduel: step 01-a ended\n") + tiny.POWER_OFF
+    done = run(machine(tmp_path, said), tmp_path / "console.log", boot_deadline=60, deadline=60, record_host=False)
+    assert done.host == [] and done.priority == []
+
+
+def pins(count: int) -> list[int]:
+    return sorted(os.sched_getaffinity(0))[-count:]
+
+
+@contextlib.contextmanager
+def priority_free():
+    """What control groups a run leaves behind."""
+    top = Path("/sys/fs/cgroup")
+    before = set(top.glob("kduel-*"))
+    yield lambda: set(top.glob("kduel-*")) - before

@@ -113,6 +113,14 @@ def test_few_pairs_on_each_machine_are_not_enough() -> None:
     assert [enough([1] * 8), enough([2] * 4), enough([3] * 3)] == [False, False, True]
 
 
+def test_looks_decide_only_where_the_machines_have_their_shares() -> None:
+    rounds = np.tile([0, 1, 2], 4)
+    assert strata.balanced(rounds, range(1, 13)).tolist() == [count % 3 == 0 for count in range(1, 13)]
+    one_after_the_other = np.repeat([0, 1], 5)
+    assert strata.balanced(one_after_the_other, range(1, 11)).tolist() == [False] * 9 + [True]
+    assert strata.balanced(np.zeros(4, dtype=int), range(1, 5)).all()
+
+
 def merged(tmp_path: Path, effects: list[float], **options: object) -> MetricResult:
     """The verdict of one run on each of several machines."""
     runs = [

@@ -8,6 +8,7 @@ from collections import deque
 from pathlib import Path
 
 import pytest
+from outside import BENCHMARK
 
 from kduel.core.experiment import Void
 from kduel.core.host import HostStep
@@ -99,12 +100,15 @@ def test_by_a_machines_default_a_busy_host_costs_a_few_boots_and_loses_none(kdue
     assert len(records(run, "repeated")) == 2  # a fifth of six, rounded up
 
 
-def test_other_work_before_each_boot_is_a_covariate_where_the_study_declares_it(kduel, write_study, tmp_path: Path):
+def test_other_work_before_each_boot_is_a_covariate_where_the_study_declares_it(
+    kduel, write_study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     run = tmp_path / "run"
     study = write_study(machine="max_wait = 10.0", blocks="fixed = 2\n[host]\nquiet_seconds = 0\ncovariate = true\n")
     assert kduel("run", study, "--out", run).returncode == 0
     assert json.loads((run / "lock.json").read_text())["covariates"] == ["other work before the boot"]
     assert all(0 <= one["other_work_before"] <= 1.1 for one in records(run))
+    monkeypatch.setattr("kduel.benchmarks.plugins", lambda _: {BENCHMARK.name: BENCHMARK})
     [table, _] = collect(run)
     assert all(None not in values for values in table.covariates["other work before the boot"].values())
     assert results(kduel, run)["study"]["covariates"] == ["other work before the boot"]

@@ -92,6 +92,8 @@ QUESTIONS = {
     "skipped": "SELECT path, reason FROM skipped ORDER BY path",
 }
 """Ready questions, by name."""
+AT_ONCE = 100
+"""Runs that a transaction adds: each waits for the disk, which takes longer than to judge a small run."""
 MOST_ROWS = 100_000
 
 
@@ -177,17 +179,17 @@ def update(place: Path, runs: Sequence[Path], path: Path, progress: Progress) ->
             found.removed += 1
         changed = {name: run for name, run in names.items() if known.get(name) != stamp_of(run)}
         with progress.task("indexing runs", total=len(changed)) as task:
-            for name, run in changed.items():
+            for number, (name, run) in enumerate(changed.items(), 1):
                 stamp = stamp_of(run)
-                with connection:
-                    forget(connection, name)
-                    try:
-                        add(connection, name, stamp, judge_run(run))
-                        found.added += 1
-                    except KduelError as error:
-                        connection.execute(
-                            "INSERT INTO skipped VALUES (?, ?, ?)", (name, stamp, storable(error.message))
-                        )
+                forget(connection, name)
+                try:
+                    add(connection, name, stamp, judge_run(run))
+                    found.added += 1
+                except KduelError as error:
+                    reason = storable(error.message)
+                    connection.execute("INSERT INTO skipped VALUES (?, ?, ?)", (name, stamp, reason))
+                if number % AT_ONCE == 0:
+                    connection.commit()
                 task.advance()
         connection.commit()
         (found.runs,) = connection.execute("SELECT count(*) FROM run").fetchone()

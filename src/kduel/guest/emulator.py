@@ -40,19 +40,25 @@ def impossible_flags(console: Sequence[str], qemu: str) -> str:
     return ""
 
 
+def has_patching_fault(qemu: str, cpus: int) -> bool:
+    """Whether a version of QEMU, as it tells its own, has the fault with so many emulated CPUs. One that is not known has
+    not."""
+    version = re.match(r"(\d{1,4})\.(\d{1,4})", qemu)
+    return cpus > 1 and version is not None and (int(version[1]), int(version[2])) < MENDED
+
+
 def patching_fault(console: Sequence[str], *, qemu: str, cpus: int) -> str:
     """Why the first oops on a console is QEMU's fault, in words; empty where it is not known to be.
 
     A kernel writes `int3` over an instruction while it changes its own code (static keys, ftrace). QEMU before 8.1, with
     several emulated CPUs, could translate that `int3` on one CPU and run it after another CPU had taken it away.
     """
-    version = re.match(r"(\d{1,4})\.(\d{1,4})", qemu)
-    if cpus < 2 or version is None or (int(version[1]), int(version[2])) >= MENDED:
+    if not has_patching_fault(qemu, cpus):
         return ""
     first = OOPS.first(console)
     if first is None or not _INT3.search(console[first]):
         return ""
     return (
-        f"QEMU {version[0]} with {cpus} emulated CPUs ran an instruction that the kernel was just patching, a fault that "
+        f"QEMU {qemu.split()[0]} with {cpus} emulated CPUs ran an instruction that the kernel was just patching, a fault that "
         "QEMU 8.1 mends. It says nothing of the kernel."
     )

@@ -15,6 +15,7 @@ import contextlib
 import os
 import resource
 import subprocess
+import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -41,9 +42,8 @@ def raised(process: int, root: Path = Path("/")) -> Iterator[list[str]]:
 
 def obtainable() -> list[str]:
     """What `raised` would get here, tried on a process that sleeps."""
-    with subprocess.Popen(
-        ["sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
-    ) as sleeper:
+    command = [sys.executable, "-ISc", "import time; time.sleep(60)"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True) as sleeper:
         try:
             with raised(sleeper.pid) as got:
                 return got

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -12,8 +13,10 @@ from typing import Literal
 from msgspec import Struct
 
 from kduel.core.cache import cache_root
+from kduel.core.errors import HostError
 from kduel.core.text import plural
-from kduel.guest import priority
+from kduel.guest import confine, priority
+from kduel.guest.emulator import has_patching_fault
 
 MEMORY_FOR_GUEST = 5 << 30
 DISK_FOR_CACHE = 4 << 30
@@ -51,7 +54,22 @@ class Check(Struct, kw_only=True):
 
 def examine_host(root: Path = Path("/")) -> list[Check]:
     """Everything worth telling, what prevents first."""
-    looks = (programs, kvm, memory, disk, load, weight, steal, governor, turbo, throttling, smt, battery, services)
+    looks = (
+        programs,
+        kvm,
+        memory,
+        disk,
+        load,
+        weight,
+        emulator,
+        steal,
+        governor,
+        turbo,
+        throttling,
+        smt,
+        battery,
+        services,
+    )
     found = [finding for look in looks for finding in look(root)]
     order = {"prevents": 0, "disturbs": 1, "good": 2}
     return sorted(found, key=lambda finding: order[finding.weight])
@@ -153,6 +171,29 @@ def weight(root: Path) -> Iterator[Check]:
             what="guests compete with other work as equals" + (f" (only {', '.join(got)})" if got else ""),
             effect="Beside a busy program for each CPU a guest waits for half of its time: wider intervals.",
             remedy="Run KDuel as root, which gives the guests' group the largest weight; or end other work.",
+        )
+
+
+def emulator(root: Path) -> Iterator[Check]:
+    """A QEMU with a known fault, which matters where guests are emulated."""
+    from kduel.machines.qemu import qemu_version
+
+    if root != Path("/"):
+        return
+    with contextlib.suppress(HostError, OSError):
+        confine.kvm_group()
+        if os.access(confine.KVM, os.R_OK | os.W_OK):
+            return
+    try:
+        version = qemu_version()
+    except HostError:
+        return
+    if has_patching_fault(version, 2):
+        yield Check(
+            weight="disturbs",
+            what=f"QEMU {version.split()[0]} fails now and then while an emulated kernel patches its code (mended in 8.1)",
+            effect="Up to one boot in six beside other work ends with an int3 oops, and is made again.",
+            remedy="Install a newer QEMU, such as apt-get install -t bookworm-backports qemu-system-x86; or give cpus = 1.",
         )
 
 
