@@ -37,7 +37,7 @@ def test_a_specification_is_read() -> None:
         ("source:x,speed=high", "knows no speed="),
         ("source:x,config=tinyconfig,config=defconfig", "twice"),
         ("source:x,config=", "without a value"),
-        ("source:x,config=tinyconfig+nothing", "no configuration that KDuel knows"),
+        ("source:x,config=tinyconfig+nothing", "neither a configuration that KDuel knows"),
         ("source:x,config=./nothing.config", "cannot be read"),
         ("source:x,config=/dev/null", "no setting"),
         ("source:x,ccache=maybe", "ccache=maybe"),

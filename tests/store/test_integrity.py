@@ -46,6 +46,14 @@ def test_an_untouched_run_is_as_it_was_left(run: RunDir):
     assert (integrity.checked, integrity.unprotected, integrity.changes) == (2, 0, [])
 
 
+def test_a_boot_that_was_made_again_is_checked_and_no_trial_without_a_manifest(run: RunDir):
+    lock, trial = run.lock(), first(run)
+    copy = run.repeated / f"{trial.name}.1"
+    shutil.copytree(trial, copy)
+    integrity = examine(run, lock, trials_of(run, lock))
+    assert (integrity.checked, integrity.unprotected, integrity.changes) == (3, 0, [])
+
+
 @pytest.mark.parametrize("change", ["changed", "missing", "added"])
 def test_each_raw_file_that_differs_is_named(run: RunDir, change: str):
     trial = first(run)

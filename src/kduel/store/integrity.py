@@ -130,6 +130,7 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord]) -> Integrity:
     shared = {str(name, "ascii").removeprefix("../../"): name for name in RUN_FILES}
     later: Counter[str] = Counter()
     protected = [run.directory(record.id) for record in records if record.schema >= WITH_MANIFEST]
+    unprotected = len(records) - len(protected)
     protected += [directory for directory, _ in run.put_asides()]
     for trial in protected:
         try:
@@ -143,4 +144,4 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord]) -> Integrity:
             more = f" and {len(own) - MOST_NAMED} more files" if len(own) > MOST_NAMED else ""
             found.append(f"{trial.parent.name}/{trial.name}: {', '.join(own[:MOST_NAMED])}{more}")
     found += [f"{what} after {count} of {len(protected)} trials had ended" for what, count in later.items()]
-    return Integrity(checked=len(protected), unprotected=len(records) - len(protected), changes=found)
+    return Integrity(checked=len(protected), unprotected=unprotected, changes=found)

@@ -1,12 +1,15 @@
-"""Our own static programs, one C file each, compiled once per architecture by the Zig compiler that is a dependency.
+"""Our own static programs, one C file each, compiled for each architecture by one version of the Zig compiler.
 
 The same source with the same compiler gives the same bytes on every host, so a program's hash can stand in a lock
-file. Nothing here depends on the guest's distribution: a program needs the kernel and nothing else.
+file. That is why those of the usual architectures come ready-made, in `built` (scripts/programs makes them, a test makes
+them again and compares); Zig is needed for other architectures, and after a change of a source. Nothing here depends on
+the guest's distribution: a program needs the kernel and nothing else.
 """
 
 from __future__ import annotations
 
 import hashlib
+import lzma
 import os
 import platform
 import subprocess
@@ -14,10 +17,20 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from msgspec import Struct
+
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 
 SOURCES = Path(__file__).parent
+BUILT = SOURCES / "built"
+"""Ready-made programs, each compressed: PRODUCT-KEY.xz, where KEY follows from the sources, compiler and flags."""
+ZIG = "0.13.0.post1"
+"""The one version of the Python package ziglang that may compile: another one gives other bytes."""
+READY_MADE = ("x86_64", "aarch64")
+"""Architectures whose programs come ready-made; the plug-ins of QEMU come for hosts of the first."""
+APIS = (1, 3)
+"""Versions of QEMU's plug-in interface."""
 
 TARGETS = {
     "x86_64": ("x86_64-linux-musl", "-mcpu=x86_64"),
@@ -42,11 +55,24 @@ def known() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in SOURCES.glob("*.c")))
 
 
-def build(name: str, architecture: str = "x86_64", *, cache: Cache) -> Path:
-    """The static program NAME for an architecture (as `uname -m` says it), compiled where the cache lacks it.
+class Recipe(Struct, frozen=True):
+    """What a program is compiled from, and how."""
 
-    Raises InputError for a name or an architecture that there is not, HostError where the compiler fails.
-    """
+    source: Path
+    product: str
+    flags: tuple[str, ...]
+
+    @property
+    def entry(self) -> str:
+        """The program's name with a key that changes with its sources, the compiler or the flags."""
+        digest = hashlib.sha256("\0".join((f"ziglang {ZIG}", self.product, *self.flags)).encode())
+        for part in (self.source, *sorted(self.source.parent.glob("*.h"))):
+            digest.update(part.name.encode() + b"\0" + part.read_bytes() + b"\0")
+        return f"{self.product}-{digest.hexdigest()[:24]}"
+
+
+def recipe(name: str, architecture: str = "x86_64") -> Recipe:
+    """How a static program is compiled. Raises InputError for a name or an architecture that there is not."""
     source = SOURCES / f"{name}.c"
     if not source.is_file():
         raise InputError(f"KDuel has no program {name!r}", f"There are: {', '.join(known())}.")
@@ -55,54 +81,92 @@ def build(name: str, architecture: str = "x86_64", *, cache: Cache) -> Path:
             f"KDuel cannot build {name} for {architecture!r}", f"It knows: {', '.join(sorted(TARGETS))}."
         )
     target, processor = TARGETS[architecture]
-    return _compiled(source, name, ("-target", target, processor, *_FLAGS), cache)
+    return Recipe(source, name, ("-target", target, processor, *_FLAGS))
+
+
+def plugin_recipe(name: str, *, api: int, host: str) -> Recipe:
+    """How a shared object for a host's QEMU is compiled. Raises InputError for a name that there is not."""
+    source = SOURCES / "plugin" / f"{name}.c"
+    if not source.is_file():
+        raise InputError(f"KDuel has no QEMU plug-in {name!r}")
+    target = f"{host}-linux-gnu.{_PLUGIN_GLIBC}"
+    return Recipe(source, f"{name}.so", ("-target", target, f"-DKDUEL_API={api}", *_PLUGIN_FLAGS))
+
+
+def ready_made() -> list[Recipe]:
+    """All that `built` holds."""
+    programs = [recipe(name, architecture) for architecture in READY_MADE for name in known()]
+    plugins = [plugin_recipe(name, api=api, host=READY_MADE[0]) for name in ("counter", "guard") for api in APIS]
+    return [*programs, *plugins]
+
+
+def build(name: str, architecture: str = "x86_64", *, cache: Cache) -> Path:
+    """The static program NAME for an architecture (as `uname -m` says it), in the cache.
+
+    Raises InputError for a name or an architecture that there is not, HostError where it has to be compiled and cannot.
+    """
+    return _made(recipe(name, architecture), cache)
 
 
 def build_plugin(name: str = "counter", *, api: int, cache: Cache) -> Path:
     """The shared object NAME for this host's QEMU: the plug-in `counter`, for a version of QEMU's plug-in interface (1 or 3),
     or `guard`, which is preloaded and does not depend on the interface.
 
-    Raises InputError for a name that there is not, HostError where the compiler fails.
+    Raises InputError for a name that there is not, HostError where it has to be compiled and cannot.
     """
-    source = SOURCES / "plugin" / f"{name}.c"
-    if not source.is_file():
-        raise InputError(f"KDuel has no QEMU plug-in {name!r}")
-    target = f"{platform.machine()}-linux-gnu.{_PLUGIN_GLIBC}"
-    return _compiled(source, f"{name}.so", ("-target", target, f"-DKDUEL_API={api}", *_PLUGIN_FLAGS), cache)
+    return _made(plugin_recipe(name, api=api, host=platform.machine()), cache)
 
 
-def _compiled(source: Path, product: str, flags: tuple[str, ...], cache: Cache) -> Path:
-    """The file `product` made of `source` (and the headers next to it) with `flags`."""
-    compiler = _compiler_version()
-    digest = hashlib.sha256("\0".join((compiler, product, *flags)).encode())
-    for part in (source, *sorted(source.parent.glob("*.h"))):
-        digest.update(part.name.encode() + b"\0" + part.read_bytes() + b"\0")
+def _made(wanted: Recipe, cache: Cache) -> Path:
+    """The program of a recipe: unpacked where it comes ready-made, else compiled."""
 
-    def compile_into(directory: Path) -> None:
-        # The file's name and its place are given relatively, or they would be among the bytes.
-        command = [sys.executable, "-m", "ziglang", "cc", *flags, "-o", str(directory / product), source.name]
-        environment = os.environ | {
-            "ZIG_GLOBAL_CACHE_DIR": str(cache.root / "zig"),
-            "ZIG_LOCAL_CACHE_DIR": str(cache.root / "zig" / "local"),
-            "SOURCE_DATE_EPOCH": "0",
-        }
-        done = subprocess.run(
-            command, cwd=source.parent, env=environment, capture_output=True, text=True, errors="replace", check=False
-        )
-        if done.returncode != 0:
-            raise HostError(
-                f"compiling {source.name} failed:\n{done.stderr.strip()[-2000:]}",
-                f"Is the ziglang package whole ({compiler} is installed), and is there room in {cache.root}?",
-            )
-        (directory / product).chmod(0o755)
+    def make_into(directory: Path) -> None:
+        packed = BUILT / f"{wanted.entry}.xz"
+        if packed.is_file():
+            (directory / wanted.product).write_bytes(lzma.decompress(packed.read_bytes()))
+        else:
+            compile_into(wanted, directory, zig_cache=cache.root / "zig")
+        (directory / wanted.product).chmod(0o755)
 
-    return cache.entry("programs", f"{product}-{digest.hexdigest()[:24]}", compile_into) / product
+    return cache.entry("programs", wanted.entry, make_into) / wanted.product
 
 
-def _compiler_version() -> str:
-    try:
-        return f"ziglang {version('ziglang')}"
-    except PackageNotFoundError as error:
+def compile_into(wanted: Recipe, directory: Path, *, zig_cache: Path) -> None:
+    """Compile a program into a directory. Raises HostError where the compiler is missing, or fails."""
+    require_zig(wanted)
+    # The file's name and its place are given relatively, or they would be among the bytes.
+    output = str(directory / wanted.product)
+    command = [sys.executable, "-m", "ziglang", "cc", *wanted.flags, "-o", output, wanted.source.name]
+    environment = os.environ | {
+        "ZIG_GLOBAL_CACHE_DIR": str(zig_cache),
+        "ZIG_LOCAL_CACHE_DIR": str(zig_cache / "local"),
+        "SOURCE_DATE_EPOCH": "0",
+    }
+    done = subprocess.run(
+        command,
+        cwd=wanted.source.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode != 0:
         raise HostError(
-            "the Zig compiler (Python package ziglang) is not installed", "Install KDuel's requirements again."
-        ) from error
+            f"compiling {wanted.source.name} failed:\n{done.stderr.strip()[-2000:]}",
+            f"Is the Python package ziglang {ZIG} whole, and is there room in {zig_cache}?",
+        )
+
+
+def require_zig(wanted: Recipe) -> None:
+    """Raises HostError, naming the command that installs it, where the compiler of that very version is missing."""
+    try:
+        found = version("ziglang")
+    except PackageNotFoundError:
+        found = ""
+    if found != ZIG:
+        raise HostError(
+            f"{wanted.source.name} has to be compiled {' '.join(wanted.flags[:2])}, which takes the Zig compiler "
+            f"{ZIG}; " + (f"ziglang {found} is installed" if found else "it is not installed"),
+            f"Install it (340 MB): {sys.executable} -m pip install ziglang=={ZIG}",
+        )
