@@ -102,6 +102,7 @@ INVENTED = [
     (*MEMORY, r"Slab: +9172 kB\n", "Slab: 9172 kB\nSlab: 5 kB\n", "meminfo", "'Slab' twice"),
     # The same thing twice.
     (*LMBENCH, r"\Z", "# lat_pipe\nPipe latency: 1.0000 microseconds\n", "stdout", "'lat_pipe' twice"),
+    (*KBENCH, r"(?s)\A(.*)\Z", r"\1\1", "stdout", "2 lines are not of one operation, each condition once"),
     (*TURBOSTAT, r"Busy%", "PkgTmp", "turbostat", "'PkgTmp' twice"),
 ]
 

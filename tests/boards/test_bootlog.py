@@ -164,3 +164,12 @@ def test_nothing_that_a_guest_prints_breaks_the_reading(texts: list[str], order)
         name for name, _, _ in MARKS if name in found.moments
     ]
     msgspec.json.encode(found)
+
+
+def test_two_lines_that_ran_together_mark_nothing() -> None:
+    log = HISTORICAL["3.10 with printk times"]
+    lines = log.splitlines(keepends=True)
+    (freed,) = (number for number, line in enumerate(lines) if "Freeing" in line)
+    assert "freed" in timeline(console_lines(log)).moments
+    lines[freed - 1] = lines[freed - 1].rstrip("\n") + "w"
+    assert "freed" not in timeline(console_lines("".join(lines))).moments

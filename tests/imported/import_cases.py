@@ -63,12 +63,14 @@ class Sample:
         """As fuzzing.Target says."""
         if not all(math.isfinite(value) for value in values.values()):
             return f"gave {values}"[:300]
+        # A comma separates values here, never thousands.
+        spaced = {name: text.replace(",", ", ") for name, text in texts.items()}
         if not self.format.derived:
-            present = numbers_in(texts)
+            present = numbers_in(spaced)
             return next(
                 (f"{value} stands nowhere" for value in values.values() if f"{value:.10g}" not in present), ""
             )
-        numbers = [float(token) for token in NUMBER.findall(texts["file"])]
+        numbers = [float(token) for token in NUMBER.findall(spaced["file"])]
         return next(
             (f"{value} is out of range" for value in values.values() if not min(numbers) <= value <= max(numbers)), ""
         )

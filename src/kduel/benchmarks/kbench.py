@@ -271,6 +271,15 @@ class Kbench(Benchmark):
             raise ParseError(f"the output is of {line.operation} ({line.mode}), not what was asked for")
         for one in lines:
             check(one)
+        conditions = [one.condition for one in lines if not one.situation]
+        situations = [one.situation for one in lines if one.situation]
+        if (
+            any((one.operation, one.mode, one.unit) != (line.operation, line.mode, line.unit) for one in lines)
+            or len(set(conditions)) != len(conditions)
+            or len(set(situations)) != len(situations)
+            or (parameters.mode == "time" and len(lines) != 1)
+        ):
+            raise ParseError(f"kbench's {len(lines)} lines are not of one operation, each condition once")
         if parameters.mode == "exact":
             if line.resolution != 1:
                 raise ParseError(

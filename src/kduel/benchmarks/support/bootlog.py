@@ -16,6 +16,8 @@ from msgspec import Struct
 
 HEAD = r"(?:<\d{1,3}>)?(?:\[ *(?P<clock>\d{1,9}\.\d{1,9})\](?:\[ *[TC]\d{1,9}\])? ?)?"
 LINE = re.compile(rf"^(?P<host> *\d{{1,9}}\.\d{{3}}) {HEAD}(?P<text>.*)$", re.ASCII)
+STAMP = re.compile(r"\[ *\d{1,9}\.\d{6}\] ", re.ASCII)
+"""Of the kernel, within a line."""
 LATE = 0.05
 """Seconds of the kernel's own time that must have passed before the console spoke for it to count as late."""
 BURST = 0.02
@@ -85,10 +87,13 @@ class Timeline(Struct, frozen=True, kw_only=True):
 
 
 def console_lines(log: str) -> list[ConsoleLine]:
-    """The lines of console.log that carry the host's time; a line that began before the log was cut does not."""
+    """The lines of console.log that carry the host's time; a line that began before the log was cut does not.
+
+    A line that holds a second time of the kernel's is two that ran together: when the second one came is not known.
+    """
     found = []
     for text in log.split("\n"):
-        if match := LINE.match(text):
+        if (match := LINE.match(text)) and not STAMP.search(match["text"]):
             clock = match["clock"]
             found.append(ConsoleLine(float(match["host"]), float(clock) if clock else None, match["text"].rstrip()))
     return found
