@@ -28,21 +28,21 @@ EXACT_METRICS = ("instructions", "instructions-mean")
     "--tree",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     default=".",
-    help="The git tree.",
+    help="The git repository.",
 )
 @click.option(
-    "--benchmark", "-b", default="", metavar="NAME", help="An operation of kbench, or with --machine any benchmark."
+    "--benchmark", "-b", default="", metavar="NAME", help="An operation of kbench; with --machine, any benchmark."
 )
 @click.option(
     "--machine",
     default="icount",
     show_default=True,
     metavar="KIND[:key=value,...]",
-    help="icount counts exactly; on any other machine, such as qemu, the benchmark is timed, in fresh boots.",
+    help="icount counts instructions; on any other machine, such as qemu, the benchmark is timed, in fresh boots.",
 )
 @click.option(
     "--metric", default="", metavar="NAME",
-    help="With icount: instructions (the usual call) or instructions-mean; else a metric of the benchmark.",
+    help="With icount: instructions (median) or instructions-mean; else a metric of the benchmark.",
 )  # fmt: skip
 @click.option(
     "--measure", default="", metavar="COMMAND",
@@ -53,38 +53,54 @@ EXACT_METRICS = ("instructions", "instructions-mean")
     type=click.FloatRange(0, min_open=True),
     default=3600.0,
     show_default=True,
-    help="Of COMMAND, in seconds.",
+    help="Maximum time of COMMAND, in seconds.",
 )
 @click.option("--first-parent", is_flag=True, help="Follow only the first parent of merges.")
 @click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The .config [default: the tree's, but not with --step].",
+    help="The kernel configuration  [default: .config of the tree; with --step: none]",
 )
 @click.option(
     "--build-dir",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where objects and the search's state go, and stay.",
+    help="Directory for objects and the state of the search; it is kept.",
 )
-@click.option("--build-command", default="", metavar="COMMAND", help="Instead of make; objects go to $KDUEL_BUILD.")
-@click.option("--image", default="", metavar="PATH", help="With --build-command: the kernel below $KDUEL_BUILD.")
-@click.option("--jobs", "-j", type=click.IntRange(0), default=0, help="Of make [default: the number of CPUs].")
+@click.option(
+    "--build-command",
+    default="",
+    metavar="COMMAND",
+    help="Build with this command instead of make; it must put its objects into $KDUEL_BUILD.",
+)
+@click.option(
+    "--image",
+    default="",
+    metavar="PATH",
+    help="With --build-command: path of the kernel image, relative to $KDUEL_BUILD.",
+)
+@click.option(
+    "--jobs", "-j", type=click.IntRange(0), default=0, help="Parallel jobs of make  [default: the number of CPUs]"
+)
 @click.option(
     "--probability",
     type=click.FloatRange(0.5, 0.999),
     default=0.95,
     show_default=True,
-    help="That the set holds the commit.",
+    help="Required probability that the set contains the commit.",
 )
 @click.option(
-    "--measurements", type=click.IntRange(6), default=400, show_default=True, help="At most, before the confirmation."
+    "--measurements",
+    type=click.IntRange(6),
+    default=400,
+    show_default=True,
+    help="Maximum number of measurements before the confirmation.",
 )
 @click.option(
     "--confirm",
     type=click.IntRange(0),
     default=12,
     show_default=True,
-    help="Blocks of the confirmation at most; 0: none.",
+    help="Maximum number of blocks of the confirmation; 0: no confirmation.",
 )
 @click.option(
     "--negligible",
@@ -92,10 +108,10 @@ EXACT_METRICS = ("instructions", "instructions-mean")
     default=1.0,
     show_default=True,
     metavar="PERCENT",
-    help="Ends that differ by less are alike.",
+    help="Treat the ends as equal if they differ by less.",
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the order of measurements.")
-@click.option("--restart", is_flag=True, help="Measure anew instead of resuming.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order of measurements.")
+@click.option("--restart", is_flag=True, help="Measure everything again instead of resuming.")
 @click.option(
     "--format",
     "-f",
@@ -106,22 +122,22 @@ EXACT_METRICS = ("instructions", "instructions-mean")
     help="Output format.",
 )
 @limit_option(25)
-@plot_option("the levels and the posterior; of exact counts the differential flame graph")
+@plot_option("the levels and the posterior; for exact counts the differential flame graph")
 @click.option("--step", nargs=2, type=float, metavar="GOOD BAD", help="For `git bisect run`: the costs at both ends.")
 @quiet_option
 def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: Any) -> None:
-    """Find the commit after GOOD, up to BAD, that changed a cost. BAD may also be the cheaper one.
+    """Find the commit after GOOD, up to BAD, that changed a cost. The cost may have risen or fallen.
 
-    An exact count is compared commit by commit, as by `git bisect`. What varies from one measurement to the next is
-    searched with error control: both ends are measured in every block, the next commit is chosen by its probability,
-    and the result is the smallest set of commits that holds the culprit with 95 %. Exit status: 0 with a set, 1 when
-    the ends do not differ or nothing could be measured.
+    Exact counts are searched as by `git bisect`. For measurements that vary, the search controls the error: both ends
+    (GOOD and BAD) are measured in every block, the next commit is chosen by its probability, and the result is the
+    smallest set of commits that contains the culprit with a probability of 95 %. Exit status: 0 with a set, 1 when the
+    ends do not differ or nothing could be measured.
 
-    Commits that do not build, boot or give a number are skipped. The work is done in checkouts of its own; the same
-    command goes on after an interruption. Uncommitted changes are not measured.
+    Commits that do not build, boot or give a number are skipped. The search uses separate checkouts; uncommitted
+    changes are not measured. After an interruption the same command continues the search.
 
-    As a command for `git bisect run`, --step takes the costs at both ends, as `kduel run A B --suite exact` or
-    `kduel explain` told them, and ends with 0, 1 or 125 as git asks.
+    With --step it is a command for `git bisect run`: give the costs at both ends, as reported by `kduel run A B --suite
+    exact` or `kduel explain`; the exit status is 0, 1 or 125, as git expects.
 
     \b
     kduel bisect v1.0 HEAD --measure 'make -s && ./bench'

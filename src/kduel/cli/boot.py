@@ -22,7 +22,7 @@ def command(run: Path, limit: int) -> None:
     kduel boot kduel-runs/RUN
     kduel boot kduel-runs/RUN --limit 0         every initcall
 
-    Initcalls are known of kernels booted with initcall_debug:
+    Initcalls are shown for kernels booted with initcall_debug:
 
     \b
     kduel run ... --machine 'board:arm64-virt,cmdline=initcall_debug log_buf_len=4M'

@@ -50,8 +50,8 @@ def command(
     """Count the instructions of an operation in two kernels, function by function, on the deterministic machine.
 
     RUN is the directory of a run with --suite exact (or another study on the machine icount); its trials are repeated
-    with a counting plug-in, and the flame graph is stored in RUN/explain for the report. Two kernels are compared
-    without a run.
+    with a counting plug-in, and the flame graph is stored in RUN/explain for the report. With BASELINE and CONTENDER,
+    which are kernels, no run is needed.
 
     \b
     kduel explain debian:6.1 debian:6.12 --benchmark pipe

@@ -25,7 +25,7 @@ CAUSES = ("two-modes", "drift", "autocorrelation", "order-effect", "quantised", 
 futility_option = click.option(
     "--futility",
     type=click.Choice(["stop", "continue", "ask"]),
-    help="If no undecided primary metric is likely to be decided within the maximum of blocks.  "
+    help="What to do if no undecided primary metric is likely to be decided within the maximum of blocks.  "
     "[default: ask on a terminal, else continue]",
 )
 

@@ -57,11 +57,11 @@ def command(
 ) -> None:
     """Import results measured elsewhere as a run.
 
-    One file with all contenders (CSV, Phoronix composite.xml, hyperfine with several commands), or one file per contender,
-    named: old=a.json new=b.json.
+    Give one file with all contenders (CSV, Phoronix composite.xml, hyperfine with several commands), or one named file for
+    each contender: old=a.json new=b.json.
 
-    The CSV has the columns contender,trial,benchmark,metric,unit,better,value: one value a line, better being higher,
-    lower or none; the first contender is the baseline. Two columns are optional. kind (time, rate, count, size, other):
+    The CSV has the columns contender,trial,benchmark,metric,unit,better,value: one value a line; better is higher,
+    lower or none. The first contender is the baseline. Two columns are optional. kind (time, rate, count, size, other):
     counts and sizes are exact, so that one value of each contender decides. aspect: what the metric measures, such as
     throughput, wakeup-latency, power or boot-time, for trade-offs and advice; without it, known names are recognised.
     """

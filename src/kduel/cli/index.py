@@ -22,7 +22,7 @@ from kduel.cli.output import emit_json
 @format_option("text", "json")
 @quiet_option
 def command(place: Path, output: Path | None, rebuild: bool, form: str, quiet: bool) -> None:
-    """Write an index of all runs in or below DIR, or bring it up to date; `kduel query` asks it.
+    """Write an index of all runs in or below DIR, or update it; `kduel query` reads it.
 
     The index is derived from the runs: it can be deleted and written again at any time. Only runs that changed are
     judged again.

@@ -12,22 +12,23 @@ from kduel.core.text import printable
 
 @click.group("local")
 def command() -> None:
-    """Measure the very machine that KDuel runs on, across reboots.
+    """Measure the machine that KDuel itself runs on, across reboots.
 
     \b
-    kduel local install RUN     a systemd unit goes on with RUN after each reboot
+    kduel local install RUN     a systemd unit that continues RUN after each reboot
     kduel run STUDY.toml --machine local:boot=grub-reboot --out RUN
     kduel local status
-    kduel local remove          the unit is gone, all settings are put back
+    kduel local remove          remove the unit, and restore all settings
 
-    A study of schedulers and sysctls needs no reboot and none of this: --machine local, with unit = "load" in [blocks].
+    A study of schedulers and sysctls needs neither a reboot nor the unit: use --machine local, with unit = "load" in
+    [blocks].
     """
 
 
 @command.command("install")
 @run_argument
 def install(run: Path) -> None:
-    """Install and enable the unit that goes on with RUN (its --out) whenever this machine has booted."""
+    """Install and enable the unit that continues RUN (its --out) after each boot of this machine."""
     from kduel.machines.remote.local_unit import install as carry_out
 
     path = carry_out(run)
@@ -38,7 +39,7 @@ def install(run: Path) -> None:
 
 @command.command("remove")
 def remove() -> None:
-    """Take the unit away, and put back what a trial left changed. The run's trials stay."""
+    """Remove the unit, and restore the settings that a trial changed. The run's trials are kept."""
     from kduel.machines.remote.local_unit import remove as carry_out
 
     for line in carry_out() or ["there was nothing to remove"]:
@@ -47,7 +48,7 @@ def remove() -> None:
 
 @command.command("status")
 def status() -> None:
-    """Say which run goes on after a reboot, and whether settings wait to be put back."""
+    """Show which run continues after a reboot, and whether settings have yet to be restored."""
     from kduel.machines.remote.local_unit import ROOT, STATE, installed_for
     from kduel.machines.remote.ssh_trial import RESTORE
 

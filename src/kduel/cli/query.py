@@ -21,7 +21,7 @@ from kduel.cli.output import emit, emit_json
 @format_option("text", "json", "csv")
 @output_option
 def command(place: Path, question: str, series: str | None, form: str, output: Path | None) -> None:
-    """Ask the index of DIR, which `kduel index DIR` writes.
+    """Query the index of DIR, which `kduel index DIR` writes.
 
     QUESTION is runs, verdicts, latest, slower, faster, undecided, void, unstable, pairs, kernels, machines or
     skipped, or SQL over the tables run, contender, verdict, value and point and the views headline and series (docs/many-runs.md). SQL can only read.

@@ -21,7 +21,7 @@ from kduel.cli.options import fail_on_option, offline_option, quiet_option, run_
 def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | None, quiet: bool) -> None:
     """Continue the interrupted RUN (a directory). Plan, interim analyses and verdict are those of an uninterrupted run.
 
-    Relative paths in the study are looked up from the directory in which the run was started.
+    Relative paths in the study are relative to the directory in which the run was started.
     """
     from kduel.core.errors import InputError
     from kduel.store.documents import study_of

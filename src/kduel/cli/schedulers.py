@@ -14,7 +14,7 @@ from kduel.core.cache import Cache
 def command(ctx: click.Context) -> None:
     """List and build sched_ext schedulers, for contenders such as scheduler = "scx_bpfland".
 
-    scx_plain is KDuel's own and needs no building; any other in PATH is used as it is.
+    scx_plain is part of KDuel and needs no building. Any other scheduler found in PATH is used as it is.
 
     Without a command, the same as `list`.
     """
@@ -24,7 +24,7 @@ def command(ctx: click.Context) -> None:
 
 @command.command("list")
 def list_() -> None:
-    """The schedulers that KDuel builds, and whether each is built or in PATH."""
+    """List the schedulers that KDuel can build, and whether each is built or in PATH."""
     import shutil
 
     from rich.console import Console
@@ -50,8 +50,8 @@ def list_() -> None:
 def build(names: tuple[str, ...], jobs: int | None) -> None:
     """Build schedulers from their crates, once; later runs take them from the cache.
 
-    Needs cargo and a clang for BPF; says what is missing before it starts. The first takes some 6 minutes of two CPUs,
-    each further one of the same command about 1.
+    Needs cargo and a clang for BPF; anything missing is listed before the build starts. On two CPUs the first scheduler
+    takes about 6 minutes, each further one in the same command about 1.
     """
     from kduel.cli.terminal import Terminal
     from kduel.schedulers.build import build as build_all

@@ -22,8 +22,8 @@ def command(run: Path, form: str, output: Path | None) -> None:
     lock.json, plan.jsonl and study.toml. The plan is compared with the one that the study and its seed give. Imported
     files are compared with their hashes in import.json. Of a merged run every part is checked.
 
-    Exit status: 0 if nothing was changed, 1 if something was. It finds damage and careless edits; whoever means to
-    deceive can write new manifests.
+    Exit status: 0 if nothing was changed, 1 if something was. It detects damage and careless edits, not
+    deliberate fraud: anybody can write new manifests.
     """
     from kduel.core.text import printable
     from kduel.store.imported.support.store import examine as examine_import

@@ -20,16 +20,16 @@ EVERY = 5.0
 
 @click.command("worker")
 @click.argument("directory", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--describe", is_flag=True, help="Describe this machine to the controller, and end.")
+@click.option("--describe", is_flag=True, help="Describe this machine to the controller, and exit.")
 @click.option(
     "--block", "blocks", type=click.IntRange(1), multiple=True, metavar="N", help="Run this block; repeatable."
 )
 @click.option("--leash", is_flag=True, help="Read the numbers of blocks from standard input; stop when it ends.")
 @offline_option
 def command(directory: Path, describe: bool, blocks: tuple[int, ...], leash: bool, offline: bool) -> None:
-    """Run blocks of a fleet's run on this machine. `kduel run --fleet` starts it; nobody else needs to.
+    """Run blocks of a fleet's run on this machine. `kduel run --fleet` starts it; it is not meant to be called by hand.
 
-    DIR is the member's directory. Trials that are there are not run again. Standard output has an event a line: `alive`,
+    DIR is the machine's directory. Completed trials are not run again. Standard output has one event per line: `alive`,
     `described`, `trial ID`, `done BLOCK`.
     """
     from kduel.cli.terminal import Terminal
