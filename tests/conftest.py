@@ -16,6 +16,9 @@ from hypothesis import HealthCheck, settings
 # interrupt a child and see what it leaves.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# And so does nohup with SIGHUP.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # No test is one of timing: a busy machine must not fail one.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])

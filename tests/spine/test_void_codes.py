@@ -7,6 +7,8 @@ from pathlib import Path
 
 import kduel
 from kduel.core.void_codes import VOID_CODES
+from kduel.guest.diagnosis import HOST_ENDED
+from kduel.guest.signs import LOCKUPS, OOPS, OURS
 
 SOURCE = Path(kduel.__file__).parent
 GIVEN = (
@@ -24,7 +26,8 @@ def codes_in_the_source() -> set[str]:
     """Of the folders that boot, check and run."""
     files = [path for room in ("guest", "machines", "run", "schedulers") for path in (SOURCE / room).rglob("*")]
     texts = [path.read_text("utf-8") for path in files if path.suffix in (".py", ".sh")]
-    return {code for text in texts for pattern in GIVEN for code in re.findall(pattern, text, re.MULTILINE)}
+    found = {code for text in texts for pattern in GIVEN for code in re.findall(pattern, text, re.MULTILINE)}
+    return found | {sign.name for sign in (OOPS, *LOCKUPS, *OURS)} | {code for code, _ in HOST_ENDED.values()}
 
 
 def test_every_code_of_the_source_is_listed() -> None:

@@ -16,7 +16,7 @@ PACKAGES = {"imported": "kduel.store.imported"}
 
 @cache
 def plugins(kind: str) -> dict[str, Any]:
-    """The plug-ins of a kind ("benchmarks", "fleets", "kernels", "machines", "report"), by name.
+    """The plug-ins of a kind ("benchmarks", "fleets", "imported", "kernels", "machines", "report"), by name.
 
     A built-in one is a module of `kduel.<kind>` that has a `PLUGIN`: an object with a `name`. One from outside is
     an entry point of the group `kduel.<kind>` that loads to such an object.

@@ -1,7 +1,7 @@
 """Text that others wrote (a guest, a study file, an import), made safe to show on a terminal, in a log or a report.
 
 A terminal obeys escape sequences: text that is shown as it came may set the window's title, clear the screen, forge a
-link or hide what stands before it. Whatever KDuel prints goes through one of the two functions here.
+link or hide what stands before it. Whatever KDuel prints goes through one of these functions.
 """
 
 from __future__ import annotations

@@ -30,6 +30,10 @@ VOID_CODES: tuple[VoidCode, ...] = (
         "Stop other work on the host, raise `max_wait`, or `repeats`.",
     ),
     VoidCode("soft-lockup", "A CPU was locked up, or RCU stalled.", "Check the load of the host; else report it."),
+    VoidCode("hard-lockup", "A CPU took no interrupts for seconds.", "Check the load of the host; else report it."),
+    VoidCode("workqueue-lockup", "A work queue stood still.", "Check the load of the host; else report it."),
+    VoidCode("qemu-killed", "A signal ended QEMU.", "Check the host's memory (dmesg), and who killed it."),
+    VoidCode("qemu-failed", "QEMU ended with an error.", "Read QEMU's message in the trial's message."),
     VoidCode("hang", "The guest froze, or never started its script.", "Read the end of console.log."),
     VoidCode("out-of-memory", "The guest ran out of memory.", "Give it more (`memory`), or a smaller load."),
     VoidCode(

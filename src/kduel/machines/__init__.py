@@ -59,7 +59,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     deadline: float
     """Seconds from start to the results at home."""
     into: Path
-    """An empty directory: console.log and the script's OUT tree go here."""
+    """Holds guest.sh. console.log (of a void trial, too) and the script's OUT tree go here."""
     block: int = 1
     """The block that the trial belongs to, for a machine that varies something from block to block."""
 

@@ -40,7 +40,7 @@ def run_checksum(trials: Path) -> str | None:
     try:
         names = sorted(entry.name for entry in os.scandir(trials) if not entry.name.startswith("."))
         for name in names:
-            stamp.update((trials / name / NAME).read_bytes())
+            stamp.update(read_whole(trials / name / NAME))
     except OSError:
         return None
     return stamp.hexdigest() if names else None

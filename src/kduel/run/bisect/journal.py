@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
+from kduel.core.untrusted import read_whole
 from kduel.run.bisect.terms import Unmeasurable
 from kduel.store.rundir import told_as_disk_trouble, write_whole
 
@@ -84,7 +85,7 @@ class Journal:
         with told_as_disk_trouble(self.path, "Free some space or correct the permissions; the same command goes on."):
             if restart or not self.path.is_file():
                 write_whole(self.path, msgspec.json.encode(head) + b"\n")
-            lines = self.path.read_bytes().split(b"\n")
+            lines = read_whole(self.path).split(b"\n")
             whole = b"\n".join([*lines[:-1], b""])
             if lines[-1]:
                 write_whole(self.path, whole)
