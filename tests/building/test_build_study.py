@@ -52,7 +52,7 @@ def test_a_study_of_two_trees(kduel: Run, write_study: Callable[..., Path], tmp_
     assert (size["verdict"], size["scale"], size["effect"]) == ("different", "exact", 4 * 36 + 6)
     assert "higher, +150 B" in size["told"]
     assert metric(found, "size/data")["verdict"] == "equal"
-    assert "clean build" in done.stdout
+    assert "clean build" in kduel("report", run).stdout
 
 
 def test_the_configuration_told_is_the_one_built(
@@ -146,7 +146,7 @@ def test_what_makes_no_sense_on_the_machine_build_is_refused(
         ),
         "sets a command line": lambda text: text.replace('name = "new"', 'name = "new"\ncmdline = "quiet"'),
         "there is no arch=vax": lambda text: text.replace("config=", "arch=vax,config="),
-        "is no configuration that KDuel knows": lambda text: text.replace("tinyconfig", "tiniconfig"),
+        "is neither a configuration that KDuel knows nor a file": lambda text: text.replace("tinyconfig", "tiniconfig"),
     }
     whole = write_study("old", "new").read_text()
     for told, change in cases.items():

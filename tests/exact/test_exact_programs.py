@@ -20,6 +20,7 @@ def sha256(path: Path) -> str:
 
 def beside(tmp_path: Path, shared: Cache) -> Cache:
     """A cache of its own that shares nothing but Zig's compiled C library."""
+    (shared.root / "zig").mkdir(parents=True, exist_ok=True)
     (tmp_path / "zig").symlink_to(shared.root / "zig")
     return Cache(tmp_path)
 
