@@ -146,7 +146,9 @@ def test_what_makes_no_sense_on_the_machine_build_is_refused(
         ),
         "sets a command line": lambda text: text.replace('name = "new"', 'name = "new"\ncmdline = "quiet"'),
         "there is no arch=vax": lambda text: text.replace("config=", "arch=vax,config="),
-        "is neither a configuration that KDuel knows nor a file": lambda text: text.replace("tinyconfig", "tiniconfig"),
+        "is neither a configuration that KDuel knows nor a file": lambda text: text.replace(
+            "tinyconfig", "tiniconfig"
+        ),
     }
     whole = write_study("old", "new").read_text()
     for told, change in cases.items():

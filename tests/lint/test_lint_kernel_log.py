@@ -58,10 +58,10 @@ def test_the_report_tells_of_it_in_any_case_and_safely(both):
     assert ("of old" in said) == both
 
 
-def test_it_comes_from_the_trials_own_record():
+def test_it_comes_from_the_trials_own_record(tmp_path):
     record = TrialRecord(
         id="t", block=1, position=0, contender="old", status="ok", facts={"console_findings": {"a": "b"}}
     )
-    assert trial_result(record).findings == {"a": "b"}
+    assert trial_result(record, tmp_path).findings == {"a": "b"}
     record.facts = {"console_findings": ["spoilt"]}
-    assert trial_result(record).findings == {}
+    assert trial_result(record, tmp_path).findings == {}

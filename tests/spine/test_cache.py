@@ -230,6 +230,20 @@ def test_what_is_not_of_the_run_is_not_called_so(tmp_path: Path) -> None:
         (tmp_path / "run" / "file").write_text("")
 
 
+@pytest.mark.parametrize("damage", ["cut", "fifo"])
+def test_an_entry_with_a_damaged_manifest_is_not_believed(tmp_path: Path, damage: str) -> None:
+    Cache(tmp_path).entry("root", "key", lambda directory: (directory / "file").write_text("whole"))
+    manifest = tmp_path / "manifests/root/key.json"
+    if damage == "cut":
+        manifest.write_bytes(manifest.read_bytes()[:20])
+    else:
+        manifest.unlink()
+        os.mkfifo(manifest)
+    (tmp_path / "root/key/file").write_text("garbled")
+    path = Cache(tmp_path).entry("root", "key", lambda directory: (directory / "file").write_text("whole"))
+    assert (path / "file").read_text() == "whole"
+
+
 def test_a_lost_terminal_ends_a_run_as_sigterm_does(environment, write_study, tmp_path: Path) -> None:
     run = tmp_path / "run"
     study = write_study(machine="sleep = 0.2", blocks="fixed = 200")

@@ -308,10 +308,14 @@ def values(run: int | None, results: Results) -> Iterator[tuple[int | None, str,
 
 def ask(path: Path, question: str) -> Answer:
     """The answer to one of QUESTIONS, or to SQL, which can only read. Raises InputError."""
+    if not question.isprintable() and not question.replace("\n", " ").replace("\t", " ").isprintable():
+        raise InputError(f"the question {question[:60]!r} holds characters that are no text", "Write SQL in UTF-8.")
     if not path.is_file():
         raise InputError(f"there is no index {path}", f"Make it first: kduel index {path.parent}")
     with opened(path) as connection:
         connection.set_authorizer(only_read)
+        # Called now and then, it lets a signal end a query that would not end by itself.
+        connection.set_progress_handler(lambda: 0, 1_000_000)
         cursor = connection.execute(QUESTIONS.get(question, question))
         if cursor.description is None:
             raise InputError(f"{question!r} asks nothing", f"Give a SELECT, or one of: {', '.join(QUESTIONS)}.")

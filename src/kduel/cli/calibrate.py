@@ -52,8 +52,18 @@ NOISES = ("normal", "floor", "bimodal", "heavy", "drift")
 )
 @click.option("--delta", type=float, metavar="PCT", help="Smallest effect of interest, in %.  [default: RUN's, or 1]")
 @alpha_option
-@click.option("--max-blocks", type=int, metavar="N", help="Maximum number of blocks.  [default: RUN's, or 20]")
-@click.option("--blocks", type=int, metavar="N", help="Fixed sample size: exactly N blocks, one analysis at the end.")
+@click.option(
+    "--max-blocks",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    help="Maximum number of blocks.  [default: RUN's, or 20]",
+)
+@click.option(
+    "--blocks",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    help="Fixed sample size: exactly N blocks, one analysis at the end.",
+)
 @click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Seed of the simulation."
 )

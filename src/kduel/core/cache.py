@@ -125,6 +125,8 @@ class Cache:
         directory, file = self.path(kind, key), self._manifest(kind, key)
         manifest = Manifest.read(file)
         if manifest is None:
+            if file.exists():
+                return "its manifest is damaged"
             if kind not in ADOPTED:
                 return NO_MANIFEST
             manifest = Manifest.of(directory)

@@ -72,6 +72,8 @@ class Manifest(Struct):
     @classmethod
     def read(cls, path: Path) -> Manifest | None:
         """The manifest in a file; None where there is none, or not a whole one of this form. Raises OSError."""
+        if path.exists() and not path.is_file():
+            return None
         try:
             found = msgspec.json.decode(path.read_bytes(), type=cls)
         except (FileNotFoundError, msgspec.DecodeError):
