@@ -42,7 +42,7 @@ def raised(process: int, root: Path = Path("/")) -> Iterator[list[str]]:
 
 def obtainable() -> list[str]:
     """What `raised` would get here, tried on a process that sleeps."""
-    command = [sys.executable, "-ISc", "import time; time.sleep(60)"]
+    command = [sys.executable, "-ISc", "import signal; signal.pause()"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True) as sleeper:
         try:
             with raised(sleeper.pid) as got:
