@@ -155,7 +155,7 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, load: list[float]) -> None:
         self.now, self.busy, self.load = 0.0, 0.0, deque(load)
         monkeypatch.setattr("kduel.run.repeat.time.monotonic", lambda: self.now)
-        monkeypatch.setattr("kduel.run.repeat.time.sleep", self.sleep)
+        monkeypatch.setattr("kduel.run.repeat.pause", self.sleep)
         monkeypatch.setattr("kduel.run.repeat.cpu_times", lambda _: (self.busy, 0.0))
         monkeypatch.setattr("kduel.run.repeat.os.cpu_count", lambda: 2)
 

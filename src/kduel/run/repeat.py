@@ -175,8 +175,7 @@ class Quiet:
         """The share of the host's CPUs that is taken now, measured for so long, while no guest runs."""
         before, _ = cpu_times(self.stat())
         began = time.monotonic()
-        # Not time.sleep, which asks for an absolute time and fails where a library fakes the clock.
-        threading.Event().wait(seconds)
+        pause(seconds)
         after, _ = cpu_times(self.stat())
         if before is None or after is None:
             return None
@@ -188,3 +187,8 @@ class Quiet:
             return (self.root / "proc/stat").read_text("ascii", errors="replace")
         except OSError:
             return ""
+
+
+def pause(seconds: float) -> None:
+    """Wait. Not time.sleep, which asks for an absolute time and fails where a library fakes the clock."""
+    threading.Event().wait(seconds)
