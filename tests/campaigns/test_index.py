@@ -101,6 +101,14 @@ def test_queries_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(ask(path, "runs").rows) == 1 and not Path("x").exists()
 
 
+def test_a_question_may_hold_any_text_and_nothing_else(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 10)
+    path = indexed(tmp_path)
+    assert ask(path, "SELECT\r\n'a\u00a0b'").rows == [["a\u00a0b"]]
+    with pytest.raises(InputError, match="not UTF-8"):
+        ask(path, "SELECT '\udcff'")
+
+
 def test_an_index_of_a_later_version_is_refused(tmp_path: Path) -> None:
     run_of(tmp_path, "first", 10)
     with sqlite3.connect(indexed(tmp_path)) as connection:

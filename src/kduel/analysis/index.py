@@ -308,8 +308,10 @@ def values(run: int | None, results: Results) -> Iterator[tuple[int | None, str,
 
 def ask(path: Path, question: str) -> Answer:
     """The answer to one of QUESTIONS, or to SQL, which can only read. Raises InputError."""
-    if not question.isprintable() and not question.replace("\n", " ").replace("\t", " ").isprintable():
-        raise InputError(f"the question {question[:60]!r} holds characters that are no text", "Write SQL in UTF-8.")
+    if storable(question) != question:
+        raise InputError(
+            f"the question {storable(question)[:60]!r} holds bytes that are not UTF-8", "Write it in UTF-8."
+        )
     if not path.is_file():
         raise InputError(f"there is no index {path}", f"Make it first: kduel index {path.parent}")
     with opened(path) as connection:

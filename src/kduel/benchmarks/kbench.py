@@ -139,8 +139,13 @@ def read_lines(text: str) -> list[Line]:
 
 
 def read_line(text: str) -> Line:
-    """All conditions as one: their calls together, the median of their values. Raises ParseError."""
-    lines = [line for line in read_lines(text) if not line.situation]
+    """All conditions as one. Raises ParseError."""
+    return together(read_lines(text))
+
+
+def together(lines: list[Line]) -> Line:
+    """All conditions as one: their calls together, the median of their values."""
+    lines = [line for line in lines if not line.situation]
     if len(lines) == 1:
         return lines[0]
     return msgspec.structs.replace(
@@ -265,8 +270,8 @@ class Kbench(Benchmark):
         return 0.5 + 0.2 * parameters.conditions if parameters.mode == "exact" else 0.2 + float(parameters.time)
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        line = read_line(raw.stdout)
         lines = read_lines(raw.stdout)
+        line = together(lines)
         if line.operation != parameters.operation or line.mode != parameters.mode:
             raise ParseError(f"the output is of {line.operation} ({line.mode}), not what was asked for")
         for one in lines:
