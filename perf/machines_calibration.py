@@ -8,16 +8,14 @@ of 1 on a machine unless a row says otherwise; blocks go round the machines. See
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
 from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 import numpy as np
-from verdict_calibration import pct, table, write
+from verdict_calibration import main, pct, table
 
 from kduel.core.experiment import Scope
 from kduel.judge.verdict import strata
@@ -243,22 +241,5 @@ PARTS = {
     "machines-candidates": candidates,
 }
 
-
-def main() -> None:
-    """Every table, with the time it took."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=5000)
-    parser.add_argument("--only", choices=PARTS, action="append")
-    parser.add_argument("--write", action="store_true", help="replace the tables in docs/statistics.md")
-    given = parser.parse_args()
-    start = time.process_time()
-    for name in given.only or PARTS:
-        lines = PARTS[name](given.runs)
-        print(f"\n## {name}\n", *lines, sep="\n", flush=True)
-        if given.write:
-            write(name, lines)
-    print(f"\n{time.process_time() - start:.0f} s of one processor")
-
-
 if __name__ == "__main__":
-    main()
+    main(PARTS, __doc__, runs=5000)

@@ -417,16 +417,16 @@ def write(name: str, lines: list[str]) -> None:
     DOCUMENT.write_text(before + start + "\n".join(lines) + "\n" + end + rest.split(end)[1], "utf-8")
 
 
-def main() -> None:
-    """Everything, with the time it took."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=20_000)
-    parser.add_argument("--only", choices=PARTS, action="append")
+def main(parts: dict[str, Callable[[int], list[str]]], description: str | None, runs: int) -> None:
+    """Every table of `parts`, with the time it took; `runs` simulated runs a figure unless the command line says."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--runs", type=int, default=runs)
+    parser.add_argument("--only", choices=parts, action="append")
     parser.add_argument("--write", action="store_true", help="replace the tables in docs/statistics.md")
     given = parser.parse_args()
     start = time.process_time()
-    for name in given.only or PARTS:
-        lines = PARTS[name](given.runs)
+    for name in given.only or parts:
+        lines = parts[name](given.runs)
         print(f"\n## {name}\n", *lines, sep="\n", flush=True)
         if given.write:
             write(name, lines)
@@ -434,4 +434,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(PARTS, __doc__, runs=20_000)
