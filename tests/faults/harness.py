@@ -39,6 +39,7 @@ kernel = "debian:6.1-cloud"
 kernel = "debian:6.12-cloud"
 [machine]
 kind = "qemu"
+priority = "normal"
 accel = "tcg"
 cpus = 1
 memory = "256M"

@@ -63,6 +63,7 @@ STUDY = """
 name = "hostile"
 [machine]
 kind = "qemu"
+priority = "normal"
 accel = "tcg"
 memory = "512M"
 disk = "64M"
