@@ -23,6 +23,8 @@ kind = "qemu"
 priority = "normal"
 memory = "1024M"
 disk = "512M"
+[host]
+max_wait = 100 # other tests are no fault
 [settle]
 mode = "fixed"
 seconds = 0

@@ -68,6 +68,8 @@ accel = "tcg"
 memory = "512M"
 disk = "64M"
 cpus = 1
+[host]
+max_wait = 100 # other tests are no fault
 [settle]
 mode = "fixed"
 seconds = 0
