@@ -68,7 +68,8 @@ class Note(Struct, kw_only=True):
         alike = list(dict.fromkeys(metrics.pop(self.message)))
         named = [f"Metrics: {', '.join(alike)}."] if len(alike) > NAMED else []
         return named + [
-            f"{', '.join(dict.fromkeys(names))}: {message}" if names else message for message, names in metrics.items()
+            f"{', '.join(dict.fromkeys(names))}: {message}" if names else message
+            for message, names in metrics.items()
         ]
 
 
