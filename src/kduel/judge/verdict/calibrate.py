@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kduel.core.experiment import Metric
 from kduel.core.samples import Samples
 from kduel.judge.verdict.adjust import estimates
-from kduel.judge.verdict.classify import ABOVE, BELOW, UNDECIDED, WITHIN, Sides
+from kduel.judge.verdict.classify import ABOVE, BELOW, UNDECIDED, WITHIN, Sides, supports
 from kduel.judge.verdict.comparison import Comparison, compare, margin
 from kduel.judge.verdict.futility import CHANCE, FROM_BLOCK, chance_to_decide
 from kduel.judge.verdict.looks import Decision, decide, interval, plan_looks, told_apart
@@ -205,11 +205,7 @@ def at_once(rule: Rule, drawn: Drawn, futility: bool = False) -> Judged:
     at_end = end[:, None, None]
     low, high = (np.take_along_axis(ends, at_end, axis=2)[..., 0] for ends in (low, high))
     sides = np.where(np.take_along_axis(decision.holds, at_end, axis=2)[..., 0], decision.side, UNDECIDED)
-    wrong = (
-        ((sides == ABOVE) & (low <= 0))
-        | ((sides == BELOW) & (high >= 0))
-        | ((sides == WITHIN) & ((low < -border) | (high > border)))
-    )
+    wrong = (sides != UNDECIDED) & ~supports(sides, low, high, border)
     return Judged(sides, np.array(looks.blocks)[end], int(wrong.sum()))
 
 

@@ -16,7 +16,7 @@ from scipy.special import stdtr, stdtrit
 from kduel.core.results import MetricResult, Scale
 from kduel.core.samples import Samples
 from kduel.core.text import plural
-from kduel.judge.verdict.classify import UNDECIDED, benjamini_hochberg, classify, verdict
+from kduel.judge.verdict.classify import UNDECIDED, WITHIN, benjamini_hochberg, classify, deciding_half, verdict
 from kduel.judge.verdict.comparison import TIME_UNITS, check, differences, margin
 from kduel.judge.verdict.result import Finding, build
 from kduel.judge.verdict.rule import Rule
@@ -158,7 +158,7 @@ def write(m: Match, finding: Finding, rule: Rule) -> MetricResult:
 
 def trials_more(found: Estimate, border: float, rule: Rule, alpha: float) -> int | None:
     """About how many more trials of each arm would decide, if mean and spread are as seen."""
-    distance = max(abs(found.mean), border - abs(found.mean))
+    distance, side = deciding_half(found.mean, border)
     if not distance > 0:
         return None
 
@@ -166,7 +166,7 @@ def trials_more(found: Estimate, border: float, rule: Rule, alpha: float) -> int
         error = found.error * math.sqrt(found.fewest / count)
         return float(stdtrit(2 * count - 2, POWER) - stdtrit(2 * count - 2, alpha / 2)) * error <= distance
 
-    floor = rule.fewest if abs(found.mean) >= border - abs(found.mean) else rule.equivalent_from
+    floor = rule.equivalent_from if side == WITHIN else rule.fewest
     total = fewest(enough, max(floor, found.fewest + 1))
     return None if total is None else total - found.fewest
 
