@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from kduel.analysis.matrix.grid import Place
+from kduel.analysis.matrix.grid import GridPoint
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +43,7 @@ class Growth(Struct, kw_only=True):
 
 
 def growth(
-    places: Sequence[Place],
+    places: Sequence[GridPoint],
     contender: str,
     metric: str,
     values: Mapping[str, Sequence[float | None]],

@@ -72,7 +72,7 @@ def scale(benchmark: str, contender: str, unit: str, columns: dict[int, list[flo
         ]
         if there and logs:
             mean = sum(there) / len(there)
-            low, high = interval(logs) if threads != fewest else (None, None)
+            low, high = efficiency_interval(logs) if threads != fewest else (None, None)
             steps.append(
                 AtThreads(
                     threads=threads,
@@ -91,7 +91,7 @@ def scale(benchmark: str, contender: str, unit: str, columns: dict[int, list[flo
     return found
 
 
-def interval(logs: list[float]) -> tuple[float | None, float | None]:
+def efficiency_interval(logs: list[float]) -> tuple[float | None, float | None]:
     """Of the mean ratio, in per cent; without bounds for fewer than LEAST_BLOCKS blocks."""
     from kduel.judge.verdict.student import mean_interval
 

@@ -49,7 +49,10 @@ class Interval(Struct, frozen=True):
 
     def within(self, limit: float) -> bool:
         """Whether no part of the interval is farther than `limit` from 0."""
-        return self.low is not None and self.high is not None and side(self.low, self.high, limit) == WITHIN
+        if self.low is None or self.high is None:
+            return False
+        # Where GOOD's level is 0, a limit in per cent is 0 as well, and nothing is equivalent; ends that are equal are.
+        return self.low == self.high == 0 or side(self.low, self.high, limit) == WITHIN
 
 
 def side(low: float, high: float, margin: float) -> int:
@@ -104,7 +107,7 @@ class Segment(Struct, frozen=True, kw_only=True):
     change: Interval
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class SearchOutcome(Struct, frozen=True, kw_only=True):
     """The end of a search."""
 
     good: str
