@@ -25,7 +25,7 @@ from kduel.core.progress import Progress
 from kduel.explain.profile import INTERRUPT, OPERATION, THREAD, profile
 from kduel.guest.envelope import Inbox
 from kduel.guest.repetition import contents, first_difference
-from kduel.guest.script import Part, compose
+from kduel.guest.script import ScriptStep, compose
 from kduel.kernels import resolve
 from kduel.kernels.files.image import uncompressed
 from kduel.machines import Trial
@@ -111,7 +111,7 @@ cat /proc/uptime /proc/interrupts"""
 
 
 def quiet_trial(ready: Ready, into: Path) -> Trial:
-    part = Part(label="quiet", script=QUIET, timeout=600)
+    part = ScriptStep(label="quiet", script=QUIET, timeout=600)
     into.mkdir()
     script = compose([part], settle=Settle(mode="fixed", seconds=1))
     return Trial(id="0001", arm=ready.arms[0], script=script, deadline=600, into=into)

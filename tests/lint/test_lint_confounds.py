@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kduel.core.experiment import Contender
-from kduel.judge.lint.confounds import Declared, confounded, declared_by, differences, topic
+from kduel.judge.lint.confounds import Declared, declared_by, differences, topic, undeclared
 
 BASE: dict[str, Any] = {
     "release": "6.1.0-40-amd64",
@@ -183,7 +183,7 @@ def test_the_scheduler_and_timer_options_come_first_and_are_counted() -> None:
     assert [d.key for d in found] == [
         "clocksource", "CONFIG_SCHED_CLASS_EXT", "CONFIG_HZ", "CONFIG_NO_HZ_FULL", "CONFIG_ZRAM", "CONFIG_AAA",
     ]  # fmt: skip
-    told = {warning.code: warning.message for warning in confounded(found)}
+    told = {warning.code: warning.message for warning in undeclared(found)}
     assert "differ in 5 options (1 scheduler, 2 timers, 1 memory, 1 other)" in told["config-differs"]
     assert "1 thing that" in told["confounds"]
     assert "clocksource: clocksource" in told["confounds"]

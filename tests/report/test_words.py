@@ -10,7 +10,7 @@ from examples import ALL, Results, Warning_, broken, exact, published, rough, si
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel.core.format import MISSING, amount, detectable, effect, interval, mean_and_sd, signed
+from kduel.core.format import MISSING, amount, detectable, effect, interval_text, mean_and_sd, signed
 from kduel.core.results import MetricResult, Verdict
 from kduel.core.text import ascii_only, visible
 from kduel.report import report_format
@@ -267,7 +267,7 @@ def test_effect_has_the_digits_its_interval_supports(
 ) -> None:
     one = metric("undecided")
     one.effect_pct, one.ci_low_pct, one.ci_high_pct = pct, low, high
-    assert (effect(one), interval(one)) == (shown, bounds)
+    assert (effect(one), interval_text(one)) == (shown, bounds)
 
 
 @pytest.mark.parametrize(("pct", "shown"), [(8.91, "8.9 %"), (4e23, "over 10,000 %"), (None, MISSING)])
@@ -281,11 +281,11 @@ def test_effect_on_other_scales_is_in_the_unit() -> None:
     one = metric("undecided")
     one.scale, one.unit, one.effect_pct, one.ci_low_pct, one.ci_high_pct = "difference", "ms", None, None, None
     one.effect, one.ci_low, one.ci_high = -0.31, -0.52, -0.1
-    assert (effect(one), interval(one)) == ("−0.31 ms", "−0.52 to −0.10 ms")
+    assert (effect(one), interval_text(one)) == ("−0.31 ms", "−0.52 to −0.10 ms")
     found: Results = exact()
     assert effect(found.metrics[0]) == "+7 (+0.581 %)"
     assert effect(found.metrics[2]) == "0"
-    assert interval(found.metrics[0]) == "exact"
+    assert interval_text(found.metrics[0]) == "exact"
 
 
 @given(st.floats(-1e300, 1e300), st.none() | st.floats(0, 1e300))

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from terminal import HEIGHT, Frame, watch
 
-from kduel.cli.live import Host, LiveRun
+from kduel.cli.live import HostLoad, LiveRun
 from kduel.core.experiment import Contender, Settle
 from kduel.core.results import MetricResult
 from kduel.run.watch import TrialDone
 from kduel.store.documents import TrialRecord
-from kduel.study.load import About, Blocks, Study
+from kduel.study.load import Blocks, Study, StudyHeader
 from kduel.study.plan import PlannedTrial
 
 HEADING = "verdict"
@@ -115,11 +115,11 @@ def test_without_a_terminal_there_are_plain_lines(kduel, tmp_path: Path, write_s
 @pytest.mark.parametrize("size", [(80, 24), (140, 50), (50, 12), (30, 6), (20, 1)])
 def test_a_frame_fits_every_terminal(size: tuple[int, int], tmp_path: Path):
     study = Study(
-        about=About(name="s"), contenders=[Contender(name=name, kernel=name) for name in ("old", "new")],
+        about=StudyHeader(name="s"), contenders=[Contender(name=name, kernel=name) for name in ("old", "new")],
         steps=[], machine="qemu", machine_settings={}, blocks=Blocks(), settle=Settle(), text="",
     )  # fmt: skip
     live = LiveRun(study, study.machine)
-    host = Host(load=9.5, waiting_pct=46.0)
+    host = HostLoad(load=9.5, waiting_pct=46.0)
     trial = PlannedTrial(id="1", block=3, position=1, contender="new", boot=1, steps=[0])
     live.began([trial], tmp_path)
     record = TrialRecord(id="0", block=2, position=2, contender="old", status="ok")

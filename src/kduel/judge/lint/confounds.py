@@ -242,7 +242,7 @@ def weight(difference: Difference) -> tuple[int, int, str]:
     return place, 0, f"{difference.group}.{difference.key}"
 
 
-def confounded(found: Sequence[Difference]) -> Iterator[Warning_]:
+def undeclared(found: Sequence[Difference]) -> Iterator[Warning_]:
     """One warning that counts what the study did not declare, and one that counts a difference in configuration."""
     undeclared = [difference for difference in found if not difference.declared]
     if undeclared:
