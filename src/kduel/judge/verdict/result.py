@@ -22,7 +22,7 @@ MISSED_MODE = 0.05
 """The chance with which a slow mode of the share that is told would have stayed unseen."""
 
 
-class Finding(NamedTuple):
+class Assessment(NamedTuple):
     """What was found of one comparison, in the terms of its scale (logarithms for a ratio)."""
 
     scale: Scale
@@ -50,7 +50,7 @@ class Finding(NamedTuple):
     """Whether several machines have too few pairs each."""
 
 
-def write(c: Comparison, finding: Finding, *, beside: bool = True) -> MetricResult:
+def write(c: Comparison, finding: Assessment, *, beside: bool = True) -> MetricResult:
     """The finding of paired values with everything that is told and shown beside it."""
     before, after = c.pairs
     result = build(c.table, c.contender, (before, after), c.n, finding, c.rule)
@@ -72,7 +72,7 @@ def write(c: Comparison, finding: Finding, *, beside: bool = True) -> MetricResu
 
 
 def build(
-    table: Samples, contender: str, arms: tuple[Floats, Floats], n: int, finding: Finding, rule: Rule
+    table: Samples, contender: str, arms: tuple[Floats, Floats], n: int, finding: Assessment, rule: Rule
 ) -> MetricResult:
     """The result of a finding, paired or not; what is shown beside it and how it is told is for the caller to add.
 
@@ -187,14 +187,14 @@ def unseen_mode_pct(n: int) -> float:
     return float(100 * (1 - MISSED_MODE ** (1 / n)))
 
 
-def least_effect(finding: Finding) -> float | None:
+def least_effect(finding: Assessment) -> float | None:
     """The mean difference that the finding's test had a good chance to show, on its scale; None without a test."""
     if finding.scale == "exact" or finding.level is None or finding.error is None or finding.freedom is None:
         return None
     return detectable(finding.error, finding.freedom, finding.level)
 
 
-def shown(finding: Finding) -> tuple[float | None, float | None, float | None]:
+def shown(finding: Assessment) -> tuple[float | None, float | None, float | None]:
     """Effect and interval as they are told: per cent for a ratio; all null where one of them has no bound."""
     values = [math.nan if value is None else value for value in (finding.mean, finding.low, finding.high)]
     if finding.scale == "ratio":
@@ -233,7 +233,7 @@ def sd_of(values: Floats) -> float | None:
     return float(values.std(ddof=1)) if values.size > 1 else None
 
 
-def below_delta(before: Floats, finding: Finding, rule: Rule) -> bool:
+def below_delta(before: Floats, finding: Assessment, rule: Rule) -> bool:
     """Whether a difference was called that lies inside the smallest effect of interest."""
     if finding.verdict in ("equivalent", "equal", "undecided") or finding.low is None or finding.high is None:
         return False
