@@ -15,7 +15,7 @@ from kduel.core.errors import HostError
 from kduel.kernels import InstalledKernel
 from kduel.machines import Arm, Machine, Needs, Outcome, Trial
 from kduel.machines.remote.connection import REMEDIES, Broken, Connection, Refused
-from kduel.machines.remote.grub import Entry
+from kduel.machines.remote.grub import MenuEntry
 from kduel.machines.remote.provision import Loan
 from kduel.machines.remote.retry import asked
 from kduel.machines.remote.ssh_trial import Journey, RealSettings
@@ -33,7 +33,7 @@ class RealMachine(Machine):
         self,
         settings: RealSettings,
         connection: Connection,
-        entries: dict[str, Entry],
+        entries: dict[str, MenuEntry],
         facts: dict[str, Any],
         bundle: bytes,
         loan: Loan,

@@ -23,7 +23,7 @@ from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import gate
 from kduel.machines import MachineKind, Outcome, Seconds, Trial
 from kduel.machines.remote.connection import Broken, Connection, Done, Refused, last_line
-from kduel.machines.remote.grub import Entry
+from kduel.machines.remote.grub import MenuEntry
 from kduel.schedulers.snippets import UNDO
 
 T = TypeVar("T")
@@ -89,7 +89,7 @@ class Journey:
         trial: Trial,
         *,
         boot: str,
-        entries: Mapping[str, Entry],
+        entries: Mapping[str, MenuEntry],
         cmdline: str,
         bundle: bytes,
     ) -> None:
