@@ -22,7 +22,7 @@ from kduel.core.experiment import Contender, Step, Void
 from kduel.core.host import HostStep
 from kduel.guest.envelope import LATER
 from kduel.guest.environment import read_environment
-from kduel.guest.script import Part, compose
+from kduel.guest.script import ScriptStep, compose
 from kduel.machines import Arm, Needs
 from kduel.store.collect import Prepared, step_directory
 from kduel.study.load import Study
@@ -76,10 +76,10 @@ class Dress:
         text = compose(parts, settle=self.study.settle, setup=setup.before_all, seed=seed if draws else None)
         return Script(text, self.study.settle.seconds + setup.seconds + sum(part.timeout for part in parts))
 
-    def part(self, index: int, setup: schedulers.Setup) -> Part:
+    def part(self, index: int, setup: schedulers.Setup) -> ScriptStep:
         """One step of the script, as a contender with this setup runs it."""
         chosen, parameters = self.prepared.benchmarks[index], self.prepared.parameters[index]
-        return Part(
+        return ScriptStep(
             label=self.prepared.steps[index].label,
             script=setup.wrap(chosen.script(parameters), native=chosen.takes_policy),
             timeout=chosen.timeout(parameters),

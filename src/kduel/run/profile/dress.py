@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from kduel.core.cache import Cache
-from kduel.guest.script import Part
+from kduel.guest.script import ScriptStep
 from kduel.machines import Arm
 from kduel.run.script import Dress
 from kduel.schedulers import Setup
@@ -33,7 +33,7 @@ grep '^cpu' /proc/stat >"$KDUEL_STEP/stat.after"
 [ "$status" = 0 ] || exit "$status"
 restrict=$(cat /proc/sys/kernel/kptr_restrict)
 if [ "$restrict" != 0 ]; then echo 0 >/proc/sys/kernel/kptr_restrict; fi
-grep -i ' [tw] ' /proc/kallsyms | gzip -1 >"$KDUEL_STEP/kallsyms.gz"
+grep -i ' [tw] ' /proc/kallsyms | grep -v ' __pfx_' | gzip -1 >"$KDUEL_STEP/kallsyms.gz"
 if [ "$restrict" != 0 ]; then echo "$restrict" >/proc/sys/kernel/kptr_restrict; fi
 perf script -i step.data -F pid,event,period,ip 2>"$KDUEL_STEP/perf-script.err" | gzip -1 >"$KDUEL_STEP/samples.gz"
 perf --version >"$KDUEL_STEP/perf.version"
@@ -57,6 +57,6 @@ class ProfilingDress(Dress):
         super().__init__(study, arms, prepared, cache=cache)
         self.frequency = frequency
 
-    def part(self, index: int, setup: Setup) -> Part:
+    def part(self, index: int, setup: Setup) -> ScriptStep:
         part = super().part(index, setup)
         return structs.replace(part, script=profiled(part.script, self.frequency), timeout=part.timeout + ALLOWANCE)
