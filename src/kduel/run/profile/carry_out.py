@@ -24,7 +24,7 @@ from kduel.core.experiment import Metric, Step
 from kduel.core.progress import Progress
 from kduel.core.samples import Samples
 from kduel.core.untrusted import Garbled, read, whole
-from kduel.explain.samples import read_sampled
+from kduel.explain.samples import CLOCK, read_sampled
 from kduel.report.content.profiled import as_svg
 from kduel.run.prepare import Ready, lock_of, make_ready
 from kduel.run.profile.dress import ProfilingDress
@@ -226,11 +226,12 @@ def profiled_trial(directory: Path, what: Asked, value: float) -> ProfiledTrial:
     """One trial's step. Raises Garbled, OSError, InputError, ValueError."""
     step = step_directory(directory, 0, what.step.label)
     before, after = (read(step / f"stat.{when}", 1 << 20) for when in ("before", "after"))
+    sampled = read_sampled(step, whole(read(step / "perf.pid", 100).strip()))
     return ProfiledTrial(
         time=nanoseconds(what.metric, value),
         cpus=sum(line.startswith("cpu") and line[3:4].isdigit() for line in before.splitlines()),
-        idle=idle_share(before, after),
-        sampled=read_sampled(step, whole(read(step / "perf.pid", 100).strip())),
+        idle=0.0 if sampled.event == CLOCK else idle_share(before, after),
+        sampled=sampled,
     )
 
 
