@@ -122,7 +122,7 @@ def as_text(boots: Sequence[BootTimelines], limit: int = 15) -> str:
             lines += [
                 "",
                 f"{each.name}: the console spoke {median(late):.2f} s of the kernel's own time late, so that its stage "
-                "`load` is too long and `kernel` too short by that. `earlycon` on the command line mends it.",
+                "`load` is too long and `kernel` too short by that. `earlycon` on the command line corrects it.",
             ]
     return "\n".join([*lines, "", *initcall_lines(boots, limit), ""])
 

@@ -281,7 +281,7 @@ def write_up(path: Path, fail_on: str | None) -> None:
     whole = {trial.contender for trial in results.trials if trial.status != "void"}
     lost = [contender.name for contender in results.contenders if contender.name not in whole]
     if lost:
-        click.echo(printable(f"kduel: not measured: {', '.join(lost)}; the report says why."), err=True)
+        click.echo(printable(f"kduel: not measured: {', '.join(lost)}; the report gives the reasons."), err=True)
         raise click.exceptions.Exit(NOT_MEASURED)
 
 

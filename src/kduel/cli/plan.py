@@ -158,7 +158,7 @@ def cost_of(
             costs.append(found)
     if not costs:
         raise InputError(
-            "no metric of the pilot tells how much it varies",
+            "no metric of the pilot has an estimate of its variation",
             "It takes five complete blocks and values above zero; measure some more, or name another --metric.",
         )
     return costs, silent
@@ -200,7 +200,7 @@ def cost_lines(costs: list[Cost], silent: list[str], rule: Rule) -> list[str]:
             "arm); blocks of a run may need fewer."
         )
     if silent:
-        lines.append(f"No cost can be told of: {'; '.join(silent)}.")
+        lines.append(f"No cost can be estimated for: {'; '.join(silent)}.")
     return lines
 
 

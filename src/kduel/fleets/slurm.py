@@ -277,8 +277,8 @@ def choose(settings: SlurmSettings, partition: str, known: Sequence[str]) -> lis
         if len(names) < max(1, settings.nodes):
             states = ", ".join(f"{node.name} {node.state}" for node in there.values())
             raise HostError(
-                f"{len(usable)} node(s) of the partition {partition} are usable; {max(1, settings.nodes)} are wanted",
-                f"Slurm says: {states or 'no nodes'}. See `sinfo -R`.",
+                f"{len(usable)} node(s) of the partition {partition} are usable; {max(1, settings.nodes)} are requested",
+                f"Slurm reports: {states or 'no nodes'}. See `sinfo -R`.",
             )
     if unknown := [name for name in names if name not in there]:
         raise InputError(
@@ -305,7 +305,7 @@ class Slurm(FleetKind):
         if machine in ("ssh", "board", "local"):
             raise InputError(
                 f"--fleet slurm runs guests on the nodes, and the machine {machine} is no guest",
-                "Use machine qemu or icount; docs/fleets.md says how to measure the nodes themselves.",
+                "Use machine qemu or icount; docs/fleets.md describes how to measure the nodes themselves.",
             )
         if missing := [program for program in PROGRAMS if shutil.which(program) is None]:
             raise HostError(f"{missing[0]} is not in the path", INSTALL)

@@ -58,7 +58,7 @@ def diagnose(
     if not any(line.strip() for line in console):
         return Diagnosis(
             "no-console",
-            f"Nothing came over the console in {seconds:.0f} s (it {_ENDED[ended]}). The kernel may lack a serial "
+            f"No console output in {seconds:.0f} s (it {_ENDED[ended]}). The kernel may lack a serial "
             f"console (CONFIG_SERIAL_8250_CONSOLE), or it does not boot on this machine at all.{froze}{said}",
         )
     if ended == "flood":
@@ -69,7 +69,7 @@ def diagnose(
         return Diagnosis("hang", f"The guest froze: {'; '.join(stuck)}.{where} {tail}")
     if ended == "deadline":
         return Diagnosis("deadline", f"The script was not done after {seconds:.0f} s.{where} {tail}")
-    return Diagnosis("silent-exit", f"The guest went away without a word about why.{where} {tail}{said}")
+    return Diagnosis("silent-exit", f"The guest exited without an error message.{where} {tail}{said}")
 
 
 def told_by_kernel(console: Sequence[str]) -> Diagnosis | None:

@@ -112,7 +112,7 @@ def open_envelope(stream: BinaryIO) -> Envelope:
     before = stream.read(BEFORE)
     head = _HEAD.search(before)
     if head is None:
-        raise BrokenEnvelope(f"no envelope begins in the {stream.seek(0, io.SEEK_END)} bytes that came")
+        raise BrokenEnvelope(f"no envelope begins in the {stream.seek(0, io.SEEK_END)} bytes received")
     size, digest = int(head[1]), head[2].decode()
     if size > LIMIT:
         raise BrokenEnvelope(f"it announces {size} bytes, more than the {LIMIT} that are allowed")
@@ -122,7 +122,7 @@ def open_envelope(stream: BinaryIO) -> Envelope:
         summed.update(piece)
         left -= len(piece)
     if left:
-        raise BrokenEnvelope(f"{size - left} of {size} bytes came")
+        raise BrokenEnvelope(f"{size - left} of {size} bytes arrived")
     if summed.hexdigest() != digest:
         raise BrokenEnvelope("its checksum does not match")
     if not stream.read(64).lstrip(b"\r\n").startswith(b"KDUEL END"):

@@ -321,7 +321,7 @@ def check(place: str, described: Board, arms: Sequence[Arm], needs: Needs) -> No
                 f"the board {place} has its root on {described.root}, and {arm.kernel.spec} cannot mount one: it is not "
                 f"built with {option}=y",
                 f"Build one that is: debian-source:6.1,config=tinyconfig+guest+{option.removeprefix('CONFIG_')}=y+...; "
-                "docs/boards.md has a whole one.",
+                "docs/boards.md has a complete one.",
             )
     wanted = [*needs.packages, *(["a scratch disk"] if needs.scratch else [])]
     if wanted:

@@ -257,7 +257,7 @@ def plan_of(spec: str, *, cache: Cache, progress: Progress, offline: bool, modul
             plan = source.plan(spec, cache=cache, progress=progress, offline=offline, modules=modules)
             if plan.recipe.ccache:
                 raise InputError(
-                    f"{spec}: with ccache the time of a build says nothing",
+                    f"{spec}: with ccache the time of a build is meaningless",
                     "Leave out ccache=yes on the machine build.",
                 )
             return plan

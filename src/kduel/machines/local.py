@@ -127,7 +127,7 @@ class LocalMachine(RealMachine):
         """
         if self.reboots and (run := installed_for()) not in trial.into.absolute().parents:
             raise HostError(
-                "this study reboots this very machine, and no unit goes on with it afterwards"
+                "this study reboots this very machine, and no unit continues it afterwards"
                 + (f" (the one that is installed is for {run})" if run else ""),
                 f"Install it: kduel local install {trial.into.parent.parent}. Then: kduel resume "
                 f"{trial.into.parent.parent}. `kduel local remove` takes it away.",

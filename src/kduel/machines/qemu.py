@@ -35,7 +35,7 @@ from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Sec
 from kduel.machines.host.processors import host_cpu, host_cpus
 
 TCG_WARNING = (
-    "Trials ran in an emulator (QEMU TCG): a difference in time between kernels here need not exist on hardware. Every "
+    "Trials ran in an emulator (QEMU TCG): a difference in time between kernels need not exist on hardware. Every "
     "instruction is translated, and times have a cost model of their own (a context switch, a page-table change or a "
     "clock read costs far more than on a real CPU). Counts, sizes and behaviour do hold."
 )
@@ -133,7 +133,7 @@ class GuestMachine(Machine):
             if void == "oops" and (fault := self.fault_of_emulator(console)):
                 void, message = EMULATOR_FAULT, f"{fault} {message}"
             if void == "silent-exit" and "done" in done.timings:
-                void, message = "broken-envelope", f"The results did not come home whole: {error}."
+                void, message = "broken-envelope", f"The results did not arrive completely: {error}."
             return Outcome(void=void, message=message, timings=done.timings, facts=facts, host=done.host)
         if trouble := findings_in(trial.into):
             facts["console_findings"] = trouble
@@ -375,8 +375,10 @@ def choose_accelerator(wanted: str, kernel: Path, busybox: Path, cache: Cache, p
     if verdict.works:
         return "kvm"
     if wanted == "kvm":
-        raise HostError(f"KVM does not work here: {verdict.reason}", 'Repair it, or allow accel = "tcg".')
-    progress.warn(f"KVM does not work here ({verdict.reason}): guests run in an emulator, whose timings are its own.")
+        raise HostError(f"KVM does not work on this host: {verdict.reason}", 'Repair it, or allow accel = "tcg".')
+    progress.warn(
+        f"KVM does not work on this host ({verdict.reason}): guests run in an emulator, whose timings are its own."
+    )
     return "tcg"
 
 

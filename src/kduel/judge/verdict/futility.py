@@ -127,13 +127,11 @@ def tell(hopeless: Sequence[Hopeless], rule: Rule, reasons: Sequence[str] = ()) 
     """What is hopeless, why, and what would help."""
     sentences = []
     for one in hopeless:
-        sentence = (
-            f"{one.benchmark}/{one.metric} of {one.contender} has a chance of {100 * one.chance:.0f} % to be decided"
-        )
+        sentence = f"{one.benchmark}/{one.metric} of {one.contender} has a probability of {100 * one.chance:.0f} % of a verdict"
         if one.withheld:
             sentence = f"{one.benchmark}/{one.metric} of {one.contender} cannot be decided: {one.withheld}"
         elif one.blocks_more is not None:
-            sentence += f"; it would take about {plural(one.blocks_more, 'more block')} at the spread seen"
+            sentence += f"; it would take about {plural(one.blocks_more, 'more block')} at the measured spread"
         sentences.append(f"{sentence}.")
     reach = [one.delta_pct for one in hopeless if one.delta_pct is not None]
     help_ = "measure longer in each trial, quiet the host, or raise --max-blocks"

@@ -173,7 +173,7 @@ def trials_more(found: Estimate, border: float, rule: Rule, alpha: float) -> int
 
 def told(result: MetricResult, rule: Rule) -> str:
     """The verdict in plain words."""
-    each = f"{plural(result.n, 'trial')} of each arm"
+    each = f"{plural(result.n, 'trial')} of each contender"
     match result.verdict:
         case "undecided":
             return undecided(result, rule, each)
@@ -195,7 +195,7 @@ def undecided(result: MetricResult, rule: Rule, each: str) -> str:
         return f"Cannot decide: {arm} has no value of this metric."
     if result.n == 1:
         seen = "" if result.effect_pct is None else f" The values differ by {percent(result.effect_pct, sign=True)}."
-        return f"Cannot decide: an arm was measured once, and that says nothing of how much is chance.{seen}"
+        return f"Cannot decide: a contender was measured once, so the part of chance is unknown.{seen}"
     if result.n < rule.fewest:
         return f"Cannot decide: there are {each}, and a verdict takes {rule.fewest} at least."
     if result.ci_low_pct is None and result.ci_low is None:
@@ -204,7 +204,5 @@ def undecided(result: MetricResult, rule: Rule, each: str) -> str:
     if result.mde_pct is not None:
         said += f" {each.capitalize()} would probably have shown a difference of {percent(result.mde_pct)}."
     if result.blocks_more is not None:
-        said += (
-            f" About {plural(result.blocks_more, 'more trial')} of each arm would decide it at the measured spread."
-        )
+        said += f" About {plural(result.blocks_more, 'more trial')} of each contender would decide it at the measured spread."
     return said

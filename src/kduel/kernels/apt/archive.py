@@ -236,7 +236,7 @@ class Archive:
                 why = next((f"{suite}: {reason}" for suite, reason in failed.items()), telling_line(complaints))
                 raise HostError(f"Debian's archive does not answer: {why}", CHECK_MIRROR)
             for complaint in complaints[:3]:
-                self.progress.warn(f"apt says: {complaint[3:]}")
+                self.progress.warn(f"apt reports: {complaint[3:]}")
             if not any(suite.endswith("-security") for suite in answered):
                 self.progress.warn("no security archive answered; name one in KDUEL_DEBIAN_SECURITY_MIRROR")
             packages, suites = self._read_lists()

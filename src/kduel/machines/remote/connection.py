@@ -30,7 +30,7 @@ REMEDIES = {
     "not-admitted": "Let it admit a key (ssh-copy-id), name the key as `identity`, and unlock it with ssh-agent: KDuel never "
     "types a password.",
     "no-such-host": "Write `place` as you would for ssh.",
-    "ssh-settings": "Mend ~/.ssh/config.",
+    "ssh-settings": "Correct ~/.ssh/config.",
     "no-sudo": "Log in as root, or let the user run sudo without a password there (NOPASSWD).",
     "unreachable": "See whether it is switched on and `ssh` reaches it by hand.",
 }

@@ -182,7 +182,7 @@ def headline(metrics: list[MetricResult], baseline: str, contender: str, kind: s
             f"No difference shown between {contender} and {baseline}: "
             f"the same{within} in {len(same)} of {total}{unseen(same)}, undecided in {len(metrics) - len(same)}{former(metrics)}"
         )
-    return f"Undecided: this run cannot tell {contender} from {baseline}{former(metrics)}"
+    return f"Undecided: this run cannot distinguish {contender} from {baseline}{former(metrics)}"
 
 
 def former(metrics: list[MetricResult]) -> str:
@@ -306,7 +306,7 @@ def open_questions(
         groups = Counter(visible(d.group, 40) for d in confounds)
         listed = ", ".join(f"{group} ({number})" for group, number in groups.most_common())
         said.append(
-            f"Which part of the change is the cause: the arms differ in more than the study declares: {listed}."
+            f"Which part of the change is the cause: the contenders differ in more than the study declares: {listed}."
         )
     return said
 

@@ -23,7 +23,7 @@ def exact() -> str:
     """For a deterministic machine."""
     return (
         "The machine is deterministic: time in it advances with executed instructions, so one trial of each contender gives "
-        "the number that every repetition would give. Values are compared as they are. They count work; they do not say how "
+        "the number that every repetition would give. Values are compared as they are. They count work; they do not show how "
         "long a real processor takes for it."
     )
 
@@ -68,7 +68,7 @@ def rule(results: Results) -> str:
             "" if imported else adjustment(judged),
             machines(results),
             f"A metric is equivalent when its whole interval lies within ±{plain_number(judged.delta_pct)} % (from "
-            f"{judged.equivalent_from} {'trials of each arm' if imported else 'complete blocks'} on), faster or slower (higher or "
+            f"{judged.equivalent_from} {'trials of each contender' if imported else 'complete blocks'} on), faster or slower (higher or "
             f"lower where neither side is better) when the interval excludes 0 (from {judged.fewest} on), and undecided "
             "otherwise: undecided never means equal.",
             ""
