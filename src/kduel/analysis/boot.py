@@ -38,12 +38,12 @@ WORDS = {
 
 
 class BootTimelines(Struct, frozen=True, kw_only=True):
-    """What the boots of one contender told."""
+    """The boot timelines of one contender."""
 
     name: str
     timelines: list[Timeline]
     initcalls: list[dict[str, float]]
-    """Microseconds by function, a table a boot; of those boots that told any."""
+    """Microseconds by function, a table a boot; of those boots that reported any."""
 
     def stage(self, name: str) -> float | None:
         """The median of a stage in seconds, None where no boot has it."""

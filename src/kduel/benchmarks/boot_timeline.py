@@ -30,7 +30,7 @@ class BootTimeline(Benchmark):
     trial_files = ("console.log",)
 
     class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """`stages`: leave out `start` and `userspace` where the console does not tell when init starts; what lies between
+        """`stages`: leave out `start` and `userspace` where the console does not report when init starts; what lies between
         two stages that are asked for belongs to the first. `init` is the line that tells it, the same for all
         contenders: "kernel" is `Run ... as init process`, which kernels before 4.18 do not print; "greeting" is what
         init itself says first."""

@@ -69,7 +69,7 @@ class Memory(Benchmark):
     trial_files = ("console.log",)
 
     class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """`figures`: leave out what a contender's kernel does not tell (`available` before 3.14). `most`: MiB that the
+        """`figures`: leave out what a contender's kernel does not report (`available` before 3.14). `most`: MiB that the
         program takes at most, 0 for all there is. Filling the memory disturbs what runs after it: name it last."""
 
         figures: tuple[Figure, ...] = ("allocatable", "total", "free", "available", "slab", "code", "data", "init")

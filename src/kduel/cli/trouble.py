@@ -1,4 +1,4 @@
-"""What the system refuses where no module expected it, told with the file that it is about."""
+"""Operating-system errors that no module expected, reported with the file concerned."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def trouble_of(into: Path) -> Outcome | None:
 
 
 def not_built(void: str, what: str, told: str, remedy: str = "") -> Outcome:
-    """A void trial that says why in one paragraph."""
+    """A void trial with its reason in one paragraph."""
     return Outcome(void=void, message=f"not measurable: {what}: {told}" + (f". {remedy}" if remedy else ""))
 
 

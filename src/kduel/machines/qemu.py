@@ -110,7 +110,7 @@ class GuestMachine(Machine):
         return base + initramfs.trial_archive(trial.script)
 
     def judge(self, trial: Trial, done: Run) -> Outcome:
-        """Unpack what came home, or say why nothing did."""
+        """Unpack the results of a run, or give the reason why there are none."""
         console = read_console(trial.into / "console.log")
         facts: dict[str, Any] = {
             "argv": done.argv,
@@ -152,7 +152,7 @@ class GuestMachine(Machine):
         return ""
 
     def why_wrong(self, trial: Trial) -> str:
-        """What of the guest is not as planned; a boot may have captured its environment several times."""
+        """Which properties of the guest differ from the plan; a boot may have captured its environment several times."""
         captured = environments_in(trial.into)
         expected = self.expected(trial.arm)
         reasons = [gate(read_environment(path), expected) for path in captured] or ["it captured nothing of itself"]
@@ -160,11 +160,11 @@ class GuestMachine(Machine):
 
     @staticmethod
     def why_setup_failed(into: Path, status: int) -> str:
-        """From what the setup lines said."""
+        """From the output of the setup lines."""
         return f"The setup lines failed; the script ended with {status}: {untrusted.tail(into / 'setup' / 'stderr', 2000)}"
 
     def expected(self, arm: Arm) -> dict[str, Any]:
-        """What the environment of a valid trial says."""
+        """What the environment of a valid trial contains."""
         clock = self.settings.clocksource
         return {
             "release": arm.kernel.release,
@@ -190,7 +190,7 @@ class InQemu(GuestMachine):
         """The virtual machine of an arm."""
 
     def fault_of_emulator(self, console: Sequence[str]) -> str:
-        """As QEMU's versions are known."""
+        """By the known faults of QEMU's versions."""
         return fault_of(console, qemu=self.facts["qemu"], accelerator=self.accelerator, cpus=self.settings.cpus)
 
     def boot(self, trial: Trial) -> Outcome:
@@ -318,7 +318,7 @@ def why_clock_wrong(marks: Mapping[str, tuple[float, int | None]], timings: Mapp
 
 
 def qemu_version(binary: str = "qemu-system-x86_64") -> str:
-    """As QEMU says it, such as `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`. Raises HostError where there is none."""
+    """As QEMU prints it, such as `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`. Raises HostError where there is none."""
     try:
         said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:

@@ -192,7 +192,7 @@ def machine_hash() -> str:
 
 
 def cpu_model() -> str:
-    """The host's CPU by its name, or empty where the kernel does not tell."""
+    """The host's CPU by its name, or empty where the kernel does not report."""
     try:
         for line in Path("/proc/cpuinfo").read_text("utf-8", errors="replace").splitlines():
             if line.startswith("model name"):

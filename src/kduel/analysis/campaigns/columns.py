@@ -170,7 +170,7 @@ def imported_columns(path: Path) -> list[Column]:
 def series(
     tables: list[Samples], contender: str, parameters: dict[str, dict[str, Any]]
 ) -> dict[tuple[str, str], Series]:
-    """A contender's values, read anew from the raw files."""
+    """A contender's values, read again from the raw files."""
     found = {}
     for table in tables:
         values = table.values[contender]

@@ -122,7 +122,7 @@ def carried(samples: float, per_mille: int, what: str) -> None:
 
 
 def single(names: Iterable[str], what: str) -> None:
-    """Raises ParseError where a name occurs twice: which of the two counts, nobody can tell."""
+    """Raises ParseError where a name occurs twice: it is unknown which one counts."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

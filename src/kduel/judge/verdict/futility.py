@@ -1,4 +1,4 @@
-"""Whether a run can still decide anything: the chance of a verdict at its last look, by what was seen so far.
+"""Whether a run can still decide anything: the chance of a verdict at its last look, by what was measured so far.
 
 Stopping for futility ends a run as undecided, which is no false alarm: it costs no alpha, and the power that
 docs/statistics.md tells.
@@ -103,7 +103,7 @@ def chance_to_decide(
     """The predictive probability that the last interval excludes 0 or lies within +-border, by look.
 
     The mean that the run will end with is predicted from the present one with a flat prior (Spiegelhalter, Freedman
-    and Blackburn, 1986), the spread taken to be as seen.
+    and Blackburn, 1986), the spread taken to be as measured.
     """
     count, last = np.asarray(pairs, dtype=float), np.asarray(last_pairs, dtype=float)
     looks = rule.looks()

@@ -36,7 +36,7 @@ def tell(result: MetricResult, rule: Rule, blocks: int) -> str:
 
 
 def about_machines(result: MetricResult) -> str:
-    """What several machines say together, and which of them contradicts the others; empty for one machine."""
+    """The joint result of several machines, and which of them contradicts the others; empty for one machine."""
     found = result.machines
     if found is None:
         return ""

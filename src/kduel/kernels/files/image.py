@@ -47,7 +47,7 @@ Bytes = bytes | mmap.mmap
 
 
 class Image(Struct, frozen=True, kw_only=True):
-    """What a kernel image says of itself."""
+    """The version and type that a kernel image contains."""
 
     format: str
     """bzImage, Image, vmlinux."""

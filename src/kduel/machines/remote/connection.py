@@ -23,7 +23,7 @@ FATAL = (
     ("Could not resolve hostname", "no-such-host", "its name cannot be resolved"),
     ("Bad configuration option", "ssh-settings", "ssh does not understand its settings"),
 )
-"""What no waiting will mend: words of ssh's, the trouble's name, and how it is reported."""
+"""What no waiting will repair: words of ssh's, the trouble's name, and how it is reported."""
 REMEDIES = {
     "wrong-host-key": "Find out whether it is the right machine. If it is, log in once by hand, or put its key into the "
     "known_hosts file that the study names.",

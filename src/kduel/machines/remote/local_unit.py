@@ -1,4 +1,4 @@
-"""The systemd unit that goes on with a run after each reboot of the machine that KDuel itself runs on.
+"""The systemd unit that continues a run after each reboot of the machine that KDuel itself runs on.
 
 The user installs it knowingly (`kduel local install RUN`) and removes it with one command (`kduel local remove`),
 which also puts back whatever a trial left behind.

@@ -339,7 +339,7 @@ class Journey:
         return Outcome()
 
     def last_words(self) -> str:
-        """What the boot before said last, where the machine keeps it."""
+        """The last console lines of the previous boot, where the machine keeps them."""
         script = (
             "journalctl -q -k -b -1 -n 60 --no-pager 2>/dev/null; cat /sys/fs/pstore/* 2>/dev/null | tail -c 20000"
         )

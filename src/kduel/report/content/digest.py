@@ -1,4 +1,4 @@
-"""What a reader should grasp first, said once for every format: headline, what holds, what does not, notes."""
+"""The summary of a report, once for every format: headline, supported and unsupported statements, notes."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class ContenderSummary(Struct, kw_only=True):
 
     @property
     def gating(self) -> list[MetricResult]:
-        """The metrics that the headline speaks of: the primary ones, or all where the study declared none."""
+        """The metrics of the headline: the primary ones, or all where the study declared none."""
         return self.primary or self.exploratory
 
 
 class Digest(Struct, kw_only=True):
-    """A run as its reports tell it."""
+    """The summary of a run that all formats show."""
 
     title: str
     facts: list[str]

@@ -106,7 +106,7 @@ def looks(judged: Rule) -> str:
 
 
 def adjustment(judged: Rule) -> str:
-    """What enters the interval beside the differences."""
+    """Covariates of the interval."""
     if judged.adjusts_from is None or judged.max_blocks < judged.adjusts_from:
         return ""
     names = ", ".join(f"{visible(name, 60)} measured on the host" for name in judged.covariates)
@@ -136,7 +136,7 @@ def machines(results: Results) -> str:
 
 
 def ordinal(number: int) -> str:
-    """As numbers of blocks are said."""
+    """Numbers of blocks as text."""
     return {4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth"}.get(number, f"{number}th")
 
 

@@ -133,7 +133,7 @@ def lines(path: Path, stream: IO[str]) -> Iterator[str]:
         try:
             line = stream.readline(LONGEST_LINE)
         except UnicodeDecodeError as error:
-            # The decoder works ahead in pieces, so the line is sought anew.
+            # The decoder works ahead in pieces, so the line is sought again.
             raise InputError(
                 f"{at(path, undecodable_line(path))}: a byte that is not UTF-8 ({error.reason})",
                 "Save the file in the encoding UTF-8.",

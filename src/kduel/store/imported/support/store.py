@@ -257,7 +257,7 @@ def examine(run: Path) -> Integrity:
 
 
 def read(run: Path) -> list[Samples]:
-    """Every value of an imported run, read anew from the original files, unpaired. Raises InputError."""
+    """Every value of an imported run, read again from the original files, unpaired. Raises InputError."""
     record = record_of(run)
     gathering = Gathering()
     formats = plugins("imported")
