@@ -158,7 +158,7 @@ def test_init_begins_with_one_line_for_all_contenders() -> None:
     """4.9 does not print the kernel's own line, and its 1.645 s until init's first words are no 0.029 s."""
     new, old = BOOT.format(version="6.12", init=RUN), BOOT.format(version="4.9", init="")
     assert boot(new)["start"] == pytest.approx(0.029)
-    with pytest.raises(ParseError, match=r"no line 'Run \.\.\. as init process'.*say init = \"greeting\""):
+    with pytest.raises(ParseError, match=r"no line 'Run \.\.\. as init process'.*set init = \"greeting\""):
         boot(old)
     for log in (new, old):
         assert boot(log, init="greeting")["start"] == pytest.approx(1.645)
