@@ -51,6 +51,19 @@ def test_equal_environments_do_not_differ() -> None:
     assert compare(other(sysctl={"vm.user_reserve_kbytes": "124783"})) == {}
 
 
+def test_a_kernel_that_reported_trouble_has_no_other_setting() -> None:
+    """A real A/A had two soft lockups on a busy host, and `kernel.tainted` was called an undeclared difference."""
+
+    def compared(old: int, new: int) -> list[str]:
+        environments = [[other(sysctl={"kernel.tainted": str(value)})] for value in (old, new)]
+        return [one.key for one in differences(dict(zip(("old", "new"), environments, strict=True)), Declared())]
+
+    lockup, warning, out_of_tree = 1 << 14, 1 << 9, 1 << 12
+    assert compared(0, lockup | warning) == []
+    assert compared(out_of_tree, out_of_tree | lockup) == []
+    assert compared(lockup, out_of_tree) == ["kernel.tainted"]
+
+
 @pytest.mark.parametrize(
     ("changed", "name"),
     [

@@ -158,6 +158,20 @@ def test_findings_of_one_cause_are_one_note() -> None:
     assert len(note.details) == 35, "folded behind it"
 
 
+def test_metrics_with_the_same_evidence_share_one_line() -> None:
+    """Two void trials of a real run gave 25 metrics the same sentence each."""
+    results = simulated(metrics=6)
+    for one in results.metrics:
+        one.warnings = [Warning_(code="values-missing", message="new has 18 values and old 20")]
+    names = [f"{one.benchmark}/{one.metric}" for one in results.metrics]
+    (note,) = digest(results).notes.notes
+    assert note.details == [f"Metrics: {', '.join(names)}."], "the sentence names three of them"
+    results.warnings = [Warning_(code="values-missing", message="2 of 20 trials of new are void")]
+    (note,) = digest(results).notes.notes
+    (line,) = note.details
+    assert line == f"{', '.join(names)}: new has 18 values and old 20"
+
+
 def test_the_three_weightiest_causes_are_shown_and_the_rest_on_demand() -> None:
     results = simulated(metrics=4)
     codes = ["config-differs", "drift", "ties", "confounds", "page-cache"]

@@ -50,9 +50,12 @@ name = "gates"
 {contenders}
 [machine]
 kind = "qemu"
+priority = "normal"
 cpus = 1 # with two, QEMU 7.2 may crash a guest that patches its own code (docs/schedulers.md)
 memory = "1G"
 disk = "512M"
+[host]
+max_wait = 100 # other tests are no fault
 [settle]
 mode = "fixed"
 seconds = 1

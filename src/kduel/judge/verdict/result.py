@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kduel.core.results import ConditionResult, MachineEffect, MachinesResult, MetricResult, Scale, Verdict
+from kduel.core.results import MachineEffect, MachinesResult, MetricResult, Scale, Verdict
 from kduel.core.samples import Samples
 from kduel.judge.verdict import strata
 from kduel.judge.verdict.comparison import Comparison, differences, log_ratios, margin
@@ -57,7 +56,7 @@ def write(c: Comparison, finding: Assessment, *, beside: bool = True) -> MetricR
     result = build(c.table, c.contender, (before, after), c.n, finding, c.rule)
     result.conditions = c.conditions
     if c.conditions and finding.scale == "exact":
-        result.effect_pct, result.ci_low_pct, result.ci_high_pct = range_pct(c.conditions)
+        show_range(result)
     if finding.scale != "exact" and finding.level is not None and beside:
         ratio = finding.scale == "ratio"
         gaps = log_ratios(before, after) if ratio else differences(before, after)
@@ -204,13 +203,20 @@ def shown(finding: Assessment) -> tuple[float | None, float | None, float | None
     return (effect, low, high) if low is not None and high is not None else (effect, None, None)
 
 
-def range_pct(conditions: Sequence[ConditionResult]) -> tuple[float | None, float | None, float | None]:
-    """Median, least and largest difference over the conditions, in per cent of the baseline under the same one; null
-    where a baseline is 0."""
-    if not all(one.baseline for one in conditions):
-        return None, None, None
-    shares = [100 * one.difference / abs(one.baseline) for one in conditions]
-    return float(np.median(shares)), min(shares), max(shares)
+def show_range(result: MetricResult) -> None:
+    """Show counts under conditions: those of the condition with the median difference, which therefore subtract to the
+    effect, and the range of the difference in per cent of the baseline's count under the same condition; no per cent
+    where a count of the baseline is 0."""
+    ranked = sorted(result.conditions, key=lambda one: one.difference)
+    middle = ranked[(len(ranked) - 1) // 2 : len(ranked) // 2 + 1]
+    before, after = (float(np.mean([getattr(one, arm) for one in middle])) for arm in ("baseline", "contender"))
+    result.baseline_mean = result.baseline_median = before
+    result.mean = result.median = after
+    result.effect_pct = result.ci_low_pct = result.ci_high_pct = None
+    if all(one.baseline for one in result.conditions):
+        shares = [100 * one.difference / abs(one.baseline) for one in result.conditions]
+        result.effect_pct = 100 * (after - before) / abs(before)
+        result.ci_low_pct, result.ci_high_pct = min(shares), max(shares)
 
 
 def bounded(value: float) -> float | None:
