@@ -204,17 +204,8 @@ class BoardMachine(DescribedBoard, InQemu):
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The board with an arm's kernel."""
         assert self.board.qemu is not None
-        return BoardGuest(
-            architecture=arm.kernel.architecture,
-            accelerator=self.accelerator,
-            cpus=self.settings.cpus,
-            memory_mib=mebibytes(self.settings.memory, "memory"),
-            kernel=self.images[arm.kernel.sha256],
-            initrd=initrd,
-            cmdline=self.cmdline(arm),
-            emulated=self.board.qemu,
-            ram_disk=self.board.root == "ram",
-        )
+        emulated, ram_disk = self.board.qemu, self.board.root == "ram"
+        return self.described(BoardGuest, arm, initrd, emulated=emulated, ram_disk=ram_disk)
 
     def by_hand(self, arm: Arm) -> str:
         """As for other guests; but the guest's busybox does not run here, so that packing takes the host's cpio."""

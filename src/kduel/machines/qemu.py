@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, Unpack
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Unpack
 
 from msgspec import Meta, structs
 
@@ -46,6 +46,7 @@ MAX_WAIT_PCT = {"kvm": 10.0, "tcg": 25.0}
 Size = str | int
 """Of memory or a disk, as `mebibytes` reads it."""
 MOST_MEBIBYTES = 1 << 20
+Described = TypeVar("Described", bound=VirtualMachine)
 
 
 class QemuSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -189,6 +190,19 @@ class InQemu(GuestMachine):
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The virtual machine of an arm."""
 
+    def described(self, kind: type[Described], arm: Arm, initrd: Path, **particulars: Any) -> Described:
+        """A virtual machine of that kind with what the settings and the arm determine, and its own particulars."""
+        return kind(
+            architecture=arm.kernel.architecture,
+            accelerator=self.accelerator,
+            cpus=self.settings.cpus,
+            memory_mib=mebibytes(self.settings.memory, "memory"),
+            kernel=self.images[arm.kernel.sha256],
+            initrd=initrd,
+            cmdline=self.cmdline(arm),
+            **particulars,
+        )
+
     def fault_of_emulator(self, console: Sequence[str]) -> str:
         """By the known faults of QEMU's versions."""
         return fault_of(console, qemu=self.facts["qemu"], accelerator=self.accelerator, cpus=self.settings.cpus)
@@ -282,14 +296,10 @@ class QemuMachine(InQemu):
 
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The virtual machine of an arm."""
-        return VirtualMachine(
-            architecture=arm.kernel.architecture,
-            accelerator=self.accelerator,
-            cpus=self.settings.cpus,
-            memory_mib=mebibytes(self.settings.memory, "memory"),
-            kernel=self.images[arm.kernel.sha256],
-            initrd=initrd,
-            cmdline=self.cmdline(arm),
+        return self.described(
+            VirtualMachine,
+            arm,
+            initrd,
             root=self.root.image,
             scratch=disk,
             disk_cache=self.settings.disk_cache,
