@@ -21,7 +21,7 @@ from kduel.core.errors import InputError
 from kduel.core.text import printable
 
 
-@click.command("explain", short_help="Say which kernel functions a difference comes from.")
+@click.command("explain", short_help="Show which kernel functions cause a difference.")
 @contender_arguments("targets", "RUN | BASELINE CONTENDER")
 @benchmark_option
 @click.option(
