@@ -242,7 +242,7 @@ def test_a_file_cut_short_gives_nothing(tmp_path: Path, end: str) -> None:
 
 
 def test_a_region_that_was_never_entered_is_no_zero(tmp_path: Path) -> None:
-    with pytest.raises(NotMeasuredError, match="never came"):
+    with pytest.raises(NotMeasuredError, match="never reached"):
         profile(read_dump(dump_of(tmp_path, LOAD)), Symbols.from_kallsyms(KALLSYMS), 7)
 
 
