@@ -48,6 +48,8 @@ mode = "fixed"
 seconds = 0
 [blocks]
 max = {blocks}
+[host]
+quiet_seconds = 0
 """
 STEP = """
 [[benchmark]]
@@ -71,7 +73,7 @@ class Place:
     """Whether QEMU is the real one."""
     environment: dict[str, str] = field(default_factory=dict)
     wrapper: Sequence[str] = ()
-    """What the commands are started by, such as strace."""
+    """What the commands are started by."""
 
     def __post_init__(self) -> None:
         self.run, self.temporary, self.cache = self.base / "run", self.base / "tmp", cache_root()
@@ -97,7 +99,7 @@ class Place:
         """A cache of its own, for faults in there: the same files by hard links, as far as these commands use them."""
         self.cache = self.base / "cache"
         self.environment["KDUEL_CACHE"] = str(self.cache)
-        for kind in ("archive", "kernels", "vmlinux", "root", "initramfs", "scratch", "programs"):
+        for kind in ("archive", "kernels", "vmlinux", "root", "initramfs", "scratch", "programs", "manifests"):
             if (entries := cache_root() / kind).is_dir():
                 shutil.copytree(entries, self.cache / kind, symlinks=True, copy_function=link)
 
