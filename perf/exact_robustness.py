@@ -31,7 +31,7 @@ from kduel.core.cache import Cache
 from kduel.core.experiment import Metric, Settle
 from kduel.core.progress import Progress
 from kduel.core.samples import Samples
-from kduel.guest.script import Part, compose
+from kduel.guest.script import ScriptStep, compose
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 from kduel.machines import Trial
@@ -129,7 +129,7 @@ def count(kernels: list[str], which: str, operations: list[str], cache: Cache) -
                 chosen.between,
                 f'"$KDUEL_PROGRAMS/kbench" --exact {words} {chosen.count} {name} >"$KDUEL_STEP/{way}-{name}" || :',
             ]
-    part = Part(label="all", script="\n".join(filter(None, lines)), timeout=3600)
+    part = ScriptStep(label="all", script="\n".join(filter(None, lines)), timeout=3600)
     script = compose([part], settle=Settle(mode="fixed", seconds=chosen.settle))
     found = {}
     for arm in ready.arms:

@@ -20,7 +20,7 @@ from verdict_calibration import main, pct, table
 from kduel.core.experiment import Scope
 from kduel.judge.verdict import strata
 from kduel.judge.verdict.classify import ABOVE, UNDECIDED
-from kduel.judge.verdict.looks import Looks, decide, interval, plan_looks, told_apart
+from kduel.judge.verdict.looks import Looks, decide, plan_looks, repeated_interval, told_apart
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import Floats, critical_t
 
@@ -90,7 +90,7 @@ def simulated(
     looks = Looks(blocks, tuple(planned.pairs[place] for place in kept), len(kept))
     levels = planned.levels(rule, rule.alpha)[kept]
     found = strata.estimates(values, [places], order, looks.pairs, rule.adjusts_from, scope)
-    low, high = interval(found, levels)
+    low, high = repeated_interval(found, levels)
     may = told_apart(places, looks.pairs, rule) & strata.enough(order, looks.pairs, rule.fewest)
     decision = decide(low, high, looks, MARGIN, rule, may)
     decided = decision.holds & stop

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from kduel.core.cache import Cache
 from kduel.core.experiment import Contender, Settle
 from kduel.core.progress import Progress
-from kduel.guest.script import Part, compose
+from kduel.guest.script import ScriptStep, compose
 from kduel.kernels import resolve
 from kduel.machines import Arm, Machine, Needs, Trial
 from kduel.machines.qemu import PLUGIN
@@ -111,7 +111,7 @@ def main() -> None:
     machine = PLUGIN.prepare(settings, [arm], Needs(scratch=asked.scratch), cache=cache, progress=progress)
     print(f"{kernel.release}, {machine.facts['accelerator']}, QEMU {machine.facts['qemu']}")
     print(f"load average {os.getloadavg()[0]:.1f}; preparing (cached) {time.monotonic() - began:.2f} s")
-    script = compose([Part(label="empty", script="true", timeout=60)], settle=Settle(mode="fixed", seconds=5))
+    script = compose([ScriptStep(label="empty", script="true", timeout=60)], settle=Settle(mode="fixed", seconds=5))
 
     rows: list[dict[str, float]] = []
     theirs: list[float] = []

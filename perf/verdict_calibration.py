@@ -23,10 +23,10 @@ from kduel.core.experiment import Metric
 from kduel.core.samples import Samples
 from kduel.judge.verdict import noise as noises
 from kduel.judge.verdict.adjust import plain
-from kduel.judge.verdict.calibrate import Outcome, simulate
+from kduel.judge.verdict.calibrate import Characteristics, simulate
 from kduel.judge.verdict.interim import standing
 from kduel.judge.verdict.judge import judge
-from kduel.judge.verdict.looks import interval, plan_looks
+from kduel.judge.verdict.looks import plan_looks, repeated_interval
 from kduel.judge.verdict.noise import DIFFERING, NAMES, Noise, made_up, scaled
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import critical_t, normal_levels, student_levels
@@ -40,7 +40,7 @@ SLOW = ("missing", "censored")
 """Noises with missing values are judged run by run."""
 
 
-def tried(rule: Rule, noise: Noise, effect: float = 0.0, *, runs: int, **more: object) -> Outcome:
+def tried(rule: Rule, noise: Noise, effect: float = 0.0, *, runs: int, **more: object) -> Characteristics:
     """A simulation of a hundred runs at least."""
     return simulate(rule, noise, effect, runs=max(100, runs), **more)  # type: ignore[arg-type]
 
@@ -260,7 +260,7 @@ def levels_for_t(runs: int) -> list[str]:
                 nominal = levels(alpha, looks.blocks, looks.pairs, rule.max_blocks)
                 hits = 0
                 for _ in range(20):
-                    low, high = interval(
+                    low, high = repeated_interval(
                         plain(generator.standard_normal((runs, rule.max_blocks)), looks.pairs), nominal
                     )
                     hits += int(((low > 0) | (high < 0)).any(axis=1).sum())
@@ -274,7 +274,9 @@ def without(runs: int) -> list[str]:
     generator = np.random.default_rng(9)
     rows = []
     looks = plan_looks(RULE, range(1, 21))
-    low, high = interval(plain(generator.standard_normal((runs, 20)), looks.pairs), np.full(len(looks.pairs), 0.05))
+    low, high = repeated_interval(
+        plain(generator.standard_normal((runs, 20)), looks.pairs), np.full(len(looks.pairs), 0.05)
+    )
     rows.append(
         ("a look at p < .05 after every block from the fourth", pct(((low > 0) | (high < 0)).any(axis=1).mean()))
     )

@@ -20,8 +20,11 @@ kernel = "debian:6.1-cloud"
 kernel = "debian:6.12-cloud"
 [machine]
 kind = "qemu"
+priority = "normal"
 memory = "1024M"
 disk = "512M"
+[host]
+max_wait = 100 # other tests are no fault
 [settle]
 mode = "fixed"
 seconds = 0

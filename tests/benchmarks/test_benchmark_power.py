@@ -16,7 +16,7 @@ from kduel.benchmarks.power import PLUGIN, Snapshot, power
 from kduel.benchmarks.system_size import PLUGIN as SIZE
 from kduel.benchmarks.systemd_analyze import PLUGIN as BOOT
 from kduel.core.experiment import Settle
-from kduel.guest.script import Part, compose
+from kduel.guest.script import ScriptStep, compose
 
 CAPTURED = Path(__file__).parent / "captured" / "sysbench-1.0.20+ds-1" / "sysbench-cpu-4t-1s-prime2000" / "stdout"
 MOST = 262_143_328_850
@@ -128,7 +128,7 @@ def test_the_script_reads_the_tree_as_it_is(tmp_path: Path) -> None:
         (programs / name).chmod(0o755)
     (powercap / "move").write_text(f'#!/bin/sh\nset -- "{powercap}/$1" "$2"\n{move}\n')
     (powercap / "move").chmod(0o755)
-    part = Part(label="power", script=PLUGIN.script(PARAMETERS), timeout=30)
+    part = ScriptStep(label="power", script=PLUGIN.script(PARAMETERS), timeout=30)
     script = tmp_path / "guest.sh"
     script.write_text(compose([part], settle=Settle(mode="fixed", seconds=0)))
     environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}", "KDUEL_SYSFS": str(root)}

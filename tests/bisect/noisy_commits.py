@@ -9,7 +9,7 @@ import numpy as np
 
 from kduel.run.bisect.history import History
 from kduel.run.bisect.noisy import Search
-from kduel.run.bisect.outcome import Outcome
+from kduel.run.bisect.outcome import SearchOutcome
 from kduel.run.bisect.terms import Settings, Unmeasurable
 
 LEVEL = 100.0
@@ -68,7 +68,7 @@ class Simulated:
             return LEVEL + sum(size for start, size in steps.items() if place >= start) + noise()
 
         self.search = Search(history, "made up", measure, settings, lambda _: None)
-        self.outcome: Outcome = self.search.run()
+        self.outcome: SearchOutcome = self.search.run()
         self.measurements = self.search.searched - sum(one.phase == "confirmation" for one in self.search.readings)
 
     @property

@@ -12,7 +12,7 @@ from kduel.core.cache import Cache
 from kduel.core.experiment import Contender, Settle
 from kduel.core.progress import Progress
 from kduel.guest.environment import read_environment
-from kduel.guest.script import Part, compose
+from kduel.guest.script import ScriptStep, compose
 from kduel.kernels import Kernel, resolve
 from kduel.machines import Arm, Needs, Outcome, Trial
 from kduel.machines.board import PLUGIN, BoardMachine
@@ -53,7 +53,7 @@ def boot(machine: BoardMachine, kernel: Kernel, into: Path, names: list[str], cm
         what = benchmark(name)
         parameters = what.read_parameters(STEPS[name])
         chosen.append((what, parameters))
-        parts.append(Part(label=name, script=what.script(parameters), timeout=300))
+        parts.append(ScriptStep(label=name, script=what.script(parameters), timeout=300))
     script = compose(parts, settle=Settle(mode="fixed", seconds=0))
     (into / "guest.sh").write_text(script)
     trial = Trial(id="t", arm=arm(kernel, cmdline), script=script, deadline=600, into=into)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel.analysis.boot import Boots, as_text
+from kduel.analysis.boot import BootTimelines, as_text
 from kduel.benchmarks.support.bootlog import Timeline, console_lines, timeline
 from kduel.cli.boot import command as boot_command
 from kduel.cli.smallest_ram import command as ram_command
@@ -24,9 +24,9 @@ from kduel.run.smallest_ram import smallest
 LOGS = Path(__file__).parent / "logs"
 
 
-def told(name: str, log: str, calls: dict[str, float] | None = None) -> Boots:
+def told(name: str, log: str, calls: dict[str, float] | None = None) -> BootTimelines:
     text = (LOGS / f"{log}.log").read_text()
-    return Boots(name=name, timelines=[timeline(console_lines(text))], initcalls=[calls] if calls else [])
+    return BootTimelines(name=name, timelines=[timeline(console_lines(text))], initcalls=[calls] if calls else [])
 
 
 def row(text: str, head: str) -> list[str]:
@@ -61,7 +61,9 @@ def test_initcalls_slowest_and_most_different() -> None:
 
 def test_a_late_console_is_told() -> None:
     late = Timeline(moments={"begin": 0.0, "version": 1.0}, late=0.45)
-    assert "0.45 s of the kernel's own time late" in as_text([Boots(name="old", timelines=[late], initcalls=[])])
+    assert "0.45 s of the kernel's own time late" in as_text(
+        [BootTimelines(name="old", timelines=[late], initcalls=[])]
+    )
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:

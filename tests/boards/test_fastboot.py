@@ -20,7 +20,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import HostError
 from kduel.core.experiment import Contender, Settle
 from kduel.core.progress import Progress
-from kduel.guest.script import Part, compose
+from kduel.guest.script import ScriptStep, compose
 from kduel.kernels import resolve
 from kduel.machines import Arm, Machine, Needs, Trial
 from kduel.machines.board import PLUGIN
@@ -98,7 +98,7 @@ def test_a_trial_on_a_board_that_speaks_fastboot(place: Path) -> None:
     try:
         boot = benchmark("boot-timeline")
         parameters = boot.read_parameters({})
-        parts = [Part(label="boot", script=boot.script(parameters), timeout=200)]
+        parts = [ScriptStep(label="boot", script=boot.script(parameters), timeout=200)]
         script = compose(parts, settle=Settle(mode="fixed", seconds=0))
         into = place / "trial"
         into.mkdir()

@@ -19,7 +19,7 @@ from kduel.core.errors import HostError
 from kduel.core.experiment import Contender, Settle
 from kduel.core.progress import Progress
 from kduel.guest.environment import read_environment
-from kduel.guest.script import Part, compose
+from kduel.guest.script import ScriptStep, compose
 from kduel.kernels import resolve
 from kduel.machines import Arm, Needs, Trial
 from kduel.machines.board import PLUGIN
@@ -142,8 +142,8 @@ def test_a_trial_on_a_board_in_a_lab(lab: Path, tmp_path: Path, monkeypatch: pyt
         kbench, boot = benchmark("kbench"), benchmark("boot-timeline")
         one, other = kbench.read_parameters({"operation": "null-call", "time": 0.1}), boot.read_parameters({})
         parts = [
-            Part(label="kbench", script=kbench.script(one), timeout=200),
-            Part(label="boot", script=boot.script(other), timeout=200),
+            ScriptStep(label="kbench", script=kbench.script(one), timeout=200),
+            ScriptStep(label="boot", script=boot.script(other), timeout=200),
         ]
         script = compose(parts, settle=Settle(mode="fixed", seconds=0))
         (tmp_path / "guest.sh").write_text(script)

@@ -20,7 +20,7 @@ from kduel.core.progress import Progress
 from kduel.guest import mounted
 from kduel.guest.cpio import Cpio, unpack
 from kduel.guest.initramfs import trial_archive
-from kduel.guest.script import Part, compose
+from kduel.guest.script import ScriptStep, compose
 from kduel.kernels import Kernel, resolve
 from kduel.machines import Arm, Needs, Outcome, Trial, boards
 from kduel.machines.board import PLUGIN, check, offered
@@ -245,7 +245,7 @@ def boot(place: str, into: Path) -> Outcome:
     machine = PLUGIN.prepare(
         PLUGIN.read_settings({"place": place}), [arm], Needs(), cache=Cache(), progress=Progress()
     )
-    parts = [Part(label="look", script="cat /proc/mounts; echo x >$KDUEL_SCRATCH/x", timeout=50)]
+    parts = [ScriptStep(label="look", script="cat /proc/mounts; echo x >$KDUEL_SCRATCH/x", timeout=50)]
     script = compose(parts, settle=Settle(mode="fixed", seconds=0))
     into.mkdir()
     (into / "guest.sh").write_text(script)

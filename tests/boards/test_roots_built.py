@@ -25,7 +25,7 @@ from test_labgrid import LAB, UBOOT
 from kduel.core.cache import Cache
 from kduel.core.experiment import Contender, Settle
 from kduel.core.progress import Progress
-from kduel.guest.script import Part, compose
+from kduel.guest.script import ScriptStep, compose
 from kduel.kernels import Kernel, resolve
 from kduel.machines import Arm, Needs, Trial
 from kduel.machines.board import PLUGIN
@@ -155,7 +155,9 @@ def boots(kernel: Kernel, description: Path, into: Path, count: int) -> list[str
     try:
         for number in range(count):
             look = f"echo this is {number}; cat /proc/mounts; kbench null-call 0.1"
-            script = compose([Part(label="look", script=look, timeout=100)], settle=Settle(mode="fixed", seconds=0))
+            script = compose(
+                [ScriptStep(label="look", script=look, timeout=100)], settle=Settle(mode="fixed", seconds=0)
+            )
             place = into / str(number)
             place.mkdir(parents=True)
             (place / "guest.sh").write_text(script)

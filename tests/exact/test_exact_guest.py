@@ -11,6 +11,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from kduel.core.errors import NotMeasuredError
 from kduel.core.experiment import Settle
 from kduel.core.progress import Progress
 from kduel.explain.profile import INTERRUPT, OPERATION, THREAD, profile
+from kduel.guest.envelope import Inbox
 from kduel.guest.repetition import contents, first_difference
-from kduel.guest.script import Part, compose
+from kduel.guest.script import ScriptStep, compose
 from kduel.kernels import resolve
 from kduel.kernels.files.image import uncompressed
 from kduel.machines import Trial
@@ -109,7 +111,7 @@ cat /proc/uptime /proc/interrupts"""
 
 
 def quiet_trial(ready: Ready, into: Path) -> Trial:
-    part = Part(label="quiet", script=QUIET, timeout=600)
+    part = ScriptStep(label="quiet", script=QUIET, timeout=600)
     into.mkdir()
     script = compose([part], settle=Settle(mode="fixed", seconds=1))
     return Trial(id="0001", arm=ready.arms[0], script=script, deadline=600, into=into)
@@ -182,6 +184,23 @@ def test_the_boot_is_opened_like_an_operation(ready: Ready, tmp_path: Path) -> N
     assert found.total()[0] == found.total()[1]
     assert abs(found.total()[0] - boot) < 64
     assert {"start_kernel", "kernel_init_freeable"} <= {row.function for row in found.rows}
+
+
+def test_results_arrive_whole_however_slowly_they_are_read(
+    ready: Ready, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = Inbox.feed
+
+    def slowly(self: Inbox, data: bytes) -> None:
+        take(self, data)
+        if self.has("BEGIN"):
+            time.sleep(0.5)
+
+    monkeypatch.setattr(Inbox, "feed", slowly)
+    one = trial(ready, tmp_path / "slow")
+    # With the kernel's symbols they are several times as large as the pipe that they pass.
+    outcome = exact_machine(ready).boot_once(one, symbols=True)
+    assert not outcome.void, outcome.message
 
 
 def test_counting_disturbs_nothing(ready: Ready, counted: list[Counted], tmp_path: Path) -> None:

@@ -39,10 +39,13 @@ kernel = "debian:6.1-cloud"
 kernel = "debian:6.12-cloud"
 [machine]
 kind = "qemu"
+priority = "normal"
 accel = "tcg"
 cpus = 1
 memory = "256M"
 disk = "16M"
+[host]
+max_wait = 100 # other tests are no fault
 [settle]
 mode = "fixed"
 seconds = 0
@@ -99,9 +102,11 @@ class Place:
         """A cache of its own, for faults in there: the same files by hard links, as far as these commands use them."""
         self.cache = self.base / "cache"
         self.environment["KDUEL_CACHE"] = str(self.cache)
+        # Other tests fill the cache meanwhile: what they have not finished is left out.
+        unfinished = shutil.ignore_patterns(".making-*", ".new-*")
         for kind in ("archive", "kernels", "vmlinux", "root", "initramfs", "scratch", "programs", "manifests"):
             if (entries := cache_root() / kind).is_dir():
-                shutil.copytree(entries, self.cache / kind, symlinks=True, copy_function=link)
+                shutil.copytree(entries, self.cache / kind, symlinks=True, copy_function=link, ignore=unfinished)
 
     def variables(self) -> dict[str, str]:
         path = f"{self.program}:{os.environ['PATH']}"

@@ -161,7 +161,7 @@ def test_two_runners_of_one_run_do_not_mix(reference: Reference) -> None:
 
 @pytest.mark.parametrize("which", ["the run", "the cache", "TMPDIR"])
 def test_a_directory_that_disappears_is_named(reference: Reference, which: str) -> None:
-    with place() as own:
+    with place(seconds=0.5) as own:
         if which == "the cache":
             own.copy_cache()
         process = own.start(*own.words())

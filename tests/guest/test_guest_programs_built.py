@@ -56,5 +56,5 @@ def test_a_changed_source_is_no_longer_the_ready_made_one(tmp_path: Path, monkey
     copy.write_text(one.source.read_text() + "\n")
     for header in one.source.parent.glob("*.h"):
         (tmp_path / header.name).write_bytes(header.read_bytes())
-    same = programs.Recipe(copy, one.product, one.flags)
+    same = programs.ProgramRecipe(copy, one.product, one.flags)
     assert same.entry != one.entry and not (programs.BUILT / f"{same.entry}.xz").exists()

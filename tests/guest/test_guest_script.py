@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from kduel.core.experiment import Settle
 from kduel.guest.environment import read_environment
-from kduel.guest.script import Part, compose, directory_of
+from kduel.guest.script import ScriptStep, compose, directory_of
 
 NOW = Settle(mode="fixed", seconds=0)
 
 
 @pytest.fixture
 def run(tmp_path):
-    def run(*parts: Part, setup: str = "", settle: Settle = NOW, shell: str = "sh") -> Path:
+    def run(*parts: ScriptStep, setup: str = "", settle: Settle = NOW, shell: str = "sh") -> Path:
         script = tmp_path / "guest.sh"
         script.write_text(compose(parts, settle=settle, setup=setup))
         (tmp_path / "scratch/lost+found").mkdir(parents=True, exist_ok=True)
@@ -36,8 +36,8 @@ def run(tmp_path):
 
 def test_a_step_leaves_its_output_its_files_and_how_it_ended(run):
     out = run(
-        Part(label="hello", script="echo out; echo err >&2; echo more >$KDUEL_STEP/histogram", timeout=10),
-        Part(label="bad", script="echo before\nfalse\necho after", timeout=10),
+        ScriptStep(label="hello", script="echo out; echo err >&2; echo more >$KDUEL_STEP/histogram", timeout=10),
+        ScriptStep(label="bad", script="echo before\nfalse\necho after", timeout=10),
     )
     step = out / "01-hello"
     assert {p.name: p.read_text() for p in step.iterdir() if p.name != "exit.json"} == {
@@ -53,7 +53,7 @@ def test_a_step_leaves_its_output_its_files_and_how_it_ended(run):
 
 
 def test_a_step_that_takes_too_long_is_ended_with_all_its_children(run, tmp_path):
-    out = run(Part(label="slow", script=f"(sleep 30; touch {tmp_path}/survived) & sleep 30", timeout=1))
+    out = run(ScriptStep(label="slow", script=f"(sleep 30; touch {tmp_path}/survived) & sleep 30", timeout=1))
     ended = json.loads((out / "01-slow/exit.json").read_text())
     assert ended["status"] == 124
     assert 1 <= ended["seconds"] < 20
@@ -63,7 +63,8 @@ def test_a_step_that_takes_too_long_is_ended_with_all_its_children(run, tmp_path
 def test_a_step_can_read_no_input_and_not_the_script(run):
     rest = "# a comment that makes this more than a shell reads at once\n" * 500
     out = run(
-        Part(label="cat", script=f"cat\n{rest}echo done", timeout=10), Part(label="next", script="echo x", timeout=10)
+        ScriptStep(label="cat", script=f"cat\n{rest}echo done", timeout=10),
+        ScriptStep(label="next", script="echo x", timeout=10),
     )
     assert (out / "01-cat/stdout").read_text() == "done\n"
     assert (out / "02-next/stdout").read_text() == "x\n"
@@ -75,7 +76,8 @@ def test_each_step_begins_in_an_empty_directory_with_a_clean_scratch_disk(run):
     )
     clean = "ls -A; echo; ls -A $KDUEL_SCRATCH"
     out = run(
-        Part(label="messy", script=messy.replace("'", '"'), timeout=10), Part(label="clean", script=clean, timeout=10)
+        ScriptStep(label="messy", script=messy.replace("'", '"'), timeout=10),
+        ScriptStep(label="clean", script=clean, timeout=10),
     )
     assert json.loads((out / "01-messy/exit.json").read_text())["status"] == 0
     assert (out / "02-clean/stdout").read_text() == "\nlost+found\n"
@@ -86,7 +88,7 @@ def test_each_step_begins_in_an_empty_directory_with_a_clean_scratch_disk(run):
 def test_a_script_reaches_its_step_untouched(text, tmp_path_factory):
     directory = tmp_path_factory.mktemp("script")
     quoted = "'" + text.replace("'", "'\\''") + "'"
-    part = Part(label="echo", script=f"printf '%s' {quoted}", timeout=10)
+    part = ScriptStep(label="echo", script=f"printf '%s' {quoted}", timeout=10)
     (directory / "guest.sh").write_text(compose([part], settle=NOW), "utf-8")
     subprocess.run(["sh", directory / "guest.sh", directory / "out"], check=True, timeout=60)
     assert (directory / "out/01-echo/stdout").read_bytes() == text.encode()
@@ -94,18 +96,18 @@ def test_a_script_reaches_its_step_untouched(text, tmp_path_factory):
 
 def test_a_script_may_hold_the_mark_that_ends_it():
     script = "echo one"
-    first = compose([Part(label="a", script=script, timeout=1)], settle=NOW)
+    first = compose([ScriptStep(label="a", script=script, timeout=1)], settle=NOW)
     mark = next(line.split("'")[1] for line in first.splitlines() if line.startswith("step 01-a"))
     tricky = f"echo {mark}\n{mark}"
-    text = compose([Part(label="a", script=tricky, timeout=1)], settle=NOW)
+    text = compose([ScriptStep(label="a", script=tricky, timeout=1)], settle=NOW)
     line = next(line for line in text.splitlines() if line.startswith("step 01-a"))
     assert line.split("'")[1] not in tricky
 
 
 def test_a_gate_that_fails_keeps_its_step_from_running_and_no_other(run):
     out = run(
-        Part(label="refused", script="echo ran", timeout=10, before="echo closed; exit 7", after="echo looked"),
-        Part(label="next", script="echo ran", timeout=10),
+        ScriptStep(label="refused", script="echo ran", timeout=10, before="echo closed; exit 7", after="echo looked"),
+        ScriptStep(label="next", script="echo ran", timeout=10),
     )
     assert (out / "01-refused/stdout").read_text() == ""
     assert "ended with 7" in (out / "01-refused/stderr").read_text()
@@ -122,8 +124,8 @@ def test_a_gate_that_fails_keeps_its_step_from_running_and_no_other(run):
 
 def test_a_gate_after_a_step_is_kept_and_stops_nothing(run):
     out = run(
-        Part(label="a", script="echo a", timeout=10, after="echo changed >&2; false"),
-        Part(label="b", script="echo b", timeout=10, before="true"),
+        ScriptStep(label="a", script="echo a", timeout=10, after="echo changed >&2; false"),
+        ScriptStep(label="b", script="echo b", timeout=10, before="true"),
     )
     assert (out / "gates/01-a.after").read_text() == "changed\n"
     assert (out / "gates/01-a.after.status").read_text() == "1\n"
@@ -131,7 +133,7 @@ def test_a_gate_after_a_step_is_kept_and_stops_nothing(run):
 
 
 def test_setup_that_fails_ends_the_script_and_says_why(run):
-    out = run(Part(label="a", script="echo a", timeout=10), setup="echo no such knob >&2\nexit 4\n")
+    out = run(ScriptStep(label="a", script="echo a", timeout=10), setup="echo no such knob >&2\nexit 4\n")
     assert run.done.returncode == 3
     assert "no such knob" in run.done.stderr
     assert (out / "setup/stderr").read_text() == "no such knob\n"
@@ -151,7 +153,7 @@ def test_settling_until_idle_is_bounded_and_says_whether_it_was(run):
 
 
 def test_the_environment_is_that_of_this_machine(run):
-    out = run(Part(label="a", script="true", timeout=10))
+    out = run(ScriptStep(label="a", script="true", timeout=10))
     found = read_environment(out / "environment")
     assert found["release"] == os.uname().release
     assert found["architecture"] == os.uname().machine
@@ -167,14 +169,14 @@ def test_the_environment_is_that_of_this_machine(run):
 
 
 def test_nothing_of_the_script_is_left_behind(run, tmp_path):
-    run(Part(label="a", script="touch x", timeout=10))
+    run(ScriptStep(label="a", script="touch x", timeout=10))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["guest.sh", "out", "scratch"]
 
 
 @pytest.mark.parametrize("shell", ["dash", "bash", "busybox sh"])
 def test_any_posix_shell_runs_it(run, shell, need):
     need(shell.split()[0])
-    out = run(Part(label="a", script="echo $((1 + 1))", timeout=10, before="true"), setup="true", shell=shell)
+    out = run(ScriptStep(label="a", script="echo $((1 + 1))", timeout=10, before="true"), setup="true", shell=shell)
     assert run.done.stderr == ""
     assert (out / "01-a/stdout").read_text() == "2\n"
     assert json.loads((out / "01-a/exit.json").read_text())["status"] == 0
@@ -183,7 +185,9 @@ def test_any_posix_shell_runs_it(run, shell, need):
 def test_shellcheck_finds_nothing(tmp_path, need):
     shellcheck = need("shellcheck")
     guest = Path(__file__).parents[2] / "src/kduel/guest"
-    text = compose([Part(label="a", script="true", timeout=1, before="true", after="true")], settle=NOW, setup="true")
+    text = compose(
+        [ScriptStep(label="a", script="true", timeout=1, before="true", after="true")], settle=NOW, setup="true"
+    )
     (tmp_path / "guest.sh").write_text(text)
     subprocess.run([shellcheck, "-s", "sh", tmp_path / "guest.sh"], check=True)
     subprocess.run([shellcheck, "-s", "dash", guest / "init.sh", guest / "run.sh"], check=True)
@@ -191,8 +195,8 @@ def test_shellcheck_finds_nothing(tmp_path, need):
 
 def test_a_label_that_is_no_name_is_a_mistake():
     with pytest.raises(ValueError, match="a b"):
-        compose([Part(label="a b", script="true", timeout=1)], settle=NOW)
+        compose([ScriptStep(label="a b", script="true", timeout=1)], settle=NOW)
 
 
 def test_directories_count_from_one():
-    assert directory_of(0, Part(label="x", script="", timeout=1)) == "01-x"
+    assert directory_of(0, ScriptStep(label="x", script="", timeout=1)) == "01-x"

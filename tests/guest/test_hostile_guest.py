@@ -63,10 +63,13 @@ STUDY = """
 name = "hostile"
 [machine]
 kind = "qemu"
+priority = "normal"
 accel = "tcg"
 memory = "512M"
 disk = "64M"
 cpus = 1
+[host]
+max_wait = 100 # other tests are no fault
 [settle]
 mode = "fixed"
 seconds = 0

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kduel.core.experiment import Contender
-from kduel.judge.lint.confounds import Declared, confounded, declared_by, differences, topic
+from kduel.judge.lint.confounds import Declared, declared_by, differences, topic, undeclared
 
 BASE: dict[str, Any] = {
     "release": "6.1.0-40-amd64",
@@ -49,6 +49,19 @@ def test_equal_environments_do_not_differ() -> None:
     assert compare(other(boot_id="two", sysctl={"kernel.perf_event_max_sample_rate": "63000"})) == {}
     # Computed at boot from the memory that happens to be free: a real run of one kernel under two names had ten values.
     assert compare(other(sysctl={"vm.user_reserve_kbytes": "124783"})) == {}
+
+
+def test_a_kernel_that_reported_trouble_has_no_other_setting() -> None:
+    """A real A/A had two soft lockups on a busy host, and `kernel.tainted` was called an undeclared difference."""
+
+    def compared(old: int, new: int) -> list[str]:
+        environments = [[other(sysctl={"kernel.tainted": str(value)})] for value in (old, new)]
+        return [one.key for one in differences(dict(zip(("old", "new"), environments, strict=True)), Declared())]
+
+    lockup, warning, out_of_tree = 1 << 14, 1 << 9, 1 << 12
+    assert compared(0, lockup | warning) == []
+    assert compared(out_of_tree, out_of_tree | lockup) == []
+    assert compared(lockup, out_of_tree) == ["kernel.tainted"]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +183,7 @@ def test_the_scheduler_and_timer_options_come_first_and_are_counted() -> None:
     assert [d.key for d in found] == [
         "clocksource", "CONFIG_SCHED_CLASS_EXT", "CONFIG_HZ", "CONFIG_NO_HZ_FULL", "CONFIG_ZRAM", "CONFIG_AAA",
     ]  # fmt: skip
-    told = {warning.code: warning.message for warning in confounded(found)}
+    told = {warning.code: warning.message for warning in undeclared(found)}
     assert "differ in 5 options (1 scheduler, 2 timers, 1 memory, 1 other)" in told["config-differs"]
     assert "1 thing that" in told["confounds"]
     assert "clocksource: clocksource" in told["confounds"]

@@ -18,7 +18,7 @@ from kduel.core.progress import Progress
 from kduel.guest import confine, envelope, probe
 from kduel.guest.environment import read_environment
 from kduel.guest.root import root_image
-from kduel.guest.script import Part, compose
+from kduel.guest.script import ScriptStep, compose
 from kduel.kernels import Kernel, resolve
 from kduel.machines import Arm, Needs, Outcome, Trial, machine_kind, qemu
 from kduel.machines.host.processors import host_cpus
@@ -50,7 +50,7 @@ def boot(cache, kernel, tmp_path):
         table = {"accel": "tcg", "memory": "512M", "disk": "256M", **settings}
         needs = Needs(scratch=True, files=(("greet", greeter(tmp_path)),))
         machine = PLUGIN.prepare(PLUGIN.read_settings(table), [arm], needs, cache=cache, progress=Progress())
-        parts = [Part(label=f"s{n}", script=script, timeout=100) for n, script in enumerate(scripts)]
+        parts = [ScriptStep(label=f"s{n}", script=script, timeout=100) for n, script in enumerate(scripts)]
         script = compose(parts, settle=Settle(mode="fixed", seconds=0))
         into = tmp_path / "trial"
         into.mkdir()

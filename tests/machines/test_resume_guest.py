@@ -118,7 +118,7 @@ def tree(kernel: Kernel, into: Path) -> None:
 def test_kernels_of_debian_after_the_cache_was_moved(shell: Shell) -> None:
     """The same command, and `resume`; lock.json holds no path of the cache."""
     run, cwd = shell.place / "run", shell.place
-    machine = 'kind = "qemu"\nmemory = "512M"\naccel = "tcg"'
+    machine = 'kind = "qemu"\npriority = "normal"\nmemory = "512M"\naccel = "tcg"'
     words = ("run", study(cwd, TYPED, machine).name, "--out", "run", "--seed", "7")
     shell.interrupted(*words, run=run, cwd=cwd)
     arguments = json.loads((run / "lock.json").read_text())["machine"]["facts"]["argv"]

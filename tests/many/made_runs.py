@@ -13,7 +13,7 @@ import numpy as np
 from kduel.core.experiment import Contender, MachineRecord, Settle, Step, Void
 from kduel.store.documents import HostRecord, KernelRecord, Lock, TrialRecord, study_of
 from kduel.store.rundir import RunDir
-from kduel.study.load import About, Blocks
+from kduel.study.load import Blocks, StudyHeader
 from kduel.study.plan import make_plan
 
 READING = {"name": "time", "unit": "s", "better": "lower", "regex": "^time ([0-9.]+)$"}
@@ -40,7 +40,7 @@ def make_run(
         kduel="0.1.0",
         seed=seed,
         origin="made.toml",
-        study=About(name="made", **(about or {})),
+        study=StudyHeader(name="made", **(about or {})),
         blocks=Blocks(max=most),
         settle=Settle(mode="fixed", seconds=0.0),
         machine=MachineRecord(kind="ssh", settings={"place": place}, facts={"place": place, "cpu": "a CPU"}),

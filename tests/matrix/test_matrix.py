@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kduel.analysis.matrix import Matrix, advise, shape
-from kduel.analysis.matrix.grid import Place, pairs, places
+from kduel.analysis.matrix.grid import GridPoint, pairs, places
 from kduel.analysis.matrix.growth import growth
 from kduel.core.experiment import MachineRecord
 from kduel.core.results import ContenderResult, MetricResult, Results, StudyResult, TrialResult
@@ -82,7 +82,7 @@ def test_families_are_labels_that_differ_in_one_number() -> None:
     assert named(["a", "b-1", "c-x"]) == []
 
 
-def named(labels: list[str]) -> list[Place]:
+def named(labels: list[str]) -> list[GridPoint]:
     """The places of imported benchmarks, of which only the labels are known."""
     return places([step_of(label) for label in labels])
 
@@ -113,8 +113,8 @@ def test_a_label_has_one_place_at_most(labels: list[str]) -> None:
         assert len([place for place in found if place.family == family]) >= 2
 
 
-def members(*counts: int) -> list[Place]:
-    return [Place(f"x-{count}", "x", count) for count in counts]
+def members(*counts: int) -> list[GridPoint]:
+    return [GridPoint(f"x-{count}", "x", count) for count in counts]
 
 
 @given(st.floats(-0.5, 3), st.floats(0.001, 1000), st.integers(3, 12))

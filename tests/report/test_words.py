@@ -10,7 +10,7 @@ from examples import ALL, Results, Warning_, broken, exact, published, rough, si
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel.core.format import MISSING, amount, detectable, effect, interval, mean_and_sd, signed
+from kduel.core.format import MISSING, amount, detectable, effect, interval_text, mean_and_sd, signed
 from kduel.core.results import MetricResult, Verdict
 from kduel.core.text import ascii_only, visible
 from kduel.report import report_format
@@ -158,6 +158,20 @@ def test_findings_of_one_cause_are_one_note() -> None:
     assert len(note.details) == 35, "folded behind it"
 
 
+def test_metrics_with_the_same_evidence_share_one_line() -> None:
+    """Two void trials of a real run gave 25 metrics the same sentence each."""
+    results = simulated(metrics=6)
+    for one in results.metrics:
+        one.warnings = [Warning_(code="values-missing", message="new has 18 values and old 20")]
+    names = [f"{one.benchmark}/{one.metric}" for one in results.metrics]
+    (note,) = digest(results).notes.notes
+    assert note.details == [f"Metrics: {', '.join(names)}."], "the sentence names three of them"
+    results.warnings = [Warning_(code="values-missing", message="2 of 20 trials of new are void")]
+    (note,) = digest(results).notes.notes
+    (line,) = note.details
+    assert line == f"{', '.join(names)}: new has 18 values and old 20"
+
+
 def test_the_three_weightiest_causes_are_shown_and_the_rest_on_demand() -> None:
     results = simulated(metrics=4)
     codes = ["config-differs", "drift", "ties", "confounds", "page-cache"]
@@ -253,7 +267,7 @@ def test_effect_has_the_digits_its_interval_supports(
 ) -> None:
     one = metric("undecided")
     one.effect_pct, one.ci_low_pct, one.ci_high_pct = pct, low, high
-    assert (effect(one), interval(one)) == (shown, bounds)
+    assert (effect(one), interval_text(one)) == (shown, bounds)
 
 
 @pytest.mark.parametrize(("pct", "shown"), [(8.91, "8.9 %"), (4e23, "over 10,000 %"), (None, MISSING)])
@@ -267,11 +281,11 @@ def test_effect_on_other_scales_is_in_the_unit() -> None:
     one = metric("undecided")
     one.scale, one.unit, one.effect_pct, one.ci_low_pct, one.ci_high_pct = "difference", "ms", None, None, None
     one.effect, one.ci_low, one.ci_high = -0.31, -0.52, -0.1
-    assert (effect(one), interval(one)) == ("−0.31 ms", "−0.52 to −0.10 ms")
+    assert (effect(one), interval_text(one)) == ("−0.31 ms", "−0.52 to −0.10 ms")
     found: Results = exact()
     assert effect(found.metrics[0]) == "+7 (+0.581 %)"
     assert effect(found.metrics[2]) == "0"
-    assert interval(found.metrics[0]) == "exact"
+    assert interval_text(found.metrics[0]) == "exact"
 
 
 @given(st.floats(-1e300, 1e300), st.none() | st.floats(0, 1e300))

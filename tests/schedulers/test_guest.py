@@ -21,7 +21,7 @@ from kduel.guest import programs
 from kduel.run.prepare import lock_of, make_ready
 from kduel.run.runner import Runner
 from kduel.schedulers.build import find
-from kduel.schedulers.check import Look, look_at
+from kduel.schedulers.check import SchedulerSnapshot, look_at
 from kduel.store.rundir import RunDir, TrialRecord
 from kduel.study.load import assemble, parse_study
 from kduel.study.plan import make_plan
@@ -50,9 +50,12 @@ name = "gates"
 {contenders}
 [machine]
 kind = "qemu"
+priority = "normal"
 cpus = 1 # with two, QEMU 7.2 may crash a guest that patches its own code (docs/schedulers.md)
 memory = "1G"
 disk = "512M"
+[host]
+max_wait = 100 # other tests are no fault
 [settle]
 mode = "fixed"
 seconds = 1
@@ -186,7 +189,7 @@ def test_knobs_are_in_force_around_each_step_and_gone_after_the_contender(tmp_pa
     assert sorted(modes.replace("(", "").replace(")", "").split()) == ["full", "lazy"]
 
 
-def looks(trial: Path) -> list[Look]:
+def looks(trial: Path) -> list[SchedulerSnapshot]:
     """What every gate of a trial saw."""
     found = [look_at(path) for path in sorted((trial / "gates").iterdir()) if path.suffix in (".before", ".after")]
     assert len(found) == 4

@@ -22,7 +22,7 @@ from kduel.cli import COMMANDS, kduel
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender, Settle
 from kduel.core.plugins import plugins
-from kduel.study.load import About, Blocks
+from kduel.study.load import Blocks, StudyHeader
 
 TEXTS = ["", "x" * 5000, "../x", "a b", "$(reboot)", "é" * 300, "--", "/", "~nobody/x", "~no-such-user/x"]
 NEVER: list[object] = ["nul\0", "esc\x1b[2J", -(10**30), 2**64, float("inf"), float("nan")]
@@ -97,7 +97,7 @@ def toml(value: object) -> str:
     return json.dumps(value)
 
 
-TABLES: dict[str, Any] = {"study": About, "settle": Settle, "blocks": Blocks, "contender": Contender}
+TABLES: dict[str, Any] = {"study": StudyHeader, "settle": Settle, "blocks": Blocks, "contender": Contender}
 
 
 def study(

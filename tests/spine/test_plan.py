@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kduel.core.experiment import Contender, Settle, Step
-from kduel.study.load import About, Blocks, Study
+from kduel.study.load import Blocks, Study, StudyHeader
 from kduel.study.plan import make_plan
 
 
 def study(contenders: list[Contender], **blocks) -> Study:
     return Study(
-        about=About(name="s"),
+        about=StudyHeader(name="s"),
         contenders=contenders,
         machine="qemu",
         machine_settings={},

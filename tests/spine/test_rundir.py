@@ -14,7 +14,7 @@ from kduel.core.errors import HostError, InputError
 from kduel.core.experiment import Contender, MachineRecord, Settle, Step
 from kduel.store.documents import KernelRecord, Lock, TrialRecord
 from kduel.store.rundir import RunDir, write_whole
-from kduel.study.load import About, Blocks
+from kduel.study.load import Blocks, StudyHeader
 from kduel.study.plan import PlannedTrial
 
 
@@ -23,7 +23,7 @@ def lock() -> Lock:
         kduel="0",
         seed=1,
         origin="s",
-        study=About(name="s"),
+        study=StudyHeader(name="s"),
         blocks=Blocks(),
         settle=Settle(),
         machine=MachineRecord(kind="qemu"),

@@ -75,14 +75,16 @@ def test_z_bounds_spend_what_they_should() -> None:
 def test_t_bounds_keep_alpha(rule: Rule, alpha: float) -> None:
     """Plain levels with t quantiles would give 8 to 18 % more than alpha here."""
     from kduel.judge.verdict.adjust import plain
-    from kduel.judge.verdict.looks import interval, plan_looks
+    from kduel.judge.verdict.looks import plan_looks, repeated_interval
 
     looks = plan_looks(rule, range(1, rule.max_blocks + 1))
     generator = np.random.default_rng(11)
     levels = looks.levels(rule, alpha)
     alarms, runs = 0, 0
     for _ in range(6):
-        low, high = interval(plain(generator.standard_normal((25_000, rule.max_blocks)), looks.pairs), levels)
+        low, high = repeated_interval(
+            plain(generator.standard_normal((25_000, rule.max_blocks)), looks.pairs), levels
+        )
         alarms += int(((low > 0) | (high < 0)).any(axis=1).sum())
         runs += 25_000
     assert alarms / runs == pytest.approx(alpha, abs=max(0.05 * alpha, 3.5 * np.sqrt(alpha / runs)))

@@ -73,14 +73,14 @@ def test_order_as_covariate_with_four_pairs_would_fail_with_two_modes() -> None:
     """Why it enters from ten pairs on: with two degrees of freedom two modes look like an effect too often."""
     from kduel.judge.verdict import calibrate
     from kduel.judge.verdict.adjust import adjusted, plain
-    from kduel.judge.verdict.looks import interval
+    from kduel.judge.verdict.looks import repeated_interval
 
     known = calibrate.plans(calibrate.orders, 2, 4, 1)
     drawn = calibrate.draw(made_up("bimodal", WIDE), known, 0, 20_000, 1, None, np.random.default_rng(1))
     logs, order = (values[:, 0, 1] - values[:, 0, 0] for values in (drawn.logs, drawn.places))
     alarms = []
     for found in (adjusted(logs, [order], [4]), plain(logs, [4])):
-        low, high = interval(found, np.array([0.05]))
+        low, high = repeated_interval(found, np.array([0.05]))
         alarms.append(((low > 0) | (high < 0)).mean())
     assert alarms[0] > 0.07 and alarms[1] < 0.05
 
@@ -176,11 +176,11 @@ def test_a_place_effect_gives_no_false_alarm_in_runs_too_short_to_adjust_for_it(
 def test_peeking_without_spending_would_fail() -> None:
     """What the looks would cost if each had all of alpha (the specification says 16 %)."""
     from kduel.judge.verdict.adjust import plain
-    from kduel.judge.verdict.looks import interval, plan_looks
+    from kduel.judge.verdict.looks import plan_looks, repeated_interval
 
     looks = plan_looks(RULE, range(1, 21))
     values = np.random.default_rng(1).normal(size=(20_000, 20))
-    low, high = interval(plain(values, looks.pairs), np.full(len(looks.pairs), 0.05))
+    low, high = repeated_interval(plain(values, looks.pairs), np.full(len(looks.pairs), 0.05))
     assert ((low > 0) | (high < 0)).any(axis=1).mean() > 0.12
 
 

@@ -104,13 +104,20 @@ def test_calibrate_on_a_run(imported: Path) -> None:
         (("--alpha", "nan"), "alpha is nan"),
         (("--spread", "0"), "the spread is 0"),
         (("--blocks", "8", "--max-blocks", "9"), "both given"),
-        (("--blocks", "0"), "is 0"),
         (("--metric", "cpu/rate"), "there is no RUN"),
         (("--plot", "rule.pdf"), "not the name of a picture"),
     ],
 )
 def test_calibrate_refuses(words: tuple[str, ...], why: str) -> None:
     assert why in refused("calibrate", *words)
+
+
+@pytest.mark.parametrize("option", ["--blocks", "--max-blocks"])
+@pytest.mark.parametrize("count", ["0", "-1", "100001", "2.5"])
+def test_calibrate_refuses_a_number_of_blocks(option: str, count: str) -> None:
+    result = call("calibrate", option, count)
+    assert result.exit_code == 2
+    assert f"Invalid value for '{option}': " in result.output and count in result.output
 
 
 def test_calibrate_refuses_what_is_no_run(tmp_path: Path, imported: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -15,7 +16,16 @@ from kduel.core.results import Results, StudyResult
 from kduel.core.samples import Samples
 from kduel.judge.lint import influence
 from kduel.judge.lint.case import cases
-from kduel.judge.verdict.classify import UNDECIDED, benjamini_hochberg, classify
+from kduel.judge.verdict.classify import (
+    ABOVE,
+    BELOW,
+    UNDECIDED,
+    WITHIN,
+    benjamini_hochberg,
+    classify,
+    deciding_half,
+    deciding_means,
+)
 from kduel.judge.verdict.interim import standing
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.noise import made_up
@@ -53,6 +63,15 @@ def exploratory() -> str:
     return judge([noisy(1, 0.1, 0.01, 12, primary=False)], Rule())[0].verdict
 
 
+def bisected() -> str:
+    """Whether a search under noise finds that its ends do not differ."""
+    from kduel.run.bisect.outcome import interval
+
+    differs = interval([3.0, 3.1, 2.9, 3.0])
+    alike = interval([0.0, 0.1, -0.1, 0.0])
+    return "decided" if differs.beyond(1.0) and alike.within(1.0) else "undecided"
+
+
 PATHS: dict[str, Callable[[], str]] = {
     "paired": lambda: judge([noisy(1, 0.1, 0.01, 12)], Rule())[0].verdict,
     "interim": lambda: standing([noisy(1, 0.1, 0.01, 12)], Rule())[0].verdict,
@@ -61,6 +80,7 @@ PATHS: dict[str, Callable[[], str]] = {
     "exact": lambda: judge([table([1000, 1000], [1001, 1002])], Rule.fixed(2), exact=True)[0].verdict,
     "lint": without_outlier,
     "simulation": simulated,
+    "bisection": bisected,
 }
 
 
@@ -114,6 +134,44 @@ def test_shapes_and_thresholds() -> None:
     assert classify(0.0, 0.0, 0.0, 10, 4, 10) == UNDECIDED, (
         "where nothing counts as equivalent, equal does not either"
     )
+
+
+def test_what_predictions_take_for_decided_is_the_rule() -> None:
+    random = np.random.default_rng(4)
+    means, halves, borders = (random.uniform(low, 2, 2000) for low in (-2, 0, 0))
+    sides = classify(means - halves, means + halves, borders, 10, 4, 10)
+    differs, within = deciding_means(halves, borders)
+    size = np.abs(means)
+    assert np.array_equal(np.isin(sides, (ABOVE, BELOW)), (size > differs) & ~(size <= within))
+    assert np.array_equal(sides == WITHIN, size <= within)
+    for mean, half, border, side in zip(means, halves, borders, sides, strict=True):
+        widest, first = deciding_half(mean, border)
+        assert (half < widest) == (side != UNDECIDED)
+        assert classify(mean - 0.999 * widest, mean + 0.999 * widest, border, 10, 4, 10) in (first, WITHIN)
+
+
+def test_an_interval_that_touches_a_limit_is_within_and_not_beyond_it() -> None:
+    from kduel.run.bisect.outcome import Interval
+
+    assert Interval(0.0, -1.0, 1.0).within(1.0)
+    assert not Interval(0.0, -1.0, 1.01).within(1.0)
+    assert not Interval(2.0, 1.0, 3.0).beyond(1.0)
+    assert Interval(-2.0, -3.0, -1.01).beyond(1.0)
+    assert not Interval(2.0, None, None).beyond(1.0)
+
+
+def test_findings_about_too_few_trials_use_the_rule_of_the_run() -> None:
+    from kduel.judge.lint.sample_size import too_few
+
+    samples = [noisy(1, 0.0, 0.3, 6)]
+    for enough in (8, 12):
+        rule = Rule(equivalent_from=enough)
+        results = Results(
+            study=StudyResult(), machine=MachineRecord(), contenders=[], trials=[], metrics=judge(samples, rule)
+        )
+        (case,) = cases(results, samples)
+        (warning,) = too_few(replace(case, rule=rule))
+        assert f"equivalence takes {enough}." in warning.message
 
 
 def test_identical_counts_with_zeros_are_not_equivalent() -> None:

@@ -37,7 +37,7 @@ WORDS = {
 }
 
 
-class Boots(Struct, frozen=True, kw_only=True):
+class BootTimelines(Struct, frozen=True, kw_only=True):
     """What the boots of one contender told."""
 
     name: str
@@ -61,13 +61,13 @@ class Boots(Struct, frozen=True, kw_only=True):
         return {name: median(table[name] for table in self.initcalls if name in table) for name in names}
 
 
-def read_boots(path: Path) -> list[Boots]:
+def read_boots(path: Path) -> list[BootTimelines]:
     """All boots of a run, the baseline's first. Raises InputError where it is no run, or no boot of it left a console."""
     run = RunDir.open(path)
     if run.imported:
         raise InputError(f"{path} was measured elsewhere: there is no console log of its boots")
     lock = run.lock()
-    found = {c.name: Boots(name=c.name, timelines=[], initcalls=[]) for c in lock.contenders}
+    found = {c.name: BootTimelines(name=c.name, timelines=[], initcalls=[]) for c in lock.contenders}
     consoles: list[tuple[str, list[ConsoleLine]]] = []
     for record in trials_of(run, lock):
         trial = run.directory(record.id)
@@ -101,7 +101,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-def as_text(boots: Sequence[Boots], limit: int = 15) -> str:
+def as_text(boots: Sequence[BootTimelines], limit: int = 15) -> str:
     """The table of stages, then the initcalls: the slowest, and those that differ most; `limit` rows each, 0 for all."""
     counts = ", ".join(f"{each.name} {len(each.timelines)}" for each in boots)
     lines = ["Boots by the host's clock in seconds, medians of so many boots: " + counts, ""]
@@ -127,7 +127,7 @@ def as_text(boots: Sequence[Boots], limit: int = 15) -> str:
     return "\n".join([*lines, "", *initcall_lines(boots, limit), ""])
 
 
-def initcall_lines(boots: Sequence[Boots], limit: int) -> list[str]:
+def initcall_lines(boots: Sequence[BootTimelines], limit: int) -> list[str]:
     """Tables of the slowest initcalls and of those that differ most from the baseline's."""
     told = [each.calls() for each in boots]
     if not all(told):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kduel.analysis.campaigns.attribution import attribute
 from kduel.analysis.campaigns.columns import columns_of
-from kduel.analysis.campaigns.history import History, Line, Point, by_time, line_of, moment
+from kduel.analysis.campaigns.history import MetricHistory, MetricSeries, Point, by_time, line_of, moment
 from kduel.analysis.index import ask, opened
 from kduel.core.errors import InputError, KduelError
 
@@ -21,7 +21,7 @@ FROM point JOIN run ON run.id = point.run WHERE run.merged = 0
 
 def indexed_history(
     index: Path, *, metric: str = "", contender: str = "", alpha: float = 0.01, attributed: bool = True
-) -> History:
+) -> MetricHistory:
     """As `kduel.analysis.campaigns.history.history`, of the runs as they were when the index was written.
 
     `attributed`: whether runs at a change are opened, to say what else changed with it. Raises InputError.
@@ -43,13 +43,13 @@ def indexed_history(
         place = (machine, name, key, quantity)
         gathered.setdefault(place, []).append(Point(run=path, when=when, n=n, mean=mean, sd=sd))
         units[place] = unit
-    lines: list[Line] = []
+    lines: list[MetricSeries] = []
     for place, points in gathered.items():
         if len(points) > 1:
             points.sort(key=by_time)
             told: Callable[[str, str], str] = partial(changed, index.parent, place[1]) if attributed else nothing
             lines.append(line_of(place[:3], units[place], points, alpha, told))
-    return History(lines=lines, runs=runs, alpha=alpha, skipped=skipped)
+    return MetricHistory(lines=lines, runs=runs, alpha=alpha, skipped=skipped)
 
 
 def changed(place: Path, contender: str, before: str, after: str) -> str:

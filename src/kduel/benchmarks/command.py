@@ -36,7 +36,7 @@ AFTER = re.compile(r"[.,]?[0-9]|[eE][+-]?[0-9]", re.ASCII)
 """What stands before or after the group of a regular expression where that takes a part of a number."""
 
 
-class Reading(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class OutputPattern(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One metric: what it is called, and where its number stands."""
 
     name: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=60)]
@@ -73,7 +73,7 @@ class Command(Benchmark):
         """`command` is shell; the step fails where it ends with another status than 0."""
 
         command: Annotated[str, Meta(pattern=r"\S")]
-        metrics: Annotated[tuple[Reading, ...], Meta(min_length=1)]
+        metrics: Annotated[tuple[OutputPattern, ...], Meta(min_length=1)]
         time: Annotated[float, Meta(gt=0, le=86_400)] = 5.0
         """About how many seconds it takes, for the ETA."""
         packages: tuple[Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9.+-]+$")], ...] = ()
@@ -115,7 +115,7 @@ class Command(Benchmark):
         return {metric.name: read(metric, raw) for metric in parameters.metrics}
 
 
-def read(metric: Reading, raw: Raw) -> float:
+def read(metric: OutputPattern, raw: Raw) -> float:
     """The metric's value. Raises ParseError where its regular expression finds nothing, or no finite number."""
     text = raw.stdout if metric.of == "stdout" else raw.stderr
     found = list(re.finditer(metric.regex, text, re.MULTILINE))
@@ -131,7 +131,7 @@ def read(metric: Reading, raw: Raw) -> float:
     return values[0]
 
 
-def finite(match: re.Match[str], metric: Reading) -> float:
+def finite(match: re.Match[str], metric: OutputPattern) -> float:
     """A number as a program may print it, with sign and exponent, and the whole of it.
 
     Raises ParseError for all else, NaN among it; where the expression takes only a part of a number, and where the

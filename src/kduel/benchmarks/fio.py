@@ -40,7 +40,7 @@ class Direction(Struct):
     clat_ns: Latency
 
 
-class Job(Struct):
+class FioJob(Struct):
     """All jobs of the group."""
 
     error: int
@@ -51,7 +51,7 @@ class Job(Struct):
 class FioReport(Struct):
     """What is read of fio's JSON (fio 3)."""
 
-    jobs: list[Job]
+    jobs: list[FioJob]
 
 
 class Fio(Benchmark):

@@ -95,7 +95,7 @@ class Condition(Struct, frozen=True):
         return f"{self.number}: {', '.join(filter(None, words))}"
 
 
-class Line(Struct, frozen=True):
+class KbenchLine(Struct, frozen=True):
     """One line of the program's JSON: one condition or situation. Values are per operation, in `unit`; samples are as measured."""
 
     operation: str
@@ -126,24 +126,24 @@ PRINTED = 1e-9
 """More than what is lost where numbers are printed with twelve digits, as a share of the largest."""
 
 
-def read_lines(text: str) -> list[Line]:
+def read_lines(text: str) -> list[KbenchLine]:
     """What the program printed: a line for each condition, then one for each situation.
 
     Raises ParseError where one is damaged.
     """
-    lines = [json(line, Line, "kbench's line") for line in text.splitlines() or [""]]
+    lines = [json(line, KbenchLine, "kbench's line") for line in text.splitlines() or [""]]
     for line in lines:
         if line.count < 1 or len(line.samples) != line.count:
             raise ParseError(f"kbench announces {line.count} samples and gives {len(line.samples)}")
     return lines
 
 
-def read_line(text: str) -> Line:
+def read_line(text: str) -> KbenchLine:
     """All conditions as one. Raises ParseError."""
     return together(read_lines(text))
 
 
-def together(lines: list[Line]) -> Line:
+def together(lines: list[KbenchLine]) -> KbenchLine:
     """All conditions as one: their calls together, the median of their values."""
     lines = [line for line in lines if not line.situation]
     if len(lines) == 1:
@@ -159,7 +159,7 @@ def together(lines: list[Line]) -> Line:
     )
 
 
-def modes_of(lines: list[Line]) -> list[Mode]:
+def modes_of(lines: list[KbenchLine]) -> list[Mode]:
     """Groups of single calls that took about the same, per operation, the most frequent first."""
     values = sorted((sample - line.empty) / line.hops for line in lines for sample in line.samples)
     groups: list[list[float]] = []
@@ -172,7 +172,7 @@ def modes_of(lines: list[Line]) -> list[Mode]:
     return sorted((mode for mode in found if mode.share >= MODE_LEAST), key=lambda mode: -mode.share)
 
 
-def check(line: Line) -> None:
+def check(line: KbenchLine) -> None:
     """Raises ParseError where the figures are not those of the samples."""
     least, most = min(line.samples), max(line.samples)
     figures = (

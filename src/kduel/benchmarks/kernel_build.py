@@ -16,7 +16,7 @@ NEEDS_BUILD = '[ -x "${KDUEL_MAKE-}" ] || { echo "this benchmark takes the machi
 """The first line of a script that only the machine `build` can run."""
 
 
-class Times(Struct):
+class BuildTimes(Struct):
     """times.json."""
 
     real: Amount
@@ -81,7 +81,7 @@ class KernelBuild(Benchmark):
         return float(parameters.patience)
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        times = json_file(raw, "times.json", Times)
+        times = json_file(raw, "times.json", BuildTimes)
         if times.status:
             raise ParseError(f"make ended with status {times.status}")
         found: dict[str, float] = msgspec.structs.asdict(times)

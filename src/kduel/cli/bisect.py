@@ -15,7 +15,7 @@ from kduel.core.text import printable
 
 if TYPE_CHECKING:
     from kduel.core.progress import Progress
-    from kduel.run.bisect.outcome import Outcome
+    from kduel.run.bisect.outcome import SearchOutcome
 
 ABORT = 255
 """Tells `git bisect run` to stop: nothing is known of the commit, nor will be of the next one."""
@@ -256,14 +256,14 @@ def exact(
 
 def by_command(tree: Path, work: Path, history: Any, given: dict[str, Any], progress: Progress) -> None:
     """Search by what a command prints."""
-    from kduel.run.bisect.command import Command
+    from kduel.run.bisect.command import ShellMeasurement
     from kduel.run.bisect.timed import search, state_directory
 
     line = given["measure"].strip()
     task = task_of(
         tree, history, given["metric"] or "value", f"the command '{line}' in a checkout of each commit", given
     )
-    command = Command(tree, work / "checkouts", line, (history.good, history.bad), given["timeout"])
+    command = ShellMeasurement(tree, work / "checkouts", line, (history.good, history.bad), given["timeout"])
     try:
         outcome = search(task, state_directory(work, task), command, progress)
     finally:
@@ -295,7 +295,7 @@ def by_boots(tree: Path, work: Path, history: Any, given: dict[str, Any], cache:
 def task_of(tree: Path, history: Any, metric: str, subject: str, given: dict[str, Any]) -> Any:
     """The search that the options ask for."""
     from kduel.run.bisect.terms import Settings
-    from kduel.run.bisect.timed import Task
+    from kduel.run.bisect.timed import SearchTask
 
     settings = Settings(
         probability=given["probability"],
@@ -304,12 +304,12 @@ def task_of(tree: Path, history: Any, metric: str, subject: str, given: dict[str
         negligible=given["negligible"],
         seed=given["seed"],
     )
-    return Task(
+    return SearchTask(
         tree=tree, history=history, metric=metric, subject=subject, settings=settings, restart=given["restart"]
     )
 
 
-def show(outcome: Outcome, task: Any, given: dict[str, Any]) -> None:
+def show(outcome: SearchOutcome, task: Any, given: dict[str, Any]) -> None:
     """Print the outcome, write the plot, and end with 1 where there is no set."""
     from kduel.core.errors import NOT_MEASURED
     from kduel.run.bisect.git import subject

@@ -14,7 +14,7 @@ from kduel.core.errors import InputError
 from kduel.core.text import printable
 
 if TYPE_CHECKING:
-    from kduel.judge.verdict.calibrate import Outcome
+    from kduel.judge.verdict.calibrate import Characteristics
     from kduel.judge.verdict.comparison import Comparison
     from kduel.judge.verdict.noise import Noise
     from kduel.judge.verdict.rule import Rule
@@ -207,7 +207,7 @@ def measured(found: list[Comparison]) -> list[Noise]:
     return noises
 
 
-def as_text(rule: Rule, noises: list[Noise], outcomes: list[Outcome]) -> str:
+def as_text(rule: Rule, noises: list[Noise], outcomes: list[Characteristics]) -> str:
     """Tables, one a noise, and what they say."""
     looks = rule.looks()
     said = f"a look at {', '.join(map(str, looks[:8]))}{', ...' if len(looks) > 8 else ''} blocks"
@@ -237,7 +237,7 @@ def as_text(rule: Rule, noises: list[Noise], outcomes: list[Outcome]) -> str:
     return "\n".join(lines).rstrip()
 
 
-def as_document(rule: Rule, noises: list[Noise], outcomes: list[Outcome]) -> dict[str, Any]:
+def as_document(rule: Rule, noises: list[Noise], outcomes: list[Characteristics]) -> dict[str, Any]:
     """One document; shares are between 0 and 1."""
     import msgspec
 

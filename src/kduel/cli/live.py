@@ -39,7 +39,7 @@ class Boot(Struct, kw_only=True):
     began: float
 
 
-class Host(Struct, kw_only=True):
+class HostLoad(Struct, kw_only=True):
     """What else the host does. null where it does not say."""
 
     load: float | None
@@ -68,7 +68,7 @@ class LiveRun:
         if trial.record.void:
             self.voids[trial.record.void.code] += 1
 
-    def frame(self, width: int, height: int, host: Host) -> list[Line]:
+    def frame(self, width: int, height: int, host: HostLoad) -> list[Line]:
         """The lines of a screen of that size; never more than it has."""
         metrics = self.last.metrics if self.last else []
         lines: list[Line] = [
@@ -130,7 +130,7 @@ class LiveRun:
             out.append(f"     and {len(boots) - BOOTS_SHOWN} more boots")
         return out or ["now: between two boots"]
 
-    def host_words(self, host: Host) -> str:
+    def host_words(self, host: HostLoad) -> str:
         """What disturbs from outside."""
         parts = [] if host.load is None else [f"load {host.load:.1f} on {plural(os.cpu_count() or 1, 'CPU')}"]
         guest = wait_share(self.last.record.host.values()) if self.last else None
@@ -140,7 +140,7 @@ class LiveRun:
             parts.append(f"waits for a CPU: {', '.join(waits)}")
         return "host: " + (" · ".join(parts) or "its load cannot be read")
 
-    def time_left(self, host: Host) -> str:
+    def time_left(self, host: HostLoad) -> str:
         """How long it will take, or that the blocks will not be enough."""
         last, most = self.last, self.most_blocks
         if last is None:
@@ -171,9 +171,9 @@ def duration(seconds: float) -> str:
     return f"about {minutes} min" if minutes < 120 else f"about {minutes / 60:.1f} h"
 
 
-def read_host(root: Path = Path("/")) -> Host:
+def read_host(root: Path = Path("/")) -> HostLoad:
     """Load and CPU pressure as the kernel reports them."""
-    return Host(
+    return HostLoad(
         load=number(root / "proc/loadavg", r"([\d.]+)"),
         waiting_pct=number(root / "proc/pressure/cpu", r"some avg10=([\d.]+)"),
     )

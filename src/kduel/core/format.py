@@ -95,7 +95,7 @@ def percent(value: float) -> str:
     return f"{signed(value, min(6, decimals(abs(value), 3)))} %"
 
 
-def interval(metric: MetricResult) -> str:
+def interval_text(metric: MetricResult) -> str:
     """`+3.1 to +5.3 %`; a dash where there is none; `exact` where there is no chance in it."""
     if metric.scale == "exact":
         return "exact"
@@ -117,7 +117,7 @@ def detectable(metric: MetricResult) -> str:
 
 def effect_with_interval(metric: MetricResult) -> str:
     """`+4.2 % (+3.1 to +5.3 %)`."""
-    bounds = interval(metric)
+    bounds = interval_text(metric)
     return effect(metric) if bounds in (MISSING, "exact") else f"{effect(metric)} ({bounds})"
 
 

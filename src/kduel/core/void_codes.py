@@ -66,6 +66,7 @@ VOID_CODES: tuple[VoidCode, ...] = (
     ),
     VoidCode("rebooted", "The machine rebooted during the trial.", "Read console.log: a panic, or a power failure."),
     VoidCode("boot-refused", "The machine did not reboot when asked.", "Check systemd's jobs that inhibit a reboot."),
+    VoidCode("no-node", "Slurm did not give the node to the trial.", "Check `sinfo -R` and `squeue`."),
     VoidCode("disk-full", "The disk was full when the script ended.", "Free space in the directory of the trials."),
     VoidCode(
         "conditions", "A condition was outside the configured limits.", "The message names it: wait, or widen it."

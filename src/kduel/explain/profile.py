@@ -153,7 +153,7 @@ def read_dump(path: Path) -> Dump:
     return dump
 
 
-class Place(Struct, frozen=True):
+class CodePlace(Struct, frozen=True):
     """What leads to a piece of code."""
 
     chain: Stack
@@ -179,9 +179,9 @@ class Naming:
         self.symbols = symbols
         self.depth = depth
         """How many functions of a chain are kept, from the outermost; None: all."""
-        self._places: dict[int, Place] = {0: Place((), "", OPERATION)}
+        self._places: dict[int, CodePlace] = {0: CodePlace((), "", OPERATION)}
 
-    def place(self, node: int) -> Place:
+    def place(self, node: int) -> CodePlace:
         """Where a node is."""
         path = []
         while node not in self._places:
@@ -194,11 +194,11 @@ class Naming:
             if entry or found.entered != name:
                 chain = found.chain if len(found.chain) == self.depth else (*found.chain, name)
                 context = max(found.context, own_context(name), key=_OVERRULES.index)
-                found = Place(chain, name if entry and chain is not found.chain else "", context)
+                found = CodePlace(chain, name if entry and chain is not found.chain else "", context)
             self._places[number] = found
         return found
 
-    def context(self, place: Place, function: str) -> str:
+    def context(self, place: CodePlace, function: str) -> str:
         """Whose work it is: an interrupt's and all below it, or that of the task that runs."""
         if place.context != OPERATION:
             return place.context

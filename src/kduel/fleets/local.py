@@ -14,7 +14,7 @@ from kduel.fleets import Beat, Count, Fleet, FleetKind, FleetSettings, Member
 from kduel.fleets.workers.process import Worker
 
 
-class LocalSettings(FleetSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LocalFleetSettings(FleetSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     workers: Count = 2
     """Worker processes; each is a member."""
 
@@ -41,10 +41,10 @@ def command(directory: Path) -> list[str]:
     return [sys.executable, "-P", "-m", "kduel", "worker", str(directory.absolute())]
 
 
-class Local(FleetKind):
+class LocalFleetKind(FleetKind):
     name: ClassVar[str] = "local"
     summary: ClassVar[str] = "several worker processes on this machine, for exact machines"
-    Settings: ClassVar[type[FleetSettings]] = LocalSettings
+    Settings: ClassVar[type[FleetSettings]] = LocalFleetSettings
 
     def open(self, settings: Any, *, machine: str, run: str, known: Sequence[str], progress: Progress) -> Fleet:
         if machine in ("qemu", "local") and settings.workers > 1:
@@ -55,4 +55,4 @@ class Local(FleetKind):
         return LocalFleet([Member(name=f"worker{number}") for number in range(1, settings.workers + 1)])
 
 
-PLUGIN = Local()
+PLUGIN = LocalFleetKind()

@@ -25,20 +25,20 @@ CLOCK_SECONDS = 2.0
 """Between two readings of the clock's frequency: the only figure that is no running total."""
 
 
-class Times(Struct, frozen=True):
+class ThreadTimes(Struct, frozen=True):
     """Of one or more threads, in seconds since they began."""
 
     run: float
     wait: float
 
 
-class Look(Struct, frozen=True, kw_only=True):
+class HostSnapshot(Struct, frozen=True, kw_only=True):
     """Running totals at one moment; None where the host does not tell."""
 
     at: float
     """Seconds of the monotonic clock."""
-    vcpus: Times | None
-    others: Times | None
+    vcpus: ThreadTimes | None
+    others: ThreadTimes | None
     stalled: float | None
     """Seconds in which some task waited for a CPU."""
     steal: float | None
@@ -58,8 +58,8 @@ class HostRecorder:
         self.proc, self.process, self.vcpus = root / "proc", process, frozenset(vcpus)
         self.steps: list[tuple[str, HostStep]] = []
         """Directory and record of each step that ended, in the order of time."""
-        self._threads: dict[int, Times] = {}
-        self._began: tuple[str, Look] | None = None
+        self._threads: dict[int, ThreadTimes] = {}
+        self._began: tuple[str, HostSnapshot] | None = None
         self._line = b""
         self._marks = 0
         allowed = cpus or sorted(os.sched_getaffinity(0))
@@ -89,11 +89,11 @@ class HostRecorder:
                 self._readings.append(sum(found) / len(found))
         return max(0.0, self._next_reading - now)
 
-    def look(self) -> Look:
+    def look(self) -> HostSnapshot:
         """The totals now."""
         vcpus, others = self._scheduling()
         busy, steal = cpu_times(_read(self.proc / "stat"))
-        return Look(
+        return HostSnapshot(
             at=time.monotonic(),
             vcpus=vcpus,
             others=others,
@@ -112,7 +112,7 @@ class HostRecorder:
             self.steps.append((label, record))
             self._began = None
 
-    def _scheduling(self) -> tuple[Times | None, Times | None]:
+    def _scheduling(self) -> tuple[ThreadTimes | None, ThreadTimes | None]:
         """Of the guest's CPUs, and of QEMU's other threads. What a thread that has ended used up stays in the sum."""
         tasks = self.proc / str(self.process) / "task"
         try:
@@ -124,7 +124,7 @@ class HostRecorder:
             words = _read(tasks / str(thread) / "schedstat").split()
             if len(words) == 3:
                 known = True
-                self._threads[thread] = Times(int(words[0]) / 1e9, int(words[1]) / 1e9)
+                self._threads[thread] = ThreadTimes(int(words[0]) / 1e9, int(words[1]) / 1e9)
         if not known:
             return None, None
         vcpus = [times for thread, times in self._threads.items() if thread in self.vcpus]
@@ -132,14 +132,14 @@ class HostRecorder:
         return (_sum(vcpus) if vcpus else None), _sum(others)
 
 
-def between(first: Look, last: Look, clock_mhz: float | None) -> HostStep:
+def between(first: HostSnapshot, last: HostSnapshot, clock_mhz: float | None) -> HostStep:
     """What happened between two looks."""
     seconds = last.at - first.at
 
     def passed(before: float | None, after: float | None) -> float | None:
         return None if before is None or after is None else round(max(0.0, after - before), 6)
 
-    def times(before: Times | None, after: Times | None) -> tuple[float | None, float | None]:
+    def times(before: ThreadTimes | None, after: ThreadTimes | None) -> tuple[float | None, float | None]:
         if before is None or after is None:
             return None, None
         return passed(before.run, after.run), passed(before.wait, after.wait)
@@ -165,8 +165,8 @@ def _share(part: float, whole: float) -> float:
     return round(min(1.0, max(0.0, part / whole)), 4)
 
 
-def _sum(times: Sequence[Times]) -> Times:
-    return Times(sum(one.run for one in times), sum(one.wait for one in times))
+def _sum(times: Sequence[ThreadTimes]) -> ThreadTimes:
+    return ThreadTimes(sum(one.run for one in times), sum(one.wait for one in times))
 
 
 def _read(path: Path) -> str:

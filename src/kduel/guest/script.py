@@ -20,7 +20,7 @@ from kduel.core.experiment import LABEL, Settle
 from kduel.guest import own_file
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class ScriptStep(Struct, frozen=True, kw_only=True):
     """One step of the script."""
 
     label: str
@@ -37,12 +37,12 @@ class Part(Struct, frozen=True, kw_only=True):
     """The NN of its directory, where the steps' order in time is not that of the study."""
 
 
-def directory_of(position: int, part: Part) -> str:
+def directory_of(position: int, part: ScriptStep) -> str:
     """The step's directory below OUT; `position` counts from 0."""
     return f"{position + 1 if part.number is None else part.number:02d}-{part.label}"
 
 
-def compose(parts: Sequence[Part], *, settle: Settle, setup: str = "", seed: int | None = None) -> str:
+def compose(parts: Sequence[ScriptStep], *, settle: Settle, setup: str = "", seed: int | None = None) -> str:
     """The guest script. `setup` is shell run by `sh -e` before settling (sysctls, say); if it fails the script ends.
     `seed` is for steps that draw from it, as $KDUEL_SEED.
 

@@ -32,7 +32,7 @@ class RefusedArchive(Exception):
     """The tar is none, or holds something that results do not have. The message says what."""
 
 
-class Member(Struct, frozen=True):
+class TarMember(Struct, frozen=True):
     """A file or a directory; `offset` and `size` are the file's bytes in the stream."""
 
     parts: tuple[str, ...]
@@ -46,9 +46,9 @@ class Member(Struct, frozen=True):
         return "/".join(self.parts)
 
 
-def members(stream: BinaryIO, start: int, end: int) -> list[Member]:
+def members(stream: BinaryIO, start: int, end: int) -> list[TarMember]:
     """What the tar from `start` to `end` holds, in its order. Raises Refused."""
-    found: list[Member] = []
+    found: list[TarMember] = []
     seen: dict[tuple[str, ...], bool] = {}
     at, name = start, b""
     headers = directories = 0
@@ -79,7 +79,7 @@ def members(stream: BinaryIO, start: int, end: int) -> list[Member]:
             if directories > MOST_DIRECTORIES:
                 raise RefusedArchive(f"it makes more than {MOST_DIRECTORIES} directories")
             if parts:
-                found.append(Member(parts, directory, at, size))
+                found.append(TarMember(parts, directory, at, size))
             name = b""
         else:
             raise RefusedArchive(f"{safe_text(name or short_name(head))} is neither a plain file nor a directory")
@@ -87,7 +87,7 @@ def members(stream: BinaryIO, start: int, end: int) -> list[Member]:
     raise RefusedArchive("it has no end")
 
 
-def write(stream: BinaryIO, found: list[Member], into: Path) -> None:
+def write(stream: BinaryIO, found: list[TarMember], into: Path) -> None:
     """The members below `into`, where nothing of these names is. Raises Refused for what is there, and OSError."""
     for top in {member.parts[0] for member in found}:
         if os.path.lexists(into / top):

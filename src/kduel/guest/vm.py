@@ -14,7 +14,7 @@ ROOT_SERIAL = "kduel-root"
 SCRATCH_SERIAL = "kduel-scratch"
 
 
-class Board(Struct, frozen=True):
+class Platform(Struct, frozen=True):
     """What differs between architectures."""
 
     binary: str
@@ -24,10 +24,10 @@ class Board(Struct, frozen=True):
     """CPU model by accelerator."""
 
 
-BOARDS = {
+PLATFORMS = {
     # A vendor of GenuineIntel would make every kernel trust the TSC, but also bring Intel's mitigations into the
     # emulated CPU; `tsc=reliable` (see kduel.guest.cmdline) does the same for all kernels without that.
-    "x86_64": Board("qemu-system-x86_64", "q35", "ttyS0", {"tcg": "max", "kvm": "host,migratable=no,+invtsc"}),
+    "x86_64": Platform("qemu-system-x86_64", "q35", "ttyS0", {"tcg": "max", "kvm": "host,migratable=no,+invtsc"}),
 }
 
 
@@ -59,9 +59,9 @@ class VirtualMachine(Struct, frozen=True, kw_only=True):
     disk_cache: str = "writeback"
 
     @property
-    def board(self) -> Board:
+    def board(self) -> Platform:
         """The row of BOARDS for the architecture."""
-        return BOARDS[self.architecture]
+        return PLATFORMS[self.architecture]
 
     def opened(self, given: Handles) -> Self:
         """The same machine with its files as QEMU is handed them. Raises HostError."""

@@ -34,7 +34,7 @@ VERSION = re.compile(r"\d+(\.\d+)*([~-]rc\d+)?")
 EXAMPLES = "Give debian:6.12, debian:6.12-rt, debian:7-cloud, debian:6.1.128-1, debian:trixie or debian:latest."
 
 
-class Wanted(Struct, frozen=True):
+class PackageRequest(Struct, frozen=True):
     """A specification, read."""
 
     spec: str
@@ -68,7 +68,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
         return f"debian-{self.image.name.removeprefix('linux-image-')}-{content[:12]}"
 
 
-def parse(spec: str) -> Wanted:
+def parse(spec: str) -> PackageRequest:
     """Read `debian:...`. Without a flavour it is `generic`, what Debian installs by default.
 
     Raises InputError.
@@ -78,7 +78,7 @@ def parse(spec: str) -> Wanted:
     version = match["version"]
     if not re.fullmatch(r"[A-Za-z0-9][\w.+~-]*", version):
         raise InputError(f"{spec!r} names no version of Debian's kernel", EXAMPLES)
-    return Wanted(spec, version, match["flavour"] or "generic", match["architecture"] or "amd64")
+    return PackageRequest(spec, version, match["flavour"] or "generic", match["architecture"] or "amd64")
 
 
 def matches(wanted: str, version: str, abi: str) -> bool:
@@ -123,7 +123,7 @@ class Debian(KernelSource):
         if not offline or (cache.root / "archive/amd64/index.json").exists():
             archive = Archive(cache, progress, offline)
             for flavour in FLAVOURS:
-                usable = [c for c in _candidates(archive, Wanted("", "", flavour, "amd64")) if not c.lacks]
+                usable = [c for c in _candidates(archive, PackageRequest("", "", flavour, "amd64")) if not c.lacks]
                 for series, newest in _newest_of_series(usable).items():
                     lines[newest.key] = Available(
                         spec=f"{PREFIX}{series}{'' if flavour == 'generic' else f'-{flavour}'}",
@@ -133,7 +133,7 @@ class Debian(KernelSource):
                     )
         return sorted(lines.values(), key=lambda line: version_key(line.version))
 
-    def _fetched(self, wanted: Wanted, archive: Archive, cache: Cache, progress: Progress) -> Kernel:
+    def _fetched(self, wanted: PackageRequest, archive: Archive, cache: Cache, progress: Progress) -> Kernel:
         offered = _candidates(archive, wanted)
         meant = _of_suite(archive, wanted, offered)
         if meant is None:
@@ -153,7 +153,7 @@ class Debian(KernelSource):
         return stored.read(entry, wanted.spec)
 
 
-def _build(chosen: Candidate, wanted: Wanted, archive: Archive, into: Path) -> None:
+def _build(chosen: Candidate, wanted: PackageRequest, archive: Archive, into: Path) -> None:
     packages = archive.download(chosen.parts, into)
     with archive.progress.task(f"unpacking {chosen.image.name}"):
         files = unpack(packages, into)
@@ -189,7 +189,7 @@ def _build(chosen: Candidate, wanted: Wanted, archive: Archive, into: Path) -> N
     stored.write(into, kernel)
 
 
-def _candidates(archive: Archive, wanted: Wanted) -> list[Candidate]:
+def _candidates(archive: Archive, wanted: PackageRequest) -> list[Candidate]:
     """All kernels of a flavour, the newest first."""
     named = {(p.name, p.version): p for p in archive.index().packages}
     found = []
@@ -209,7 +209,7 @@ def _candidates(archive: Archive, wanted: Wanted) -> list[Candidate]:
     return found
 
 
-def _of_suite(archive: Archive, wanted: Wanted, offered: Sequence[Candidate]) -> list[Candidate] | None:
+def _of_suite(archive: Archive, wanted: PackageRequest, offered: Sequence[Candidate]) -> list[Candidate] | None:
     """What the suite's metapackage installs; None where `wanted` names no suite."""
     if wanted.version not in archive.index().suites:
         return None
@@ -235,7 +235,7 @@ def _newest_of_series(candidates: Iterable[Candidate]) -> dict[str, Candidate]:
     return newest
 
 
-def _cached(wanted: Wanted, cache: Cache) -> Path | None:
+def _cached(wanted: PackageRequest, cache: Cache) -> Path | None:
     """The newest entry of the cache that is meant and not damaged."""
     found = []
     for entry, record in stored.entries(cache, "debian-"):
@@ -246,7 +246,7 @@ def _cached(wanted: Wanted, cache: Cache) -> Path | None:
     return next((entry for *_, entry in sorted(found, reverse=True) if cache.has(stored.KIND, entry.name)), None)
 
 
-def _from_cache(wanted: Wanted, cache: Cache, progress: Progress) -> Kernel:
+def _from_cache(wanted: PackageRequest, cache: Cache, progress: Progress) -> Kernel:
     kept = _cached(wanted, cache)
     if kept is None:
         has = ", ".join(sorted({record.release for _, record in stored.entries(cache, "debian-")})) or "none"
@@ -260,7 +260,7 @@ def _from_cache(wanted: Wanted, cache: Cache, progress: Progress) -> Kernel:
 
 
 def _not_to_be_had(
-    wanted: Wanted, meant: Sequence[Candidate], offered: Sequence[Candidate], failed: Mapping[str, str]
+    wanted: PackageRequest, meant: Sequence[Candidate], offered: Sequence[Candidate], failed: Mapping[str, str]
 ) -> InputError | HostError:
     """Says what is near. `meant` are kernels that fit but lack a package, `failed` suites that could not be read."""
     usable = [c for c in offered if not c.lacks]

@@ -15,7 +15,7 @@ from kduel.kernels.file import from_image
 from kduel.kernels.files.modules import modules_directory
 
 
-class Host(KernelSource):
+class HostKernel(KernelSource):
     """The running kernel's image, where the host keeps it."""
 
     name = "host"
@@ -63,4 +63,4 @@ def _image(release: str) -> Path | None:
     return next((path for path in _places(release) if path.exists()), None)
 
 
-PLUGIN = Host()
+PLUGIN = HostKernel()

@@ -29,7 +29,7 @@ from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import clock_trouble, gate
 from kduel.guest.launch import Run, run
 from kduel.guest.root import Root, root_image
-from kduel.guest.vm import BOARDS, VirtualMachine, Wiring
+from kduel.guest.vm import PLATFORMS, VirtualMachine, Wiring
 from kduel.kernels.files.image import entered_alike
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Seconds, Trial
 from kduel.machines.host.processors import host_cpu, host_cpus
@@ -299,7 +299,7 @@ class QemuMachine(InQemu):
         """The kernel's command line: the same for all arms, then what the contender adds."""
         clock = self.settings.clocksource
         words = [
-            f"console={BOARDS[arm.kernel.architecture].console}",
+            f"console={PLATFORMS[arm.kernel.architecture].console}",
             "panic=-1 oops=panic reboot=t",
             # As a kernel does by itself under KVM: on a busy host too few emulated ticks come in time, and it panics.
             "no_timer_check" if arm.kernel.architecture == "x86_64" else "",

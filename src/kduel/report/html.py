@@ -113,7 +113,7 @@ def templates() -> Environment:
         "amount": amounts.amount,
         "detectable": amounts.detectable,
         "effect": amounts.effect,
-        "interval": amounts.interval,
+        "interval": amounts.interval_text,
         "mean_and_sd": amounts.mean_and_sd,
         "percent": amounts.percent,
         "plain_number": amounts.plain_number,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from kduel.core.format import amount, effect, interval
+from kduel.core.format import amount, effect, interval_text
 from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
 from kduel.report import Format
-from kduel.report.content.digest import Comparison, Digest, decided, digest
+from kduel.report.content.digest import ContenderSummary, Digest, decided, digest
 
 LONG = 60
 """More lines than this do not fit a page."""
@@ -69,7 +69,7 @@ class LatexFormat(Format):
 PLUGIN = LatexFormat()
 
 
-def table(comparison: Comparison, said: Digest, number: int) -> str:
+def table(comparison: ContenderSummary, said: Digest, number: int) -> str:
     """The table of one comparison: a float, or a longtable where it would not fit a page."""
     rows: list[str] = []
     for heading, metrics in (("primary", comparison.primary), ("exploratory", comparison.exploratory)):
@@ -133,7 +133,7 @@ def row(metric: MetricResult, said: Digest) -> str:
     lower = (
         rf"\quad {name} ({escaped(visible(metric.unit, 40))}{ARROWS[metric.better]})",
         "",
-        escaped(interval(metric)),
+        escaped(interval_text(metric)),
         spread(metric.baseline_sd),
         spread(metric.sd),
         "",

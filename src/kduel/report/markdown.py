@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from kduel.core.format import effect, interval, mean_and_sd
+from kduel.core.format import effect, interval_text, mean_and_sd
 from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
 from kduel.report import Format
-from kduel.report.content.digest import SIGNS, Comparison, Digest, decided, digest, sided
+from kduel.report.content.digest import SIGNS, ContenderSummary, Digest, decided, digest, sided
 from kduel.report.content.machines import HEAD, machine_tables, part_facts
 from kduel.report.content.methods import methods
 from kduel.report.content.notes import key
@@ -52,7 +52,7 @@ class MarkdownFormat(Format):
 PLUGIN = MarkdownFormat()
 
 
-def comparison_parts(comparison: Comparison, said: Digest) -> list[str]:
+def comparison_parts(comparison: ContenderSummary, said: Digest) -> list[str]:
     """One contender against the baseline."""
     parts = [f"## {escaped(comparison.headline)}"]
     for heading, metrics in (
@@ -69,7 +69,7 @@ def comparison_parts(comparison: Comparison, said: Digest) -> list[str]:
     return parts
 
 
-def table(comparison: Comparison, metrics: list[MetricResult], said: Digest) -> str:
+def table(comparison: ContenderSummary, metrics: list[MetricResult], said: Digest) -> str:
     """One row a metric."""
     names = escaped(comparison.baseline), escaped(comparison.contender)
     head = f"| metric | verdict | change | interval | {names[0]} | {names[1]} | n | notes |"
@@ -87,7 +87,7 @@ def row(metric: MetricResult, said: Digest) -> str:
         f"{escaped(key(metric))} ({escaped(visible(metric.unit, 40))}, {sided(metric)})",
         verdict,
         escaped(effect(metric)),
-        escaped(interval(metric)),
+        escaped(interval_text(metric)),
         mean_and_sd(metric.baseline_mean, metric.baseline_sd),
         mean_and_sd(metric.mean, metric.sd),
         str(metric.n),

@@ -10,12 +10,12 @@ import textwrap
 from collections.abc import Iterator
 from typing import ClassVar
 
-from kduel.core.format import MISSING, amount, effect_numbers, interval, relative_pct, signed
+from kduel.core.format import MISSING, amount, effect_numbers, interval_text, relative_pct, signed
 from kduel.core.results import BYTES, MetricResult, Results
 from kduel.core.text import visible
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.report import Format
-from kduel.report.content.digest import Comparison, Digest, decided, digest, side, unseen
+from kduel.report.content.digest import ContenderSummary, Digest, decided, digest, side, unseen
 
 WIDTH = 100
 RATES = ("/s", "ops", "Hz")
@@ -42,7 +42,7 @@ class SummaryFormat(Format):
 PLUGIN = SummaryFormat()
 
 
-def comparison_lines(comparison: Comparison) -> list[str]:
+def comparison_lines(comparison: ContenderSummary) -> list[str]:
     """One contender against the baseline."""
     metrics = [*comparison.primary, *comparison.exploratory]
     by_benchmark: dict[str, list[MetricResult]] = {}
@@ -57,7 +57,7 @@ def comparison_lines(comparison: Comparison) -> list[str]:
     return [*out, ""]
 
 
-def table(benchmark: str, comparison: Comparison, metrics: list[MetricResult]) -> list[str]:
+def table(benchmark: str, comparison: ContenderSummary, metrics: list[MetricResult]) -> list[str]:
     """Values of both, the delta, and what the delta is worth."""
     rows = [(benchmark, comparison.baseline, comparison.contender, "delta", "")]
     for metric in metrics:
@@ -106,12 +106,12 @@ def worth(metric: MetricResult) -> str:
         return "set by the benchmark itself"
     if metric.verdict != "undecided":
         return {"equal": "exactly equal", "equivalent": "equivalent"}.get(
-            metric.verdict, "exact" if metric.scale == "exact" else f"{metric.word}, {interval(metric)}"
+            metric.verdict, "exact" if metric.scale == "exact" else f"{metric.word}, {interval_text(metric)}"
         ) + (", too small to matter" if metric.below_delta else "")
     if metric.n == 1:
         return "n = 1: may be chance"
     was = f", {metric.was}" if metric.was else ""
-    return f"undecided{was}, n = {metric.n}: {interval(metric)}"
+    return f"undecided{was}, n = {metric.n}: {interval_text(metric)}"
 
 
 def sentences(metrics: list[MetricResult]) -> Iterator[str]:
@@ -160,7 +160,7 @@ def phrase(metric: MetricResult) -> str:
         said = f"is {size} {'higher' if up else 'lower'}"
     if metric.scale == "exact":
         return f"{name} {said} ({signed(value or 0, 0)} {visible(unit, 20)})"
-    return f"{name} {said}" + ("" if low is None or high is None else f" ({interval(metric)})")
+    return f"{name} {said}" + ("" if low is None or high is None else f" ({interval_text(metric)})")
 
 
 def listed(metrics: list[MetricResult]) -> str:

@@ -13,7 +13,7 @@ from kduel.core.results import Results
 from kduel.report import Format
 from kduel.report.content.closing import EXACT_MEANS, closing
 from kduel.report.content.counted import counted_lines, is_counted
-from kduel.report.content.digest import Comparison, Digest, digest
+from kduel.report.content.digest import ContenderSummary, Digest, digest
 from kduel.report.content.machines import HEAD, MachineTable, machine_tables, part_facts
 from kduel.report.content.matrixtext import all_placed, leads, matrix_parts
 from kduel.report.content.textgrid import verdict_lines
@@ -167,7 +167,7 @@ def print_notes(console: Console, said: Digest, all_findings: bool) -> None:
         console.print(f"    {more}")
 
 
-def print_conclusions(console: Console, comparison: Comparison, *, several: bool) -> None:
+def print_conclusions(console: Console, comparison: ContenderSummary, *, several: bool) -> None:
     """What can and what cannot be concluded."""
     of = f" of {comparison.contender}" if several else ""
     for heading, sentences, mark in (

@@ -22,7 +22,7 @@ from kduel.core.experiment import Contender, Step, Void
 from kduel.core.host import HostStep
 from kduel.guest.envelope import LATER
 from kduel.guest.environment import read_environment
-from kduel.guest.script import Part, compose
+from kduel.guest.script import ScriptStep, compose
 from kduel.machines import Arm, Needs
 from kduel.store.collect import Prepared, step_directory
 from kduel.study.load import Study
@@ -75,7 +75,7 @@ class Dress:
         for index in order:
             chosen, parameters = self.prepared.benchmarks[index], self.prepared.parameters[index]
             parts.append(
-                Part(
+                ScriptStep(
                     label=self.prepared.steps[index].label,
                     script=setup.wrap(chosen.script(parameters), native=chosen.takes_policy),
                     timeout=chosen.timeout(parameters),

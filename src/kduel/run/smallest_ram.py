@@ -18,7 +18,7 @@ PATIENCE = 4.0
 LEAST_SECONDS = 20.0
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class SmallestRam(Struct, frozen=True, kw_only=True):
     """What a search came to."""
 
     boots_in: int
@@ -35,7 +35,7 @@ Told = Callable[[int, Outcome, int], None]
 """Called after each boot with the RAM in MiB, what became of it, and the MiB between the bounds now."""
 
 
-def smallest(machine: InQemu, arm: Arm, *, step: int, told: Told) -> Found:
+def smallest(machine: InQemu, arm: Arm, *, step: int, told: Told) -> SmallestRam:
     """Search between 0 and the machine's own RAM, to `step` MiB.
 
     Raises NotMeasuredError where the kernel does not boot in all of the machine's RAM.
@@ -69,7 +69,7 @@ def smallest(machine: InQemu, arm: Arm, *, step: int, told: Told) -> Found:
         else:
             high = middle
         told(middle, outcome, high - low)
-    return Found(boots_in=high, not_in=low, why_not=why, boots=boots)
+    return SmallestRam(boots_in=high, not_in=low, why_not=why, boots=boots)
 
 
 def boot(machine: InQemu, arm: Arm) -> Outcome:

@@ -15,7 +15,7 @@ SHOWN = 6
 """Lines of the kernel's and the scheduler's own words that a reason quotes."""
 
 
-class Look(Struct, kw_only=True):
+class SchedulerSnapshot(Struct, kw_only=True):
     """What one gate saw."""
 
     facts: dict[str, str] = field(default_factory=dict)
@@ -32,9 +32,9 @@ class Look(Struct, kw_only=True):
         return "".join(f"\n  {line}" for line in lines[-SHOWN:])
 
 
-def read_look(text: str) -> Look:
+def read_look(text: str) -> SchedulerSnapshot:
     """A gate's output. Lines that it does not know are left out: a guest may print anything."""
-    look = Look()
+    look = SchedulerSnapshot()
     for line in text.splitlines():
         name, _, rest = line.partition(" ")
         rest = rest.strip()[:400]
@@ -106,15 +106,15 @@ def named(failure: str) -> tuple[str, str]:
     return (name, why) if re.fullmatch(r"[a-z-]{3,40}", name) else ("gate-failed", failure)
 
 
-def look_at(path: Path) -> Look:
+def look_at(path: Path) -> SchedulerSnapshot:
     """The gate's record in a file, read leniently and bounded; an empty one where there is none."""
     try:
         return read_look(read(path, 1 << 16))
     except OSError:
-        return Look()
+        return SchedulerSnapshot()
 
 
-def judge(look: Look, started: Look, contender: Contender) -> tuple[str, str]:
+def judge(look: SchedulerSnapshot, started: SchedulerSnapshot, contender: Contender) -> tuple[str, str]:
     """What is wrong with one look, against the first one of the contender."""
     if look.failed:
         return named(look.failed)

@@ -18,7 +18,7 @@ from kduel.core.errors import InputError
 from kduel.core.experiment import EDITION, Contender, MachineRecord, Settle, Step, TrialStatus, Void
 from kduel.core.host import HostStep
 from kduel.core.untrusted import read_whole
-from kduel.study.load import About, Blocks, Study, check_numbers
+from kduel.study.load import Blocks, Study, StudyHeader, check_numbers
 from kduel.study.plan import PlannedTrial
 
 LOCK_SCHEMA = 2
@@ -115,7 +115,7 @@ class Lock(Struct, kw_only=True, forbid_unknown_fields=True):
     """The suite's name or the study file's path, as given."""
     directory: str = ""
     """Where the run was started: relative paths in the study are meant from here."""
-    study: About
+    study: StudyHeader
     blocks: Blocks
     settle: Settle
     machine: MachineRecord
@@ -272,8 +272,8 @@ def convert_lock(old: Table) -> Table:
     new = old | {"schema": 1}
     study, kernels = old.get("study"), old.get("kernels")
     if isinstance(study, dict):
-        parts = {"study": About, "blocks": Blocks}
-        known = {*About.__struct_fields__, *Blocks.__struct_fields__, "settle"}
+        parts = {"study": StudyHeader, "blocks": Blocks}
+        known = {*StudyHeader.__struct_fields__, *Blocks.__struct_fields__, "settle"}
         new |= {name: {k: study[k] for k in kind.__struct_fields__ if k in study} for name, kind in parts.items()}
         new |= {"settle": study["settle"]} if "settle" in study else {}
         new |= {f"study.{key}": value for key, value in study.items() if key not in known}

@@ -19,7 +19,7 @@ from kduel.study.contenders import CROSSED, check_name, check_policies, read_con
 from kduel.study.tables import combinations, validation_message
 
 
-class About(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class StudyHeader(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The table [study]."""
 
     name: str
@@ -48,7 +48,7 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The order of the benchmarks inside a trial: the same always, or drawn anew for each block."""
 
 
-class Host(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class HostTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The table [host]: when a trial is void because other work on the host took too much from it."""
 
     max_wait: float | None = None
@@ -65,7 +65,7 @@ class Host(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Study(Struct, frozen=True, kw_only=True):
     """A study ready to be planned. `text` is the TOML that says the same, kept with the run."""
 
-    about: About
+    about: StudyHeader
     contenders: list[Contender]
     machine: str
     machine_settings: dict[str, Any]
@@ -73,7 +73,7 @@ class Study(Struct, frozen=True, kw_only=True):
     blocks: Blocks
     steps: list[Step]
     text: str
-    host: Host = Host()
+    host: HostTable = HostTable()
 
     @property
     def names(self) -> list[str]:
@@ -95,12 +95,12 @@ class BenchmarkTable(Struct, kw_only=True):
 class StudyFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The file as written."""
 
-    study: About
+    study: StudyHeader
     contender: list[dict[str, Any]] = field(default_factory=list)
     machine: dict[str, Any] = field(default_factory=dict)
     settle: Settle = Settle()
     blocks: Blocks = Blocks()
-    host: Host = Host()
+    host: HostTable = HostTable()
     benchmark: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -147,7 +147,7 @@ def hint_for(table: dict[str, Any], error: msgspec.ValidationError) -> str:
     """What to do about it: the keys that the table knows."""
     if "unknown field" not in str(error):
         return "`kduel init` writes a study file with every key explained."
-    known = {"study": About, "settle": Settle, "blocks": Blocks, "host": Host}
+    known = {"study": StudyHeader, "settle": Settle, "blocks": Blocks, "host": HostTable}
     for name, kind in known.items():
         if name in table and f"$.{name}" in str(error):
             return f"[{name}] knows: {', '.join(kind.__struct_fields__)}."
@@ -210,7 +210,7 @@ def counted_once(step: Step) -> Step:
     return msgspec.structs.replace(step, parameters={**step.parameters, "conditions": 0})
 
 
-def check_about(about: About, origin: str) -> None:
+def check_about(about: StudyHeader, origin: str) -> None:
     """Raises InputError for texts of [study] that are too long to be shown, or a name that looks like a path."""
     check_name(about.name, f"{origin}: study")
     for key, text, most in (("title", about.title, LONGEST_TITLE), ("about", about.about, LONGEST_ABOUT)):
@@ -218,7 +218,7 @@ def check_about(about: About, origin: str) -> None:
             raise InputError(f"{origin}: study.{key} has {len(text)} characters", f"Use at most {most}.")
 
 
-def check_numbers(about: About, settle: Settle, blocks: Blocks, origin: str) -> None:
+def check_numbers(about: StudyHeader, settle: Settle, blocks: Blocks, origin: str) -> None:
     """Raises InputError for numbers that cannot be meant."""
     if not 0 < about.delta <= 100:
         raise InputError(f"{origin}: study.delta is {about.delta}", "Give the per cent that matter, such as 1.0.")
@@ -230,7 +230,7 @@ def check_numbers(about: About, settle: Settle, blocks: Blocks, origin: str) -> 
         raise InputError(f"{origin}: settle.seconds is {settle.seconds}", "Give seconds, such as 10.")
 
 
-def check_host(host: Host, origin: str) -> None:
+def check_host(host: HostTable, origin: str) -> None:
     """Raises InputError for numbers of [host] that cannot be meant."""
     if host.max_wait is not None and not 0 < host.max_wait <= 100:
         raise InputError(f"{origin}: host.max_wait is {host.max_wait:g}", "Give per cent, such as 5.")

@@ -14,7 +14,7 @@ from kduel.core.samples import Samples
 from kduel.judge.evaluate import environments_of
 from kduel.store import imported
 from kduel.store.collect import collect
-from kduel.store.imported.support.store import Spread, conditions_of, record_of
+from kduel.store.imported.support.store import ReportedRange, conditions_of, record_of
 from kduel.store.integrity import examine, trials_of
 from kduel.store.rundir import RunDir
 
@@ -54,7 +54,7 @@ class Column(Struct, kw_only=True):
     """How many there were; None for imported results."""
     changed: list[str] = field(default_factory=list)
     """What of its run was changed after it had been measured, a sentence each."""
-    spreads: dict[str, Spread] = field(default_factory=dict)
+    spreads: dict[str, ReportedRange] = field(default_factory=dict)
     """What the source itself says of repeats of a metric, by `benchmark/metric`."""
 
 

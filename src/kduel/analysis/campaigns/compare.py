@@ -50,7 +50,7 @@ class Summary(Struct, kw_only=True):
     sd: float | None
 
 
-class Row(Struct, kw_only=True):
+class MetricRow(Struct, kw_only=True):
     """A metric over all columns; null where a column lacks it."""
 
     key: str
@@ -78,7 +78,7 @@ class Campaigns(Struct, kw_only=True):
     columns: list[ColumnFacts]
     confounds: list[Difference]
     """Everything that differs between any two columns."""
-    rows: list[Row]
+    rows: list[MetricRow]
     between: list[Between]
     left_out: dict[str, str] = field(default_factory=dict)
     """Metrics that cannot be compared over all columns, and why."""
@@ -160,11 +160,11 @@ def unlike(have: Sequence[Series]) -> str:
     return ""
 
 
-def row(key: tuple[str, str], found: Sequence[Column]) -> Row:
+def row(key: tuple[str, str], found: Sequence[Column]) -> MetricRow:
     """A metric over all columns."""
     have = [column.series.get(key) for column in found]
     metric = next(series.metric for series in have if series and series.values)
-    return Row(
+    return MetricRow(
         key="/".join(key),
         unit=metric.unit,
         better=metric.better,

@@ -43,7 +43,7 @@ class Point(Struct, kw_only=True):
         return self.when[:16].replace("T", " ")
 
 
-class Line(Struct, kw_only=True):
+class MetricSeries(Struct, kw_only=True):
     """A metric of a contender over time, on one machine."""
 
     machine: str
@@ -56,10 +56,10 @@ class Line(Struct, kw_only=True):
     """For each step: what else changed with it."""
 
 
-class History(Struct, kw_only=True):
+class MetricHistory(Struct, kw_only=True):
     """All lines; `skipped` says of directories why they are not here."""
 
-    lines: list[Line]
+    lines: list[MetricSeries]
     runs: int
     alpha: float
     skipped: dict[str, str] = field(default_factory=dict)
@@ -92,7 +92,7 @@ def runs_below(places: Iterable[Path]) -> list[Path]:
     return runs
 
 
-def history(places: Sequence[Path], *, metric: str = "", contender: str = "", alpha: float = 0.01) -> History:
+def history(places: Sequence[Path], *, metric: str = "", contender: str = "", alpha: float = 0.01) -> MetricHistory:
     """Every line of two points at least; `metric` and `contender` choose by a part of the name. Raises InputError."""
     gathered: dict[tuple[str, str, str, str], list[tuple[Point, Column]]] = {}
     units: dict[tuple[str, str, str, str], str] = {}
@@ -141,15 +141,15 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
                     lambda before, after, known=column_of: attribute(known[before], known[after]).told,  # type: ignore[misc]
                 )
             )
-    return History(lines=lines, runs=runs, alpha=alpha, skipped=skipped, changed=changed)
+    return MetricHistory(lines=lines, runs=runs, alpha=alpha, skipped=skipped, changed=changed)
 
 
 def line_of(
     place: tuple[str, str, str], unit: str, points: list[Point], alpha: float, told: Callable[[str, str], str]
-) -> Line:
+) -> MetricSeries:
     """One line of points in the order of time, its steps, and what else changed at each: `told` says it of two runs."""
     steps = change_points([point.mean for point in points], alpha=alpha, errors=[point.error for point in points])
-    return Line(
+    return MetricSeries(
         machine=place[0],
         contender=place[1],
         key=place[2],

@@ -12,7 +12,7 @@ from kduel.core.samples import StepResult
 FACTORS = ("kernel", "cmdline", "scheduler", "policy", "sysctl")
 
 
-class Place(Struct, frozen=True):
+class GridPoint(Struct, frozen=True):
     """Where a benchmark stands: its family, and the number in which it differs from the others of the family."""
 
     label: str
@@ -22,7 +22,7 @@ class Place(Struct, frozen=True):
     """Which of the benchmark's parameters the number is."""
 
 
-def places(steps: Sequence[StepResult]) -> list[Place]:
+def places(steps: Sequence[StepResult]) -> list[GridPoint]:
     """The steps that form families, in the order of families and counts; the others are left out.
 
     A family is all steps of one benchmark whose parameters are the same but for one whole number above 0. A step that
@@ -34,7 +34,7 @@ def places(steps: Sequence[StepResult]) -> list[Place]:
             if isinstance(count, int) and not isinstance(count, bool) and count > 0:
                 others = repr(sorted((key, value) for key, value in step.parameters.items() if key != name))
                 groups.setdefault((step.benchmark, name, others), {})[step.label] = count
-    found: list[Place] = []
+    found: list[GridPoint] = []
     taken: set[str] = set()
     names: set[str] = set()
     for (benchmark, parameter, _), members in sorted(groups.items(), key=lambda item: -len(item[1])):
@@ -44,7 +44,7 @@ def places(steps: Sequence[StepResult]) -> list[Place]:
         taken.update(free)
         name = family_name(list(free), names) or benchmark
         names.add(name)
-        found += [Place(label, name, count, parameter) for label, count in free.items()]
+        found += [GridPoint(label, name, count, parameter) for label, count in free.items()]
     order = {step.label: index for index, step in enumerate(steps)}
     first: dict[str, int] = {}
     for place in found:

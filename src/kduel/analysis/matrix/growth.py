@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from kduel.analysis.matrix.grid import Place
+from kduel.analysis.matrix.grid import GridPoint
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 LEAST_BLOCKS = 3
 """Fewer slopes give no interval worth the name."""
@@ -38,7 +43,7 @@ class Growth(Struct, kw_only=True):
 
 
 def growth(
-    places: Sequence[Place],
+    places: Sequence[GridPoint],
     contender: str,
     metric: str,
     values: Mapping[str, Sequence[float | None]],
@@ -54,7 +59,8 @@ def growth(
     claims that it grows exponentially.
     """
     import numpy as np
-    from scipy.special import stdtrit
+
+    from kduel.judge.verdict.student import mean_interval
 
     counts = [place.count for place in places]
     table = [values.get(place.label, []) for place in places]
@@ -66,15 +72,11 @@ def growth(
     centred = x - x.mean()
     slopes = (y * centred).sum(axis=1) / (centred**2).sum()
 
-    def interval(samples: object) -> tuple[float, float, float]:
-        array = np.asarray(samples, dtype=float)
-        mean = float(array.mean())
-        if exact:
-            return mean, float(array.min()), float(array.max())
-        half = float(stdtrit(len(array) - 1, 0.975)) * float(array.std(ddof=1)) / math.sqrt(len(array))
-        return mean, mean - half, mean + half
+    def bounds(values: NDArray[np.float64]) -> tuple[float, float, float]:
+        estimate = None if exact else mean_interval(values)
+        return estimate or (float(values.mean()), float(values.min()), float(values.max()))
 
-    exponent, low, high = interval(slopes)
+    exponent, low, high = bounds(slopes)
     found = Growth(
         family=places[0].family,
         contender=contender,
@@ -90,7 +92,7 @@ def growth(
     steps = np.diff(y, axis=1) / np.diff(x)
     found.steps = [float(step) for step in steps.mean(axis=0)]
     if len(counts) > 2:
-        found.rise, found.rise_low, found.rise_high = interval(steps[:, -1] - steps[:, 0])
+        found.rise, found.rise_low, found.rise_high = bounds(steps[:, -1] - steps[:, 0])
     found.told = tell(found, times)
     return found
 

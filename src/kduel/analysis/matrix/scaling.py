@@ -72,7 +72,7 @@ def scale(benchmark: str, contender: str, unit: str, columns: dict[int, list[flo
         ]
         if there and logs:
             mean = sum(there) / len(there)
-            low, high = interval(logs) if threads != fewest else (None, None)
+            low, high = efficiency_interval(logs) if threads != fewest else (None, None)
             steps.append(
                 AtThreads(
                     threads=threads,
@@ -91,17 +91,12 @@ def scale(benchmark: str, contender: str, unit: str, columns: dict[int, list[flo
     return found
 
 
-def interval(logs: list[float]) -> tuple[float | None, float | None]:
-    """Student's, in per cent."""
-    from scipy.special import stdtrit
+def efficiency_interval(logs: list[float]) -> tuple[float | None, float | None]:
+    """Of the mean ratio, in per cent; without bounds for fewer than LEAST_BLOCKS blocks."""
+    from kduel.judge.verdict.student import mean_interval
 
-    n = len(logs)
-    if n < LEAST_BLOCKS:
-        return None, None
-    mean = sum(logs) / n
-    sd = math.sqrt(sum((value - mean) ** 2 for value in logs) / (n - 1))
-    half = float(stdtrit(n - 1, 0.975)) * sd / math.sqrt(n)
-    return 100 * math.exp(mean - half), 100 * math.exp(mean + half)
+    found = mean_interval(logs) if len(logs) >= LEAST_BLOCKS else None
+    return (None, None) if found is None else (100 * math.exp(found[1]), 100 * math.exp(found[2]))
 
 
 def tell(found: Scaling) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
-from kduel.analysis.matrix.grid import Pair, Place, pairs, places
+from kduel.analysis.matrix.grid import GridPoint, Pair, pairs, places
 from kduel.analysis.matrix.growth import Growth, growth
 from kduel.core.experiment import Aspect, Metric
 from kduel.core.results import MetricResult, Results
@@ -17,10 +17,10 @@ GROWING: tuple[Aspect, ...] = ("scheduling", "cpu-time", "activity")
 """Aspects whose growth is shown; of a benchmark that has none of them, the growth of its first metric."""
 
 
-class Cell(Struct, kw_only=True):
+class MatrixCell(Struct, kw_only=True):
     """One contender at one place: the mean and sample SD of each metric over the blocks, null where nothing is."""
 
-    place: Place
+    place: GridPoint
     contender: str
     n: int
     means: dict[str, float | None]
@@ -31,20 +31,20 @@ class JudgedCell(Struct, kw_only=True):
     """A cell's verdict against its reference."""
 
     pair: Pair
-    place: Place
+    place: GridPoint
     result: MetricResult
 
 
 class Matrix(Struct, kw_only=True):
     """What the reports of a matrix are made from."""
 
-    families: dict[str, list[Place]]
+    families: dict[str, list[GridPoint]]
     contenders: list[str]
     metrics: dict[str, list[str]]
     """By family, the metrics' names, the main one first."""
     units: dict[str, dict[str, str]]
     """By family and metric."""
-    cells: list[Cell]
+    cells: list[MatrixCell]
     pairs: list[Pair]
     judged: list[JudgedCell]
     """Every metric of every cell against each reference that differs in one thing. All of them are exploratory:
@@ -62,7 +62,7 @@ def shape(results: Results) -> Matrix | None:
     if not found:
         return None
     values, metrics = tables(results)
-    families: dict[str, list[Place]] = {}
+    families: dict[str, list[GridPoint]] = {}
     for place in found:
         families.setdefault(place.family, []).append(place)
     names = [contender.name for contender in results.contenders]
@@ -133,10 +133,10 @@ def growing(metrics: Sequence[Metric]) -> list[Metric]:
     return [metric for metric in metrics if metric.aspect in GROWING] or list(metrics[:1])
 
 
-def cell(place: Place, contender: str, metrics: Sequence[str], values: Values) -> Cell:
+def cell(place: GridPoint, contender: str, metrics: Sequence[str], values: Values) -> MatrixCell:
     """Means and SDs of one cell."""
     held = {name: [v for v in values[place.label, name][contender] if v is not None] for name in metrics}
-    return Cell(
+    return MatrixCell(
         place=place,
         contender=contender,
         n=max((len(v) for v in held.values()), default=0),
@@ -156,7 +156,7 @@ def deviation(values: Sequence[float]) -> float | None:
 def judge_pairs(
     results: Results,
     compared: Sequence[Pair],
-    found: Sequence[Place],
+    found: Sequence[GridPoint],
     metrics: Mapping[str, Sequence[str]],
     values: Values,
     about: Mapping[str, Mapping[str, Metric]],
@@ -164,7 +164,7 @@ def judge_pairs(
     """Every metric of every place for every pair, judged together."""
     imported = results.study.imported
     position = {(trial.block, trial.contender): trial.position for trial in results.trials}
-    keys: list[tuple[Pair, Place]] = []
+    keys: list[tuple[Pair, GridPoint]] = []
     samples: list[Samples] = []
     for pair in compared:
         arms = (pair.reference, pair.contender)

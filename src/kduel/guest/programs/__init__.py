@@ -55,7 +55,7 @@ def known() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in SOURCES.glob("*.c")))
 
 
-class Recipe(Struct, frozen=True):
+class ProgramRecipe(Struct, frozen=True):
     """What a program is compiled from, and how."""
 
     source: Path
@@ -71,7 +71,7 @@ class Recipe(Struct, frozen=True):
         return f"{self.product}-{digest.hexdigest()[:24]}"
 
 
-def recipe(name: str, architecture: str = "x86_64") -> Recipe:
+def recipe(name: str, architecture: str = "x86_64") -> ProgramRecipe:
     """How a static program is compiled. Raises InputError for a name or an architecture that there is not."""
     source = SOURCES / f"{name}.c"
     if not source.is_file():
@@ -81,19 +81,19 @@ def recipe(name: str, architecture: str = "x86_64") -> Recipe:
             f"KDuel cannot build {name} for {architecture!r}", f"It knows: {', '.join(sorted(TARGETS))}."
         )
     target, processor = TARGETS[architecture]
-    return Recipe(source, name, ("-target", target, processor, *_FLAGS))
+    return ProgramRecipe(source, name, ("-target", target, processor, *_FLAGS))
 
 
-def plugin_recipe(name: str, *, api: int, host: str) -> Recipe:
+def plugin_recipe(name: str, *, api: int, host: str) -> ProgramRecipe:
     """How a shared object for a host's QEMU is compiled. Raises InputError for a name that there is not."""
     source = SOURCES / "plugin" / f"{name}.c"
     if not source.is_file():
         raise InputError(f"KDuel has no QEMU plug-in {name!r}")
     target = f"{host}-linux-gnu.{_PLUGIN_GLIBC}"
-    return Recipe(source, f"{name}.so", ("-target", target, f"-DKDUEL_API={api}", *_PLUGIN_FLAGS))
+    return ProgramRecipe(source, f"{name}.so", ("-target", target, f"-DKDUEL_API={api}", *_PLUGIN_FLAGS))
 
 
-def ready_made() -> list[Recipe]:
+def ready_made() -> list[ProgramRecipe]:
     """All that `built` holds."""
     programs = [recipe(name, architecture) for architecture in READY_MADE for name in known()]
     plugins = [plugin_recipe(name, api=api, host=READY_MADE[0]) for name in ("counter", "guard") for api in APIS]
@@ -117,7 +117,7 @@ def build_plugin(name: str = "counter", *, api: int, cache: Cache) -> Path:
     return _made(plugin_recipe(name, api=api, host=platform.machine()), cache)
 
 
-def _made(wanted: Recipe, cache: Cache) -> Path:
+def _made(wanted: ProgramRecipe, cache: Cache) -> Path:
     """The program of a recipe: unpacked where it comes ready-made, else compiled."""
 
     def make_into(directory: Path) -> None:
@@ -131,7 +131,7 @@ def _made(wanted: Recipe, cache: Cache) -> Path:
     return cache.entry("programs", wanted.entry, make_into) / wanted.product
 
 
-def compile_into(wanted: Recipe, directory: Path, *, zig_cache: Path) -> None:
+def compile_into(wanted: ProgramRecipe, directory: Path, *, zig_cache: Path) -> None:
     """Compile a program into a directory. Raises HostError where the compiler is missing, or fails."""
     require_zig(wanted)
     # The file's name and its place are given relatively, or they would be among the bytes.
@@ -158,7 +158,7 @@ def compile_into(wanted: Recipe, directory: Path, *, zig_cache: Path) -> None:
         )
 
 
-def require_zig(wanted: Recipe) -> None:
+def require_zig(wanted: ProgramRecipe) -> None:
     """Raises HostError, naming the command that installs it, where the compiler of that very version is missing."""
     try:
         found = version("ziglang")

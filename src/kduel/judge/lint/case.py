@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kduel.core.experiment import Metric
 from kduel.core.results import MetricResult, Results
 from kduel.core.samples import Samples
+from kduel.judge.verdict.rule import Rule, gating_rule
 from kduel.judge.verdict.voids import Missing
 
 Floats = NDArray[np.float64]
@@ -42,14 +43,19 @@ class Case:
     paired: bool
     baseline: ArmValues
     contender: ArmValues
-    delta_pct: float
-    """The smallest effect of interest."""
+    rule: Rule
+    """The rule that gave the verdict."""
     table: Samples
     """Of all contenders."""
     level: float = FALSE_ALARMS
     """The chance of a false alarm that each check may have in this case."""
     absent: tuple[Missing, Missing] = (Missing(0, 0), Missing(0, 0))
     """By arm: how many of its valid trials gave no value."""
+
+    @property
+    def delta_pct(self) -> float:
+        """The smallest effect of interest."""
+        return self.rule.delta_pct
 
     @property
     def arms(self) -> tuple[ArmValues, ArmValues]:
@@ -154,6 +160,8 @@ def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
     tables = {(table.benchmark, table.metric.name): table for table in samples}
     void = {(trial.contender, trial.block) for trial in results.trials if trial.status == "void"}
     level = FALSE_ALARMS / max(1, len(results.metrics))
+    gating = gating_rule(results)
+    exploring = gating.for_exploring()
     arms: dict[tuple[str, str, str], tuple[ArmValues, Missing]] = {}
     for result in results.metrics:
         place = result.benchmark, result.metric
@@ -171,7 +179,7 @@ def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
                 paired=table.paired,
                 baseline=baseline,
                 contender=contender,
-                delta_pct=results.study.delta,
+                rule=gating if result.role == "primary" else exploring,
                 table=table,
                 level=level,
                 absent=(fewer, less),

@@ -42,6 +42,10 @@ VOLATILE = {
     "vm.user_reserve_kbytes",
 }  # fmt: skip
 """Keys whose values are another at every boot and say nothing of the arms."""
+TAINTED = "kernel.tainted"
+TROUBLE = 1 << 4 | 1 << 5 | 1 << 7 | 1 << 9 | 1 << 14
+"""Of the taint flags (Documentation/admin-guide/tainted-kernels.rst): machine check, bad page, oops, warning and soft lockup
+happen to a kernel and are findings in its log; they are no setting in which contenders differ."""
 TOPICS = (
     ("scheduler", r"SCHED|PREEMPT|CFS|UCLAMP|NUMA_BALANCING|PSI|CPUSETS|BORE|CACHY|RT_MUTEX|RT_GROUP|RSEQ"),
     ("timers", r"HZ|TICK|TIMER|HIGH_RES|CLOCK|CPU_ISOLATION|VIRT_CPU_ACCOUNTING|IRQ_TIME|TSC"),
@@ -157,6 +161,8 @@ def branches(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]
         name = f"{prefix}.{key}" if prefix else str(key)
         if isinstance(inner, Mapping):
             yield from branches(inner, name)
+        elif name == TAINTED and str(inner).isdecimal():
+            yield name, str(int(inner) & ~TROUBLE)
         else:
             yield name, leaf(inner)
 
@@ -236,7 +242,7 @@ def weight(difference: Difference) -> tuple[int, int, str]:
     return place, 0, f"{difference.group}.{difference.key}"
 
 
-def confounded(found: Sequence[Difference]) -> Iterator[Warning_]:
+def undeclared(found: Sequence[Difference]) -> Iterator[Warning_]:
     """One warning that counts what the study did not declare, and one that counts a difference in configuration."""
     undeclared = [difference for difference in found if not difference.declared]
     if undeclared:

@@ -8,7 +8,7 @@ from kduel.core.experiment import Contender
 from kduel.core.results import Results, Warning_
 from kduel.core.samples import Samples
 from kduel.judge.lint.case import Case, cases
-from kduel.judge.lint.confounds import Environment, confounded, declared_by, differences
+from kduel.judge.lint.confounds import Environment, declared_by, differences, undeclared
 from kduel.judge.lint.copies import repeated_values
 from kduel.judge.lint.distribution import maximum, rare_mode, ties, two_modes
 from kduel.judge.lint.drift import autocorrelation, drift, first_trial
@@ -85,6 +85,6 @@ def examine(
                 case.result.warnings.extend(check(case.levelled if check in LEVELLED else case))
     results.differences = differences(environments, declared_by(contenders, declared))
     results.warnings.extend(not_interleaved(results, samples))
-    results.warnings.extend(confounded(results.differences))
+    results.warnings.extend(undeclared(results.differences))
     results.warnings.extend(crashes(results))
     results.warnings.extend(kernel_reports(results))

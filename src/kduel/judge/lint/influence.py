@@ -14,12 +14,12 @@ from kduel.judge.lint.findings import Code
 from kduel.judge.lint.statistics import outlier
 from kduel.judge.verdict.classify import UNDECIDED, classify, verdict
 from kduel.judge.verdict.comparison import margin
-from kduel.judge.verdict.rule import Rule
 
 LEVEL = 0.05
 """Of imported data: the chance that clean ones have a trial that counts as standing out at all. They are few and
 already published, so that one look too many costs little; a run has its share of the lint's level instead."""
-FEWEST = 5
+FEWEST_FOR_OUTLIER = 5
+"""Fewer values do not show that one of them stands out; when a verdict is possible is the rule's to say."""
 OFF = 0.25
 """By how much of its width the interval of a result may be off the plain mean, adjusted for the order of trials;
 one that is farther off rests on something else than these values."""
@@ -35,7 +35,7 @@ class Suspect(NamedTuple):
 
 def one_trial(case: Case) -> Iterator[Warning_]:
     """Leave-one-out, asked only of trials that stand out: near a threshold any trial could tip the balance."""
-    if case.steady or any(arm.values.size < FEWEST for arm in case.arms):
+    if case.steady or any(arm.values.size < FEWEST_FOR_OUTLIER for arm in case.arms):
         return
     for suspect in paired_suspects(case) if case.paired else suspects(case):
         told = without(case, suspect)
@@ -60,7 +60,7 @@ def suspects(case: Case) -> Iterator[Suspect]:
 def paired_suspects(case: Case) -> Iterator[Suspect]:
     """For blocks: the outlier among the differences, and in each arm; its whole block is left out."""
     before, after, blocks = case.counterpart
-    if before.size < FEWEST:
+    if before.size < FEWEST_FOR_OUTLIER:
         return
     views = [before, after]
     if case.result.scale == "ratio" and (before > 0).all() and (after > 0).all():
@@ -131,10 +131,9 @@ def other_verdict(case: Case, whole: tuple[Floats, Floats], left: tuple[Floats, 
     errors, adjustment = (high - low) / 2 / error, (low + high) / 2 - centre
     centre, error = estimate(*left, case.paired)
     centre += adjustment
-    rule = Rule(delta_pct=case.delta_pct)
-    border = margin(result.scale, rule)
+    border = margin(result.scale, case.rule)
     low, high = centre - errors * error, centre + errors * error
-    side = int(classify(low, high, border, result.n, FEWEST, rule.equivalent_from))
+    side = int(classify(low, high, border, result.n, case.rule.fewest, case.rule.equivalent_from))
     return "" if side == UNDECIDED else verdict(result.scale, side, result.better)
 
 

@@ -10,10 +10,7 @@ import numpy as np
 from kduel.core.results import Warning_
 from kduel.judge.lint.case import Case, short
 from kduel.judge.lint.findings import Code
-from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.wording import percent
-
-ENOUGH = Rule().equivalent_from
 
 FASTEST_DRIVE = 15e9
 """Bytes a second: more than a PCIe 5.0 x4 drive can carry (15.75 GB/s less its protocol)."""
@@ -33,7 +30,7 @@ def unreliable(case: Case) -> Iterator[Warning_]:
     effect, low, high = result.effect_pct, result.ci_low_pct, result.ci_high_pct
     if effect is None or low is None or high is None or low <= -100 or abs(effect) <= case.delta_pct:
         return
-    if result.verdict == "undecided" and result.n < ENOUGH:
+    if result.verdict == "undecided" and result.n < case.rule.equivalent_from:
         return  # That there are too few is another finding, and is the cause.
     # In logarithms, where up and down are alike.
     if math.log1p(high / 100) - math.log1p(low / 100) <= abs(math.log1p(effect / 100)):

@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from kduel.core.results import Warning_
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.findings import Code
-from kduel.judge.verdict.rule import Rule
-
-FEWEST_PAIRS = Rule().fewest
 
 FOR_RANKS = 6
 """A sign-flip permutation of fewer pairs cannot reach .05."""
@@ -29,13 +26,13 @@ def too_few(case: Case) -> Iterator[Warning_]:
     """More than one, but no verdict, or not all verdicts, can come of so many."""
     count = case.result.n if case.paired else min(arm.values.size for arm in case.arms)
     what = "blocks" if case.paired else "trials of each arm"
-    enough = Rule().equivalent_from
+    fewest, enough = case.rule.fewest, case.rule.equivalent_from
     if case.steady or count == 1:
         return
-    if count < FEWEST_PAIRS:
+    if count < fewest:
         yield Warning_(
             code=Code.TOO_FEW,
-            message=f"{count} {what} are too few for any verdict; it takes {FEWEST_PAIRS}, better {enough}.",
+            message=f"{count} {what} are too few for any verdict; it takes {fewest}, better {enough}.",
         )
     elif count < enough and case.result.verdict == "undecided":
         yield Warning_(

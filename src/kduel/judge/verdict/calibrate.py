@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from kduel.core.experiment import Metric
 from kduel.core.samples import Samples
 from kduel.judge.verdict.adjust import estimates
-from kduel.judge.verdict.classify import ABOVE, BELOW, UNDECIDED, WITHIN, Sides
+from kduel.judge.verdict.classify import ABOVE, BELOW, UNDECIDED, WITHIN, Sides, supports
 from kduel.judge.verdict.comparison import Comparison, compare, margin
 from kduel.judge.verdict.futility import CHANCE, FROM_BLOCK, chance_to_decide
-from kduel.judge.verdict.looks import Decision, decide, interval, plan_looks, told_apart
+from kduel.judge.verdict.looks import Decision, decide, plan_looks, repeated_interval, told_apart
 from kduel.judge.verdict.noise import Noise
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import Floats
@@ -35,7 +35,7 @@ PLANS = 1000
 Orders = Callable[[int, random.Random], Iterator[Order]]
 
 
-class Outcome(Struct, kw_only=True):
+class Characteristics(Struct, kw_only=True):
     """What the rule did in `runs` simulated runs with a true effect. Shares are between 0 and 1."""
 
     noise: str
@@ -80,7 +80,7 @@ def simulate(
     plan: Orders = orders,
     futility: bool = False,
     progress: Callable[[int], None] = lambda _: None,
-) -> Outcome:
+) -> Characteristics:
     """Simulate `runs` runs of `metrics` independent primary metrics; `progress` hears of runs done.
 
     Every contender but the baseline has the effect. `host` adds a covariate with that correlation to the noise. `plan`
@@ -105,7 +105,7 @@ def simulate(
     higher, lower, equivalent = (counts / (runs * metrics * (contenders - 1))).tolist()
     any_difference = alarms / runs
     numbers, times = np.unique(ended, return_counts=True)
-    return Outcome(
+    return Characteristics(
         noise=noise.name,
         effect_pct=effect_pct,
         metrics=metrics,
@@ -194,7 +194,7 @@ def at_once(rule: Rule, drawn: Drawn, futility: bool = False) -> Judged:
     host = [] if drawn.host is None else [gaps(drawn.host)]
     found = estimates(gaps(drawn.logs), [order, *host], looks.pairs, rule.adjusts_from)
     alpha, border = rule.alpha / comparisons, margin("ratio", rule)
-    low, high = interval(found, looks.levels(rule, alpha))
+    low, high = repeated_interval(found, looks.levels(rule, alpha))
     decision = decide(low, high, looks, border, rule, told_apart(order, looks.pairs, rule))
     over = np.all(decision.holds, axis=1)
     if futility:
@@ -205,11 +205,7 @@ def at_once(rule: Rule, drawn: Drawn, futility: bool = False) -> Judged:
     at_end = end[:, None, None]
     low, high = (np.take_along_axis(ends, at_end, axis=2)[..., 0] for ends in (low, high))
     sides = np.where(np.take_along_axis(decision.holds, at_end, axis=2)[..., 0], decision.side, UNDECIDED)
-    wrong = (
-        ((sides == ABOVE) & (low <= 0))
-        | ((sides == BELOW) & (high >= 0))
-        | ((sides == WITHIN) & ((low < -border) | (high > border)))
-    )
+    wrong = (sides != UNDECIDED) & ~supports(sides, low, high, border)
     return Judged(sides, np.array(looks.blocks)[end], int(wrong.sum()))
 
 
@@ -270,7 +266,7 @@ def sweep(
     seed: int,
     metrics: int = 1,
     progress: Callable[[int], None] = lambda _: None,
-) -> list[Outcome]:
+) -> list[Characteristics]:
     """Every noise with every effect, in that order."""
     return [
         simulate(rule, noise, effect, runs=runs, seed=seed, metrics=metrics, progress=progress)

@@ -18,6 +18,7 @@ from kduel.core.results import Scale, Verdict
 ABOVE, BELOW, WITHIN, UNDECIDED = 1, -1, 0, 2
 
 Sides = NDArray[np.int_]
+Floats = NDArray[np.float64]
 
 
 def supports(side: ArrayLike, low: ArrayLike, high: ArrayLike, margin: ArrayLike) -> NDArray[np.bool_]:
@@ -49,6 +50,21 @@ def classify(
         UNDECIDED,
     )
     return found
+
+
+def deciding_means(half: Floats, margin: ArrayLike) -> tuple[Floats, Floats]:
+    """For intervals of this half-width around an estimate: beyond which absolute estimate they exclude 0, and up to
+    which they lie within +-margin (negative: never). `supports`, solved for the estimate; predictions use it."""
+    return half, np.asarray(margin) - half
+
+
+def deciding_half(mean: float, margin: float) -> tuple[float, int]:
+    """The half-width below which an interval around `mean` decides, and as which side. `supports`, solved for the
+    half-width; estimates of a sample size use it."""
+    excludes, lies_within = abs(mean), margin - abs(mean)
+    if lies_within > excludes:
+        return lies_within, WITHIN
+    return excludes, ABOVE if mean > 0 else BELOW
 
 
 def verdict(scale: Scale, side: int, better: Better) -> Verdict:

@@ -15,7 +15,7 @@ from kduel.core.results import ConditionResult, Scale
 from kduel.core.samples import LARGEST, Samples
 from kduel.judge.verdict import strata
 from kduel.judge.verdict.adjust import Estimates, estimates, steady
-from kduel.judge.verdict.looks import Decision, Looks, decide, interval, plan_looks, told_apart
+from kduel.judge.verdict.looks import Decision, Looks, decide, plan_looks, repeated_interval, told_apart
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import Floats
 from kduel.judge.verdict.strata import Machines
@@ -227,7 +227,7 @@ class Comparison:
 
     def decision(self, alpha: float) -> Decision:
         """The look that decided, and whether the present one still does. Not to be asked where there is no look."""
-        low, high = interval(self.estimates, self.looks.levels(self.rule, alpha))
+        low, high = repeated_interval(self.estimates, self.looks.levels(self.rule, alpha))
         return decide(low, high, self.looks, self.margins, self.rule, self.told_apart & self.sufficient)
 
 

@@ -16,6 +16,7 @@ from scipy.special import stdtr
 from kduel.core.samples import Samples
 from kduel.core.text import plural
 from kduel.judge.verdict.adjust import Estimates
+from kduel.judge.verdict.classify import deciding_means
 from kduel.judge.verdict.comparison import Comparison, compare, determined, margin
 from kduel.judge.verdict.judge import gate, split
 from kduel.judge.verdict.rule import Rule
@@ -115,8 +116,9 @@ def chance_to_decide(
             chance: Floats = stdtr(found.freedom, (bound - found.mean) / scale)
             return chance
 
-        within = np.where(half < border, below(border - half) - below(half - border), 0.0)
-        chance: Floats = 1 - below(half) + below(-half) + within
+        differs, equivalent = deciding_means(half, border)
+        within = np.where(equivalent > 0, below(equivalent) - below(-equivalent), 0.0)
+        chance: Floats = 1 - below(differs) + below(-differs) + within
     # Without a spread, or at the last look, nothing is left to predict.
     return np.where(scale > 0, chance, 1.0)
 

@@ -11,8 +11,8 @@ from kduel.core.results import MetricResult
 from kduel.core.samples import Samples
 from kduel.judge.verdict.classify import UNDECIDED, WITHIN, benjamini_hochberg, classify, verdict
 from kduel.judge.verdict.comparison import Comparison, compare, determined, differences, family, margin
-from kduel.judge.verdict.looks import NEVER, interval
-from kduel.judge.verdict.result import Finding, write
+from kduel.judge.verdict.looks import NEVER, repeated_interval
+from kduel.judge.verdict.result import Assessment, write
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import blocks_more
 from kduel.judge.verdict.voids import flattered
@@ -46,7 +46,7 @@ def judge_primary(samples: Sequence[Samples], rule: Rule, *, exact: bool = False
     ]
 
 
-def built(c: Comparison) -> Finding:
+def built(c: Comparison) -> Assessment:
     """As `count`; but larger or smaller is not slower or faster."""
     finding = count(c)
     return finding._replace(verdict="different") if finding.verdict in ("faster", "slower") else finding
@@ -62,7 +62,7 @@ def split(samples: Sequence[Samples], rule: Rule) -> float:
     return rule.alpha / max(1, family(samples))
 
 
-def gate(c: Comparison, alpha: float) -> Finding:
+def gate(c: Comparison, alpha: float) -> Assessment:
     """A primary metric: the first look that decides, if the present interval still shows it."""
     finding = present(c, alpha)
     if not c.looks.pairs:
@@ -77,7 +77,7 @@ def gate(c: Comparison, alpha: float) -> Finding:
     return finding._replace(former=former, former_at=c.looks.blocks[look])
 
 
-def called(c: Comparison, finding: Finding, side: int, blocks: int) -> Finding:
+def called(c: Comparison, finding: Assessment, side: int, blocks: int) -> Assessment:
     """The finding with the verdict that its interval shows after so many blocks, unless missing trials forbid it."""
     if side == UNDECIDED:
         return finding
@@ -87,15 +87,15 @@ def called(c: Comparison, finding: Finding, side: int, blocks: int) -> Finding:
     return finding._replace(verdict=shown, decided_at=blocks, more=None)
 
 
-def present(c: Comparison, alpha: float) -> Finding:
+def present(c: Comparison, alpha: float) -> Assessment:
     """The present interval, undecided."""
     if not c.looks.pairs:
-        return Finding(scale="ratio", verdict="undecided")
+        return Assessment(scale="ratio", verdict="undecided")
     levels = c.looks.levels(c.rule, alpha)
-    low, high = (float(ends[-1]) for ends in interval(c.estimates, levels))
+    low, high = (float(ends[-1]) for ends in repeated_interval(c.estimates, levels))
     mean, error, freedom = (float(values[-1]) for values in c.estimates)
     spread = float(c.estimates.spread(c.looks.pairs)[-1])
-    return Finding(
+    return Assessment(
         scale=c.scales[-1],
         verdict="undecided",
         mean=mean,
@@ -112,7 +112,7 @@ def present(c: Comparison, alpha: float) -> Finding:
     )
 
 
-def explore(comparisons: list[Comparison], rule: Rule) -> list[Finding]:
+def explore(comparisons: list[Comparison], rule: Rule) -> list[Assessment]:
     """Exploratory metrics: Benjamini and Hochberg's procedure on repeated p-values, valid whenever the run stopped."""
     discoveries = benjamini_hochberg([repeated_p(c) for c in comparisons], rule.alpha)
     found = []
@@ -148,11 +148,11 @@ def repeated_p(c: Comparison) -> float | None:
     return float(np.exp(np.interp(np.log(p), np.log(levels[::-1]), np.log(REPEATED[::-1]))))
 
 
-def count(c: Comparison) -> Finding:
+def count(c: Comparison) -> Assessment:
     """A deterministic machine's values: nothing to estimate. Several pairs (conditions that must not matter, address
     layouts) give a range, which takes the interval's place."""
     if not c.n:
-        return Finding(scale="exact", verdict="undecided")
+        return Assessment(scale="exact", verdict="undecided")
     conditions = c.conditions
     before = np.array([one.baseline for one in conditions]) if conditions else c.pairs[0]
     after = np.array([one.contender for one in conditions]) if conditions else c.pairs[1]
@@ -164,7 +164,7 @@ def count(c: Comparison) -> Finding:
         shares = 100 * gaps / np.abs(before)
         side = int(classify(shares.min(), shares.max(), c.rule.delta_pct, c.n, fewest=1, equivalent_from=1))
         called = "equivalent" if side == WITHIN else called
-    return Finding(
+    return Assessment(
         scale="exact",
         verdict=called,
         mean=float(np.median(gaps) if conditions else gaps.mean()),

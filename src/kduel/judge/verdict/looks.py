@@ -42,7 +42,7 @@ def plan_looks(rule: Rule, pairs_by_block: Sequence[int]) -> Looks:
     )
 
 
-def interval(found: Estimates, levels: Floats) -> tuple[Floats, Floats]:
+def repeated_interval(found: Estimates, levels: Floats) -> tuple[Floats, Floats]:
     """The repeated interval of each look."""
     half = critical_t(levels, found.freedom) * found.error
     return found.mean - half, found.mean + half

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kduel.core.samples import Samples
-from kduel.store.imported.support.foreign import Row, beginning
+from kduel.store.imported.support.foreign import ForeignRow, beginning
 from kduel.store.imported.support.gather import Gathering
 from kduel.store.imported.values_csv import PLUGIN as CSV
 
@@ -31,7 +31,7 @@ def read_pilot(path: Path) -> Pilot:
     gathering = Gathering()
     boots: dict[tuple[str, str], dict[str, dict[int, list[float]]]] = {}
 
-    def rows() -> Iterator[Row]:
+    def rows() -> Iterator[ForeignRow]:
         """Numbered by line, so that the iterations of one trial are no second values of it."""
         for count, row in enumerate(CSV.rows(path, None, []), 1):
             arms = boots.setdefault((row.benchmark, row.metric), {})

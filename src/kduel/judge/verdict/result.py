@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kduel.core.results import ConditionResult, MachineEffect, MachinesResult, MetricResult, Scale, Verdict
+from kduel.core.results import MachineEffect, MachinesResult, MetricResult, Scale, Verdict
 from kduel.core.samples import Samples
 from kduel.judge.verdict import strata
 from kduel.judge.verdict.comparison import Comparison, differences, log_ratios, margin
@@ -23,7 +22,7 @@ MISSED_MODE = 0.05
 """The chance with which a slow mode of the share that is told would have stayed unseen."""
 
 
-class Finding(NamedTuple):
+class Assessment(NamedTuple):
     """What was found of one comparison, in the terms of its scale (logarithms for a ratio)."""
 
     scale: Scale
@@ -51,13 +50,13 @@ class Finding(NamedTuple):
     """Whether several machines have too few pairs each."""
 
 
-def write(c: Comparison, finding: Finding, *, beside: bool = True) -> MetricResult:
+def write(c: Comparison, finding: Assessment, *, beside: bool = True) -> MetricResult:
     """The finding of paired values with everything that is told and shown beside it."""
     before, after = c.pairs
     result = build(c.table, c.contender, (before, after), c.n, finding, c.rule)
     result.conditions = c.conditions
     if c.conditions and finding.scale == "exact":
-        result.effect_pct, result.ci_low_pct, result.ci_high_pct = range_pct(c.conditions)
+        show_range(result)
     if finding.scale != "exact" and finding.level is not None and beside:
         ratio = finding.scale == "ratio"
         gaps = log_ratios(before, after) if ratio else differences(before, after)
@@ -73,7 +72,7 @@ def write(c: Comparison, finding: Finding, *, beside: bool = True) -> MetricResu
 
 
 def build(
-    table: Samples, contender: str, arms: tuple[Floats, Floats], n: int, finding: Finding, rule: Rule
+    table: Samples, contender: str, arms: tuple[Floats, Floats], n: int, finding: Assessment, rule: Rule
 ) -> MetricResult:
     """The result of a finding, paired or not; what is shown beside it and how it is told is for the caller to add.
 
@@ -188,14 +187,14 @@ def unseen_mode_pct(n: int) -> float:
     return float(100 * (1 - MISSED_MODE ** (1 / n)))
 
 
-def least_effect(finding: Finding) -> float | None:
+def least_effect(finding: Assessment) -> float | None:
     """The mean difference that the finding's test had a good chance to show, on its scale; None without a test."""
     if finding.scale == "exact" or finding.level is None or finding.error is None or finding.freedom is None:
         return None
     return detectable(finding.error, finding.freedom, finding.level)
 
 
-def shown(finding: Finding) -> tuple[float | None, float | None, float | None]:
+def shown(finding: Assessment) -> tuple[float | None, float | None, float | None]:
     """Effect and interval as they are told: per cent for a ratio; all null where one of them has no bound."""
     values = [math.nan if value is None else value for value in (finding.mean, finding.low, finding.high)]
     if finding.scale == "ratio":
@@ -204,13 +203,20 @@ def shown(finding: Finding) -> tuple[float | None, float | None, float | None]:
     return (effect, low, high) if low is not None and high is not None else (effect, None, None)
 
 
-def range_pct(conditions: Sequence[ConditionResult]) -> tuple[float | None, float | None, float | None]:
-    """Median, least and largest difference over the conditions, in per cent of the baseline under the same one; null
-    where a baseline is 0."""
-    if not all(one.baseline for one in conditions):
-        return None, None, None
-    shares = [100 * one.difference / abs(one.baseline) for one in conditions]
-    return float(np.median(shares)), min(shares), max(shares)
+def show_range(result: MetricResult) -> None:
+    """Show counts under conditions: those of the condition with the median difference, which therefore subtract to the
+    effect, and the range of the difference in per cent of the baseline's count under the same condition; no per cent
+    where a count of the baseline is 0."""
+    ranked = sorted(result.conditions, key=lambda one: one.difference)
+    middle = ranked[(len(ranked) - 1) // 2 : len(ranked) // 2 + 1]
+    before, after = (float(np.mean([getattr(one, arm) for one in middle])) for arm in ("baseline", "contender"))
+    result.baseline_mean = result.baseline_median = before
+    result.mean = result.median = after
+    result.effect_pct = result.ci_low_pct = result.ci_high_pct = None
+    if all(one.baseline for one in result.conditions):
+        shares = [100 * one.difference / abs(one.baseline) for one in result.conditions]
+        result.effect_pct = 100 * (after - before) / abs(before)
+        result.ci_low_pct, result.ci_high_pct = min(shares), max(shares)
 
 
 def bounded(value: float) -> float | None:
@@ -227,7 +233,7 @@ def sd_of(values: Floats) -> float | None:
     return float(values.std(ddof=1)) if values.size > 1 else None
 
 
-def below_delta(before: Floats, finding: Finding, rule: Rule) -> bool:
+def below_delta(before: Floats, finding: Assessment, rule: Rule) -> bool:
     """Whether a difference was called that lies inside the smallest effect of interest."""
     if finding.verdict in ("equivalent", "equal", "undecided") or finding.low is None or finding.high is None:
         return False

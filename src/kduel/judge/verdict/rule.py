@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import EDITION, Scope
-from kduel.core.results import StudyResult
+from kduel.core.results import Results, StudyResult
 
 FEWEST_BY_COMPARISONS = ((1, 4), (7, 5), (60, 6))
 """Up to so many comparisons, a verdict takes so many complete pairs. With n pairs of values that have two sharp modes,
@@ -133,3 +133,9 @@ def planned_rule(study: StudyResult) -> Rule:
     if study.fixed is not None:
         return Rule.fixed(study.fixed, **given)
     return Rule.of_edition(max_blocks=20 if study.max is None else study.max, **given)
+
+
+def gating_rule(results: Results) -> Rule:
+    """The rule that gave these results' primary metrics their verdicts: the planned one, for so many comparisons."""
+    primary = sum(metric.role == "primary" and metric.scale != "exact" for metric in results.metrics)
+    return planned_rule(results.study).for_comparisons(primary)

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 from scipy.special import chdtri, nctdtrinc, stdtrit
 
+from kduel.judge.verdict.classify import WITHIN, deciding_half
 from kduel.judge.verdict.comparison import Comparison, log_ratios, margin
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import student_levels
@@ -67,10 +68,10 @@ def blocks_more(
     """
     if pairs < rule.fewest:
         return None
-    distance = max(abs(mean), margin - abs(mean))
+    distance, side = deciding_half(mean, margin)
     if not distance > 0:
         return None
-    floor = rule.fewest if abs(mean) >= margin - abs(mean) else rule.equivalent_from
+    floor = rule.equivalent_from if side == WITHIN else rule.fewest
     missed = blocks - pairs
     ahead = [look for look in rule.looks() if look > blocks]
     before = [look for look in rule.looks() if rule.fewest <= look - missed <= pairs]

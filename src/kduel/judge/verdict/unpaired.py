@@ -16,9 +16,9 @@ from scipy.special import stdtr, stdtrit
 from kduel.core.results import MetricResult, Scale
 from kduel.core.samples import Samples
 from kduel.core.text import plural
-from kduel.judge.verdict.classify import UNDECIDED, benjamini_hochberg, classify, verdict
+from kduel.judge.verdict.classify import UNDECIDED, WITHIN, benjamini_hochberg, classify, deciding_half, verdict
 from kduel.judge.verdict.comparison import TIME_UNITS, check, differences, margin
-from kduel.judge.verdict.result import Finding, build
+from kduel.judge.verdict.result import Assessment, build
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import POWER, fewest
 from kduel.judge.verdict.secondary import brown_forsythe, cliffs_delta, mann_whitney
@@ -112,19 +112,19 @@ def estimate(before: Floats, after: Floats) -> Estimate | None:
     return Estimate(scale, float(arms[1].mean() - arms[0].mean()), math.sqrt(total), float(freedom), least)
 
 
-def find(m: Match, rule: Rule, alpha: float, q_value: float | None) -> Finding:
+def find(m: Match, rule: Rule, alpha: float, q_value: float | None) -> Assessment:
     """Interval and verdict; the effect alone where nobody can say how much of it is chance."""
     found = m.estimate
     if found is None:
         known = m.before.size and m.after.size and m.before.min() > 0 and m.after.min() > 0
         mean = float(np.log(m.after).mean() - np.log(m.before).mean()) if known else None
-        return Finding(scale="ratio", verdict="undecided", mean=mean)
+        return Assessment(scale="ratio", verdict="undecided", mean=mean)
     half = found.half(alpha)
     low, high = found.mean - half, found.mean + half
     border = margin(found.scale, rule)
     side = int(classify(low, high, border, found.fewest, rule.fewest, rule.equivalent_from))
     undecided = side == UNDECIDED
-    return Finding(
+    return Assessment(
         scale=found.scale,
         verdict=verdict(found.scale, side, m.table.metric.better),
         mean=found.mean,
@@ -139,7 +139,7 @@ def find(m: Match, rule: Rule, alpha: float, q_value: float | None) -> Finding:
     )
 
 
-def write(m: Match, finding: Finding, rule: Rule) -> MetricResult:
+def write(m: Match, finding: Assessment, rule: Rule) -> MetricResult:
     """The finding with all that is told and shown beside it."""
     n = min(m.before.size, m.after.size)
     result = build(m.table, m.contender, (m.before, m.after), n, finding, rule)
@@ -158,7 +158,7 @@ def write(m: Match, finding: Finding, rule: Rule) -> MetricResult:
 
 def trials_more(found: Estimate, border: float, rule: Rule, alpha: float) -> int | None:
     """About how many more trials of each arm would decide, if mean and spread are as seen."""
-    distance = max(abs(found.mean), border - abs(found.mean))
+    distance, side = deciding_half(found.mean, border)
     if not distance > 0:
         return None
 
@@ -166,7 +166,7 @@ def trials_more(found: Estimate, border: float, rule: Rule, alpha: float) -> int
         error = found.error * math.sqrt(found.fewest / count)
         return float(stdtrit(2 * count - 2, POWER) - stdtrit(2 * count - 2, alpha / 2)) * error <= distance
 
-    floor = rule.fewest if abs(found.mean) >= border - abs(found.mean) else rule.equivalent_from
+    floor = rule.equivalent_from if side == WITHIN else rule.fewest
     total = fewest(enough, max(floor, found.fewest + 1))
     return None if total is None else total - found.fewest
 

@@ -217,7 +217,7 @@ def needed(blocks: int, rule: Rule) -> str:
     return f"About {plural(rounded, 'more block')} would decide it at the measured spread."
 
 
-def interval(result: MetricResult) -> tuple[float | None, float | None]:
+def bounds_of(result: MetricResult) -> tuple[float | None, float | None]:
     """In per cent for a ratio, else in the unit."""
     if result.scale == "ratio":
         return result.ci_low_pct, result.ci_high_pct
@@ -226,7 +226,7 @@ def interval(result: MetricResult) -> tuple[float | None, float | None]:
 
 def amount(result: MetricResult) -> str:
     """Effect and interval, in per cent or in the unit."""
-    low, high = interval(result)
+    low, high = bounds_of(result)
     if result.scale == "ratio":
         if result.effect_pct is None or low is None or high is None:
             return "with an interval that has no bound"

@@ -17,7 +17,7 @@ from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
 from kduel.kernels import Available, Kernel, KernelSource
 from kduel.kernels.build.make import Make, Unbuildable, clean_environment, wants_modules
-from kduel.kernels.build.recipe import Recipe, configure, fingerprint, read_recipe
+from kduel.kernels.build.recipe import KernelRecipe, configure, fingerprint, read_recipe
 from kduel.kernels.build.source import SourceTree, as_facts
 from kduel.kernels.build.toolchain import compiler
 from kduel.kernels.files import store as stored
@@ -33,7 +33,7 @@ class Planned(Struct, frozen=True, kw_only=True):
 
     spec: str
     source: SourceTree
-    recipe: Recipe
+    recipe: KernelRecipe
     compiler: str
     key: str
     """Over source, recipe and compiler, hexadecimal."""

@@ -37,7 +37,7 @@ HELP = (
 )
 
 
-class Recipe(Struct, frozen=True, kw_only=True):
+class KernelRecipe(Struct, frozen=True, kw_only=True):
     """How to configure and build."""
 
     arch: str
@@ -60,7 +60,7 @@ class Recipe(Struct, frozen=True, kw_only=True):
         return f",arch={self.arch},config={'+'.join(parts)}"
 
 
-def read_recipe(spec: str) -> tuple[str, Recipe]:
+def read_recipe(spec: str) -> tuple[str, KernelRecipe]:
     """A specification's place, and its recipe. Raises InputError that says what there is."""
     match = OPTIONS.fullmatch(spec)
     assert match is not None
@@ -77,7 +77,7 @@ def read_recipe(spec: str) -> tuple[str, Recipe]:
         raise InputError(f"{spec}: there is no arch={arch}", f"KDuel builds for {', '.join(TARGETS)}.")
     if given.get("ccache", "no") not in ("yes", "no"):
         raise InputError(f"{spec}: ccache={given['ccache']}", "Write ccache=yes, or leave it out.")
-    recipe = Recipe(arch=arch, config=given.get("config", "defconfig"), ccache=given.get("ccache") == "yes")
+    recipe = KernelRecipe(arch=arch, config=given.get("config", "defconfig"), ccache=given.get("ccache") == "yes")
     for number, part in enumerate(recipe.parts):
         beginning(part) if number == 0 else addition(part, arch)
     return match["place"], recipe
@@ -148,7 +148,7 @@ def running_config() -> bytes:
     )
 
 
-def fingerprint(recipe: Recipe) -> str:
+def fingerprint(recipe: KernelRecipe) -> str:
     """SHA-256 of all that the recipe says, contents of its files included."""
     stamp = hashlib.sha256(recipe.arch.encode())
     for number, part in enumerate(recipe.parts):
@@ -157,7 +157,7 @@ def fingerprint(recipe: Recipe) -> str:
     return stamp.hexdigest()
 
 
-def configure(recipe: Recipe, make: Make) -> list[str]:
+def configure(recipe: KernelRecipe, make: Make) -> list[str]:
     """Leave a complete .config in the build directory. Gives the settings asked for that did not take: this tree has
     no such option, or lacks what it depends on. Raises Unbuildable, InputError, HostError."""
     dotconfig = make.build / ".config"

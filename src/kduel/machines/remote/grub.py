@@ -15,7 +15,7 @@ IDENTITY = re.compile(r"""(?:--id|\$menuentry_id_option)[ =](['"]?)([^'"\s{]+)\1
 KERNEL = re.compile(r"^\s*linux(?:16|efi)?\s+(\S+)\s*(.*)$")
 
 
-class Entry(Struct, frozen=True):
+class MenuEntry(Struct, frozen=True):
     """A menu entry that boots Linux."""
 
     path: str
@@ -33,9 +33,9 @@ class Entry(Struct, frozen=True):
         return self.image.rsplit("/", 1)[-1].removeprefix("vmlinuz-").removeprefix("vmlinux-")
 
 
-def entries(config: str) -> list[Entry]:
+def entries(config: str) -> list[MenuEntry]:
     """The entries of a grub.cfg, in its order. `}` in the first column or indented ends what was opened last."""
-    found: list[Entry] = []
+    found: list[MenuEntry] = []
     open_blocks: list[tuple[str, str, str]] = []
     body: list[str] = []
     for line in config.splitlines():
@@ -54,13 +54,13 @@ def entries(config: str) -> list[Entry]:
         elif (match := KERNEL.match(line)) and inside:
             names = [name for kind, _, name in open_blocks if kind]
             title = next(title for kind, title, _ in reversed(open_blocks) if kind == "menuentry")
-            found.append(Entry(">".join(names), title, match[1], match[2]))
+            found.append(MenuEntry(">".join(names), title, match[1], match[2]))
         if inside:
             body.append(line.strip())
     return found
 
 
-def entry_of(config: str, release: str) -> Entry:
+def entry_of(config: str, release: str) -> MenuEntry:
     """The entry that boots a release, no recovery entry. Raises HostError that lists what there is."""
     known = entries(config)
     for entry in known:
@@ -90,7 +90,7 @@ BEGIN, END = "# entries of KDuel", "# end of KDuel"
 """What lies between them in CUSTOM is ours, made for a run and taken away after it."""
 
 
-def own_entry(like: Entry, name: str, release: str, words: str) -> tuple[Entry, str]:
+def own_entry(like: MenuEntry, name: str, release: str, words: str) -> tuple[MenuEntry, str]:
     """An entry as `like`, for another release or with further words on the command line; and its text for CUSTOM."""
     lines = []
     for line in like.body:
@@ -100,7 +100,7 @@ def own_entry(like: Entry, name: str, release: str, words: str) -> tuple[Entry, 
         elif line.startswith("initrd"):
             line = renamed(line, like.release, release)
         lines.append(f"  {line}")
-    made = Entry(name, name, renamed(like.image, like.release, release), f"{like.cmdline} {words}".strip())
+    made = MenuEntry(name, name, renamed(like.image, like.release, release), f"{like.cmdline} {words}".strip())
     return made, "\n".join([f"menuentry '{name}' --id '{name}' {{", *lines, "}"])
 
 

@@ -12,7 +12,7 @@ from kduel.kernels import InstalledKernel
 from kduel.machines import Arm
 from kduel.machines.remote import grub, kernels, sdboot
 from kduel.machines.remote.connection import Broken, Connection, Refused
-from kduel.machines.remote.grub import Entry
+from kduel.machines.remote.grub import MenuEntry
 from kduel.machines.remote.retry import asked
 from kduel.machines.remote.ssh_trial import RETRY, Observation, going, look
 
@@ -94,7 +94,7 @@ def bring_kernels(loan: Loan, arms: Sequence[Arm], now: Observation, facts: dict
         facts["images"][release] = arm.kernel.sha256
 
 
-def boot_entries(loan: Loan, arms: Sequence[Arm], now: Observation) -> dict[str, Entry]:
+def boot_entries(loan: Loan, arms: Sequence[Arm], now: Observation) -> dict[str, MenuEntry]:
     """By contender the boot loader's entry, made where there is none; {} for kexec. Raises HostError, InputError."""
     if loan.settings.boot == "grub-reboot":
         return grub_entries(loan, arms, now)
@@ -103,7 +103,7 @@ def boot_entries(loan: Loan, arms: Sequence[Arm], now: Observation) -> dict[str,
     return {}
 
 
-def grub_entries(loan: Loan, arms: Sequence[Arm], now: Observation) -> dict[str, Entry]:
+def grub_entries(loan: Loan, arms: Sequence[Arm], now: Observation) -> dict[str, MenuEntry]:
     """GRUB's. Raises HostError where one is missing, or a choice would not be forgotten."""
     config = asked(loan.connection, "cat /boot/grub/grub.cfg", "GRUB's configuration cannot be read")
     grub.check_once(config)
@@ -127,10 +127,10 @@ def grub_entries(loan: Loan, arms: Sequence[Arm], now: Observation) -> dict[str,
     return found
 
 
-def sdboot_entries(loan: Loan, arms: Sequence[Arm]) -> dict[str, Entry]:
+def sdboot_entries(loan: Loan, arms: Sequence[Arm]) -> dict[str, MenuEntry]:
     """systemd-boot's. Raises HostError where one is missing."""
     listing = asked(loan.connection, sdboot.LIST, "systemd-boot's entries cannot be read")
-    found: dict[str, Entry] = {}
+    found: dict[str, MenuEntry] = {}
     for number, arm in enumerate(arms, 1):
         entry = sdboot.entry_of(listing, arm.kernel.release)
         if arm.contender.cmdline:

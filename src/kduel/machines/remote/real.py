@@ -15,7 +15,7 @@ from kduel.core.errors import HostError
 from kduel.kernels import InstalledKernel
 from kduel.machines import Arm, Machine, Needs, Outcome, Trial
 from kduel.machines.remote.connection import REMEDIES, Broken, Connection, Refused
-from kduel.machines.remote.grub import Entry
+from kduel.machines.remote.grub import MenuEntry
 from kduel.machines.remote.provision import Loan
 from kduel.machines.remote.retry import asked
 from kduel.machines.remote.ssh_trial import Journey, RealSettings
@@ -33,7 +33,7 @@ class RealMachine(Machine):
         self,
         settings: RealSettings,
         connection: Connection,
-        entries: dict[str, Entry],
+        entries: dict[str, MenuEntry],
         facts: dict[str, Any],
         bundle: bytes,
         loan: Loan,
@@ -80,7 +80,7 @@ class Surveyed(Protocol):
 def survey(connection: Connection, settings: Surveyed, arms: Sequence[Arm], *, boot: str) -> dict[str, Any]:
     """What is true of the machine for the whole run. Raises HostError for what it lacks."""
     tools = ["setsid", "tar", "sha256sum", "awk"]
-    tools += ["ps"] if boot == "no" else ["systemctl", boot]
+    tools += {"no": ["ps"], "slurm": []}.get(boot, ["systemctl", boot])
     missing = asked(
         connection,
         f"for t in {' '.join(tools)}; do command -v $t >/dev/null || echo $t; done",
@@ -98,7 +98,7 @@ def survey(connection: Connection, settings: Surveyed, arms: Sequence[Arm], *, b
         )
     images = {}
     for arm in arms:
-        if boot == "no" or not isinstance(arm.kernel, InstalledKernel):
+        if boot in ("no", "slurm") or not isinstance(arm.kernel, InstalledKernel):
             continue
         path = f"/boot/vmlinuz-{arm.kernel.release}"
         found = asked(connection, f"ls /boot; sha256sum {path} 2>/dev/null || true", "its /boot cannot be read")

@@ -6,7 +6,7 @@ import re
 import shlex
 
 from kduel.core.errors import HostError
-from kduel.machines.remote.grub import Entry
+from kduel.machines.remote.grub import MenuEntry
 
 OWN = "-kduel-"
 """Begins the names of KDuel's own entries: a minus sign sorts behind all else, and the entry that is listed first is the default."""
@@ -20,7 +20,7 @@ LIST = (
 """Shell that prints every entry behind its name."""
 
 
-class BootEntry(Entry, frozen=True):
+class BootEntry(MenuEntry, frozen=True):
     """An entry that knows its release, which images of kernel-install do not tell by their name."""
 
     version: str = ""
@@ -31,9 +31,9 @@ class BootEntry(Entry, frozen=True):
         return self.version or super().release
 
 
-def entries(listing: str) -> list[Entry]:
+def entries(listing: str) -> list[MenuEntry]:
     """The entries that LIST printed and that boot Linux; not those of KDuel's own."""
-    found: list[Entry] = []
+    found: list[MenuEntry] = []
     for part in re.split(r"^entry:", listing, flags=re.MULTILINE)[1:]:
         name, _, text = part.partition("\n")
         fields = dict(re.findall(r"^(title|version|linux)[ \t]+(\S.*?)[ \t]*$", text, re.MULTILINE))

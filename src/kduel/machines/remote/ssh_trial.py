@@ -23,7 +23,7 @@ from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import gate
 from kduel.machines import MachineKind, Outcome, Seconds, Trial
 from kduel.machines.remote.connection import Broken, Connection, Done, Refused, last_line
-from kduel.machines.remote.grub import Entry
+from kduel.machines.remote.grub import MenuEntry
 from kduel.schedulers.snippets import UNDO
 
 T = TypeVar("T")
@@ -89,7 +89,7 @@ class Journey:
         trial: Trial,
         *,
         boot: str,
-        entries: Mapping[str, Entry],
+        entries: Mapping[str, MenuEntry],
         cmdline: str,
         bundle: bytes,
     ) -> None:
@@ -227,10 +227,13 @@ class Journey:
             # In the room that was taken before: the disk may be full by now.
             "printf %03d $s | dd of=status.room conv=notrunc 2>/dev/null; mv status.room status"
         )
-        start = f"setsid nohup sh -c {shlex.quote(run)} >/dev/null 2>&1 </dev/null &"
-        script = f"cd {place} && if [ ! -e conditions.log ]; then {start} fi"
+        script = f"cd {place} && if [ ! -e conditions.log ]; then {self.detached(run)} fi"
         self.patiently(lambda: self.connection.run(script), 60.0)
         self.tell("the script runs")
+
+    def detached(self, run: str) -> str:
+        """Shell that starts a script apart from the connection."""
+        return f"setsid nohup sh -c {shlex.quote(run)} >/dev/null 2>&1 </dev/null &"
 
     def luggage(self) -> bytes:
         """A tar with guest.sh, conditions.sh and programs/."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kduel.analysis.campaigns.history import History, Line
+from kduel.analysis.campaigns.history import MetricHistory, MetricSeries
 from kduel.analysis.campaigns.steps import LevelChange
 from kduel.core.format import MISSING, mean_and_sd, percent
 from kduel.core.text import plural
-from kduel.report.campaigns.page import Page, PageSection, Table, changed_lines
+from kduel.report.campaigns.page import CampaignPage, CampaignTable, PageSection, changed_lines
 from kduel.report.plots.effects import PICTURE, Spec, base, svg
 
 MOST_PICTURES = 12
 
 
-def page_of(found: History) -> Page:
+def page_of(found: MetricHistory) -> CampaignPage:
     """Tables of all lines, those with a change first."""
     changed = sum(bool(line.steps) for line in found.lines)
     about = (
@@ -33,7 +33,7 @@ def page_of(found: History) -> Page:
             f"Changed by {change(step)} on {line.points[step.index].shown} (p = {step.p:.2g}). {told}"
             for step, told in zip(line.steps, line.told, strict=True)
         ]
-        table = Table(head=["time", "run", line.unit, "n", "change"], rows=rows, numbers_from=2)
+        table = CampaignTable(head=["time", "run", line.unit, "n", "change"], rows=rows, numbers_from=2)
         heading = f"{line.key}, {line.contender}, {line.machine}"
         sections.append(PageSection(heading=heading, table=table, bullets=bullets))
     if found.skipped:
@@ -41,7 +41,7 @@ def page_of(found: History) -> Page:
         sections.append(PageSection(heading="Left out", bullets=bullets))
     if found.changed:
         sections.append(PageSection(heading="Changed afterwards", bullets=changed_lines(found.changed)))
-    return Page(title="History", sections=sections)
+    return CampaignPage(title="History", sections=sections)
 
 
 def change(step: LevelChange) -> str:
@@ -51,12 +51,12 @@ def change(step: LevelChange) -> str:
     return f"{step.after - step.before:+g}"
 
 
-def mark(line: Line, number: int) -> str:
+def mark(line: MetricSeries, number: int) -> str:
     """The change that a point begins, or a dash."""
     return next((change(step) for step in line.steps if step.index == number), MISSING)
 
 
-def picture(found: History) -> Spec:
+def picture(found: MetricHistory) -> Spec:
     """The lines as panels, the changed ones first; a rule at each change."""
     lines = sorted(found.lines, key=lambda line: not line.steps)[:MOST_PICTURES]
     panels: list[Spec] = []
@@ -105,6 +105,6 @@ def picture(found: History) -> Spec:
     return spec
 
 
-def drawn(found: History) -> str:
+def drawn(found: MetricHistory) -> str:
     """The picture as SVG, empty where there is no series."""
     return svg(picture(found)) if found.lines else ""

@@ -15,7 +15,7 @@ WIDTH = 110
 WIDEST_CELL, NARROWEST_CELL = 60, 13
 
 
-class Table(Struct, kw_only=True):
+class CampaignTable(Struct, kw_only=True):
     """Cells as text; the columns from `numbers_from` on are set to the right."""
 
     head: list[str]
@@ -28,11 +28,11 @@ class PageSection(Struct, kw_only=True):
 
     heading: str
     sentences: list[str] = field(default_factory=list)
-    table: Table | None = None
+    table: CampaignTable | None = None
     bullets: list[str] = field(default_factory=list)
 
 
-class Page(Struct, kw_only=True):
+class CampaignPage(Struct, kw_only=True):
     """What a report says, before it is written in any format. No string in it is trusted."""
 
     title: str
@@ -44,7 +44,7 @@ def changed_lines(changed: Mapping[str, Sequence[str]]) -> list[str]:
     return [f"{run} was changed afterwards: {what}." for run, changes in changed.items() for what in changes]
 
 
-def text(page: Page) -> str:
+def text(page: CampaignPage) -> str:
     """Plain text. Tables are as wide as they must be."""
     lines = [visible(page.title), ""]
     for section in page.sections:
@@ -59,7 +59,7 @@ def text(page: Page) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def plain_table(table: Table) -> list[str]:
+def plain_table(table: CampaignTable) -> list[str]:
     """In columns, as wide as fits; a long cell goes on in the lines below."""
     gaps = 2 * (len(table.head) - 1)
     for widest in range(WIDEST_CELL, NARROWEST_CELL - 1, -1):
@@ -86,7 +86,7 @@ def wrapped(cell: str, width: int) -> list[str]:
     return textwrap.wrap(visible(cell), width) or [""]
 
 
-def markdown(page: Page) -> str:
+def markdown(page: CampaignPage) -> str:
     """As GitHub and GitLab read it."""
     parts = [f"# {escaped(visible(page.title))}"]
     for section in page.sections:
@@ -115,7 +115,7 @@ STYLE = (
 )
 
 
-def html(page: Page, picture: str = "") -> str:
+def html(page: CampaignPage, picture: str = "") -> str:
     """One file that needs no other. `picture` is our own SVG, put below the title."""
 
     def safe(words: str) -> str:
@@ -134,7 +134,7 @@ def html(page: Page, picture: str = "") -> str:
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
 
 
-def html_rows(table: Table, safe: Callable[[str], str]) -> str:
+def html_rows(table: CampaignTable, safe: Callable[[str], str]) -> str:
     """The rows of a table's element."""
 
     def line(cells: Sequence[str], tag: str) -> str:

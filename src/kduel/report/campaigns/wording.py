@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 from kduel.analysis.campaigns.attribution import few
 from kduel.analysis.campaigns.claims import JudgedClaim
-from kduel.analysis.campaigns.compare import Between, Campaigns, Row, Summary
-from kduel.core.format import MISSING, effect, interval, mean_and_sd, percent
+from kduel.analysis.campaigns.compare import Between, Campaigns, MetricRow, Summary
+from kduel.core.format import MISSING, effect, interval_text, mean_and_sd, percent
 from kduel.core.results import Difference
 from kduel.core.text import plural
-from kduel.report.campaigns.page import Page, PageSection, Table, changed_lines
+from kduel.report.campaigns.page import CampaignPage, CampaignTable, PageSection, changed_lines
 from kduel.report.content.digest import sided
 
 MOST_CONFOUNDS = 60
 
 
-def page_of(found: Campaigns, claims: Sequence[JudgedClaim] = ()) -> Page:
+def page_of(found: Campaigns, claims: Sequence[JudgedClaim] = ()) -> CampaignPage:
     """Everything, in the order in which it should be read."""
     sections = [columns_section(found), confounds_section(found), results_section(found), attribution_section(found)]
     sections += [change_section(pair, found) for pair in found.between]
@@ -27,7 +27,7 @@ def page_of(found: Campaigns, claims: Sequence[JudgedClaim] = ()) -> Page:
         sections.append(claims_section(claims))
     names = " against ".join(column.name for column in found.columns[:3])
     more = f" and {len(found.columns) - 3} more" if len(found.columns) > 3 else ""
-    return Page(title=f"Campaigns: {names}{more}", sections=sections)
+    return CampaignPage(title=f"Campaigns: {names}{more}", sections=sections)
 
 
 def letters(found: Campaigns) -> dict[str, str]:
@@ -45,7 +45,7 @@ def columns_section(found: Campaigns) -> PageSection:
         rows.append([column.letter, column.name, column.when[:10] or MISSING, kind, f"{trials}{void}"])
     return PageSection(
         heading="Columns",
-        table=Table(head=["", "column", "day", "kind", "trials"], rows=rows, numbers_from=4),
+        table=CampaignTable(head=["", "column", "day", "kind", "trials"], rows=rows, numbers_from=4),
         bullets=changed_lines({column.run: column.changed for column in found.columns}),
     )
 
@@ -66,7 +66,7 @@ def confounds_section(found: Campaigns) -> PageSection:
     bullets = []
     if len(found.confounds) > MOST_CONFOUNDS:
         bullets.append(f"and {len(found.confounds) - MOST_CONFOUNDS} more differences: --format json has all")
-    table = Table(head=["", *heads], rows=rows, numbers_from=len(heads) + 1) if rows else None
+    table = CampaignTable(head=["", *heads], rows=rows, numbers_from=len(heads) + 1) if rows else None
     return PageSection(heading="What differs between the columns", sentences=sentences, table=table, bullets=bullets)
 
 
@@ -84,10 +84,10 @@ def results_section(found: Campaigns) -> PageSection:
     ]
     head = ["metric", *(column.letter for column in found.columns), "n"]
     bullets = [f"{row.key}: {row.reliability}." for row in found.rows]
-    return PageSection(heading="Results", table=Table(head=head, rows=rows), bullets=bullets)
+    return PageSection(heading="Results", table=CampaignTable(head=head, rows=rows), bullets=bullets)
 
 
-def side(row: Row) -> str:
+def side(row: MetricRow) -> str:
     """Which side is better, in words."""
     return "no better side" if row.better == "none" else f"{row.better} is better"
 
@@ -97,7 +97,7 @@ def shown(cell: Summary | None) -> str:
     return MISSING if cell is None else mean_and_sd(cell.mean, cell.sd)
 
 
-def largest_n(row: Row) -> str:
+def largest_n(row: MetricRow) -> str:
     """How often the columns measured it."""
     counts = sorted({cell.n for cell in row.cells if cell is not None})
     return f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
@@ -118,14 +118,14 @@ def change_section(pair: Between, found: Campaigns) -> PageSection:
         [
             f"{change.benchmark}/{change.metric}",
             effect(change),
-            interval(change),
+            interval_text(change),
             str(change.n),
             f"{change.verdict}, {sided(change)}",
             ", ".join(warning.code for warning in change.warnings),
         ]
         for change in shown_changes
     ]
-    table = Table(head=["metric", "change", "interval", "n", "verdict", "marks"], rows=rows) if rows else None
+    table = CampaignTable(head=["metric", "change", "interval", "n", "verdict", "marks"], rows=rows) if rows else None
     missing = [f"{change.benchmark}/{change.metric}" for change in pair.changes if not change.n]
     sentences = []
     if shown_changes and all(change.n == 1 for change in shown_changes):
@@ -155,7 +155,7 @@ def claims_section(claims: Sequence[JudgedClaim]) -> PageSection:
     return PageSection(
         heading="Claims, and what the data support",
         sentences=[f"{plural(len(claims), 'claim')}: {summary}."],
-        table=Table(head=["claim", "standing", "change", "why"], rows=rows, numbers_from=4),
+        table=CampaignTable(head=["claim", "standing", "change", "why"], rows=rows, numbers_from=4),
     )
 
 

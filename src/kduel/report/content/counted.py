@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kduel.core.format import amount, effect, percent, signed
 from kduel.core.results import COUNTED, MetricResult, Results
 from kduel.core.text import visible
-from kduel.report.content.digest import Comparison, decided, largest_first, side
+from kduel.report.content.digest import ContenderSummary, decided, largest_first, side
 
 Line = list[tuple[str, str]]
 """Pieces of text, each with its style (rich's names)."""
@@ -25,7 +25,7 @@ def is_counted(results: Results) -> bool:
     return bool(results.machine.exact and primary) and all(metric.unit == COUNTED for metric in primary)
 
 
-def counted_lines(comparison: Comparison) -> Iterator[Line]:
+def counted_lines(comparison: ContenderSummary) -> Iterator[Line]:
     """All primary metrics of a comparison, then those of the others that differ in another way."""
     measured = [metric for metric in comparison.primary if metric.n]
     large = sorted((m for m in measured if decided(m) and not m.below_delta), key=largest_first)
@@ -33,7 +33,7 @@ def counted_lines(comparison: Comparison) -> Iterator[Line]:
     same = [m for m in measured if m.verdict in ("equal", "equivalent")]
     open_ones = sorted((m for m in measured if m.verdict == "undecided"), key=largest_first)
     width = max((len(name(m)) for m in measured), default=0)
-    yield [(f"{'':{width + 11}}{'change':>22}  {'over conditions':>20}  {'exact, per operation':>25}", "dim")]
+    yield [(f"{'':{width + 11}}{'change':>22}  {'over conditions':>20}  {'at the median change':>25}", "dim")]
     for group in dict.fromkeys(m.group or OTHER for m in large):
         yield [(visible(group, 40), "italic")]
         yield from (line(m, width) for m in large if (m.group or OTHER) == group)
@@ -81,7 +81,7 @@ def agreement(metric: MetricResult) -> str:
     return f"{len(metric.agreeing)} of {len(metric.conditions)}" if metric.conditions else ""
 
 
-def situation_lines(comparison: Comparison) -> Iterator[Line]:
+def situation_lines(comparison: ContenderSummary) -> Iterator[Line]:
     """Where the situation of the tasks changes which way an operation goes, or by how much."""
     usual = {m.benchmark: m for m in comparison.primary}
     found = [

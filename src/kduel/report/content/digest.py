@@ -44,7 +44,7 @@ class Statement(Struct, kw_only=True):
     text: str
 
 
-class Comparison(Struct, kw_only=True):
+class ContenderSummary(Struct, kw_only=True):
     """One contender against the baseline."""
 
     baseline: str
@@ -72,7 +72,7 @@ class Digest(Struct, kw_only=True):
     """How sure one can be of the verdicts."""
     caveats: list[str]
     """What touches every verdict: the emulator, imported data, void trials."""
-    comparisons: list[Comparison]
+    comparisons: list[ContenderSummary]
     notes: Notes
 
 
@@ -123,7 +123,7 @@ def exact_words(results: Results) -> list[str]:
     ]
 
 
-def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Comparison:
+def compare(results: Results, notes: Notes, baseline: str, contender: str) -> ContenderSummary:
     """One contender's metrics, sorted into what can and what cannot be concluded."""
     mine = [m for m in results.metrics if (m.baseline, m.contender) == (baseline, contender)]
     primary = [m for m in mine if m.role == "primary"]
@@ -132,7 +132,7 @@ def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Co
     gating = primary or exploratory
     kind = "primary metric" if primary else "metric"
     delta = results.study.delta
-    return Comparison(
+    return ContenderSummary(
         baseline=names[0],
         contender=names[1],
         primary=primary,

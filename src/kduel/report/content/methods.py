@@ -5,7 +5,7 @@ from __future__ import annotations
 from kduel.core.format import plain_number
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
-from kduel.judge.verdict.rule import Rule, planned_rule
+from kduel.judge.verdict.rule import Rule, gating_rule
 from kduel.judge.verdict.spending import RHO
 from kduel.judge.verdict.strata import FEWEST_OF_CLASS
 from kduel.report.content.caveats import trial_word
@@ -55,7 +55,7 @@ def rule(results: Results) -> str:
     """How values become a verdict: all numbers are those of the rule that judged."""
     imported = results.study.imported
     primary = sum(m.role == "primary" and m.scale != "exact" for m in results.metrics)
-    judged = planned_rule(results.study).for_comparisons(primary)
+    judged = gating_rule(results)
     return " ".join(
         sentence
         for sentence in (

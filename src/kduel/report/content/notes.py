@@ -61,8 +61,16 @@ class Note(Struct, kw_only=True):
 
     @property
     def details(self) -> list[str]:
-        """Every further finding of this cause, for whoever asks for it."""
-        return list(dict.fromkeys(entry.sentence for entry in self.entries if entry.message != self.message))
+        """Every further finding of this cause, for whoever asks for it: one line for each message, with its metrics."""
+        metrics: dict[str, list[str]] = {}
+        for entry in self.entries:
+            metrics.setdefault(entry.message, []).extend([entry.metric] if entry.metric else [])
+        alike = list(dict.fromkeys(metrics.pop(self.message)))
+        named = [f"Metrics: {', '.join(alike)}."] if len(alike) > NAMED else []
+        return named + [
+            f"{', '.join(dict.fromkeys(names))}: {message}" if names else message
+            for message, names in metrics.items()
+        ]
 
 
 class Notes(Struct, kw_only=True):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from kduel.core.format import MISSING, amount, effect, interval, mean_and_sd
+from kduel.core.format import MISSING, amount, effect, interval_text, mean_and_sd
 from kduel.core.results import MetricResult
 from kduel.core.text import visible
-from kduel.report.content.digest import SIGNS, Comparison, decided, side, sided
+from kduel.report.content.digest import SIGNS, ContenderSummary, decided, side, sided
 from kduel.report.content.notes import Notes, key
 
 INDENT = 3
@@ -25,7 +25,7 @@ Line = list[tuple[str, str]]
 
 
 def verdict_lines(
-    comparison: Comparison, notes: Notes, width: int, spell: Callable[[str], str] = str
+    comparison: ContenderSummary, notes: Notes, width: int, spell: Callable[[str], str] = str
 ) -> Iterator[Line]:
     """All metrics of a comparison, the primary ones first, in `width` columns where numbers allow it.
 
@@ -67,7 +67,7 @@ def name_line(metric: MetricResult, spell: Callable[[str], str]) -> Line:
 
 def one_line(metric: MetricResult, notes: Notes, spell: Callable[[str], str]) -> tuple[Cell, ...]:
     """Numbers beside each other."""
-    bounds = interval(metric)
+    bounds = interval_text(metric)
     texts = (
         effect(metric),
         "" if bounds == MISSING else bounds,
@@ -81,7 +81,7 @@ def one_line(metric: MetricResult, notes: Notes, spell: Callable[[str], str]) ->
 
 def stacked(metric: MetricResult, notes: Notes, spell: Callable[[str], str]) -> tuple[Cell, ...]:
     """For narrow places: the interval below the change, the SD below the mean."""
-    bounds = interval(metric)
+    bounds = interval_text(metric)
     return (
         (spell(effect(metric)), *(() if bounds == MISSING else (spell(bounds),))),
         mean_over_sd(metric.baseline_mean, metric.baseline_sd, spell),

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from kduel.analysis.matrix import Matrix, shape
 from kduel.analysis.matrix.growth import Growth
-from kduel.analysis.matrix.shape import Cell
+from kduel.analysis.matrix.shape import MatrixCell
 from kduel.core.format import plain_number
 from kduel.core.results import Results
 from kduel.report.content.matrixtext import leads, matrix_sureness
@@ -20,7 +20,7 @@ class FamilyPart(Struct, kw_only=True):
     name: str
     metrics: list[str]
     units: dict[str, str]
-    cells: list[Cell]
+    cells: list[MatrixCell]
     growth: list[Growth]
     times: int | None = None
     switches: int | None = None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kduel.judge.verdict.calibrate import Outcome
+from kduel.judge.verdict.calibrate import Characteristics
 from kduel.judge.verdict.rule import Rule
 
 COLOURS = {"higher": "#2a7f62", "equivalent": "#7fb3d5", "undecided": "#d9d9d9", "lower": "#c0504d"}
 
 
-def specification(outcomes: Sequence[Outcome], rule: Rule) -> dict[str, Any]:
+def specification(outcomes: Sequence[Characteristics], rule: Rule) -> dict[str, Any]:
     """One row a noise: shares of the verdicts by true effect, and the blocks that they took; false alarms below."""
     noises = list(dict.fromkeys(outcome.noise for outcome in outcomes))
     rows: list[dict[str, Any]] = [
@@ -31,7 +31,7 @@ def specification(outcomes: Sequence[Outcome], rule: Rule) -> dict[str, Any]:
     }
 
 
-def shares(noise: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def shares(noise: str, outcomes: Sequence[Characteristics]) -> dict[str, Any]:
     """Stacked areas: how often which verdict, by true effect."""
     values = [
         {"effect": outcome.effect_pct, "verdict": verdict, "share": getattr(outcome, verdict), "place": place}
@@ -66,7 +66,7 @@ def shares(noise: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def blocks(noise: str, outcomes: Sequence[Outcome], rule: Rule) -> dict[str, Any]:
+def blocks(noise: str, outcomes: Sequence[Characteristics], rule: Rule) -> dict[str, Any]:
     """The mean number of blocks by true effect, up to where nine runs in ten had ended."""
     values = [
         {"effect": outcome.effect_pct, "mean": outcome.blocks_mean, "most": outcome.blocks_most}
@@ -92,7 +92,7 @@ def blocks(noise: str, outcomes: Sequence[Outcome], rule: Rule) -> dict[str, Any
     }
 
 
-def false_alarms(outcomes: Sequence[Outcome], rule: Rule) -> dict[str, Any]:
+def false_alarms(outcomes: Sequence[Characteristics], rule: Rule) -> dict[str, Any]:
     """Without an effect: the share of runs that called a difference, with twice its standard error, next to alpha."""
     values = [
         {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kduel.analysis.matrix.grid import Place
+from kduel.analysis.matrix.grid import GridPoint
 from kduel.analysis.matrix.shape import Matrix
 from kduel.core.format import amount, effect_with_interval, relative_pct, signed
 from kduel.core.text import visible
@@ -177,7 +177,7 @@ def switches(matrix: Matrix, family: str, theme: Theme) -> Spec:
     return panels(matrix, family, theme, switch_rows(matrix, family), [bars])
 
 
-def row_of(place: Place) -> str:
+def row_of(place: GridPoint) -> str:
     """A heat map's row."""
     return visible(f"{place.family} {place.count}", 200)
 

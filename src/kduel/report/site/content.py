@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kduel.analysis.campaigns.history import History
+from kduel.analysis.campaigns.history import MetricHistory
 from kduel.analysis.index import ask
 from kduel.analysis.indexed import indexed_history
 from kduel.core.text import plural
@@ -79,7 +79,7 @@ def overview(
     runs: list[dict[str, Any]],
     pairs: list[dict[str, Any]],
     benchmarks: list[str],
-    history: History,
+    history: MetricHistory,
     reports: dict[str, str],
 ) -> Page:
     """All runs, with the ways to all other pages."""
@@ -187,13 +187,13 @@ def interval(low: float | None, high: float | None) -> Cell:
     return number(None) if low is None or high is None else Cell(f"{low:+.2f} to {high:+.2f} %", number=True)
 
 
-def lines_of(name: str, history: History) -> list[Any]:
+def lines_of(name: str, history: MetricHistory) -> list[Any]:
     """The series of a benchmark, those with a change first."""
     found = [line for line in history.lines if line.key.rpartition("/")[0] == name]
     return sorted(found, key=lambda line: (not line.steps, line.key, line.contender, line.machine))
 
 
-def benchmark(name: str, history: History) -> Page:
+def benchmark(name: str, history: MetricHistory) -> Page:
     """Every metric of a benchmark over time, with the places where its level changed."""
     lines = lines_of(name, history)
     changes = [

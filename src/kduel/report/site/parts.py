@@ -7,7 +7,7 @@ import math
 
 from msgspec import Struct, field
 
-from kduel.analysis.campaigns.history import Line, moment
+from kduel.analysis.campaigns.history import MetricSeries, moment
 from kduel.core.format import amount
 from kduel.core.text import visible
 from kduel.report.campaigns.history import change
@@ -80,7 +80,7 @@ def number(value: float | int | None, digits: int | None = None) -> Cell:
     return Cell(amount(value) if digits is None else f"{value:.{digits}f}", number=True)
 
 
-def chart(line: Line) -> Chart:
+def chart(line: MetricSeries) -> Chart:
     """Times run from left to right as far apart as they are; values fill the height."""
     times = [found.timestamp() if (found := moment(point.when)) else 0.0 for point in line.points]
     values = [point.mean for point in line.points]

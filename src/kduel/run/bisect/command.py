@@ -22,7 +22,7 @@ MOST_OUTPUT = 1 << 20
 """Bytes that a command may print."""
 
 
-class Command:
+class ShellMeasurement:
     """Runs a command in a checkout for each commit; the checkouts are below `place` and stay until `close`."""
 
     def __init__(self, tree: Path, place: Path, line: str, ends: tuple[str, str], timeout: float) -> None:

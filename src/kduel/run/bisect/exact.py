@@ -14,7 +14,7 @@ from kduel.core.progress import Progress
 from kduel.explain.compare import Explanation
 from kduel.run.bisect.build import Builder, Unbuildable
 from kduel.run.bisect.git import check_out, git, subject
-from kduel.run.bisect.search import Found, Step, search
+from kduel.run.bisect.search import ExactResult, ExactStep, search
 from kduel.run.exact.measure import Counted, count_arm, exact_machine, explanation, step_index
 from kduel.run.exact.subject import pair
 from kduel.run.prepare import Ready, make_ready
@@ -66,7 +66,7 @@ class Trier:
 class Result(Struct, frozen=True, kw_only=True):
     """What a bisection found."""
 
-    found: Found
+    found: ExactResult
     old_value: float
     new_value: float
     before: float | None = None
@@ -112,18 +112,20 @@ def bisect(
             "Try another --benchmark, or --metric instructions-mean.",
         )
 
-    def judge(commit: str) -> Step:
+    def judge(commit: str) -> ExactStep:
         about = subject(place, commit)
         try:
             value = trier.count(commit).value
         except Unbuildable as error:
-            return Step(commit=commit, subject=about, judgement="skip", why=f"does not build: {error}")
+            return ExactStep(commit=commit, subject=about, judgement="skip", why=f"does not build: {error}")
         except NotMeasuredError as error:
-            return Step(commit=commit, subject=about, judgement="skip", why=f"cannot be counted: {error.message}")
+            return ExactStep(
+                commit=commit, subject=about, judgement="skip", why=f"cannot be counted: {error.message}"
+            )
         side = "new" if is_new(value, old_value, new_value) else "old"
-        return Step(commit=commit, subject=about, judgement="new" if side == "new" else "old", value=value)
+        return ExactStep(commit=commit, subject=about, judgement="new" if side == "new" else "old", value=value)
 
-    def told(step: Step, left: int) -> None:
+    def told(step: ExactStep, left: int) -> None:
         what = f"{step.value:>12,.10g}" if step.value is not None else f"{'skipped':>12}"
         why = f"  ({step.why.splitlines()[0][:120]})" if step.why else ""
         progress.info(f"{step.commit[:12]}  {what}  {step.subject}{why}  [{left} left]")

@@ -22,8 +22,8 @@ from kduel.core.errors import NotMeasuredError
 from kduel.run.bisect.history import History
 from kduel.run.bisect.outcome import (
     Interval,
-    Outcome,
     Reading,
+    SearchOutcome,
     Segment,
     by_block,
     difference,
@@ -87,7 +87,7 @@ class Search:
         mask[self.others] = True
         self.groups = self.history.groups(mask)
 
-    def run(self) -> Outcome:
+    def run(self) -> SearchOutcome:
         """Search and confirm. Raises NotMeasuredError where an end cannot be measured, and what `measure` raises."""
         while True:
             self.search_block()
@@ -277,7 +277,7 @@ class Search:
                 after, least = self.history.commits[number], excess
         return before, after
 
-    def confirmed(self) -> Outcome:
+    def confirmed(self) -> SearchOutcome:
         """The outcome, after the change across the set was measured again in fresh blocks."""
         if self.evidence.log_bayes <= SURE:
             return self.outcome([], f"no change was established in {self.searched} measurements")
@@ -305,7 +305,7 @@ class Search:
 
     def outcome(
         self, suspects: list[str], why: str, around: tuple[str, str] | None = None, certain: bool | None = None
-    ) -> Outcome:
+    ) -> SearchOutcome:
         """Everything put together."""
         scale = self.scale()
         fresh = [one for one in self.readings if one.phase == "confirmation"] or self.readings
@@ -319,7 +319,7 @@ class Search:
                 change = difference(fresh, low, high) if low != high else None
                 if change and scale:
                     segments.append(Segment(low=low, high=high, change=change.of(scale)))
-        return Outcome(
+        return SearchOutcome(
             good=good,
             bad=bad,
             metric=self.metric,

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+
+from kduel.judge.verdict.classify import ABOVE, BELOW, WITHIN, classify
+from kduel.judge.verdict.student import REPORTED_LEVEL, mean_interval
 
 SCHEMA = 1
-LEVEL = 0.05
-"""Of the intervals that are reported."""
+FEWEST_PAIRS = 2
+"""An interval exists from so many values on; how many more a step of the search takes is that step's condition."""
 
 
 class Reading(Struct, frozen=True):
@@ -41,20 +43,27 @@ class Interval(Struct, frozen=True):
 
     def beyond(self, limit: float) -> bool:
         """Whether the whole interval is farther than `limit` from 0."""
-        return self.low is not None and self.high is not None and (self.low > limit or self.high < -limit)
+        if self.low is None or self.high is None:
+            return False
+        return side(self.low - limit, self.high + limit, 0.0) in (ABOVE, BELOW)
 
     def within(self, limit: float) -> bool:
         """Whether no part of the interval is farther than `limit` from 0."""
-        return self.low is not None and self.high is not None and -limit <= self.low and self.high <= limit
+        if self.low is None or self.high is None:
+            return False
+        # Where GOOD's level is 0, a limit in per cent is 0 as well, and nothing is equivalent; ends that are equal are.
+        return self.low == self.high == 0 or side(self.low, self.high, limit) == WITHIN
 
 
-def interval(values: Sequence[float] | NDArray[np.float64], level: float = LEVEL) -> Interval:
+def side(low: float, high: float, margin: float) -> int:
+    """What an interval shows, by the rule of all verdicts."""
+    return int(classify(low, high, margin, FEWEST_PAIRS, FEWEST_PAIRS, FEWEST_PAIRS))
+
+
+def interval(values: Sequence[float] | NDArray[np.float64], level: float = REPORTED_LEVEL) -> Interval:
     """The mean of independent values, with Student's interval."""
-    count, mean = len(values), float(np.mean(values))
-    if count < 2:
-        return Interval(mean, None, None)
-    half = float(-stdtrit(count - 1, level / 2) * np.std(values, ddof=1) / np.sqrt(count))
-    return Interval(mean, mean - half, mean + half)
+    found = mean_interval(values, level)
+    return Interval(float(np.mean(values)), None, None) if found is None else Interval(*found)
 
 
 def by_block(readings: Sequence[Reading]) -> dict[int, dict[str, float]]:
@@ -65,12 +74,14 @@ def by_block(readings: Sequence[Reading]) -> dict[int, dict[str, float]]:
     return {block: {commit: sum(own) / len(own) for commit, own in those.items()} for block, those in found.items()}
 
 
-def difference(readings: Sequence[Reading], low: str, high: str, level: float = LEVEL) -> Interval | None:
+def difference(readings: Sequence[Reading], low: str, high: str, level: float = REPORTED_LEVEL) -> Interval | None:
     """`high` minus `low`, over the blocks that have both."""
     return paired(by_block(readings), low, high, level)
 
 
-def paired(blocks: Mapping[int, Mapping[str, float]], low: str, high: str, level: float = LEVEL) -> Interval | None:
+def paired(
+    blocks: Mapping[int, Mapping[str, float]], low: str, high: str, level: float = REPORTED_LEVEL
+) -> Interval | None:
     """`high` minus `low`, over the blocks of `by_block` that have both."""
     gaps = [own[high] - own[low] for own in blocks.values() if low in own and high in own]
     return interval(gaps, level) if gaps else None
@@ -96,7 +107,7 @@ class Segment(Struct, frozen=True, kw_only=True):
     change: Interval
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class SearchOutcome(Struct, frozen=True, kw_only=True):
     """The end of a search."""
 
     good: str

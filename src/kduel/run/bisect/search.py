@@ -15,7 +15,7 @@ from kduel.run.bisect.git import git
 Judgement = Literal["old", "new", "skip"]
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class ExactStep(Struct, frozen=True, kw_only=True):
     """A commit that was tried."""
 
     commit: str
@@ -26,35 +26,35 @@ class Step(Struct, frozen=True, kw_only=True):
     """Why it was skipped."""
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class ExactResult(Struct, frozen=True, kw_only=True):
     """The end of the search: one commit, or several among which skipped ones hide it."""
 
     commits: list[str]
-    steps: list[Step]
+    steps: list[ExactStep]
 
 
 def search(
     place: Path,
     old: str,
     new: str,
-    judge: Callable[[str], Step],
-    told: Callable[[Step, int], None],
+    judge: Callable[[str], ExactStep],
+    told: Callable[[ExactStep, int], None],
     *,
     first_parent: bool = False,
     paths: Sequence[str] = (),
-) -> Found:
+) -> ExactResult:
     """Bisect between two commits whose judgements are known. `judge` tries what is checked out; `told` hears of it
     and of how many commits are left. Raises InputError, NotMeasuredError where git comes to no end."""
     if "new" not in git(place, "bisect", "terms", check=False):
         line = ["--first-parent"] if first_parent else []
         git(place, "bisect", "start", "--term-old=old", "--term-new=new", *line, "--", *paths)
     said = git(place, "bisect", "old", old) + git(place, "bisect", "new", new)
-    steps: list[Step] = []
+    steps: list[ExactStep] = []
     for _ in range(10_000):
         if match := re.search(r"^([0-9a-f]{40}) is the first new commit$", said, re.MULTILINE):
-            return Found(commits=[match[1]], steps=steps)
+            return ExactResult(commits=[match[1]], steps=steps)
         if "only 'skip'ped commits left" in said:
-            return Found(commits=re.findall(r"^([0-9a-f]{40})\b", said, re.MULTILINE), steps=steps)
+            return ExactResult(commits=re.findall(r"^([0-9a-f]{40})\b", said, re.MULTILINE), steps=steps)
         left = re.search(r"Bisecting: (\d+) revision", said)
         commit = git(place, "rev-parse", "HEAD")
         step = judge(commit)

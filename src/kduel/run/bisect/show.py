@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from kduel.core.text import ascii_only, printable
-from kduel.run.bisect.outcome import Interval, Level, Outcome
+from kduel.run.bisect.outcome import Interval, Level, SearchOutcome
 
 WIDTH = 72
 SHORT = 12
@@ -29,7 +29,7 @@ class About(Struct, frozen=True, kw_only=True):
     """The first line of each commit's message."""
 
 
-def as_text(outcome: Outcome, about: About) -> str:
+def as_text(outcome: SearchOutcome, about: About) -> str:
     """The whole text."""
     lines = wrapped(f"{outcome.metric}: {len(outcome.posterior):,} commits searched, {outcome.good[:SHORT]} (good) to "
                     f"{outcome.bad[:SHORT]} (bad)")  # fmt: skip
@@ -48,7 +48,7 @@ def as_text(outcome: Outcome, about: About) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _found(outcome: Outcome, about: About) -> list[str]:
+def _found(outcome: SearchOutcome, about: About) -> list[str]:
     probability = 100 * (outcome.probability or 0)
     many = len(outcome.set)
     if many == 1:
@@ -82,7 +82,7 @@ def _found(outcome: Outcome, about: About) -> list[str]:
     return lines
 
 
-def _not_found(outcome: Outcome) -> list[str]:
+def _not_found(outcome: SearchOutcome) -> list[str]:
     lines = wrapped(f"Nothing to find: {outcome.why}.")
     if outcome.effect is not None:
         lines += wrapped(f"Difference between the ends: {change(outcome.effect)}.")
@@ -120,7 +120,7 @@ def wrapped(text: str, indent: str = "") -> list[str]:
     )
 
 
-def specification(outcome: Outcome) -> dict[str, Any]:
+def specification(outcome: SearchOutcome) -> dict[str, Any]:
     """The plot for Vega-Lite: the level of each measured commit with its interval, the posterior below it."""
     order = {commit: number for number, commit in enumerate((outcome.good, *outcome.posterior))}
     order.setdefault(outcome.bad, len(outcome.posterior))
@@ -186,7 +186,7 @@ def specification(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def as_svg(outcome: Outcome) -> str:
+def as_svg(outcome: SearchOutcome) -> str:
     """The plot."""
     import vl_convert
 

@@ -14,11 +14,11 @@ from kduel.run.bisect.git import subject
 from kduel.run.bisect.history import History
 from kduel.run.bisect.journal import Head, Journal
 from kduel.run.bisect.noisy import Search
-from kduel.run.bisect.outcome import Outcome
+from kduel.run.bisect.outcome import SearchOutcome
 from kduel.run.bisect.terms import Settings, State
 
 
-class Task(Struct, frozen=True, kw_only=True):
+class SearchTask(Struct, frozen=True, kw_only=True):
     """What is searched for, and how."""
 
     tree: Path
@@ -30,7 +30,7 @@ class Task(Struct, frozen=True, kw_only=True):
     restart: bool = False
 
 
-def head_of(task: Task) -> Head:
+def head_of(task: SearchTask) -> Head:
     """What identifies a search."""
     commits = hashlib.sha256("\n".join(task.history.commits).encode()).hexdigest()
     history = task.history
@@ -40,14 +40,14 @@ def head_of(task: Task) -> Head:
     )  # fmt: skip
 
 
-def state_directory(work: Path, task: Task) -> Path:
+def state_directory(work: Path, task: SearchTask) -> Path:
     """Where the search keeps its measurements, below the directory of its tree."""
     head = head_of(task)
     key = hashlib.sha256("\0".join((head.good, head.bad, head.commits, head.subject, str(head.seed))).encode())
     return work / "searches" / key.hexdigest()[:16]
 
 
-def search(task: Task, directory: Path, measure: Callable[[str], float], progress: Progress) -> Outcome:
+def search(task: SearchTask, directory: Path, measure: Callable[[str], float], progress: Progress) -> SearchOutcome:
     """Carry the search out, or go on with it. Raises InputError, NotMeasuredError, HostError."""
     directory.mkdir(parents=True, exist_ok=True)
     journal = Journal(directory, head_of(task), measure, progress, restart=task.restart)

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from kduel.benchmarks import ParseError, Raw
-from kduel.benchmarks.kbench import Line, read_line
+from kduel.benchmarks.kbench import KbenchLine, read_line
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
@@ -47,7 +47,7 @@ class Counted(Struct, frozen=True, kw_only=True):
     dump: Dump
     symbols: Symbols
 
-    def step(self, index: int, label: str) -> Line:
+    def step(self, index: int, label: str) -> KbenchLine:
         """What kbench itself said. Raises NotMeasuredError."""
         place = step_directory(self.directory / "trial", index, label)
         try:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import ForeignFormat, Row, at, number, read_json
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, at, number, read_json
 
 BOOKKEEPING = {
     "family_index",
@@ -46,7 +46,7 @@ class GoogleBenchmark(ForeignFormat):
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
         return given or path.stem
 
-    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         arm = str(contender)
         seen: dict[str, int] = {}
         aggregates = 0
@@ -70,7 +70,7 @@ class GoogleBenchmark(ForeignFormat):
             for metric, unit, better in measured(path, place, entry):
                 value = number(path, place, metric, entry[metric])
                 least = 0.0 if metric in TIMES else None
-                yield Row(arm, seen[name], name, metric, unit, better, value, place, least=least)
+                yield ForeignRow(arm, seen[name], name, metric, unit, better, value, place, least=least)
         if aggregates and not seen:
             raise InputError(
                 f"{path.name} has aggregates only", "Measure again without --benchmark_report_aggregates_only."

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kduel.core.errors import InputError
-from kduel.store.imported.support.foreign import ForeignFormat, Row, at, number, read_json
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, at, number, read_json
 
 
 class HyperfineResult(Struct):
@@ -39,7 +39,7 @@ class Hyperfine(ForeignFormat):
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
         return given or (None if alone else path.stem)
 
-    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         for result in read_json(path, HyperfineDocument, "hyperfine --export-json").results:
             place = f"command {result.command[:80]!r}"
             if not result.times:
@@ -55,9 +55,9 @@ class Hyperfine(ForeignFormat):
                     )
             arm, benchmark = (result.command, "hyperfine") if contender is None else (contender, result.command)
             for run, time in enumerate(result.times, 1):
-                yield Row(arm, run, benchmark, "wall_time", "s", "lower", time, place, least=0.0)
+                yield ForeignRow(arm, run, benchmark, "wall_time", "s", "lower", time, place, least=0.0)
             for run, size in enumerate(result.memory_usage_byte or [], 1):
-                yield Row(
+                yield ForeignRow(
                     arm,
                     run,
                     benchmark,

@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import ForeignFormat, Row, at, read_bounded
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, at, read_bounded
 from kduel.store.imported.values_csv import NUMBER
 
 SIDES: dict[str, Better] = {"HIB": "higher", "LIB": "lower"}
@@ -28,7 +28,7 @@ class Phoronix(ForeignFormat):
     def recognises(self, head: str) -> bool:
         return "<PhoronixTestSuite" in head
 
-    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         root = read_xml(path)
         names = renamed(path, root, contender)
         for index, result in enumerate(root.findall("Result"), 1):
@@ -53,7 +53,7 @@ class Phoronix(ForeignFormat):
                             f"{at(path, place)}: {arm[:80]} has the value {value[:60]!r}, not a number",
                             "Remove this result in the Phoronix Test Suite (remove-result-from-result-file).",
                         )
-                    yield Row(
+                    yield ForeignRow(
                         names.get(arm, arm),
                         trial,
                         benchmark,

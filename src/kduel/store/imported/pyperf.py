@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from kduel.core.errors import InputError
-from kduel.store.imported.support.foreign import ForeignFormat, Row, at, read_json
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, at, read_json
 
 UNITS = {"second": "s", "byte": "B", "integer": "count"}
 VOLATILE = {"date", "duration", "uptime", "load_avg_1min", "runnable_threads", "boot_time", "mem_max_rss", "name"}
@@ -49,7 +49,7 @@ class Pyperf(ForeignFormat):
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
         return given or path.stem
 
-    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         document = read_json(path, PyperfDocument, "pyperf")
         for index, benchmark in enumerate(document.benchmarks, 1):
             metadata = document.metadata | benchmark.metadata
@@ -62,7 +62,7 @@ class Pyperf(ForeignFormat):
                 raise InputError(f"{at(path, place)} has no values", "Only calibration was stored; measure again.")
             for trial, values in enumerate(trials, 1):
                 mean = sum(values) / len(values)
-                yield Row(
+                yield ForeignRow(
                     str(contender),
                     trial,
                     name,

@@ -13,7 +13,7 @@ from typing import IO, get_args
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Aspect, Better
-from kduel.store.imported.support.foreign import ForeignFormat, Row, at
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, at
 from kduel.store.imported.support.names import is_size, statistic
 
 COLUMNS = ("contender", "trial", "benchmark", "metric", "unit", "better", "value")
@@ -47,7 +47,7 @@ class ValuesCsv(ForeignFormat):
         first = head.split("\n", 1)[0]
         return first.count(",") >= 2 and not first.lstrip().startswith(("{", "[", "<"))
 
-    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         if contender is not None:
             raise InputError(
                 f"{path.name} names its contenders itself, in a column", f"Give it without {contender!r} before it."
@@ -59,7 +59,7 @@ class ValuesCsv(ForeignFormat):
             raise InputError(f"cannot read {path}: {error.strerror or error}", "Name a readable file.") from error
 
 
-def values(path: Path, stream: IO[str]) -> Iterator[Row]:
+def values(path: Path, stream: IO[str]) -> Iterator[ForeignRow]:
     """The rows of an open file."""
     reader = csv.reader(lines(path, stream), strict=True)
     try:
@@ -68,7 +68,7 @@ def values(path: Path, stream: IO[str]) -> Iterator[Row]:
             raise InputError(f"{path.name} is empty", f"Its first line must be {','.join(COLUMNS)}.")
         places = columns(path, header)
         forms = Forms()
-        last: Row | None = None
+        last: ForeignRow | None = None
         for fields in reader:
             if fields:
                 if last is not None:
@@ -99,7 +99,7 @@ class Forms:
         self.decimals = self.digits = 0
         """Of the last row."""
 
-    def add(self, row: Row, text: str) -> None:
+    def add(self, row: ForeignRow, text: str) -> None:
         """Take in the next row."""
         whole, _, fraction = text.lstrip("+-").lower().partition("e")[0].partition(".")
         key = row.benchmark, row.metric
@@ -179,7 +179,7 @@ def columns(path: Path, header: list[str]) -> dict[str, int]:
     return {name: place for place, name in enumerate(named)}
 
 
-def value(path: Path, line: int, fields: list[str], places: dict[str, int], header: list[str]) -> Row:
+def value(path: Path, line: int, fields: list[str], places: dict[str, int], header: list[str]) -> ForeignRow:
     """One line as a row. Raises InputError for anything that is not meant to be there."""
     if len(fields) != len(header):
         raise InputError(
@@ -210,7 +210,7 @@ def value(path: Path, line: int, fields: list[str], places: dict[str, int], head
             f"{at(path, line)}: {text[:60]} has more digits than are kept ({found:.0f})",
             f"An exact count or size is kept up to {LARGEST_EXACT}: use a larger unit, or another kind.",
         )
-    return Row(
+    return ForeignRow(
         contender,
         int(trial),
         benchmark,

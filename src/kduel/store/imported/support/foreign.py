@@ -25,7 +25,7 @@ HEAD = 64 << 10
 Typed = TypeVar("Typed")
 
 
-class Row(NamedTuple):
+class ForeignRow(NamedTuple):
     """One value, as a file states it. `where` is the line, or the place in words."""
 
     contender: str
@@ -65,7 +65,7 @@ class ForeignFormat(ABC):
         return given
 
     @abstractmethod
-    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[Row]:
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         """All values. `contender` is what `contender_of` said.
 
         What a file holds besides values that can be compared is reported in `skipped`, one sentence each.

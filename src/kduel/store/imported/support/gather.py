@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from kduel.core.errors import InputError
 from kduel.core.experiment import Metric
 from kduel.core.samples import LARGEST, Samples
-from kduel.store.imported.support.foreign import Row, at
+from kduel.store.imported.support.foreign import ForeignRow, at
 from kduel.store.imported.support.names import aspect_of, step_of
 
 MOST_VALUES = 2_000_000
@@ -20,7 +20,7 @@ LONGEST_NAME = 300
 EXACT = {True: "count or size", False: "measured"}
 
 
-class Found(Struct):
+class GatheredMetric(Struct):
     """A metric as its first row defines it, with all its values by contender and trial."""
 
     metric: Metric
@@ -33,7 +33,7 @@ class Gathering:
     """Takes rows in, file by file; contenders, benchmarks and metrics keep the order in which they first appear."""
 
     def __init__(self) -> None:
-        self.found: dict[tuple[str, str], Found] = {}
+        self.found: dict[tuple[str, str], GatheredMetric] = {}
         self.spelled: dict[str, str] = {}
         """Names by their normal form."""
         self.contenders: dict[str, str] = {}
@@ -41,7 +41,7 @@ class Gathering:
         self.trials: set[int] = set()
         self.count = 0
 
-    def add(self, path: Path, rows: Iterable[Row]) -> None:
+    def add(self, path: Path, rows: Iterable[ForeignRow]) -> None:
         """One file's rows. Raises InputError for a row that contradicts another one, or is no finite number."""
         before = self.count
         for row in rows:
@@ -54,7 +54,7 @@ class Gathering:
         if self.count == before:
             raise InputError(f"{path.name} holds no values", "Give a file with at least one value of each contender.")
 
-    def add_row(self, path: Path, row: Row) -> None:
+    def add_row(self, path: Path, row: ForeignRow) -> None:
         """One value."""
         if not abs(row.value) <= LARGEST:
             raise InputError(f"{at(path, row.where)}: the value is {row.value}", "Leave it out, or measure it again.")
@@ -68,7 +68,7 @@ class Gathering:
         if found is None or row.contender not in self.contenders:
             self.check_names(path, row)
         if found is None:
-            found = self.found[key] = Found(
+            found = self.found[key] = GatheredMetric(
                 Metric(
                     name=row.metric,
                     unit=row.unit,
@@ -104,7 +104,7 @@ class Gathering:
         values[row.trial] = row.value
         self.trials.add(row.trial)
 
-    def check_names(self, path: Path, row: Row) -> None:
+    def check_names(self, path: Path, row: ForeignRow) -> None:
         """Names are shown in terminals and pages. Raises InputError for control characters and absurd lengths."""
         for name in (row.contender, row.benchmark, row.metric, row.unit):
             if len(name) > LONGEST_NAME or not name.isprintable():
@@ -166,7 +166,7 @@ class Gathering:
             raise InputError(f"there is no contender {baseline!r}", f"There are: {', '.join(names)}.")
         return [baseline, *(name for name in names if name != baseline)]
 
-    def check_arms(self, key: str, found: Found) -> None:
+    def check_arms(self, key: str, found: GatheredMetric) -> None:
         """Raises InputError where only one contender has the metric; where some of many lack it, they are undecided."""
         if len(found.values) < 2:
             missing = ", ".join(repr(name) for name in self.contenders if name not in found.values)

@@ -74,7 +74,7 @@ class Import(Struct, kw_only=True, forbid_unknown_fields=True):
     """What the files hold besides, and why it is not here."""
 
 
-class Spread(Struct, forbid_unknown_fields=True):
+class ReportedRange(Struct, forbid_unknown_fields=True):
     """What a source says of repeats of one metric that it gives no values of: the lowest and the highest, and where."""
 
     low: float
@@ -87,7 +87,7 @@ class Conditions(Struct, forbid_unknown_fields=True):
 
     contenders: dict[str, dict[str, Any]]
     declared: list[str] = []
-    spreads: dict[str, Spread] = {}
+    spreads: dict[str, ReportedRange] = {}
     """By `benchmark/metric`."""
 
 
