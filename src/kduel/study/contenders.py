@@ -79,7 +79,7 @@ def check_texts(contender: Contender, where: str) -> None:
         if not value.isprintable():
             raise InputError(
                 f"{where}: {key} is {value[:LONGEST_NAME]!r}, with a character that cannot be shown",
-                "Leave out control characters, line ends, tabs and other characters that cannot be seen.",
+                "Leave out control characters, line ends, tabs and other invisible characters.",
             )
     check_name(contender.name, where)
 
