@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -259,3 +260,16 @@ def test_a_lost_terminal_ends_a_run_as_sigterm_does(environment, write_study, tm
     told = process.communicate(timeout=120)[1]
     assert process.returncode == 130 and f"kduel resume {run}" in told, told
     assert not list((run / "trials").glob(".new-*"))
+
+
+def test_directories_made_at_the_same_time_do_not_sweep_one_another(tmp_path: Path) -> None:
+    """One is made before it is locked: in that moment another thread or process may take it for abandoned."""
+
+    def make(number: int) -> None:
+        for _ in range(60):
+            with temporary_directory(tmp_path, ".making-") as place:
+                (place / "file").touch()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(make, range(4)))
+    assert not list(tmp_path.iterdir())

@@ -44,6 +44,21 @@ def test_a_difference_that_holds_under_all_conditions_is_one_with_its_range() ->
     assert len(result.conditions) == len(result.agreeing) == 5
 
 
+@pytest.mark.parametrize("conditions", [4, 5])
+def test_the_counts_shown_subtract_to_the_change_shown(conditions: int) -> None:
+    # fork-exit: the medians of both arms are of different conditions, so 173,656 - 161,329 is not the median change.
+    before = [161329.0, 165000, 160100, 158000, 164800][:conditions]
+    after = [173656.0, 176981, 172900, 169500, 175400][:conditions]
+    result = judged(before, after)
+    changes = sorted(b - a for a, b in zip(before, after, strict=True))
+    middle = (changes[(conditions - 1) // 2] + changes[conditions // 2]) / 2
+    assert result.effect == middle == result.mean - result.baseline_mean == result.median - result.baseline_median
+    assert result.effect_pct == pytest.approx(100 * middle / result.baseline_mean)
+    assert result.ci_low_pct <= result.effect_pct <= result.ci_high_pct
+    if conditions == 5:
+        assert (result.baseline_mean, result.mean) in list(zip(before, after, strict=True))
+
+
 def test_a_sign_that_conditions_flip_is_no_verdict_and_says_which() -> None:
     # As tcp in 6.1 against 6.12: the usual difference has one sign, other numbers of calls give the other.
     result = judged([27911, 30500, 27911, 30490, 27900], [28624, 28620, 28600, 28610, 28650])

@@ -164,7 +164,7 @@ def opened(path: Path, *, write: bool = False) -> Iterator[sqlite3.Connection]:
 
 
 def update(place: Path, runs: Sequence[Path], path: Path, progress: Progress) -> Indexed:
-    """Bring the index at `path` up to date with `runs`, which lie below `place`: only changed ones are judged anew.
+    """Bring the index at `path` up to date with `runs`, which lie below `place`: only changed ones are judged again.
 
     A directory that is no readable run is noted with the reason. Raises HostError where the index cannot be written.
     """

@@ -154,7 +154,9 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
 
     measure = given["measure"].strip()
     if bool(given["build_command"]) != bool(given["image"]):
-        raise InputError("--build-command and --image go together", "Say with --image what the command makes.")
+        raise InputError(
+            "--build-command and --image go together", "Give the file that the command makes with --image."
+        )
     if (step is None) == (len(ends) < 2):
         raise InputError(
             "bisect takes two commits, or --step with two costs",

@@ -147,6 +147,8 @@ class MetricResult(Struct, kw_only=True):
     n: int
     """Complete pairs (blocks in which both arms gave a value)."""
     baseline_mean: float | None
+    """Over blocks. Of a metric counted under `conditions`: under the condition with the median difference; so are `mean` and
+    both medians."""
     baseline_sd: float | None
     mean: float | None
     sd: float | None
@@ -187,7 +189,8 @@ class MetricResult(Struct, kw_only=True):
     p_brown_forsythe, ..."""
     warnings: list[Warning_] = field(default_factory=list)
     conditions: list[ConditionResult] = field(default_factory=list)
-    """Counted metrics: each condition under which both arms were counted. The interval is the range over them."""
+    """Counted metrics: each condition under which both arms were counted. The interval is the range over them, and the
+    effect is the median of their differences."""
     modes: dict[str, list[Mode]] = field(default_factory=dict)
     """By contender: the values about which single measurements lie, the most frequent first."""
     machines: MachinesResult | None = None

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -55,11 +55,15 @@ def _made(place: Path, prefix: str) -> tuple[Path, int]:
     """A new directory and the descriptor that holds its lock."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
-        held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except FileNotFoundError:  # another process or thread swept it before it was locked
+            continue
         fcntl.flock(held, fcntl.LOCK_EX)
-        # Another process may have swept it in the moment before it was locked.
-        if path.exists() and os.path.samestat(path.stat(), os.fstat(held)):
-            return path, held
+        # It may have been swept while this waited for the sweeper's lock.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(path.stat(), os.fstat(held)):
+                return path, held
         os.close(held)
 
 

@@ -87,7 +87,7 @@ def make_ready(
     if not machine.reboots and study.blocks.unit != "load":
         raise InputError(
             f"the machine {study.machine} does not reboot, and the study's unit is the boot",
-            'Say what the unit is: write unit = "load" in [blocks].',
+            'Choose the unit: write unit = "load" in [blocks].',
         )
     return Ready(study=study, arms=arms, machine=machine, prepared=prepared, dress=dress, unbuilt=unbuilt)
 
@@ -192,7 +192,7 @@ def machine_hash() -> str:
 
 
 def cpu_model() -> str:
-    """The host's CPU by its name, or empty where the kernel does not tell."""
+    """The host's CPU by its name, or empty where the kernel does not report."""
     try:
         for line in Path("/proc/cpuinfo").read_text("utf-8", errors="replace").splitlines():
             if line.startswith("model name"):

@@ -31,8 +31,8 @@ EXACT = "exact"
 MERGED = "merge.json"
 MARKS = ("lock.json", "import.json", MERGED)
 """A directory with one of these is a run."""
-GO_ON = "Free some space or mend the permissions; then `kduel resume RUN` goes on where it stopped."
-CHOOSE = "Free some space, mend the permissions, or name another place with --out."
+GO_ON = "Free some space or correct the permissions; then `kduel resume RUN` continues where it stopped."
+CHOOSE = "Free some space, correct the permissions, or name another place with --out."
 
 
 @contextmanager

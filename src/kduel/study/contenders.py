@@ -76,7 +76,7 @@ def check_texts(contender: Contender, where: str) -> None:
         if not value.isprintable():
             raise InputError(
                 f"{where}: {key} is {value[:LONGEST_NAME]!r}, with a character that cannot be shown",
-                "Leave out control characters, line ends, tabs and other characters that cannot be seen.",
+                "Leave out control characters, line ends, tabs and other invisible characters.",
             )
     name = contender.name
     if len(name) > LONGEST_NAME:

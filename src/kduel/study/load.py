@@ -45,7 +45,7 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """"load": contenders that differ in nothing but scheduler, policy or sysctls share a boot, in random order,
     and the unit of the statistics is the load of the scheduler, not the boot."""
     order: Literal["fixed", "shuffled"] = "fixed"
-    """The order of the benchmarks inside a trial: the same always, or drawn anew for each block."""
+    """The order of the benchmarks inside a trial: the same always, or drawn again for each block."""
 
 
 class HostTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -34,7 +34,7 @@ class Point(Struct, kw_only=True):
 
     @property
     def error(self) -> float:
-        """The standard error of the mean; 0 where the run does not tell it."""
+        """The standard error of the mean; 0 where the run does not report it."""
         return 0.0 if self.sd is None else self.sd / math.sqrt(self.n)
 
     @property
@@ -57,7 +57,7 @@ class MetricSeries(Struct, kw_only=True):
 
 
 class MetricHistory(Struct, kw_only=True):
-    """All lines; `skipped` says of directories why they are not here."""
+    """All series; `skipped` has the reason for each directory that was left out."""
 
     lines: list[MetricSeries]
     runs: int
@@ -174,7 +174,7 @@ def by_time(point: Point) -> tuple[datetime, list[tuple[int, str]]]:
 
 
 def machine_of(column: Column) -> str:
-    """The machine of a column, by the first trial that told of it."""
+    """The machine of a column, by the first trial that reported it."""
     if not column.environments:
         return UNKNOWN
     known: dict[str, Any] = column.environments[0]

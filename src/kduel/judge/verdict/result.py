@@ -1,15 +1,14 @@
-"""From what was found of a comparison to the result that reports read."""
+"""From the assessment of a comparison to the result that reports read."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kduel.core.results import ConditionResult, MachineEffect, MachinesResult, MetricResult, Scale, Verdict
+from kduel.core.results import MachineEffect, MachinesResult, MetricResult, Scale, Verdict
 from kduel.core.samples import Samples
 from kduel.judge.verdict import strata
 from kduel.judge.verdict.comparison import Comparison, differences, log_ratios, margin
@@ -20,11 +19,11 @@ from kduel.judge.verdict.spending import Floats, critical_t
 from kduel.judge.verdict.wording import tell
 
 MISSED_MODE = 0.05
-"""The chance with which a slow mode of the share that is told would have stayed unseen."""
+"""The probability with which a slow mode of the reported share would not have occurred."""
 
 
 class Assessment(NamedTuple):
-    """What was found of one comparison, in the terms of its scale (logarithms for a ratio)."""
+    """Estimate, interval and verdict of one comparison, on its scale (logarithms for a ratio)."""
 
     scale: Scale
     verdict: Verdict
@@ -46,18 +45,18 @@ class Assessment(NamedTuple):
     withheld: str = ""
     """Why a verdict that the interval shows is not given."""
     confounded: bool = False
-    """Whether all pairs had one order, so that there is no telling the contender from its place."""
+    """Whether all pairs had one order, so that contender and place are confounded."""
     insufficient: bool = False
     """Whether several machines have too few pairs each."""
 
 
 def write(c: Comparison, finding: Assessment, *, beside: bool = True) -> MetricResult:
-    """The finding of paired values with everything that is told and shown beside it."""
+    """The result of paired values, with its secondary statistics and its wording."""
     before, after = c.pairs
     result = build(c.table, c.contender, (before, after), c.n, finding, c.rule)
     result.conditions = c.conditions
     if c.conditions and finding.scale == "exact":
-        result.effect_pct, result.ci_low_pct, result.ci_high_pct = range_pct(c.conditions)
+        show_range(result)
     if finding.scale != "exact" and finding.level is not None and beside:
         ratio = finding.scale == "ratio"
         gaps = log_ratios(before, after) if ratio else differences(before, after)
@@ -75,7 +74,7 @@ def write(c: Comparison, finding: Assessment, *, beside: bool = True) -> MetricR
 def build(
     table: Samples, contender: str, arms: tuple[Floats, Floats], n: int, finding: Assessment, rule: Rule
 ) -> MetricResult:
-    """The result of a finding, paired or not; what is shown beside it and how it is told is for the caller to add.
+    """The result of an assessment, paired or not; the caller adds secondary statistics and wording.
 
     `arms` are the values that count, of the baseline and of the contender; `n` is how many there are of both.
     """
@@ -196,7 +195,7 @@ def least_effect(finding: Assessment) -> float | None:
 
 
 def shown(finding: Assessment) -> tuple[float | None, float | None, float | None]:
-    """Effect and interval as they are told: per cent for a ratio; all null where one of them has no bound."""
+    """Effect and interval as they are reported: per cent for a ratio; all null where one of them has no bound."""
     values = [math.nan if value is None else value for value in (finding.mean, finding.low, finding.high)]
     if finding.scale == "ratio":
         values = [100 * math.expm1(value) if value < 700 else math.inf for value in values]
@@ -204,13 +203,20 @@ def shown(finding: Assessment) -> tuple[float | None, float | None, float | None
     return (effect, low, high) if low is not None and high is not None else (effect, None, None)
 
 
-def range_pct(conditions: Sequence[ConditionResult]) -> tuple[float | None, float | None, float | None]:
-    """Median, least and largest difference over the conditions, in per cent of the baseline under the same one; null
-    where a baseline is 0."""
-    if not all(one.baseline for one in conditions):
-        return None, None, None
-    shares = [100 * one.difference / abs(one.baseline) for one in conditions]
-    return float(np.median(shares)), min(shares), max(shares)
+def show_range(result: MetricResult) -> None:
+    """Show counts under conditions: those of the condition with the median difference, which therefore subtract to the
+    effect, and the range of the difference in per cent of the baseline's count under the same condition; no per cent
+    where a count of the baseline is 0."""
+    ranked = sorted(result.conditions, key=lambda one: one.difference)
+    middle = ranked[(len(ranked) - 1) // 2 : len(ranked) // 2 + 1]
+    before, after = (float(np.mean([getattr(one, arm) for one in middle])) for arm in ("baseline", "contender"))
+    result.baseline_mean = result.baseline_median = before
+    result.mean = result.median = after
+    result.effect_pct = result.ci_low_pct = result.ci_high_pct = None
+    if all(one.baseline for one in result.conditions):
+        shares = [100 * one.difference / abs(one.baseline) for one in result.conditions]
+        result.effect_pct = 100 * (after - before) / abs(before)
+        result.ci_low_pct, result.ci_high_pct = min(shares), max(shares)
 
 
 def bounded(value: float) -> float | None:

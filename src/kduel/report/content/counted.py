@@ -33,7 +33,7 @@ def counted_lines(comparison: ContenderSummary) -> Iterator[Line]:
     same = [m for m in measured if m.verdict in ("equal", "equivalent")]
     open_ones = sorted((m for m in measured if m.verdict == "undecided"), key=largest_first)
     width = max((len(name(m)) for m in measured), default=0)
-    yield [(f"{'':{width + 11}}{'change':>22}  {'over conditions':>20}  {'exact, per operation':>25}", "dim")]
+    yield [(f"{'':{width + 11}}{'change':>22}  {'over conditions':>20}  {'at the median change':>25}", "dim")]
     for group in dict.fromkeys(m.group or OTHER for m in large):
         yield [(visible(group, 40), "italic")]
         yield from (line(m, width) for m in large if (m.group or OTHER) == group)
