@@ -60,8 +60,9 @@ def is_elsewhere(name: object, where: Path) -> bool:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is either absent, old, or whole."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    """Write a file so that it is either absent, old, or whole, even after a power cut."""
+    # A part of the name: with all of it, a name of 250 characters would be too long.
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}-", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
@@ -70,6 +71,7 @@ def write_whole(path: Path, data: bytes) -> None:
         fresh = Path(name)
         fresh.chmod(0o644)
         fresh.replace(path)
+        sync_tree_top(path.parent)
     finally:
         Path(name).unlink(missing_ok=True)
 
