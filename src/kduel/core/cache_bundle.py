@@ -20,7 +20,7 @@ from typing import IO
 import msgspec
 from msgspec import Struct
 
-from kduel.core.cache import ADOPTED, Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import InputError, file_trouble
 from kduel.core.manifest import Manifest
 from kduel.core.text import visible
@@ -29,7 +29,7 @@ SCHEMA = 1
 CONTENTS = "kduel-bundle.json"
 MOST_CONTENTS = 64 << 20
 """Bytes of CONTENTS: a kernel's modules take about 1 MB."""
-CARRIED = ADOPTED | {"programs"}
+CARRIED = frozenset({"busybox", "deb", "kernels", "programs", "root", "schedulers", "source"})
 """Kinds of entries that need the network or a compiler. All others are made from these."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~:-]{0,200}")
 
