@@ -51,6 +51,8 @@ mode = "fixed"
 seconds = 0
 [blocks]
 max = {blocks}
+[host]
+quiet_seconds = 0
 """
 STEP = """
 [[benchmark]]
@@ -74,7 +76,7 @@ class Place:
     """Whether QEMU is the real one."""
     environment: dict[str, str] = field(default_factory=dict)
     wrapper: Sequence[str] = ()
-    """What the commands are started by, such as strace."""
+    """What the commands are started by."""
 
     def __post_init__(self) -> None:
         self.run, self.temporary, self.cache = self.base / "run", self.base / "tmp", cache_root()

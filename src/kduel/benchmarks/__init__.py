@@ -82,7 +82,7 @@ class Raw(Struct, frozen=True):
                 ),
             )
         except (OSError, Garbled) as error:
-            raise ParseError(f"the step left no whole output: {error}") from error
+            raise ParseError(f"the step left no complete output: {error}") from error
 
 
 class Benchmark(ABC):

@@ -20,7 +20,7 @@ from kduel.cli.output import emit, write_plot
 from kduel.core.text import printable
 
 
-@click.command("explain", short_help="Say which kernel functions a difference comes from.")
+@click.command("explain", short_help="Show which kernel functions cause a difference.")
 @contender_arguments("targets", "RUN | BASELINE CONTENDER")
 @benchmark_option
 @click.option(

@@ -128,7 +128,7 @@ def suites() -> list[dict[str, Any]]:
 
 
 def defaults(struct: Any) -> dict[str, str]:
-    """A struct's fields with what they are by default, as TOML would say it; "required" where there is none."""
+    """A struct's fields with their defaults in TOML; "required" where there is none."""
     import msgspec
 
     told = {}

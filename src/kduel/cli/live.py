@@ -1,4 +1,4 @@
-"""What a person watches while a run goes on: what happens now, the table of intervals, the host, and the time left.
+"""What a person watches while a run continues: what happens now, the table of intervals, the host, and the time left.
 
 `LiveRun` turns what the runner reports into lines for a terminal of any size; kduel.cli.terminal draws them in place.
 """

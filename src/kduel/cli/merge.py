@@ -22,7 +22,7 @@ from kduel.cli.output import emit_json
     "--machines",
     default="",
     metavar="NAME,NAME,...",
-    help="The machine of each run, in order; equal names are one machine. By default machines are told apart by "
+    help="The machine of each run, in order; equal names are one machine. By default machines are distinguished by "
     "place, host, settings and hardware. For a fleet's run, the name stands before those of its machines.",
 )
 @format_option("text", "json")

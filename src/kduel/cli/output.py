@@ -45,7 +45,13 @@ def write(path: Path, data: bytes) -> None:
 
 
 def write_plot(path: Path, svg: str) -> None:
-    """Write a picture as SVG or PNG, by its suffix. Raises HostError."""
+    """Write a picture as SVG or PNG, by its suffix. Raises InputError where it shows nothing, HostError."""
+    if not svg:
+        from kduel.core.errors import InputError
+
+        raise InputError(
+            f"there is nothing to plot: {path} is not written", "A line needs a metric in two runs at least."
+        )
     if path.suffix.lower() == ".png":
         import vl_convert
 

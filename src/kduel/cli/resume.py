@@ -1,4 +1,4 @@
-"""`kduel resume`: goes on with an interrupted run, from what its directory says."""
+"""`kduel resume`: continues an interrupted run, from what its directory says."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from kduel.cli.exact_first import exact_first_option
 from kduel.cli.execute import carry_out
 from kduel.cli.futility import Choice, futility_option
 from kduel.cli.options import (
+    Number,
     contender_arguments,
     fail_on_option,
     machine_help,
@@ -66,7 +67,7 @@ from kduel.core.errors import InputError
 )
 @click.option(
     "--delta",
-    type=click.FloatRange(0, 100, min_open=True),
+    type=Number(0, 100, min_open=True),
     metavar="PCT",
     help="Smallest effect of interest, in %.  [default: the suite's or study's, else 1]",
 )

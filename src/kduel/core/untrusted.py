@@ -24,7 +24,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 class Garbled(ValueError):
-    """What a guest sent is not what it should be. The message says how."""
+    """A guest sent malformed data. The message describes how."""
 
 
 def decode(data: bytes | str, shape: type[T], most: int = MOST_TEXT) -> T:

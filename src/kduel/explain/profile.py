@@ -227,7 +227,7 @@ def profile(dump: Dump, symbols: Symbols, region: int, *, boot: bool = False) ->
     """
     if not dump.begins.get(region):
         raise NotMeasuredError(
-            "the guest never came to the region that was to be counted", "Did the benchmark run? See its output."
+            "the guest never reached the region to count", "Did the benchmark run? See its output."
         )
     naming = Naming(dump, symbols, BOOT_DEPTH if boot else None)
     stacks: dict[Stack, int] = defaultdict(int)

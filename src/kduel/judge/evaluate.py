@@ -35,7 +35,7 @@ def rule_of(lock: Lock) -> Rule:
 
 
 def judge_run(path: Path) -> Results:
-    """A run, measured here or imported, judged anew from its raw files. Raises InputError where it is none."""
+    """A run, measured here or imported, judged again from its raw files. Raises InputError where it is none."""
     run = RunDir.open(path)
     if run.imported:
         from kduel.judge.imported import results

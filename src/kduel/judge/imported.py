@@ -27,7 +27,7 @@ def rule_of(run: Path) -> Rule:
 
 
 def results(run: Path) -> Results:
-    """The run judged anew from the original files. Raises InputError where they are gone or changed."""
+    """The run judged again from the original files. Raises InputError where they are gone or changed."""
     record = record_of(run)
     samples = read(run)
     rule = rule_of(run)

@@ -335,7 +335,7 @@ class Runner:
     def not_run(self, planned: PlannedTrial) -> TrialRecord:
         """trial.json of a trial of a contender that is left out."""
         first = min(self.of(planned.contender), key=lambda record: record.position)
-        why = f"not run, for its first trials were void. The first said: {first.void}"
+        why = f"not run: its first trials were void. The first: {first.void}"
         return TrialRecord.unbooted(planned, Void(LEFT_OUT, why))
 
     def not_built(self, planned: PlannedTrial) -> TrialRecord:

@@ -105,7 +105,7 @@ def set_aside(trial: Path) -> list[str]:
 
 
 def keep_environment(trial: Path) -> None:
-    """environment.json beside the raw files that it is read from."""
+    """environment.json next to the raw files that it is read from."""
     if (trial / "environment").is_dir():
         found = read_environment(trial / "environment")
         # It was captured as the guest came up, before the contender's own settings.

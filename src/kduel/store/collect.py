@@ -1,4 +1,4 @@
-"""From raw files to samples: every number of a run, read anew from what its trials left behind."""
+"""From raw files to samples: every number of a run, read again from what its trials left behind."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class Collector:
 
 
 def collect(path: Path) -> list[Samples]:
-    """Every number of a run, read anew from its raw files. Raises InputError where it is no run."""
+    """Every number of a run, read again from its raw files. Raises InputError where it is no run."""
     run = RunDir.open(path)
     if run.imported:
         from kduel.store.imported import read

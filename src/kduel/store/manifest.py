@@ -113,7 +113,7 @@ def line(name: bytes, found: str) -> bytes:
 
 def read_manifest(path: Path) -> dict[bytes, str]:
     """The digests by name. Raises InputError where it is missing or damaged."""
-    remedy = "Restore it from a copy of the run; without it nobody can tell whether this trial was changed."
+    remedy = "Restore it from a copy of the run; without it a change of this trial cannot be detected."
     try:
         lines = read_whole(path).split(b"\n")
     except OSError as error:

@@ -33,9 +33,9 @@ from kduel.study.plan import slug
 
 MERGE_SCHEMA = 1
 LEFT_OUT = (".held", "report", ".new-*")
-"""What a copy of a run does without: the runner's own, and reports, which are made anew."""
+"""What a copy of a run does without: the runner's own, and reports, which are made again."""
 HARDWARE = ("cpus", "cpu", "memory_mib", "emulated", "product")
-"""Facts that tell the machines of one host apart, such as guests with different processors."""
+"""Facts that distinguish the machines of one host, such as guests with different processors."""
 
 
 class Part(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -26,13 +26,15 @@ from kduel.store.documents import RESTORE, Lock, TrialRecord, read_lock, read_tr
 from kduel.store.manifest import write_manifest
 from kduel.study.plan import PlannedTrial
 
+SYNCS = 16
+"""How many files are synced at a time."""
 EXACT = "exact"
 """The subdirectory of a run that holds its exact part. It is there, empty, from the start of a run that is to have one."""
 MERGED = "merge.json"
 MARKS = ("lock.json", "import.json", MERGED)
 """A directory with one of these is a run."""
-GO_ON = "Free some space or mend the permissions; then `kduel resume RUN` goes on where it stopped."
-CHOOSE = "Free some space, mend the permissions, or name another place with --out."
+GO_ON = "Free some space or correct the permissions; then `kduel resume RUN` continues where it stopped."
+CHOOSE = "Free some space, correct the permissions, or name another place with --out."
 
 
 @contextmanager
@@ -60,8 +62,9 @@ def is_elsewhere(name: object, where: Path) -> bool:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is either absent, old, or whole."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    """Write a file so that it is either absent, old, or whole, even after a power cut."""
+    # A part of the name: with all of it, a name of 250 characters would be too long.
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}-", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
@@ -70,19 +73,31 @@ def write_whole(path: Path, data: bytes) -> None:
         fresh = Path(name)
         fresh.chmod(0o644)
         fresh.replace(path)
+        sync_tree_top(path.parent)
     finally:
         Path(name).unlink(missing_ok=True)
 
 
 def sync_tree(directory: Path) -> None:
-    """fsync every file and directory below."""
-    for root, _, files in os.walk(directory):
-        for name in [*files, "."]:
-            handle = os.open(os.path.join(root, name), os.O_RDONLY)  # noqa: PTH118 - speed
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+    """fsync every file and directory below.
+
+    Several at a time: a file system commits together what waits at the same time, and a trial of twenty small files
+    takes a quarter of the time. Raises the first OSError.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    paths = [os.path.join(root, name) for root, _, files in os.walk(directory) for name in [*files, "."]]  # noqa: PTH118
+    with ThreadPoolExecutor(SYNCS) as pool:
+        for _ in pool.map(_sync, paths):
+            pass
+
+
+def _sync(path: str | Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 class RunDir:
@@ -267,8 +282,4 @@ class RunDir:
 
 def sync_tree_top(directory: Path) -> None:
     """fsync the directory itself, so that a rename in it lasts."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    _sync(directory)

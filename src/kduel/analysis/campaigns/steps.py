@@ -3,7 +3,7 @@
 Runs that are near in time share much (temperature, firmware, what else the machine does), so a series of runs is no
 row of independent draws: a permutation test calls a series with a correlation of .5 between neighbours changed in up to
 38 % of cases instead of 1 %. Here the strongest contrast is compared with simulated series that have that correlation.
-Other ways were simulated beside it (perf/history_steps.py has the figures): permuted blocks and prewhitening keep the
+Other ways were simulated for comparison (perf/history_steps.py has the figures): permuted blocks and prewhitening keep the
 rate only for long series, and ranks cannot tell a change from chance in fewer than twelve runs.
 """
 
@@ -20,7 +20,7 @@ from kduel.analysis.campaigns.null_shares import CORRELATION, CORRELATIONS, LONG
 
 
 class LevelChange(Struct, kw_only=True):
-    """A change between the values at `index - 1` and `index`; the medians are of the stretches beside it."""
+    """A change between the values at `index - 1` and `index`; the medians are of the stretches next to it."""
 
     index: int
     before: float

@@ -250,8 +250,8 @@ def undeclared(found: Sequence[Difference]) -> Iterator[Warning_]:
         listed = "; ".join(f"{group}: {quoted([d.key for d in undeclared if d.group == group])}" for group in groups)
         yield Warning_(
             code=Code.CONFOUNDS,
-            message=f"The arms differ in {plural(len(undeclared), 'thing')} that the study does not declare ({listed}). A difference "
-            "measured here may come from any of them: make them equal, or declare them as what is compared.",
+            message=f"The contenders differ in {plural(len(undeclared), 'property', 'properties')} that the study does not declare ({listed}). A difference "
+            "between them may come from any of these: make them equal, or declare them as what is compared.",
         )
     options = [difference.key for difference in found if difference.group == "config" and difference.declared]
     if options:

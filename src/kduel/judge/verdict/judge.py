@@ -1,4 +1,4 @@
-"""The verdict: a pure function of samples and rule. docs/statistics.md says in words what happens here."""
+"""The verdict: a pure function of samples and rule. docs/statistics.md describes the method."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def judge(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> lis
 
 
 def judge_primary(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> list[MetricResult]:
-    """As `judge`, of the primary metrics only and without the statistics beside: quick, for a run that goes on."""
+    """As `judge`, of the primary metrics only and without secondary statistics: fast, for a run in progress."""
     share = split(samples, rule)
     chosen = [c for c in compare(samples, rule) if c.table.primary]
     return [

@@ -212,7 +212,7 @@ def resampled(c: Comparison) -> Noise:
     count = min(before.size, after.size)
     if count < FEWEST_FOR_SPREAD:
         raise InputError(
-            f"{name}: {count} values in each arm are too few to draw noise from",
+            f"{name}: {count} values of each contender are too few to resample noise from",
             f"A pilot needs {FEWEST_FOR_SPREAD} at least.",
         )
     if (before <= 0).any() or (after <= 0).any():
@@ -228,4 +228,4 @@ def resampled(c: Comparison) -> Noise:
         drawn: Floats = generator.choice(boot, arms.shape)
         return drawn
 
-    return Noise(name, f"{count} measured values of each arm, resampled", draw)
+    return Noise(name, f"{count} measured values of each contender, resampled", draw)

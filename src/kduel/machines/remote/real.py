@@ -93,7 +93,7 @@ def survey(connection: Connection, settings: Surveyed, arms: Sequence[Arm], *, b
     ).split()[-3]
     if int(free) < settings.free_mib * 1024:
         raise HostError(
-            f"{settings.place}: {settings.directory} has {int(free) // 1024} MiB free, {settings.free_mib} are wanted",
+            f"{settings.place}: {settings.directory} has {int(free) // 1024} MiB free, {settings.free_mib} are required",
             "Free some space there, or give another directory.",
         )
     images = {}

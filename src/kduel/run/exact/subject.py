@@ -124,7 +124,7 @@ def of_run(path: Path, contender: str, *, cache: Cache, progress: Progress, offl
     """Two arms of a run, the kernels checked against its lock."""
     run = RunDir.open(path)
     if run.imported:
-        raise InputError(f"{path} was imported: its kernels are not here to be counted")
+        raise InputError(f"{path} was imported: its kernels are not available for counting")
     lock = run.lock()
     study = study_of(lock, run.study_text())
     names = study.names

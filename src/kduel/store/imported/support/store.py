@@ -229,17 +229,17 @@ def original(run: Path, stored: StoredFile) -> Path:
     try:
         if not path.resolve().is_relative_to(run.resolve()):
             raise InputError(
-                f"{run / 'import.json'} names a file outside the run: {stored.stored}", "Import it anew."
+                f"{run / 'import.json'} names a file outside the run: {stored.stored}", "Import it again."
             )
         with path.open("rb") as stream:
             while piece := stream.read(1 << 20):
                 digest.update(piece)
     except OSError as error:
         raise InputError(
-            f"cannot read {path}: {error.strerror or error}", "Restore it, or import it anew."
+            f"cannot read {path}: {error.strerror or error}", "Restore it, or import it again."
         ) from error
     if digest.hexdigest() != stored.sha256:
-        raise InputError(f"{path} was changed after it had been imported", "Restore it, or import it anew.")
+        raise InputError(f"{path} was changed after it had been imported", "Restore it, or import it again.")
     return path
 
 
@@ -257,7 +257,7 @@ def examine(run: Path) -> Integrity:
 
 
 def read(run: Path) -> list[Samples]:
-    """Every value of an imported run, read anew from the original files, unpaired. Raises InputError."""
+    """Every value of an imported run, read again from the original files, unpaired. Raises InputError."""
     record = record_of(run)
     gathering = Gathering()
     formats = plugins("imported")
