@@ -44,8 +44,6 @@ accel = "tcg"
 cpus = 1
 memory = "256M"
 disk = "16M"
-[host]
-max_wait = 100 # other tests are no fault
 [settle]
 mode = "fixed"
 seconds = 0
@@ -53,6 +51,7 @@ seconds = 0
 max = {blocks}
 [host]
 quiet_seconds = 0
+max_wait = 100 # other tests are no fault
 """
 STEP = """
 [[benchmark]]

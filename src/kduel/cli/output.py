@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -47,6 +51,24 @@ def write(path: Path, data: bytes) -> None:
             "Free space, correct the permissions, or name another file.",
         ) from error
     click.echo(f"Written: {path}", err=True)
+
+
+@contextmanager
+def streamed(path: Path) -> Iterator[IO[bytes]]:
+    """A stream into a file that appears whole once all is written, and not at all otherwise. Raises HostError."""
+    from kduel.core.errors import file_trouble
+
+    with file_trouble(f"cannot write {path}", "Free space, correct the permissions, or name another file."):
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
+        finally:
+            Path(name).unlink(missing_ok=True)
 
 
 def write_plot(path: Path, svg: str) -> None:

@@ -53,6 +53,11 @@ class Cache:
             self.root.mkdir(parents=True, exist_ok=True)
             next(self.root.iterdir(), None)
 
+    @property
+    def used(self) -> frozenset[tuple[str, str]]:
+        """Kind and key of every entry that was asked for, and is there."""
+        return frozenset(self._checked)
+
     def path(self, kind: str, key: str) -> Path:
         """Where the entry is, or would be."""
         return self.root / kind / key

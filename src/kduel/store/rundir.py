@@ -21,11 +21,13 @@ from pathlib import Path
 import msgspec
 
 from kduel.core.errors import InputError, file_trouble
-from kduel.core.untrusted import read_whole
+from kduel.core.untrusted import entries, read_whole
 from kduel.store.documents import RESTORE, Lock, TrialRecord, read_lock, read_trial
 from kduel.store.manifest import write_manifest
 from kduel.study.plan import PlannedTrial
 
+SYNCS = 16
+"""How many files are synced at a time."""
 EXACT = "exact"
 """The subdirectory of a run that holds its exact part. It is there, empty, from the start of a run that is to have one."""
 MERGED = "merge.json"
@@ -77,14 +79,25 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def sync_tree(directory: Path) -> None:
-    """fsync every file and directory below."""
-    for root, _, files in os.walk(directory):
-        for name in [*files, "."]:
-            handle = os.open(os.path.join(root, name), os.O_RDONLY)  # noqa: PTH118 - speed
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+    """fsync every file and directory below.
+
+    Several at a time: a file system commits together what waits at the same time, and a trial of twenty small files
+    takes a quarter of the time. Raises the first OSError.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    paths = [os.path.join(root, name) for root, _, files in os.walk(directory) for name in [*files, "."]]  # noqa: PTH118
+    with ThreadPoolExecutor(SYNCS) as pool:
+        for _ in pool.map(_sync, paths):
+            pass
+
+
+def _sync(path: str | Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 class RunDir:
@@ -190,7 +203,7 @@ class RunDir:
     def names(self) -> list[str]:
         """The names of the trials that are there, in no order. Raises InputError."""
         try:
-            return [entry.name for entry in os.scandir(self.trials) if not entry.name.startswith(".")]
+            return [path.name for path in entries(self.trials) if not path.name.startswith(".")]
         except OSError as error:
             raise InputError(f"cannot read {self.trials}: {error.strerror}", RESTORE) from error
 
@@ -273,8 +286,4 @@ class RunDir:
 
 def sync_tree_top(directory: Path) -> None:
     """fsync the directory itself, so that a rename in it lasts."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    _sync(directory)
