@@ -39,7 +39,7 @@ CHOOSE = "Free some space, correct the permissions, or name another place with -
 
 @contextmanager
 def told_as_disk_trouble(where: Path, remedy: str = GO_ON) -> Iterator[None]:
-    """Turn an OSError while writing into an error that says what to do; what is on disk stays as it is.
+    """Turn an OSError while writing into an error with a remedy; what is on disk stays as it is.
 
     A file elsewhere that it is about, such as one that was deleted from the cache, is named in place of `where`.
     """
