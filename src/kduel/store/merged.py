@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from kduel import __version__
 from kduel.core.errors import InputError
-from kduel.store.documents import RESTORE, Lock, read_document
+from kduel.store.documents import RESTORE, Lock, MemberRecord, read_document
 from kduel.store.identity import listed, plain, protocol_differences
 from kduel.store.integrity import Integrity, trials_of, verify
 from kduel.store.manifest import NAME as MANIFEST
@@ -43,7 +43,8 @@ class Part(Struct, kw_only=True, forbid_unknown_fields=True):
     name: str
     """Of its directory below runs/."""
     machine: str
-    """What its machine is called; parts with one name were measured on one machine."""
+    """What its machine is called; parts with one name were measured on one machine. Of a fleet's run: what stands before
+    the names of its members, or nothing where these names are enough."""
 
 
 class Merge(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -64,10 +65,21 @@ class Opened(Struct, kw_only=True):
     run: RunDir
     lock: Lock
 
+    @property
+    def machines(self) -> list[str]:
+        """The machines on which it was measured."""
+        return [machine_of(self.part.machine, member) for member in self.lock.hosts] or [self.part.machine]
+
+
+def machine_of(part: str, member: str) -> str:
+    """What a machine of a part is called: the part's machine, or its fleet's member."""
+    return "/".join(filter(None, (part, member)))
+
 
 def merge(paths: Sequence[Path], out: Path, machines: Sequence[str] = ()) -> Merge:
     """Make the merged run `out`, whole or not at all, of runs or merged runs. `machines` names the machine of each run;
-    without it they are distinguished by what the runs know of them.
+    without it they are distinguished by what the runs know of them. The machines of a fleet have names; the name that is
+    given stands before them.
 
     Raises InputError for imports, runs of different experiments, a run twice, or runs that are at work.
     """
@@ -176,9 +188,26 @@ def name_all(found: Sequence[Opened]) -> None:
             name = f"{base}-{number}"
         taken.add(name)
         one.part.name = name
-        if not one.part.machine:
+        if not one.part.machine and one.lock.fleet is not None:
+            one.part.machine = name if any(namesakes(one.lock, other.lock) for other in found) else ""
+        elif not one.part.machine:
             place = one.lock.machine.settings.get("place") if is_place(one.lock) else None
             one.part.machine = machines.setdefault(hardware(one.lock), str(place or name))
+
+
+def namesakes(lock: Lock, other: Lock) -> bool:
+    """Whether two fleets have a member of one name that is another machine."""
+    if lock.fleet is None or other.fleet is None:
+        return False
+    known = {one.name: one for one in other.fleet.members}
+    return any(member_hardware(one) != member_hardware(known.get(one.name, one)) for one in lock.fleet.members)
+
+
+def member_hardware(member: MemberRecord) -> bytes:
+    """What tells a member of a fleet from others of its name."""
+    host = [member.host.machine, member.host.cpu, member.host.cpus]
+    facts = {name: member.machine.facts.get(name) for name in HARDWARE}
+    return msgspec.json.encode(plain([member.settings, facts, host]), order="sorted")
 
 
 def is_place(lock: Lock) -> bool:

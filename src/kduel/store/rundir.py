@@ -30,6 +30,10 @@ SYNCS = 16
 """How many files are synced at a time."""
 EXACT = "exact"
 """The subdirectory of a run that holds its exact part. It is there, empty, from the start of a run that is to have one."""
+EXPLAIN = "explain"
+"""The subdirectory of a run that holds what `kduel explain` found, and the runs of profiled trials."""
+PROFILE_ORIGIN = "kduel explain"
+"""The origin of a run of profiled trials: a part of the run that it explains, and no run to be judged or resumed."""
 MERGED = "merge.json"
 MARKS = ("lock.json", "import.json", MERGED)
 """A directory with one of these is a run."""
@@ -39,7 +43,7 @@ CHOOSE = "Free some space, correct the permissions, or name another place with -
 
 @contextmanager
 def told_as_disk_trouble(where: Path, remedy: str = GO_ON) -> Iterator[None]:
-    """Turn an OSError while writing into an error that says what to do; what is on disk stays as it is.
+    """Turn an OSError while writing into an error with a remedy; what is on disk stays as it is.
 
     A file elsewhere that it is about, such as one that was deleted from the cache, is named in place of `where`.
     """

@@ -18,7 +18,7 @@ from kduel.analysis.campaigns.columns import Column, columns_of
 from kduel.analysis.campaigns.steps import LevelChange, change_points
 from kduel.analysis.machine_name import UNKNOWN, machine_name
 from kduel.core.errors import InputError
-from kduel.store.rundir import MARKS, MERGED
+from kduel.store.rundir import EXPLAIN, MARKS, MERGED
 
 DEEPEST = 4
 
@@ -83,13 +83,20 @@ def runs_below(places: Iterable[Path]) -> list[Path]:
             for name in MARKS:
                 for path in sorted(place.glob(f"{stars}{name}")):
                     found.setdefault(path.parent.resolve(), path.parent)
-    runs = [path for real, path in found.items() if not (real.parent.parent / MERGED).is_file()]
+    runs = [path for real, path in found.items() if not is_part(real)]
     if not runs:
         raise InputError(
             f"there is no run below {', '.join(map(str, places))}",
             "Name directories made by `kduel run` or `kduel import`.",
         )
     return runs
+
+
+def is_part(path: Path) -> bool:
+    """Whether a run belongs to another: a part of a merged run, or the profiled trials of a timed one."""
+    above = path.parent.parent
+    profiled = path.parent.name == EXPLAIN and any((above / name).is_file() for name in MARKS)
+    return profiled or (above / MERGED).is_file()
 
 
 def history(places: Sequence[Path], *, metric: str = "", contender: str = "", alpha: float = 0.01) -> MetricHistory:

@@ -183,7 +183,7 @@ def the_format(path: Path, name: str | None) -> ForeignFormat:
 
 
 def keep(path: Path, run: Path, place: str, format_name: str) -> StoredFile:
-    """Copy an original into the new run under its own name, and say what it was."""
+    """Copy an original into the new run under its own name, and describe it."""
     stored = f"imported/{place}/{re.sub(r'[^A-Za-z0-9._-]', '_', path.name)[-100:]}"
     (run / stored).parent.mkdir(parents=True)
     digest = hashlib.sha256()
