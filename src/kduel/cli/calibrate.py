@@ -138,7 +138,7 @@ def read_effects(text: str) -> list[float]:
 def adjusted(
     run: Path | None, delta: float | None, alpha: float | None, max_blocks: int | None, blocks: int | None
 ) -> Rule:
-    """The rule of the run, or the default, with what the command line says instead. Raises InputError."""
+    """The rule of the run, or the default, with the command line's settings. Raises InputError."""
     import msgspec
 
     from kduel.judge.verdict.rule import Rule

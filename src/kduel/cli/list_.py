@@ -81,7 +81,7 @@ def fleets() -> list[dict[str, Any]]:
 
 
 def boards() -> list[dict[str, Any]]:
-    """Every board that comes along; `settings` is what its description says."""
+    """Every built-in board; `settings` is the content of its description."""
     from kduel.machines.boards import known
 
     return [

@@ -40,7 +40,7 @@ class Boot(Struct, kw_only=True):
 
 
 class HostLoad(Struct, kw_only=True):
-    """What else the host does. null where it does not say."""
+    """Other work of the host. null where the host does not report it."""
 
     load: float | None
     waiting_pct: float | None

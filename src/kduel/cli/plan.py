@@ -116,7 +116,7 @@ def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:
 
 
 def said(rule: Rule, delta: float | None, alpha: float | None, measured: int) -> Rule:
-    """The rule with what the command line says instead, looks on the way as usual. Raises InputError."""
+    """The rule with the command line's settings and interim analyses as usual. Raises InputError."""
     from kduel.judge.verdict.rule import Rule
 
     return Rule(

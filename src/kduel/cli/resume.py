@@ -1,4 +1,4 @@
-"""`kduel resume`: continues an interrupted run, from what its directory says."""
+"""`kduel resume`: continues an interrupted run from its directory."""
 
 from __future__ import annotations
 

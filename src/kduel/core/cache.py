@@ -29,7 +29,7 @@ def cache_root() -> Path:
 
 
 def told_as_cache_trouble(where: Path) -> AbstractContextManager[None]:
-    """Turn an OSError about the cache into a HostError that says what to do."""
+    """Turn an OSError about the cache into a HostError with a remedy."""
     return file_trouble(
         f"the cache at {where} is not usable",
         "Make it readable and writable, free some space, or name another place in KDUEL_CACHE. What is missing there "

@@ -15,7 +15,7 @@ from kduel.study.tables import combinations, validation_message
 
 
 def contender_tables(kernels: list[str], numbered: bool) -> str:
-    """The [[contender]] tables of a suite's kernels, as TOML, so that the run's study.toml says all.
+    """The [[contender]] tables of a suite's kernels, as TOML, so that the run's study.toml is complete.
 
     `numbered` gives each a name of its own, for one kernel against itself.
     """

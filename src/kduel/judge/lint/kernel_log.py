@@ -1,4 +1,4 @@
-"""What the kernels' own logs tell of trouble in trials that gave values."""
+"""Trouble that the kernels' own logs report in trials that gave values."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ def family(samples: Sequence[Samples]) -> int:
 
 
 def determined(table: Samples) -> bool:
-    """Whether chance has no part in these values: the benchmark says so, and no repetition speaks against it."""
+    """Whether chance has no part in these values: the benchmark declares it, and no repetition contradicts it."""
     return table.metric.exact and all(
         len({value for value in values if value is not None}) <= 1 for values in table.values.values()
     )

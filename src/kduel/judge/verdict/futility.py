@@ -1,7 +1,7 @@
 """Whether a run can still decide anything: the chance of a verdict at its last look, by what was measured so far.
 
 Stopping for futility ends a run as undecided, which is no false alarm: it costs no alpha, and the power that
-docs/statistics.md tells.
+docs/statistics.md states.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def futile(
 
 
 def chance_of(c: Comparison, alpha: float) -> float | None:
-    """The chance of a verdict for one comparison; None where too few pairs or values that do not vary tell nothing."""
+    """The chance of a verdict for one comparison; None where pairs are too few or values do not vary."""
     if not c.n:
         return 0.0
     if c.n < c.rule.fewest or c.scales[-1] == "exact":

@@ -27,7 +27,7 @@ class Standing(Struct, kw_only=True):
     verdict: Verdict
     decided: bool
     blocks_more: int | None
-    """About how many blocks it still needs; 0 when decided, null while that cannot be told."""
+    """About how many blocks it still needs; 0 when decided, null while that cannot be estimated."""
     told: str
     """The verdict in plain words."""
 

@@ -133,7 +133,7 @@ REPEATED = (1.0, 0.2, 0.05, 0.01, 1e-3, 1e-6, 1e-12)
 
 def repeated_p(c: Comparison) -> float | None:
     """The least alpha with which the present look would have called a difference; None where nothing varies, or where
-    the contender cannot be told from its place."""
+    contender and place are confounded."""
     if not c.looks.pairs or c.scales[-1] == "exact" or not c.told_apart[-1]:
         return None
     mean, error, freedom = (float(values[-1]) for values in c.estimates)

@@ -33,7 +33,7 @@ MISSING = 0.2
 
 
 class Noise(NamedTuple):
-    """A noise with a name and a sentence that says what it is."""
+    """A noise with a name and a description."""
 
     name: str
     about: str
@@ -186,7 +186,7 @@ def kinds(scale: float) -> dict[str, tuple[str, Draw]]:
 
 
 USUAL = ("normal", "floor", "bimodal", "heavy", "drift")
-"""What `kduel calibrate` tries unless told otherwise."""
+"""The defaults of `kduel calibrate`."""
 DIFFERING = ("rare-1", "rare-5", "rare-10", "censored")
 """In these the contender does differ, or its trials do."""
 NAMES = (*USUAL, *(name for name in kinds(1.0) if name not in USUAL))

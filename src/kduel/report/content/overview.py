@@ -186,7 +186,7 @@ def bar(metric: MetricResult, width: int, reach: float, delta: float) -> str:
 
 
 def interval_words(metric: MetricResult) -> str:
-    """`+0.20 to +1.40 %` for plain lines; `no interval yet` where it has no bounds, or such as say nothing."""
+    """`+0.20 to +1.40 %` for plain lines; `no interval yet` where it has no bounds, or uninformative ones."""
     value, low, high, unit = effect_numbers(metric)
     if value is None or low is None or high is None or (unit == "%" and high > TOO_WIDE_PCT):
         return "no interval yet"

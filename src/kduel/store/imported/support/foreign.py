@@ -42,7 +42,7 @@ class ForeignRow(NamedTuple):
     exact: bool = False
     """Whether chance has no part in it, as in the size of what is built."""
     aspect: Aspect | None = None
-    """What the metric measures; None where the file does not say."""
+    """What the metric measures; None where the file does not state it."""
 
 
 class ForeignFormat(ABC):

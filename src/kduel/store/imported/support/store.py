@@ -169,7 +169,7 @@ def the_format(path: Path, name: str | None) -> ForeignFormat:
         if candidate.recognises(head):
             found: ForeignFormat = candidate
             return found
-    first = (head.splitlines() or [""])[0]
+    first = (head.lstrip().splitlines() or [""])[0]
     for sign, called in ((";", "semicolons"), ("\t", "tabs")):
         if first.count(sign) >= 2:
             raise InputError(
@@ -183,7 +183,7 @@ def the_format(path: Path, name: str | None) -> ForeignFormat:
 
 
 def keep(path: Path, run: Path, place: str, format_name: str) -> StoredFile:
-    """Copy an original into the new run under its own name, and say what it was."""
+    """Copy an original into the new run under its own name, and describe it."""
     stored = f"imported/{place}/{re.sub(r'[^A-Za-z0-9._-]', '_', path.name)[-100:]}"
     (run / stored).parent.mkdir(parents=True)
     digest = hashlib.sha256()
