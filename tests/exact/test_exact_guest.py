@@ -170,9 +170,10 @@ def test_the_plug_in_counts_what_the_guests_clock_counts(
     for one, counts in zip(lines, apart.values(), strict=True):
         assert counts.total - sum(one.samples) == 3 * one.count
     told = found.contexts()
-    # Interrupts and other tasks are a small part of so short a time, if they came at all.
-    assert told.get(INTERRUPT, 0) + told.get(THREAD, 0) < 0.3 * found.total
-    assert told[OPERATION] > 0.6 * found.total
+    # Interrupts and other tasks are a small part, but for one timer interrupt and whom it wakes: that is as long as 40 null calls.
+    others = told.get(INTERRUPT, 0) + told.get(THREAD, 0)
+    assert others < 0.3 * found.total + 20_000
+    assert told[OPERATION] > 0.6 * (found.total - others)
 
 
 def test_a_kernel_against_itself_differs_in_nothing(ready: Ready, counted: list[Counted]) -> None:
