@@ -55,3 +55,28 @@ def unpack(tmp_path: Path) -> Callable[[str], Path]:
         return tmp_path / "old" / kind
 
     return run
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """The directory in which the plug-ins of spine/outside.py are installed as a distribution."""
+    here = Path(__file__).parent
+    info = tmp_path / "site/outside-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1.0\n")
+    groups = {"benchmarks": "BENCHMARK", "kernels": "KERNELS", "machines": "MACHINE", "report": "REPORT"}
+    (info / "entry_points.txt").write_text(
+        "".join(f"[kduel.{group}]\noutside = outside:{name}\n" for group, name in groups.items())
+    )
+    (tmp_path / "site/outside.py").write_text((here / "spine/outside.py").read_text())
+    return tmp_path / "site"
+
+
+@pytest.fixture
+def environment(tmp_path: Path, outside: Path) -> dict[str, str]:
+    """Environment variables of a user who has installed these plug-ins."""
+    return os.environ | {
+        "PYTHONPATH": f"{Path(__file__).parents[1] / 'src'}:{outside}",
+        "KDUEL_CACHE": str(tmp_path / "cache"),
+        "NO_COLOR": "1",
+    }

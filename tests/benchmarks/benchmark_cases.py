@@ -11,23 +11,13 @@ import msgspec
 from fuzzing import Texts, Values, numbers_in
 
 from kduel.benchmarks import Benchmark, ParseError, ParserFault, Raw, benchmark
+from kduel.core.plugins import plugins
 
 CAPTURED = Path(__file__).parent / "captured"
-NAMES = (
-    "cyclictest",
-    "fio",
-    "hackbench",
-    "perf-sched-messaging",
-    "perf-sched-pipe",
-    "perf-stat",
-    "schbench",
-    "stress-ng",
-    "sysbench-cpu",
-    "sysbench-fileio",
-    "sysbench-memory",
-    "vmstat",
-)
-"""The benchmarks that run programs of others, from Debian's packages."""
+NAMES = sorted({"schbench"} | {name for name, found in plugins("benchmarks").items() if found.packages})
+"""The benchmarks that run programs of others: those from Debian's packages, and schbench, which no package has."""
+DOCUMENTED = {"schbench", "turbostat"}
+"""Those whose output was captured from their documentation, in one version: no package, or no hardware."""
 
 
 class Case:

@@ -30,7 +30,7 @@ def test_many_matches_are_reduced_as_the_study_says(reduce: str, value: float) -
 
 
 def test_many_matches_without_a_word_about_it_are_an_error() -> None:
-    with pytest.raises(ParseError, match=r"3 places in stdout .* say which counts: reduce"):
+    with pytest.raises(ParseError, match=r"3 places in stdout .* choose one: reduce"):
         parse(OUTPUT)
     assert parse("rate: 10\n") == 10
 

@@ -20,7 +20,6 @@ kernel = "debian:6.1-cloud"
 kernel = "debian:6.12-cloud"
 [machine]
 kind = "qemu"
-priority = "normal"
 memory = "1024M"
 disk = "512M"
 [host]
@@ -94,6 +93,7 @@ use = "schbench"
 
 @pytest.mark.guest
 @pytest.mark.network
+@pytest.mark.alone
 def test_every_benchmark_gives_its_metrics_in_a_guest(tmp_path: Path) -> None:
     study = tmp_path / "study.toml"
     study.write_text(STUDY)

@@ -73,9 +73,9 @@ INVENTED = [
         "energy",
         "not the same in all three snapshots",
     ),
-    (*POWER, r"88184031172", "88000000000", "energy", "set back, or is wrong"),
-    (*POWER, r"88244031172", "99999999999", "energy", "set back, or is wrong"),
-    (*POWER, r"88244031172", "999999999999", "energy", "set back, or is wrong"),
+    (*POWER, r"88184031172", "88000000000", "energy", "reset, or is wrong"),
+    (*POWER, r"88244031172", "99999999999", "energy", "reset, or is wrong"),
+    (*POWER, r"88244031172", "999999999999", "energy", "reset, or is wrong"),
     (*POWER, r"88244031172", "²", "energy", "not a whole number"),
     # Numbers beyond all bounds.
     (*SYSTEMD, r"5\.678s .* 6\.912s", f"{'9' * 400}s (userspace) = {'9' * 400}s", "stdout", "a stage is"),
@@ -96,9 +96,9 @@ INVENTED = [
     (*WAKEUP, r'("start_ns".*?"p99":)', r"\g<1>1", "stdout", "its samples lie elsewhere"),
     (*KLOAD, r'"wall_s":0\.', '"wall_s":0.000', "stdout", "wall time is not the last process's end"),
     # Damaged lines of logs.
-    (*MEMORY, r"(\d\d)(\d+K kernel code)", r"\1@\2", "boot-message", "does not tell code"),
-    (*MEMORY, r", 0K cma-reserved\)", "", "boot-message", "does not tell code"),
-    (*MEMORY, r"Slab: +9172 kB\n", "Slab: 91", "meminfo", "does not tell slab"),
+    (*MEMORY, r"(\d\d)(\d+K kernel code)", r"\1@\2", "boot-message", "does not report code"),
+    (*MEMORY, r", 0K cma-reserved\)", "", "boot-message", "does not report code"),
+    (*MEMORY, r"Slab: +9172 kB\n", "Slab: 91", "meminfo", "does not report slab"),
     (*MEMORY, r"Slab: +9172 kB\n", "Slab: 9172 kB\nSlab: 5 kB\n", "meminfo", "'Slab' twice"),
     # The same thing twice.
     (*LMBENCH, r"\Z", "# lat_pipe\nPipe latency: 1.0000 microseconds\n", "stdout", "'lat_pipe' twice"),
@@ -158,7 +158,7 @@ def test_init_begins_with_one_line_for_all_contenders() -> None:
     """4.9 does not print the kernel's own line, and its 1.645 s until init's first words are no 0.029 s."""
     new, old = BOOT.format(version="6.12", init=RUN), BOOT.format(version="4.9", init="")
     assert boot(new)["start"] == pytest.approx(0.029)
-    with pytest.raises(ParseError, match=r"no line 'Run \.\.\. as init process'.*say init = \"greeting\""):
+    with pytest.raises(ParseError, match=r"no line 'Run \.\.\. as init process'.*set init = \"greeting\""):
         boot(old)
     for log in (new, old):
         assert boot(log, init="greeting")["start"] == pytest.approx(1.645)

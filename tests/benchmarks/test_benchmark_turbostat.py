@@ -66,5 +66,5 @@ def test_what_is_not_there_is_no_value(table: str, says: str) -> None:
 def test_the_command_that_is_run() -> None:
     script = PLUGIN.script(PLUGIN.read_parameters({"time": 5}))
     assert "turbostat --quiet --Summary --show Busy%,Bzy_MHz,PkgTmp,PkgWatt --out" in script
-    assert "sysbench cpu --threads=$(nproc) --time=5" in script
+    assert 'sysbench cpu --threads="$(nproc)" --time=5' in script
     assert read_summary(ONE_SHOT) == {"Busy%": "99.71", "Bzy_MHz": "3893", "PkgTmp": "71", "PkgWatt": "27.42"}

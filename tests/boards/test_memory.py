@@ -117,7 +117,7 @@ def test_the_step_as_a_whole() -> None:
     [
         (raw(180000, 190000), "the kernel killed it with 190000 KiB"),
         (raw(180000, 180000, pages=1), "contradicts itself"),
-        (raw(180000, 180000, end="ended", signal=0), "not for want of memory"),
+        (raw(180000, 180000, end="ended", signal=0), "not because memory ran out"),
         (raw(180000, 180000, signal=11), "signal 11"),
     ],
 )
@@ -133,7 +133,7 @@ def test_what_a_kernel_does_not_tell_is_named() -> None:
         exit_status=0,
         files={"meminfo": "MemTotal: 15032 kB\nMemFree: 7920 kB\n", "boot-message": list(FORMS)[1], "killed": ""},
     )
-    with pytest.raises(ParseError, match="does not tell available, slab: leave it out"):
+    with pytest.raises(ParseError, match="does not report available, slab: leave it out"):
         MEMORY.parse(old, MEMORY.read_parameters({}))
     figures = ["allocatable", "total", "free", "code", "data"]
     found = MEMORY.parse(old, MEMORY.read_parameters({"figures": figures}))

@@ -188,7 +188,7 @@ def test_a_trial_that_ran_another_script_is_known(tmp_path: Path) -> None:
         (NVME.replace('"disk"', '"floppy"'), r"Invalid enum value 'floppy'.*root"),
         (NFS.replace('tree = "tree"\n', ""), r"root = 'nfs', and tree = ''(?s:.*)tree = "),
         (NFS.replace('root = "nfs"\n', ""), r"root = 'ram', and tree = 'tree'(?s:.*)root = "),
-        (NFS.replace("root=/dev/nfs", ""), r"but cmdline does not say(?s:.*)nfsroot="),
+        (NFS.replace("root=/dev/nfs", ""), r"but cmdline does not state(?s:.*)nfsroot="),
         (LAB.replace('commands = ["boot"]', ""), r"either commands or fastboot(?s:.*)fastboot = \[\]"),
         (LAB + "fastboot = []\n", r"either commands or fastboot"),
         (LAB + 'flash = "userdata"\n', r"flash = 'userdata'(?s:.*)goes with fastboot"),

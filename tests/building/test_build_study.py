@@ -137,7 +137,7 @@ def test_what_makes_no_sense_on_the_machine_build_is_refused(
     kduel: Run, write_study: Callable[..., Path], tmp_path: Path
 ) -> None:
     cases = {
-        "with ccache the time of a build says nothing": lambda text: text.replace(
+        "with ccache the time of a build is meaningless": lambda text: text.replace(
             "tinyconfig", "tinyconfig,ccache=yes"
         ),
         "is not given as source": lambda text: text.replace("source:", "debian:6.1#"),

@@ -86,7 +86,7 @@ def test_a_broken_file_is_told(tmp_path: Path, kernels: dict[str, Kernel]) -> No
     whole = vmlinux.read_bytes()
     for cut in (0, 3, 40, len(whole) // 2, len(whole) - 1):
         (tmp_path / "vmlinux").write_bytes(whole[:cut])
-        with pytest.raises(InputError, match="no whole ELF file"):
+        with pytest.raises(InputError, match="not a complete ELF file"):
             read_elf(tmp_path / "vmlinux")
     (tmp_path / "objects.gz").write_bytes(b"nonsense")
     with pytest.raises(InputError, match="damaged"):

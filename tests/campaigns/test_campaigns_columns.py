@@ -111,7 +111,7 @@ def test_history_finds_the_run_where_the_level_changed(tmp_path: Path) -> None:
     (line,) = found.lines
     assert [step.index for step in line.steps] == [7]
     assert line.points[7].when == "2026-01-08"
-    assert "Only one thing differs as far as is known: kernel" in line.told[0]
+    assert "Only one known property differs: kernel" in line.told[0]
     assert len(picture(found)["vconcat"]) == 1
     for form, mark in (("text", "Changed by −"), ("html", "<svg"), ("json", '"steps"')):
         done = CliRunner().invoke(history_command, [str(tmp_path), "--contender", "one", "-f", form])

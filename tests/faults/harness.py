@@ -44,13 +44,14 @@ accel = "tcg"
 cpus = 1
 memory = "256M"
 disk = "16M"
-[host]
-max_wait = 100 # other tests are no fault
 [settle]
 mode = "fixed"
 seconds = 0
 [blocks]
 max = {blocks}
+[host]
+quiet_seconds = 0
+max_wait = 100 # other tests are no fault
 """
 STEP = """
 [[benchmark]]
@@ -74,7 +75,7 @@ class Place:
     """Whether QEMU is the real one."""
     environment: dict[str, str] = field(default_factory=dict)
     wrapper: Sequence[str] = ()
-    """What the commands are started by, such as strace."""
+    """What the commands are started by."""
 
     def __post_init__(self) -> None:
         self.run, self.temporary, self.cache = self.base / "run", self.base / "tmp", cache_root()

@@ -1,18 +1,21 @@
 """A disk that refuses: every call that writes fails once, each in its turn. The error names the place that failed, and
 the run goes on when the fault is gone.
 
-strace makes the calls fail, in KDuel's own process; the real small file systems at the end prove that its errors are
-those of a disk.
+A preloaded library (failing.c) makes the calls fail, in KDuel's own process; the real small file systems at the end prove
+that its errors are those of a disk.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import re
 import subprocess
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,8 +27,6 @@ pytestmark = [pytest.mark.guest, pytest.mark.network]
 EVERY = os.environ.get("KDUEL_TEST_FAULTS") == "all"
 """Whether each of the calls is made to fail; else one of each kind is, drawn by a seed."""
 BLOCKS = 1
-WRITING = ("write", "pwrite64", "rename", "mkdir", "fsync", "ftruncate", "fallocate", "sendfile", "copy_file_range",
-           "chmod", "fchmod", "flock", "openat")  # fmt: skip
 ERRORS = {
     "write": ("ENOSPC", "EIO"), "pwrite64": ("ENOSPC",), "rename": ("ENOSPC", "EROFS"), "mkdir": ("ENOSPC", "EROFS"),
     "fsync": ("EIO", "ENOSPC"), "ftruncate": ("EFBIG", "EIO"), "fallocate": ("ENOSPC",), "sendfile": ("ENOSPC", "EIO"),
@@ -51,7 +52,7 @@ def directories(own: Place) -> dict[str, list[Path]]:
 
 
 def where(own: Place, text: str) -> str:
-    """Which of the places a line of strace is about, or nothing."""
+    """Which of the places a path is in, or nothing."""
     for name, paths in directories(own).items():
         # A new run is written beside its name first.
         if any(str(path) in text or str(path.parent / f".{path.name}-") in text for path in paths):
@@ -59,42 +60,64 @@ def where(own: Place, text: str) -> str:
     return ""
 
 
-def calls(own: Place) -> list[Call]:
+@contextmanager
+def watched(own: Place, library: Path, call: str = "") -> Iterator[Path]:
+    """Commands of this place log their calls that write into one of its directories, to this file; `call` fails."""
+    log = own.base / "calls"
+    log.unlink(missing_ok=True)
+    places = [*(str(path) for paths in directories(own).values() for path in paths)]
+    new_run = f"{own.run.parent}/.{own.run.name}-"
+    before = own.environment
+    own.environment = before | {
+        "LD_PRELOAD": str(library),
+        "FAULT_LOG": str(log),
+        "FAULT_PLACES": ":".join([*places, new_run]),
+        "FAULT_CALL": call,
+    }
+    try:
+        yield log
+    finally:
+        own.environment = before
+
+
+def calls(own: Place, library: Path) -> list[Call]:
     """The calls of a run that write into one of the places."""
-    log = own.base / "strace"
-    own.wrapper = ("strace", "-y", "-o", str(log), "-e", f"trace={','.join(WRITING)}")
-    done = own.kduel(*own.words())
-    own.wrapper = ()
+    with watched(own, library) as log:
+        done = own.kduel(*own.words())
     assert done.returncode == 0, done.stderr
-    counts: dict[str, int] = defaultdict(int)
     found = []
     for line in log.read_text(errors="replace").splitlines():
-        if not (match := re.match(r"(\w+)\(", line)):
-            continue
-        name = match[1]
-        counts[name] += 1
-        if name == "openat" and not re.search(r"O_CREAT|O_TMPFILE", line):
-            continue
-        if place_of := where(own, line.partition("(")[2]):
-            found.append(Call(place_of, name, counts[name], line[:200]))
+        match = re.fullmatch(r"(\w+)\((.*)\) (\d+)", line)
+        assert match, line
+        found.append(Call(where(own, match[2]), match[1], int(match[3]), line[:200]))
     return found
 
 
 @pytest.fixture(scope="module")
-def undisturbed(need: Callable[..., str]) -> Iterator[tuple[Reference, list[Call]]]:
-    need("strace")
+def undisturbed(
+    need: Callable[..., str], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Reference, list[Call], Path]:
+    """A run without faults, the calls by which one writes, and the library that makes them fail."""
+    library = tmp_path_factory.mktemp("library") / "failing.so"
+    source = Path(__file__).with_name("failing.c")
+    subprocess.run([need("gcc"), "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", library, source], check=True)
     with place(seconds=0.05, blocks=BLOCKS) as own:
         reference = Reference.of(own)
     with place(seconds=0.05, blocks=BLOCKS) as own:
-        yield reference, calls(own)
+        return reference, calls(own, library), library
 
 
 def chosen(found: list[Call]) -> list[tuple[Call, str]]:
-    """Each call with each of its errors, or of every kind and place one with one."""
-    everything = [(call, error) for call in found for error in ERRORS[call.name]]
-    if EVERY:
-        return everything
+    """Each call with each of its errors, every call once before the first one twice; or of every kind and place one with
+    one error."""
     chance = random.Random(17)
+    if EVERY:
+        errors = [(call, chance.sample(ERRORS[call.name], len(ERRORS[call.name]))) for call in found]
+        rounds = [
+            [(call, own[n]) for call, own in errors if n < len(own)] for n in range(max(map(len, ERRORS.values())))
+        ]
+        return [one for given in rounds for one in chance.sample(given, len(given))]
+    everything = [(call, error) for call in found for error in ERRORS[call.name]]
     kinds: dict[tuple[str, str], list[tuple[Call, str]]] = defaultdict(list)
     for call, error in everything:
         kinds[call.where, call.name].append((call, error))
@@ -102,33 +125,33 @@ def chosen(found: list[Call]) -> list[tuple[Call, str]]:
 
 
 def test_a_call_that_fails_is_named_where_it_is_and_loses_nothing(
-    undisturbed: tuple[Reference, list[Call]], capsys: pytest.CaptureFixture[str]
+    undisturbed: tuple[Reference, list[Call], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    reference, found = undisturbed
+    reference, found, library = undisturbed
     assert {call.where for call in found} == {"the run", "the cache"}, "a trial keeps nothing in TMPDIR"
-    broken, tried, hit = [], chosen(found), 0
-    for call, error in tried:
+    broken, tried, hit, begun = [], chosen(found), 0, time.monotonic()
+    for number, (call, error) in enumerate(tried, 1):
         story = f"{error} at {call.name} number {call.number} ({call.where})"
         with place(seconds=0.05, blocks=BLOCKS) as own:
-            log = own.base / "strace"
-            inject = f"inject={call.name}:error={error}:when={call.number}"
-            own.wrapper = ("strace", "-y", "-o", str(log), "-e", f"trace={call.name}", "-e", inject)
-            done = own.kduel(*own.words())
-            own.wrapper = ()
+            with watched(own, library, f"{call.name}:{call.number}:{getattr(errno, error)}") as log:
+                done = own.kduel(*own.words())
             lines = [line for line in log.read_text(errors="replace").splitlines() if "(INJECTED)" in line]
             try:
                 no_traceback(story, done.stderr)
-                if call.name == "openat" and not any(re.search("O_CREAT|O_TMPFILE", line) for line in lines):
-                    # Calls that read come in other numbers from run to run: this one hit none that writes.
-                    continue
                 hit += bool(lines)
                 if done.returncode:
                     named_rightly(own, story, lines[0] if lines else "", done)
                 ends_well(own, kept(own, {}, reference, story), reference, story)
             except Broken as error_found:
                 broken.append(f"{error_found}\n    {lines[:1]}")
+        if EVERY:
+            with capsys.disabled():
+                seconds = time.monotonic() - begun
+                print(f"{number} of {len(tried)}, {hit} hit, {len(broken)} broken, {seconds:.0f} s", flush=True)
+                if broken and story in broken[-1]:
+                    print(broken[-1], flush=True)
     with capsys.disabled():
-        print(f"\n{len(tried)} calls of {len(found)} made to fail, {hit} hit, {len(broken)} broken", flush=True)
+        print(f"\n{len(tried)} faults in {len(found)} calls, {hit} hit, {len(broken)} broken", flush=True)
     assert not broken, "\n".join(broken)
 
 
@@ -139,7 +162,7 @@ def named_rightly(own: Place, story: str, line: str, done: subprocess.CompletedP
     said = done.stderr[done.stderr.index("kduel: ") :] if "kduel: " in done.stderr else done.stderr
     if "open files" in said:
         return
-    place_of = where(own, line.partition("(")[2])
+    place_of = where(own, line)
     if place_of and not any(str(path) in said or place_of in said for path in directories(own)[place_of]):
         raise Broken(f"{story}: {place_of} is not named: {said}")
     for name, paths in directories(own).items():
@@ -152,9 +175,9 @@ def named_rightly(own: Place, story: str, line: str, done: subprocess.CompletedP
     ("lacking", "mended"), [("size=200k", "size=64m"), ("nr_inodes=40", "nr_inodes=10000"), ("ro", "rw")]
 )
 def test_a_real_disk_that_is_full_is_named(
-    undisturbed: tuple[Reference, list[Call]], lacking: str, mended: str
+    undisturbed: tuple[Reference, list[Call], Path], lacking: str, mended: str
 ) -> None:
-    reference, _ = undisturbed
+    reference, _, _ = undisturbed
     with place(seconds=0.05, blocks=BLOCKS) as own:
         disk = own.base / "disk"
         disk.mkdir()
@@ -172,8 +195,8 @@ def test_a_real_disk_that_is_full_is_named(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system takes root")
-def test_a_full_tmpdir_is_no_hindrance(undisturbed: tuple[Reference, list[Call]]) -> None:
-    reference, _ = undisturbed
+def test_a_full_tmpdir_is_no_hindrance(undisturbed: tuple[Reference, list[Call], Path]) -> None:
+    reference, _, _ = undisturbed
     with place(seconds=0.05, blocks=BLOCKS) as own:
         own.temporary.mkdir(exist_ok=True)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "small", own.temporary], check=True)

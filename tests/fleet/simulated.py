@@ -65,6 +65,7 @@ class Machine(Struct):
     gain: float = 1.0
     """What the second contender's values are multiplied by."""
     accelerator: str = "tcg"
+    cpu: str = ""
 
 
 class Clock:
@@ -118,7 +119,7 @@ class SimulatedFleet(Fleet):
             kernels=[KernelRecord(spec=one.spec, release=one.spec, sha256="0" * 64) for one in draft.kernels],
             steps=draft.steps,
             edition=draft.edition,
-            host=HostRecord(architecture=machine.architecture),
+            host=HostRecord(architecture=machine.architecture, cpu=machine.cpu),
         )
         return Described(lock=lock, clock=1.7e9 + self.clock.now + machine.clock)
 
@@ -207,7 +208,7 @@ def simulated(fleet: SimulatedFleet) -> Iterator[None]:
         yield
 
 
-def run(fleet: SimulatedFleet, path: Path, blocks: str, **settings: Any) -> Heard:
+def run(fleet: SimulatedFleet, path: Path, blocks: str, *, seed: int = 7, **settings: Any) -> Heard:
     """A run of a study with so many blocks; gives what the user was told."""
     heard = Heard()
     with simulated(fleet):
@@ -217,7 +218,7 @@ def run(fleet: SimulatedFleet, path: Path, blocks: str, **settings: Any) -> Hear
             {"poll": 20.0} | settings,
             path,
             origin="simulated",
-            seed=lambda _: 7,
+            seed=lambda _: seed,
             progress=heard,
             watch=lambda _: None,
         )

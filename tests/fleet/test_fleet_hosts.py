@@ -53,7 +53,7 @@ def test_a_host_that_cannot_be_reached_is_named_before_the_first_trial(
     (tmp_path / "h3.cut").touch()
     done = kduel("run", write_study(), "--fleet", hosts, "--out", tmp_path / "run")
     assert done.returncode == 3 and not (tmp_path / "run").exists()
-    assert "1 of 2 machine(s) cannot take part" in done.stderr and "h3 cannot be reached" in done.stderr
+    assert "1 of 2 machine(s) cannot be used" in done.stderr and "h3 cannot be reached" in done.stderr
 
 
 @pytest.mark.parametrize(

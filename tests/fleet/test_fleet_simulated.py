@@ -174,6 +174,6 @@ def test_a_trial_that_was_damaged_on_its_way_does_not_count(tmp_path: Path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunDir, "keep", damaged)
-        with pytest.raises(InputError, match="did not arrive whole: 01-value/stdout was changed"):
+        with pytest.raises(InputError, match="did not arrive completely: 01-value/stdout was changed"):
             run(own, tmp_path / "run", "fixed = 12")
     assert all(record.block != 2 for record in RunDir.open(tmp_path / "run").records())

@@ -3,57 +3,25 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from loopback import Cluster, started
 from test_fleet_runs import is_whole, records, wait_for
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "slurm-loopback"
 NODES = 3
 FLEET = f"slurm:nodes={NODES},poll=0.5"
-
-
-class Cluster:
-    """A cluster on loopback."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-
-    def script(self, *words: str) -> None:
-        subprocess.run([SCRIPT, words[0], self.directory, *words[1:]], check=True, timeout=120)
-
-    def pid(self, name: str) -> int:
-        return int((self.directory / "run" / f"{name}.pid").read_text())
-
-    def ask(self, *words: str) -> str:
-        return subprocess.run(words, check=True, capture_output=True, text=True, timeout=60).stdout
-
-    def log(self, name: str) -> str:
-        return (self.directory / "log" / f"{name}.log").read_text(errors="replace")
 
 
 @pytest.fixture(scope="module")
 def cluster(need: Callable[..., str]) -> Iterator[Cluster]:
     for program in ("slurmctld", "slurmd", "munged", "sbatch"):
         need(program)
-    # Below /tmp itself: munged wants a short socket path, and a way that nobody else can write to.
-    own = Cluster(Path(tempfile.mkdtemp(prefix="slurm-")))
-    before = os.environ.get("SLURM_CONF")
-    os.environ["SLURM_CONF"] = str(own.directory / "slurm.conf")
-    try:
-        own.script("start", str(NODES))
+    with started(NODES) as own:
         yield own
-    finally:
-        own.script("stop")
-        if before is None:
-            del os.environ["SLURM_CONF"]
-        shutil.rmtree(own.directory, ignore_errors=True)
 
 
 @pytest.fixture
@@ -127,6 +95,7 @@ def test_what_slurm_cannot_do_is_told_before_the_first_trial(
 def test_nodes_of_two_architectures_are_refused(monkeypatch: pytest.MonkeyPatch):
     from kduel.core.errors import InputError
     from kduel.fleets import slurm
+    from kduel.machines.slurm import cluster
 
     def scontrol(*words: str, stdin: str = "") -> str:
         return "\n".join(
@@ -134,7 +103,7 @@ def test_nodes_of_two_architectures_are_refused(monkeypatch: pytest.MonkeyPatch)
             for number, architecture in ((10, "aarch64"), (2, "x86_64"))
         )
 
-    monkeypatch.setattr(slurm, "slurm", scontrol)
-    assert [node.name for node in slurm.nodes()] == ["n2", "n10"]
+    monkeypatch.setattr(cluster, "slurm", scontrol)
+    assert [node.name for node in cluster.nodes()] == ["n2", "n10"]
     with pytest.raises(InputError, match="different architectures: n10 is aarch64, n2 is x86_64"):
         slurm.choose(slurm.SlurmSettings(), "guests", ())

@@ -92,7 +92,7 @@ class TestPackages:
     def test_cut_short(self, left: int, tmp_path: Path, cache: Cache) -> None:
         package = deb(tmp_path, "image", "1", kernel_files(RELEASE))
         package.write_bytes(package.read_bytes()[:left])
-        with pytest.raises(InputError, match="not a whole Debian package"):
+        with pytest.raises(InputError, match="not a complete Debian package"):
             get(package, cache)
         assert not [p for p in (cache.root / "kernels").glob("*") if p.is_dir()]
 
@@ -106,7 +106,7 @@ class TestPackages:
         data = bytearray(lzma.compress(content.getvalue() + bytes(1 << 20)))
         data[-36] ^= 1
         package = with_data(deb(tmp_path, "image", "1", {}), "data.tar.xz", bytes(data))
-        with pytest.raises(InputError, match=r"not a whole Debian package: .*corrupt"):
+        with pytest.raises(InputError, match=r"not a complete Debian package: .*corrupt"):
             get(package, cache)
 
     def test_two_kernels_at_once(self, tmp_path: Path, cache: Cache) -> None:

@@ -58,7 +58,7 @@ def test_whatever_is_no_kernel_is_refused_or_read(tmp_path_factory: pytest.TempP
     [
         (b"", "is empty"),
         (b"#!/bin/sh\necho hello\n" * 50, "it is a script"),
-        (elf(), "says no Linux version"),
+        (elf(), "without a Linux version"),
         (gzip.compress(b"x" * 5000, mtime=0), "compressed and holds no kernel"),
         (b"\x00" * 5000, "no kernel's header"),
     ],

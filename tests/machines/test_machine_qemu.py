@@ -156,7 +156,7 @@ def test_one_wrong_byte_on_the_way_home_voids_the_trial(boot, monkeypatch):
     monkeypatch.setattr(qemu, "run", damaging)
     outcome, into = boot("echo precious")
     assert outcome.void == "broken-envelope"
-    assert "did not come home whole" in outcome.message and "checksum" in outcome.message
+    assert "did not arrive completely" in outcome.message and "checksum" in outcome.message
     assert not (into / "01-s0").exists()
 
 
@@ -249,7 +249,7 @@ def test_kvm_is_believed_only_when_a_guest_has_booted(kernel, cache, tmp_path):
         assert not first.works and not notes
     if not first.works:
         assert first.reason
-        with pytest.raises(HostError, match="KVM does not work here"):
+        with pytest.raises(HostError, match="KVM does not work on this host"):
             choose_accelerator("kvm", kernel.image, root.busybox, own, Progress())
         said: list[str] = []
         progress = Progress()

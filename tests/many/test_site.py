@@ -89,9 +89,9 @@ def test_only_a_site_is_replaced(runs: Path, tmp_path: Path) -> None:
     assert [path.name for path in out.iterdir()] == ["precious"]
     (out / "precious").unlink()
     called("site", runs, "--output", out)
-    (out / "old.html").write_text("of an earlier site")
+    (out / "own.html").write_text("not KDuel's")
     called("site", runs, "--output", out)
-    assert not (out / "old.html").exists() and (out / "index.html").is_file()
+    assert (out / "own.html").exists() and (out / "index.html").is_file()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs", "site"]
 
 

@@ -425,7 +425,7 @@ def test_the_plain_text_says_cells_verdicts_growth_and_how_sure(published: Resul
     assert "SCHED_OTHER  0.272 ± 0.077  2.66 ± 0.19  27.92 ± 0.58" in text
     assert "SCHED_OTHER against SCHED_RR  ? −35 %  ▲ −26.5 %  ▲ −25.8 %" in text
     assert "a linear growth is not excluded" in text
-    assert "cpu: voluntary + involuntary switches" in text
+    assert "cpu: involuntary + voluntary switches" in text
     assert "cpu: user + system, s" in text
     assert "All 108 verdicts of the matrix are exploratory" in text
     results = crossed()

@@ -230,7 +230,7 @@ def test_it_goes_on_after_each_reboot(fixture: Fixture) -> None:
     assert sorted((fixture.place / "chosen").read_text().split()) == ["kduel-2", "the-entry"]
     assert not (fixture.place / "var" / "kduel-local.json").exists()
     fixture.kduel("local", "status")
-    assert f"after a reboot {fixture.run} goes on" in fixture.said
+    assert f"after a reboot {fixture.run} continues" in fixture.said
     fixture.kduel("local", "remove")
     assert "removed /etc/systemd/system/kduel-resume.service" in fixture.said
     assert list((fixture.place / "units").iterdir()) == []
@@ -281,7 +281,7 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
     (root / "boot/grub").mkdir(parents=True)
     (root / "boot/grub/custom.cfg").write_text(f"mine\n{grub.BEGIN}\nours\n{grub.END}\n")
     said = "\n".join(local_unit.remove(root))
-    assert "put back" in said and "in flight" in said
+    assert "put back" in said and "unfinished trial" in said
     assert (tmp_path / "governor").read_text() == "powersave\n"
     assert (root / "boot/grub/custom.cfg").read_text() == "mine\n"
     assert not path.exists() and not wants.is_symlink() and not any((root / "var/lib").iterdir())

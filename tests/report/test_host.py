@@ -37,7 +37,7 @@ def test_a_line_says_what_the_host_did() -> None:
     line = host_line(busy())
     low, high = 25, 50
     assert f"other work took 38 % ({low} to {high} % by trial) of the CPUs" in line
-    assert "the guest waited 25 % of the time that it wanted a CPU" in line
+    assert "the guest waited for a CPU for 25 % of its runnable time" in line
     for form in ("text", "markdown", "mail", "html"):
         assert "other work took 38 %" in " ".join(report_format(form).render(busy()).split())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -34,25 +33,6 @@ use = "outside-letters"
 text = ["hello", "longer"]
 primary = ["letters"]
 """
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """Environment variables of a user who has installed a distribution with four plug-ins."""
-    site = tmp_path / "site"
-    info = site / "outside-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1.0\n")
-    groups = {"benchmarks": "BENCHMARK", "kernels": "KERNELS", "machines": "MACHINE", "report": "REPORT"}
-    (info / "entry_points.txt").write_text(
-        "".join(f"[kduel.{group}]\noutside = outside:{name}\n" for group, name in groups.items())
-    )
-    (site / "outside.py").write_text((HERE / "outside.py").read_text())
-    return os.environ | {
-        "PYTHONPATH": f"{SOURCE}:{site}",
-        "KDUEL_CACHE": str(tmp_path / "cache"),
-        "NO_COLOR": "1",
-    }
 
 
 @pytest.fixture

@@ -129,32 +129,27 @@ def test_a_cache_that_was_moved_is_checked_and_used(tmp_path: Path) -> None:
     assert not heard.warned
 
 
-@pytest.mark.parametrize(
-    ("kind", "again"), [("kernels", False), ("root", False), ("vmlinux", True), ("initramfs", True)]
-)
-def test_entries_of_earlier_versions(kind: str, again: bool, tmp_path: Path) -> None:
-    """What was downloaded is taken as it is, and checked from then on; what is made in seconds is made again."""
-    entry = tmp_path / kind / "k"
-    entry.mkdir(parents=True)
-    build(entry)
+@pytest.mark.parametrize("kind", ["kernels", "root", "vmlinux", "initramfs"])
+def test_an_entry_whose_manifest_was_deleted_is_made_again(kind: str, tmp_path: Path) -> None:
+    """Else whoever deletes the manifest gets a changed file believed."""
+    entry = Cache(tmp_path).entry(kind, "k", build)
+    flip(entry / "vmlinuz", 7)
+    (tmp_path / "manifests" / kind / "k.json").unlink()
     heard = Heard()
+    assert not Cache(tmp_path).has(kind, "k")
     built: list[Path] = []
     Cache(tmp_path, heard).entry(kind, "k", lambda into: (build(into), built.append(into))[0])
-    assert len(built) == again and not heard.warned
-    flip(entry / "vmlinuz", 7)
-    Cache(tmp_path, heard).entry(kind, "k", build)
-    assert len(heard.warned) == 1
+    assert len(built) == 1
+    assert len(heard.warned) == 1 and "it has no manifest" in heard.warned[0], heard.warned
 
 
 def test_a_shared_cache_may_be_read_only(tmp_path: Path) -> None:
     entry = tmp_path / "kernels" / "k"
-    entry.mkdir(parents=True)
-    build(entry)
     (tmp_path / "manifests").write_text("nothing can be stored here")
     with pytest.raises(HostError):
         Cache(tmp_path).entry("kernels", "k", build)
     (tmp_path / "manifests").unlink()
-    Cache(tmp_path).entry("kernels", "k", unexpected)
+    Cache(tmp_path).entry("kernels", "k", build)
     for path in [tmp_path, *tmp_path.rglob("*")]:
         if not path.is_symlink():
             path.chmod(path.stat().st_mode & ~0o222)

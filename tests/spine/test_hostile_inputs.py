@@ -168,6 +168,47 @@ def test_every_parameter_of_a_benchmark(call: Caller, use: str) -> None:
             assert status == 2 or not never(value), (key, value, output)
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ('name = "../../x"', "looks like a path"),
+        ('name = "a/../b"', "looks like a path"),
+        ('name = " x"', "blanks"),
+        (f'name = "{"x" * 201}"', "201 characters"),
+        (f'name = "x"\ntitle = "{"x" * 60_000}"', "study.title has 60000 characters"),
+        (f'name = "x"\nabout = "{"x" * 60_000}"', "study.about has 60000 characters"),
+        (f'name = "x"\ntitle = "{"x" * 900_000}"', "study.title has 900000 characters"),
+    ],
+)
+def test_what_a_study_may_not_be_called(call: Caller, words: str, told: str) -> None:
+    status, output = call.study(study().replace('name = "hostile"', words, 1))
+    assert status == 2 and "study.toml: study" in output and told in output, output
+
+
+@pytest.mark.parametrize(("old", "new"), [("caf\u00e9", "cafe\u0301"), ("6.12 \u212b", "6.12 A\u030a")])
+def test_names_that_look_the_same_are_refused(call: Caller, old: str, new: str) -> None:
+    text = study().replace('name = "old"', f'name = "{old}"').replace('name = "new"', f'name = "{new}"')
+    status, output = call.study(text)
+    assert status == 2 and "two contenders are called" in output, output
+
+
+def test_an_empty_name_or_label_is_refused(call: Caller) -> None:
+    status, output = call.study(study("contender", "name", ""))
+    assert status == 2 and 'contender[#1]: name = "" is no name' in output, output
+    status, output = call.study(study("benchmark", "label", ""))
+    assert status == 2 and 'benchmark[#1]: label = "" is no label' in output, output
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e400", "-1", "0"])
+def test_numbers_that_bisect_cannot_mean(call: Caller, value: str) -> None:
+    """Before anything is built; `--step nan 5` used to end with 255 after the build."""
+    for words in (["--step", value, "5"], ["--step", "5", value], ["--negligible", value], ["--timeout", value]):
+        status, output = call("bisect", "v1", "v2", "--measure", "true", *words)
+        assert status == 2 and "Invalid value for" in output and words[0] in output, output
+    status, output = call("history", "x", "--alpha", value)
+    assert status == 2 and "--alpha" in output, output
+
+
 LABELS = ["../x", "a b", "..", "/", "x" * 101, "é", "-x"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -51,6 +52,52 @@ def test_a_trial_is_invisible_until_it_is_kept(tmp_path: Path):
     assert (run.directory("t0") / "console.log").read_text() == "x"
     assert RunDir.open(run.path).lock().seed == 1
     assert run.plan() == [planned(0)]
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+def test_a_file_that_cannot_be_synced_keeps_its_trial_invisible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+):
+    run = RunDir.create(tmp_path / "run", "text", lock(), [planned(0)])
+    staged = run.stage()
+    for number in range(40):
+        (staged / f"file-{number}").write_text("x")
+    synced, real = [], os.fsync
+
+    def fails_once(handle: int) -> None:
+        name = Path(f"/proc/self/fd/{handle}").readlink().name
+        synced.append(name)
+        if name == "file-23":
+            raise OSError(code, os.strerror(code))
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fails_once)
+    with pytest.raises(HostError, match=os.strerror(code)):
+        run.keep(staged, record(0))
+    assert "file-23" in synced and run.records() == []
+    monkeypatch.setattr(os, "fsync", real)
+    run.keep(staged, record(0))
+    assert [kept.id for kept in run.records()] == ["t0"]
+
+
+def test_every_file_and_directory_is_synced_before_the_trial_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    run = RunDir.create(tmp_path / "run", "text", lock(), [planned(0)])
+    staged = run.stage()
+    (staged / "01-x/deep").mkdir(parents=True)
+    names = {"a", "01-x/b", "01-x/deep/c"}
+    for name in names:
+        (staged / name).write_text("x")
+    synced: set[str] = set()
+
+    def noted(handle: int) -> None:
+        path = Path(f"/proc/self/fd/{handle}").readlink()
+        if path != run.trials:
+            assert run.records() == []
+        synced.add(str(path.relative_to(staged)) if path.is_relative_to(staged) else "the trials")
+
+    monkeypatch.setattr(os, "fsync", noted)
+    run.keep(staged, record(0))
+    assert synced == {*names, ".", "01-x", "01-x/deep", "trial.json", "manifest.sha256", "the trials"}
 
 
 def test_records_come_in_the_order_of_time(tmp_path: Path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -34,30 +33,6 @@ def output(outside: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
     yield call
     plugins.cache_clear()
-
-
-@pytest.fixture
-def outside(tmp_path: Path) -> Path:
-    """Where the plug-ins of tests/spine/outside.py are installed."""
-    info = tmp_path / "site/outside-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1.0\n")
-    groups = {"benchmarks": "BENCHMARK", "kernels": "KERNELS", "machines": "MACHINE", "report": "REPORT"}
-    (info / "entry_points.txt").write_text(
-        "".join(f"[kduel.{group}]\noutside = outside:{name}\n" for group, name in groups.items())
-    )
-    (tmp_path / "site/outside.py").write_text((SPINE / "outside.py").read_text())
-    return tmp_path / "site"
-
-
-@pytest.fixture
-def environment(tmp_path: Path, outside: Path) -> dict[str, str]:
-    """A user who has installed these plug-ins."""
-    return os.environ | {
-        "PYTHONPATH": f"{SOURCE}:{outside}",
-        "KDUEL_CACHE": str(tmp_path / "cache"),
-        "NO_COLOR": "1",
-    }
 
 
 @pytest.fixture

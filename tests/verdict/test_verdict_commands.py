@@ -194,7 +194,7 @@ def test_plan_divides_boots_and_iterations(tmp_path: Path) -> None:
         (PILOT + "A,1,cpu,rate,s,less,1\n", "better is 'less'"),
         (PILOT + "A,1,cpu,rate,s,lower,1\nB,1,cpu,rate,ms,lower,1\n", "line 3: cpu/rate has the unit 'ms'"),
         (PILOT + "A,1,cpu\n", "line 2"),
-        (PILOT + "A,1,cpu,rate,s,lower,1\nB,1,cpu,rate,s,lower,1\n", "no metric of the pilot tells"),
+        (PILOT + "A,1,cpu,rate,s,lower,1\nB,1,cpu,rate,s,lower,1\n", "no metric of the pilot has an estimate"),
     ],
 )
 def test_plan_refuses_bad_pilots(tmp_path: Path, text: str, why: str) -> None:

@@ -38,12 +38,12 @@ WORDS = {
 
 
 class BootTimelines(Struct, frozen=True, kw_only=True):
-    """What the boots of one contender told."""
+    """The boot timelines of one contender."""
 
     name: str
     timelines: list[Timeline]
     initcalls: list[dict[str, float]]
-    """Microseconds by function, a table a boot; of those boots that told any."""
+    """Microseconds by function, a table a boot; of those boots that reported any."""
 
     def stage(self, name: str) -> float | None:
         """The median of a stage in seconds, None where no boot has it."""
@@ -122,7 +122,7 @@ def as_text(boots: Sequence[BootTimelines], limit: int = 15) -> str:
             lines += [
                 "",
                 f"{each.name}: the console spoke {median(late):.2f} s of the kernel's own time late, so that its stage "
-                "`load` is too long and `kernel` too short by that. `earlycon` on the command line mends it.",
+                "`load` is too long and `kernel` too short by that. `earlycon` on the command line corrects it.",
             ]
     return "\n".join([*lines, "", *initcall_lines(boots, limit), ""])
 

@@ -17,9 +17,10 @@ import msgspec
 from msgspec import Struct, field
 
 from kduel.analysis.machine_name import UNKNOWN, machine_name
-from kduel.core.errors import HostError, InputError, KduelError
+from kduel.core.errors import HostError, InputError, KduelError, file_trouble
 from kduel.core.progress import Progress
 from kduel.core.results import Results
+from kduel.core.temporary import temporary_directory
 
 NAME = "kduel-index.sqlite"
 VERSION = 2
@@ -141,8 +142,10 @@ def index_path(place: Path) -> Path:
 
 
 @contextmanager
-def opened(path: Path, *, write: bool = False) -> Iterator[sqlite3.Connection]:
-    """The index. Raises InputError where it is none or of another version, HostError where it cannot be written."""
+def opened(path: Path, *, write: bool = False, shown: Path | None = None) -> Iterator[sqlite3.Connection]:
+    """The index, called `shown` in errors. Raises InputError where it is none or of another version, HostError where it
+    cannot be written."""
+    shown = shown or path
     try:
         uri = f"{path.resolve().as_uri()}?mode={'rwc' if write else 'ro'}"
         with closing(sqlite3.connect(uri, uri=True)) as connection:
@@ -153,25 +156,41 @@ def opened(path: Path, *, write: bool = False) -> Iterator[sqlite3.Connection]:
                 connection.execute(f"PRAGMA user_version = {VERSION}")
             elif version != VERSION:
                 raise InputError(
-                    f"{path} is an index of version {version}, and this KDuel has version {VERSION}",
+                    f"{shown} is an index of version {version}, and this KDuel has version {VERSION}",
                     "Delete the file and run `kduel index` again: it is made of the runs alone.",
                 )
             yield connection
     except sqlite3.DatabaseError as error:
         if write:
-            raise HostError(f"cannot write the index {path}: {error}", "Delete the file, or name another.") from error
-        raise InputError(f"{path}: {error}", "Make the index with `kduel index DIR`, and check the SQL.") from error
+            raise HostError(
+                f"cannot write the index {shown}: {error}",
+                "Free some space, delete the file (it is made of the runs alone), or name another with --output.",
+            ) from error
+        raise InputError(f"{shown}: {error}", "Make the index with `kduel index DIR`, and check the SQL.") from error
 
 
 def update(place: Path, runs: Sequence[Path], path: Path, progress: Progress) -> Indexed:
-    """Bring the index at `path` up to date with `runs`, which lie below `place`: only changed ones are judged anew.
+    """Bring the index at `path` up to date with `runs`, which lie below `place`: only changed ones are judged again.
 
-    A directory that is no readable run is noted with the reason. Raises HostError where the index cannot be written.
+    A directory that is no readable run is noted with the reason. A new index appears whole. Raises HostError where the
+    index cannot be written.
     """
+    target = path.resolve()
+    if target.exists():
+        return bring_up_to_date(place, runs, target, path, progress)
+    told = file_trouble(f"cannot write the index {path}", "Free some space, or name another file with --output.")
+    with temporary_directory(target.parent, ".kduel-index-", told) as fresh:
+        found = bring_up_to_date(place, runs, fresh / NAME, path, progress)
+        (fresh / NAME).replace(target)
+    return found
+
+
+def bring_up_to_date(place: Path, runs: Sequence[Path], path: Path, shown: Path, progress: Progress) -> Indexed:
+    """As `update`, of the file `path`, which a user knows as `shown`."""
     from kduel.judge.evaluate import judge_run
 
-    found = Indexed(path=path)
-    with opened(path, write=True) as connection:
+    found = Indexed(path=shown)
+    with opened(path, write=True, shown=shown) as connection:
         known = dict(connection.execute("SELECT path, stamp FROM run UNION ALL SELECT path, stamp FROM skipped"))
         names = {name_of(run, place): run for run in runs}
         for gone in known.keys() - names.keys():
@@ -199,7 +218,8 @@ def update(place: Path, runs: Sequence[Path], path: Path, progress: Progress) ->
 
 def name_of(run: Path, place: Path) -> str:
     """A run's path in the index, relative to `place`."""
-    return storable(str(run.resolve().relative_to(place.resolve())))
+    # A link in `place` may lead to a run elsewhere.
+    return storable(os.path.relpath(run.resolve(), place.resolve()))
 
 
 def storable(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What tells machines apart in series of runs: kind, place, product and processor, as far as they are known."""
+"""What distinguishes machines in series of runs: kind, place, product and processor, as far as they are known."""
 
 from __future__ import annotations
 

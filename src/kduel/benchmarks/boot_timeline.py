@@ -30,7 +30,7 @@ class BootTimeline(Benchmark):
     trial_files = ("console.log",)
 
     class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """`stages`: leave out `start` and `userspace` where the console does not tell when init starts; what lies between
+        """`stages`: leave out `start` and `userspace` where the console does not report when init starts; what lies between
         two stages that are asked for belongs to the first. `init` is the line that tells it, the same for all
         contenders: "kernel" is `Run ... as init process`, which kernels before 4.18 do not print; "greeting" is what
         init itself says first."""
@@ -64,7 +64,7 @@ class BootTimeline(Benchmark):
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
         if "console.log" not in raw.files:
-            raise ParseError("this machine keeps no console log, so nobody saw when the stages began")
+            raise ParseError("this machine keeps no console log, so the start of each stage is unknown")
         lines = console_lines(raw.files["console.log"])
         moments = timeline(lines, parameters.init).moments
         wanted = [STAGES[stage] for stage in STAGES if stage in parameters.stages]
@@ -76,7 +76,7 @@ class BootTimeline(Benchmark):
         if missing:
             shown = "; ".join(line.text[:100] for line in lines[-SHOWN:] if line.text) or "nothing"
             # A kernel that does not print the line is not one that did not get there.
-            other = 'it has one of init itself: for all contenders, say init = "greeting"; '
+            other = 'it has one of init itself: for all contenders, set init = "greeting"; '
             hint = other if missing == ["init"] and "init" in timeline(lines, "greeting").moments else ""
             raise ParseError(
                 f"the console has no line {told[missing[0]]!r} in its place; {hint}it ends with: {shown}"

@@ -126,7 +126,7 @@ def read(metric: OutputPattern, raw: Raw) -> float:
         return float(REDUCERS[metric.reduce](values))
     if len(values) > 1:
         raise ParseError(
-            f"{metric.name}: {len(values)} places in {metric.of} are like {metric.regex!r}; say which counts: reduce"
+            f"{metric.name}: {len(values)} places in {metric.of} are like {metric.regex!r}; choose one: reduce"
         )
     return values[0]
 

@@ -184,9 +184,7 @@ def percentile(latencies: Counter[int], total: int, per_mille: int, limit: int) 
         reached += latencies[latency]
         if reached >= rank:
             return float(latency)
-    raise ParseError(
-        f"more than {1000 - per_mille} in 1000 wake-ups came {limit} us late or later: raise `histogram`"
-    )
+    raise ParseError(f"more than {1000 - per_mille} in 1000 wake-ups were {limit} us late or more: raise `histogram`")
 
 
 PLUGIN = Cyclictest()

@@ -95,7 +95,7 @@ class Desktop(Benchmark):
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
         out = read_kwake(raw.stdout, Asked(1, parameters.rate, parameters.frames, parameters.work, parameters.hogs))
         if out.hog_points_per_s is None:
-            raise ParseError("the output does not say what the hogs got done")
+            raise ParseError("the output lacks the work done by the hogs")
         return {
             "frame-p50": percentile(out.response_ns, "p50") / 1000,
             "frame-p99": percentile(out.response_ns, "p99") / 1000,

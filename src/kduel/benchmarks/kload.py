@@ -214,7 +214,7 @@ def check(out: KloadOutput, parameters: Any) -> None:
     if any(row[1] < max(row[0], 1) for row in out.each.rows):
         raise ParseError("a process ended before it began")
     if p.kind != "io" and p.iterations >= PI_POINTS and (out.pi is None or abs(out.pi - 3.14159265) > 0.02):
-        raise ParseError(f"the processes' arithmetic came to {out.pi} in place of pi: the work was not done")
+        raise ParseError(f"the processes computed {out.pi} instead of pi: the work was not done")
 
 
 def jain(rates: list[float]) -> float:

@@ -227,7 +227,7 @@ def own_figure(lines: dict[str, SummaryLine], operation: str, unit: str) -> floa
     if line is None:
         raise ParseError(f"the output has no line of {operation}")
     if line.unit != unit:
-        raise ParseError(f"{operation} is told as {line.median} {line.unit[:20]}, not in {unit}")
+        raise ParseError(f"{operation} is reported as {line.median} {line.unit[:20]}, not in {unit}")
     if line.clock_error_pct > CLOCK_ERROR_PCT:
         raise ParseError(f"the clock errs by {line.clock_error_pct:.1f} % over the longest batch of {operation}")
     return positive(line.median, operation)

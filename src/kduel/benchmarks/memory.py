@@ -69,7 +69,7 @@ class Memory(Benchmark):
     trial_files = ("console.log",)
 
     class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """`figures`: leave out what a contender's kernel does not tell (`available` before 3.14). `most`: MiB that the
+        """`figures`: leave out what a contender's kernel does not report (`available` before 3.14). `most`: MiB that the
         program takes at most, 0 for all there is. Filling the memory disturbs what runs after it: name it last."""
 
         figures: tuple[Figure, ...] = ("allocatable", "total", "free", "available", "slab", "code", "data", "init")
@@ -110,7 +110,7 @@ class Memory(Benchmark):
             told["allocatable"] = allocatable(raw, parameters.most)
         missing = [figure for figure in parameters.figures if figure not in told]
         if missing:
-            raise ParseError(f"this kernel does not tell {', '.join(missing)}: leave it out of `figures`")
+            raise ParseError(f"this kernel does not report {', '.join(missing)}: leave it out of `figures`")
         return {figure: positive(float(told[figure]), figure) for figure in METRICS if figure in parameters.figures}
 
 
@@ -122,7 +122,7 @@ def allocatable(raw: Raw, most: int) -> int:
         raise ParseError(f"kmem contradicts itself: {taken.pages} pages are not {taken.kib} KiB")
     ends = ("most",) if most else ("killed", "refused")
     if taken.end not in (*ends, "killed", "refused") or (taken.end == "killed" and taken.signal != 9):
-        raise ParseError(f"kmem's child ended by itself or by signal {taken.signal}, not for want of memory")
+        raise ParseError(f"kmem's child ended by itself or by signal {taken.signal}, not because memory ran out")
     if taken.end == "killed":
         account = killed_with(raw.files.get("killed", ""))
         if account is not None and abs(account - taken.kib) > AGREE * max(account, taken.kib):

@@ -54,7 +54,7 @@ class PerfStat(Benchmark):
                 "task-clock",
                 "ms/CPU",
                 "none",
-                "The window as perf saw it, per CPU: it is the time asked for, whatever the kernel.",
+                "The measured window per CPU, by perf: the requested time, whatever the kernel.",
                 "value",
                 fixed_at=1000.0 * parameters.time,
                 derived="task-clock / number of CPUs",
@@ -111,7 +111,7 @@ def row(text: str, event: str) -> tuple[str, str, int]:
     rows = [line.split(",") for line in whole_lines(text, "the output of perf stat")]
     found = [row for row in rows if len(row) >= 5 and row[2] == event]
     if len(found) != 1:
-        raise ParseError(f"the output has {len(found)} whole lines with {event}, not one")
+        raise ParseError(f"the output has {len(found)} complete lines with {event}, not one")
     value, unit, _, ran, running = found[0][:5]
     if value.startswith("<"):
         raise ParseError(f"{event} is {value}: this kernel does not let perf count it")

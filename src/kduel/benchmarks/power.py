@@ -201,7 +201,7 @@ def power(before: Snapshot, after: Snapshot, domain: str) -> float:
         taken = end - start if end >= start else end + most - start
         if max(start, end) > most or taken / 1e6 / seconds > MOST_WATTS:
             raise ParseError(
-                f"the counter of {name} ({zone}) went from {start} to {end} in {seconds:.1f} s: it was set back, or is wrong"
+                f"the counter of {name} ({zone}) went from {start} to {end} in {seconds:.1f} s: it was reset, or is wrong"
             )
         total += taken
     return positive(total / 1e6 / seconds, f"the power of {domain}")

@@ -94,7 +94,7 @@ class Schbench(Benchmark):
                 "request-p99",
                 "us",
                 "lower",
-                "99 of 100 requests took no longer: preemption costs here.",
+                "99 of 100 requests took no longer: preemption shows in this metric.",
                 "p99",
                 aspect="request-latency",
             ),

@@ -91,7 +91,7 @@ class StressNg(Benchmark):
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
         text = file(raw, REPORT)
         if not text.startswith("---\n") or not text.endswith("\n...\n"):
-            raise ParseError(f"{REPORT} is not whole: it lacks its beginning or its end")
+            raise ParseError(f"{REPORT} is incomplete: it lacks its beginning or its end")
         metrics = text.partition("\nmetrics:\n")[2]
         stressors = metrics.count("    - stressor: ")
         if stressors != 1 or f"- stressor: {parameters.stressor}\n" not in metrics:

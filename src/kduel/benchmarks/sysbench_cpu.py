@@ -36,7 +36,7 @@ class SysbenchCpu(Benchmark):
                 "events-per-second",
                 "events/s",
                 "higher",
-                "CPU throughput. Kernels seldom differ: a difference here is one of ticks, frequency or the machine.",
+                "CPU throughput. Kernels seldom differ: a difference comes from ticks, frequency or the machine.",
                 "mean",
                 aspect="throughput",
             ),
@@ -45,7 +45,7 @@ class SysbenchCpu(Benchmark):
         if parameters.threads > 1:
             about = "How unevenly the threads were served: the standard deviation of their events."
             metrics.append(Metric("events-sd", "events", "lower", about))
-        about = "Events until the time limit; the throughput says the same, more exactly."
+        about = "Events until the time limit; the throughput is the same quantity, more exactly."
         metrics += [Metric("total-events", "events", "higher", about, "count"), sysbench.fixed_time(parameters.time)]
         return tuple(metrics)
 

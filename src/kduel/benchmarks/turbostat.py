@@ -68,9 +68,10 @@ class Turbostat(Benchmark):
 
     def script(self, parameters: Any) -> str:
         p = parameters
+        threads = p.threads or '"$(nproc)"'
         return (
             f"modprobe msr 2>/dev/null || :\nturbostat --quiet --Summary --show {','.join(p.columns)}"
-            f' --out "$KDUEL_STEP/turbostat" sysbench cpu --threads={p.threads or "$(nproc)"} --time={p.time}'
+            f' --out "$KDUEL_STEP/turbostat" sysbench cpu --threads={threads} --time={p.time}'
             f" --cpu-max-prime={p.cpu_max_prime} run\n"
         )
 

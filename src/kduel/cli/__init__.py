@@ -41,6 +41,8 @@ COMMANDS = {
     "bisect": "Find the commit that changed a cost.",
     "sizes": "Show where two kernels differ in size.",
     "schedulers": "List and build sched_ext schedulers.",
+    "bundle": "Write what a run needs from the network into one file.",
+    "unbundle": "Put the content of a bundle into the cache.",
     "local": "Measure this machine itself, across reboots.",
     "status": "Show the progress of a run, machine by machine.",
     "worker": "Run blocks on this machine for the controller of a fleet.",

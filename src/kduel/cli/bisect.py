@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kduel.cli.options import limit_option, plot_option, quiet_option
+from kduel.cli.options import Number, limit_option, plot_option, quiet_option
 from kduel.cli.output import emit, emit_json, write_plot
 from kduel.core.text import printable
 
@@ -50,7 +50,7 @@ EXACT_METRICS = ("instructions", "instructions-mean")
 )  # fmt: skip
 @click.option(
     "--timeout",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, min_open=True),
     default=3600.0,
     show_default=True,
     help="Maximum time of COMMAND, in seconds.",
@@ -83,7 +83,7 @@ EXACT_METRICS = ("instructions", "instructions-mean")
 )
 @click.option(
     "--probability",
-    type=click.FloatRange(0.5, 0.999),
+    type=Number(0.5, 0.999),
     default=0.95,
     show_default=True,
     help="Required probability that the set contains the commit.",
@@ -104,7 +104,7 @@ EXACT_METRICS = ("instructions", "instructions-mean")
 )
 @click.option(
     "--negligible",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, min_open=True),
     default=1.0,
     show_default=True,
     metavar="PERCENT",
@@ -123,7 +123,13 @@ EXACT_METRICS = ("instructions", "instructions-mean")
 )
 @limit_option(25)
 @plot_option("the levels and the posterior; for exact counts the differential flame graph")
-@click.option("--step", nargs=2, type=float, metavar="GOOD BAD", help="For `git bisect run`: the costs at both ends.")
+@click.option(
+    "--step",
+    nargs=2,
+    type=Number(0, min_open=True),
+    metavar="GOOD BAD",
+    help="For `git bisect run`: the costs at both ends.",
+)
 @quiet_option
 def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: Any) -> None:
     """Find the commit after GOOD, up to BAD, that changed a cost. The cost may have risen or fallen.
@@ -154,7 +160,9 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
 
     measure = given["measure"].strip()
     if bool(given["build_command"]) != bool(given["image"]):
-        raise InputError("--build-command and --image go together", "Say with --image what the command makes.")
+        raise InputError(
+            "--build-command and --image go together", "Give the file that the command makes with --image."
+        )
     if (step is None) == (len(ends) < 2):
         raise InputError(
             "bisect takes two commits, or --step with two costs",

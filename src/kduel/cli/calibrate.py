@@ -138,7 +138,7 @@ def read_effects(text: str) -> list[float]:
 def adjusted(
     run: Path | None, delta: float | None, alpha: float | None, max_blocks: int | None, blocks: int | None
 ) -> Rule:
-    """The rule of the run, or the default, with what the command line says instead. Raises InputError."""
+    """The rule of the run, or the default, with the command line's settings. Raises InputError."""
     import msgspec
 
     from kduel.judge.verdict.rule import Rule
@@ -190,7 +190,7 @@ def chosen(found: list[Comparison], path: Path, keys: tuple[str, ...]) -> list[C
 
 
 def measured(found: list[Comparison]) -> list[Noise]:
-    """The noise of a run's metrics; those that tell none are named on stderr. Raises InputError where none does."""
+    """The noise of a run's metrics; those without an estimate are named on stderr. Raises InputError where none has one."""
     from kduel.judge.verdict.noise import resampled
 
     noises: list[Noise] = []
@@ -208,7 +208,7 @@ def measured(found: list[Comparison]) -> list[Noise]:
 
 
 def as_text(rule: Rule, noises: list[Noise], outcomes: list[Characteristics]) -> str:
-    """Tables, one a noise, and what they say."""
+    """Tables, one for each noise, with their explanation."""
     looks = rule.looks()
     said = f"a look at {', '.join(map(str, looks[:8]))}{', ...' if len(looks) > 8 else ''} blocks"
     lines = [

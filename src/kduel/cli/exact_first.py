@@ -41,7 +41,7 @@ def wanted(asked: bool | None, study: Study, ready: Ready, path: Path, *, by_def
 def count_first(study: Study, path: Path, terminal: Terminal, *, offline: bool, asked: bool | None) -> None:
     """Carry out what is left of the exact part of the run in `path`, and show what it found.
 
-    Where it cannot be done, a warning says why and the timed part follows; an error where it was asked for.
+    Where it cannot be done, a warning gives the reason and the timed part follows; an error where it was asked for.
     """
     from kduel.cli.execute import EXACT_SEED, keep_report, shown
     from kduel.core.cache import Cache

@@ -216,7 +216,7 @@ def told_plan(study: Study) -> str:
 
 
 def too_short(study: Study) -> str:
-    """What is to be said of a study whose blocks are too few for any verdict; empty where they are not."""
+    """The warning about a study whose blocks are too few for any verdict; empty where they are not."""
     from kduel.judge.verdict.rule import fewest_for
 
     comparisons = (len(study.names) - 1) * sum(len(step.primary) for step in study.steps)
@@ -267,7 +267,7 @@ def told_standing(progress: TrialDone, arms: int) -> str:
 
 
 def write_up(path: Path, fail_on: str | None) -> None:
-    """The report in the terminal and as a page, results.json beside; ends the process where `--fail-on` applies."""
+    """Write the report to the terminal and as a page, with results.json; ends the process where `--fail-on` applies."""
     from kduel.judge.evaluate import judge_run
     from kduel.report.text import show_closing
 
@@ -281,12 +281,12 @@ def write_up(path: Path, fail_on: str | None) -> None:
     whole = {trial.contender for trial in results.trials if trial.status != "void"}
     lost = [contender.name for contender in results.contenders if contender.name not in whole]
     if lost:
-        click.echo(printable(f"kduel: not measured: {', '.join(lost)}; the report says why."), err=True)
+        click.echo(printable(f"kduel: not measured: {', '.join(lost)}; the report gives the reasons."), err=True)
         raise click.exceptions.Exit(NOT_MEASURED)
 
 
 def keep_report(path: Path, results: Results) -> None:
-    """results.json and the page of a run, beside its raw files. Ends the process where the page cannot be written."""
+    """Write results.json and the page of a run next to its raw files. Ends the process where the page cannot be written."""
     from kduel.store.rundir import told_as_disk_trouble, write_whole
 
     with told_as_disk_trouble(path):

@@ -16,15 +16,34 @@ from kduel.cli.options import (
     plot_option,
     quiet_option,
 )
-from kduel.cli.output import emit, write_plot
+from kduel.cli.output import emit, emit_json, write_plot
+from kduel.core.errors import InputError
 from kduel.core.text import printable
 
 
-@click.command("explain", short_help="Say which kernel functions a difference comes from.")
+@click.command("explain", short_help="Show which kernel functions cause a difference.")
 @contender_arguments("targets", "RUN | BASELINE CONTENDER")
 @benchmark_option
 @click.option(
+    "--metric", default="", metavar="NAME", help="Of a timed RUN: the metric to explain.  [default: the primary one]"
+)
+@click.option(
     "--contender", metavar="NAME", help="Contender of RUN to compare with the baseline.  [default: the second]"
+)
+@click.option(
+    "--blocks",
+    type=click.IntRange(2, 1000),
+    default=8,
+    show_default=True,
+    help="Of a timed RUN: blocks of profiled trials.",
+)
+@click.option(
+    "--frequency",
+    type=click.IntRange(10, 20_000),
+    default=999,
+    show_default=True,
+    metavar="HZ",
+    help="Of a timed RUN: samples per second and CPU.",
 )
 @limit_option(25)
 @click.option(
@@ -43,7 +62,10 @@ from kduel.core.text import printable
 def command(
     targets: tuple[str, ...],
     benchmark: str,
+    metric: str,
     contender: str | None,
+    blocks: int,
+    frequency: int,
     limit: int,
     annotate: str | None,
     cost: bool,
@@ -53,20 +75,48 @@ def command(
     offline: bool,
     quiet: bool,
 ) -> None:
-    """Count the instructions of an operation in two kernels, function by function, on the deterministic machine.
+    """Show which kernel functions a difference comes from: exact counts of instructions, or a profile of a timed run.
 
-    RUN is the directory of a run with --suite exact (or another study on the machine icount); its trials are repeated
-    with a counting plug-in, and the flame graph is stored in RUN/explain for the report. With BASELINE and CONTENDER,
-    which are kernels, no run is needed.
+    With BASELINE and CONTENDER, which are kernels, or a RUN with --suite exact (or another study on the machine
+    icount), the instructions of an operation are counted function by function on the deterministic machine.
+
+    For any other RUN, extra trials are made in randomised blocks, with `perf record` around the benchmark. The result is
+    the CPU time per unit of work by function, with intervals of the differences. These trials are stored in RUN/explain;
+    they do not enter the verdict. After an interruption, the same command continues.
 
     \b
     kduel explain debian:6.1 debian:6.12 --benchmark pipe
     kduel explain RUN --benchmark null-call --plot null-call.svg
-    kduel explain RUN --benchmark pipe --annotate update_load_avg
+    kduel explain RUN --benchmark perf-sched-pipe --blocks 12
     """
+    from kduel.run.profile.carry_out import is_timed
+
+    if len(targets) == 1 and Path(targets[0]).is_dir() and is_timed(Path(targets[0])):
+        if annotate is not None or cost:
+            option, word = ("--cost", "--cost") if cost else ("--annotate", "--annotate FUNCTION")
+            raise InputError(
+                f"{option} shows exact counts, and a timed run has none",
+                f"Name the kernels instead of the run: kduel explain BASELINE CONTENDER --benchmark NAME {word}.",
+            )
+        timed(
+            Path(targets[0]),
+            benchmark,
+            metric,
+            contender or "",
+            blocks,
+            frequency,
+            limit,
+            form,
+            output,
+            plot,
+            offline,
+            quiet,
+        )
+        return
+    if metric:
+        raise InputError("--metric belongs to a timed RUN; exact counts have only instructions", "Leave it out.")
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
-    from kduel.core.errors import InputError
     from kduel.explain.cost import cost_text
     from kduel.explain.flame import as_svg
     from kduel.explain.show import annotated, as_text, next_command
@@ -123,3 +173,48 @@ def command(
         emit(printable(as_text(found, limit)), output)
         if step := next_command(found, targets, contender or ""):
             progress.info(f"The instructions of the largest difference: {step}")
+
+
+def timed(
+    path: Path,
+    benchmark: str,
+    metric: str,
+    contender: str,
+    blocks: int,
+    frequency: int,
+    limit: int,
+    form: str,
+    output: Path | None,
+    plot: Path | None,
+    offline: bool,
+    quiet: bool,
+) -> None:
+    """Profile two contenders of a timed run."""
+    from functools import partial
+
+    from kduel.cli.execute import shown
+    from kduel.cli.terminal import Terminal
+    from kduel.core.cache import Cache
+    from kduel.report.content.profiled import as_svg, as_text
+    from kduel.run.profile.carry_out import asked, carry_out
+
+    progress = Terminal(quiet)
+    what = asked(path, benchmark, metric, contender, blocks=blocks, frequency=frequency)
+    progress.info(
+        f"{what.step.label}, {what.metric.name}: {' against '.join(what.names)}, {blocks} blocks of profiled trials, "
+        f"in {what.folder}"
+    )
+    show = partial(shown, progress)
+    found = carry_out(
+        what,
+        cache=Cache(progress=progress),
+        progress=progress,
+        shown=lambda study, parallel: show(study, what.lock.machine.kind, parallel),
+        offline=offline,
+    )
+    if plot is not None:
+        write_plot(plot, as_svg(found))
+    if form == "json":
+        emit_json(found, output)
+    else:
+        emit(printable(as_text(found, limit)), output)

@@ -39,7 +39,7 @@ def chosen(given: Choice | None, quiet: bool) -> Choice:
 
 
 def gives_up(choice: Choice, terminal: Terminal, run: Path, hopeless: list[Hopeless], rule: Rule) -> bool:
-    """Say what is hopeless and why; whether the run ends here."""
+    """Print which metrics are unlikely to be decided and why; whether the run ends now."""
     from kduel.judge.evaluate import judge_run
     from kduel.judge.verdict.futility import tell
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.options import format_option, output_option, plot_option
+from kduel.cli.options import Number, format_option, output_option, plot_option
 from kduel.cli.output import emit, emit_json, write_plot
 
 FORMATS = ("text", "markdown", "html", "json")
@@ -21,7 +21,7 @@ FORMATS = ("text", "markdown", "html", "json")
 @plot_option("each metric over time")
 @click.option(
     "--alpha",
-    type=click.FloatRange(0.001, 0.2),
+    type=Number(0.001, 0.2),
     default=0.01,
     show_default=True,
     metavar="P",

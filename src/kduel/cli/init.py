@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from importlib import resources
 from pathlib import Path
 
 import click
 
-from kduel.core.errors import HostError, InputError
+from kduel.cli.output import write
+from kduel.core.errors import InputError
 
 
 @click.command("init")
@@ -23,11 +25,7 @@ def command(file: Path, schema: bool) -> None:
         click.echo(msgspec.json.format(msgspec.json.encode(study_schema()), indent=2).decode())
         return
     text = (resources.files("kduel.cli") / "init.toml").read_text("utf-8")
-    try:
-        with file.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-    except FileExistsError:
-        raise InputError(f"{file} exists already", "Give another name: kduel init NAME.toml.") from None
-    except OSError as error:
-        raise HostError(f"cannot write {file}: {error.strerror}", "Give a path that can be written.") from error
-    click.echo(f"Written: {file}. Edit it, then: kduel run {file}")
+    if os.path.lexists(file):
+        raise InputError(f"{file} exists already", "Give another name: kduel init NAME.toml.")
+    write(file, text.encode())
+    click.echo(f"Edit it, then: kduel run {file}")

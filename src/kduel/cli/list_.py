@@ -81,7 +81,7 @@ def fleets() -> list[dict[str, Any]]:
 
 
 def boards() -> list[dict[str, Any]]:
-    """Every board that comes along; `settings` is what its description says."""
+    """Every built-in board; `settings` is the content of its description."""
     from kduel.machines.boards import known
 
     return [
@@ -128,7 +128,7 @@ def suites() -> list[dict[str, Any]]:
 
 
 def defaults(struct: Any) -> dict[str, str]:
-    """A struct's fields with what they are by default, as TOML would say it; "required" where there is none."""
+    """A struct's fields with their defaults in TOML; "required" where there is none."""
     import msgspec
 
     told = {}

@@ -1,4 +1,4 @@
-"""What a person watches while a run goes on: what happens now, the table of intervals, the host, and the time left.
+"""What a person watches while a run continues: what happens now, the table of intervals, the host, and the time left.
 
 `LiveRun` turns what the runner reports into lines for a terminal of any size; kduel.cli.terminal draws them in place.
 """
@@ -40,7 +40,7 @@ class Boot(Struct, kw_only=True):
 
 
 class HostLoad(Struct, kw_only=True):
-    """What else the host does. null where it does not say."""
+    """Other work of the host. null where the host does not report it."""
 
     load: float | None
     waiting_pct: float | None

@@ -53,7 +53,7 @@ def status() -> None:
     from kduel.machines.remote.ssh_trial import RESTORE
 
     run = installed_for()
-    click.echo(f"after a reboot {run} goes on" if run else "no run goes on after a reboot")
+    click.echo(f"after a reboot {run} continues" if run else "no run continues after a reboot")
     if (ROOT / STATE).exists():
         click.echo("a trial is in flight")
     if Path(RESTORE).exists():

@@ -22,8 +22,8 @@ from kduel.cli.output import emit_json
     "--machines",
     default="",
     metavar="NAME,NAME,...",
-    help="The machine of each run, in order; equal names are one machine. By default machines are told apart by "
-    "place, host, settings and hardware.",
+    help="The machine of each run, in order; equal names are one machine. By default machines are distinguished by "
+    "place, host, settings and hardware. For a fleet's run, the name stands before those of its machines.",
 )
 @format_option("text", "json")
 def command(paths: tuple[Path, ...], out: Path, machines: str, form: str) -> None:
@@ -42,7 +42,7 @@ def command(paths: tuple[Path, ...], out: Path, machines: str, form: str) -> Non
     """
     from kduel.core.errors import InputError
     from kduel.core.text import plural, visible
-    from kduel.store.merged import merge
+    from kduel.store.merged import merge, parts
 
     names = [name.strip() for name in machines.split(",")] if machines.strip() else []
     if not all(names):
@@ -51,8 +51,9 @@ def command(paths: tuple[Path, ...], out: Path, machines: str, form: str) -> Non
     if form == "json":
         emit_json(record)
         return
-    count = len({part.machine for part in record.parts})
+    places = {one.part.name: one.machines for one in parts(out)}
+    count = len({machine for machines_of in places.values() for machine in machines_of})
     click.echo(f"{out}: {plural(len(record.parts), 'run')} of {plural(count, 'machine')}")
     for part in record.parts:
-        click.echo(f"  {part.name} on {visible(part.machine)}")
+        click.echo(f"  {part.name} on {visible(', '.join(places[part.name]))}")
     click.echo(f"Report: kduel report {out}")

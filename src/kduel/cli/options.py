@@ -32,6 +32,18 @@ class PlotFile(PathType):
         return path
 
 
+class Number(click.FloatRange):
+    """A finite number; the bounds are those of FloatRange, which lets `nan` pass, and `inf` where there is no bound."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        import math
+
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return found
+
+
 def format_option(*formats: str) -> Callable[[F], F]:
     """`--format`, with the first of `formats` as its default."""
     return click.option(

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
+
+from kduel.core.text import printable
 
 STDOUT = Path("-")
 
 
 def emit(text: str, output: Path | None = None) -> None:
-    """Print `text`, or write it to `output`. Raises HostError where that cannot be written."""
+    """Print `text`, without control characters where that is a terminal, or write it to `output`. Raises HostError where
+    that cannot be written."""
     if output is None or output == STDOUT:
-        click.echo(text, nl=False)
+        # A terminal would obey control characters in names that others chose; a file or a pipe gets them as they are.
+        click.echo(printable(text) if sys.stdout.isatty() else text, nl=False)
         return
     write(output, text.encode("utf-8", errors="backslashreplace"))
 
@@ -44,8 +53,32 @@ def write(path: Path, data: bytes) -> None:
     click.echo(f"Written: {path}", err=True)
 
 
+@contextmanager
+def streamed(path: Path) -> Iterator[IO[bytes]]:
+    """A stream into a file that appears whole once all is written, and not at all otherwise. Raises HostError."""
+    from kduel.core.errors import file_trouble
+
+    with file_trouble(f"cannot write {path}", "Free space, correct the permissions, or name another file."):
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+
 def write_plot(path: Path, svg: str) -> None:
-    """Write a picture as SVG or PNG, by its suffix. Raises HostError."""
+    """Write a picture as SVG or PNG, by its suffix. Raises InputError where it shows nothing, HostError."""
+    if not svg:
+        from kduel.core.errors import InputError
+
+        raise InputError(
+            f"there is nothing to plot: {path} is not written", "A line needs a metric in two runs at least."
+        )
     if path.suffix.lower() == ".png":
         import vl_convert
 

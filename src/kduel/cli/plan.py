@@ -116,7 +116,7 @@ def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:
 
 
 def said(rule: Rule, delta: float | None, alpha: float | None, measured: int) -> Rule:
-    """The rule with what the command line says instead, looks on the way as usual. Raises InputError."""
+    """The rule with the command line's settings and interim analyses as usual. Raises InputError."""
     from kduel.judge.verdict.rule import Rule
 
     return Rule(
@@ -144,7 +144,7 @@ def choose(samples: list[Samples], keys: tuple[str, ...]) -> list[Samples]:
 def cost_of(
     chosen: list[Samples], rule: Rule, share: float, block_seconds: float | None
 ) -> tuple[list[Cost], list[str]]:
-    """The cost of each metric, and the names of those that tell none. Raises InputError where none does."""
+    """The cost of each metric, and the names of those without an estimate. Raises InputError where none has one."""
     from kduel.judge.verdict.comparison import compare
     from kduel.judge.verdict.sample_size import cost
 
@@ -158,14 +158,14 @@ def cost_of(
             costs.append(found)
     if not costs:
         raise InputError(
-            "no metric of the pilot tells how much it varies",
+            "no metric of the pilot has an estimate of its variation",
             "It takes five complete blocks and values above zero; measure some more, or name another --metric.",
         )
     return costs, silent
 
 
 def cost_lines(costs: list[Cost], silent: list[str], rule: Rule) -> list[str]:
-    """A table, and what it says."""
+    """A table with its explanation."""
     width = max(len(name_of(cost)) for cost in costs)
     lines = [
         f"Blocks for a verdict at delta {rule.delta_pct:g} %, alpha {rule.alpha:g} over {len(costs)} comparison(s), "
@@ -200,7 +200,7 @@ def cost_lines(costs: list[Cost], silent: list[str], rule: Rule) -> list[str]:
             "arm); blocks of a run may need fewer."
         )
     if silent:
-        lines.append(f"No cost can be told of: {'; '.join(silent)}.")
+        lines.append(f"No cost can be estimated for: {'; '.join(silent)}.")
     return lines
 
 
@@ -213,7 +213,7 @@ def blocks(count: int | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """As people say it."""
+    """A duration for people."""
     if seconds is None:
         return "unknown"
     if seconds < 120:

@@ -1,4 +1,4 @@
-"""`kduel report`: a run, judged anew from its raw files, in the format asked for."""
+"""`kduel report`: a run, judged again from its raw files, in the format asked for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from kduel.cli.completions import runs
 from kduel.cli.options import plugin_option
-from kduel.cli.output import STDOUT, write
+from kduel.cli.output import STDOUT, emit, write
 
 if TYPE_CHECKING:
     from kduel.core.results import Results
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 )
 @click.option("--open", "open_it", is_flag=True, help="Open the page in a browser (html).")
 def command(run: Path, form: str, output: Path | None, all_findings: bool, open_it: bool) -> None:
-    """Write a report of RUN, the directory of a run or an import. Verdicts are computed anew from its raw files.
+    """Write a report of RUN, the directory of a run or an import. Verdicts are computed again from its raw files.
 
     FILE may be results measured elsewhere, with all contenders in it, read as `kduel import` reads them. Import them to
     add conditions, a baseline or primary metrics, and to keep them.
@@ -68,7 +68,7 @@ def command(run: Path, form: str, output: Path | None, all_findings: bool, open_
 
             click.echo(show(results, all_findings=all_findings), nl=False, color=True)
             return
-        click.echo(chosen.render_for(results, relative_url(run, Path.cwd())), nl=False)
+        emit(chosen.render_for(results, relative_url(run, Path.cwd())))
         return
     save(output, chosen.render_for(results, relative_url(run, output.parent)), inside=run)
     click.echo(f"Report: {output}")

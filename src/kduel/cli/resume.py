@@ -1,4 +1,4 @@
-"""`kduel resume`: goes on with an interrupted run, from what its directory says."""
+"""`kduel resume`: continues an interrupted run from its directory."""
 
 from __future__ import annotations
 
@@ -25,12 +25,17 @@ def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | No
     """
     from kduel.core.errors import InputError
     from kduel.store.documents import study_of
-    from kduel.store.rundir import RunDir
+    from kduel.store.rundir import PROFILE_ORIGIN, RunDir
 
     opened = RunDir.open(run)
     if opened.imported:
         raise InputError(f"{run} was imported and has no trials to run", "`kduel report` writes a report of it.")
     lock = opened.lock()
+    if lock.origin == PROFILE_ORIGIN:
+        raise InputError(
+            f"{run} holds the profiled trials of another run",
+            "Continue it with `kduel explain` and the same options.",
+        )
     text = opened.study_text()
     out = run.absolute()
     # A directory that is gone (a run of another host) cannot mislead: the kernels' hashes are compared.

@@ -9,7 +9,9 @@ import click
 from kduel.cli.exact_first import exact_first_option
 from kduel.cli.execute import carry_out
 from kduel.cli.futility import Choice, futility_option
+from kduel.cli.named_study import named_study, names_file
 from kduel.cli.options import (
+    Number,
     contender_arguments,
     fail_on_option,
     machine_help,
@@ -66,7 +68,7 @@ from kduel.core.errors import InputError
 )
 @click.option(
     "--delta",
-    type=click.FloatRange(0, 100, min_open=True),
+    type=Number(0, 100, min_open=True),
     metavar="PCT",
     help="Smallest effect of interest, in %.  [default: the suite's or study's, else 1]",
 )
@@ -114,36 +116,14 @@ def command(
     kduel run --aa 2 debian:6.12
     kduel run STUDY.toml --machine qemu:accel=tcg
     """
-    from kduel.study.contenders import contender_tables
-    from kduel.study.load import assemble, parse_study, read_study, suite_text
+    from kduel.study.load import assemble
 
     if blocks is not None and max_blocks is not None:
         raise InputError(
             "--blocks and --max-blocks exclude each other", "Give --blocks for a fixed number of blocks."
         )
-    names = list(contenders)
-    unspeakable = [name for name in names if name.encode(errors="ignore").decode() != name]
-    if unspeakable:
-        raise InputError(
-            f"{unspeakable[0]!r} is not UTF-8 and cannot be recorded",
-            "Rename the file, or give a symbolic link.",
-        )
-    is_file = len(names) == 1 and (names[0].endswith(".toml"))
-    if is_file and aa is None:
-        origin = names[0]
-        text, file = read_study(Path(origin))
-    else:
-        if aa is not None:
-            if len(names) != 1 or is_file:
-                raise InputError("--aa takes one kernel", "For example: kduel run --aa 2 debian:6.12.")
-        elif len(names) < 2:
-            raise InputError(
-                f"{names[0]} is one contender; a comparison needs two",
-                "Name a second kernel, a study file (*.toml), or give --aa 2 to test one kernel against itself.",
-            )
-        origin = suite
-        text = suite_text(suite) + contender_tables(names if aa is None else names * aa, aa is not None)
-        file = parse_study(text, f"the suite {suite}")
+    is_file = aa is None and names_file(contenders)
+    text, file, origin = named_study(contenders, suite, aa)
     if layouts is not None:
         machine = f"{machine or 'icount'}{',' if ':' in machine else ':'}layouts={layouts}"
         # A block each.

@@ -22,7 +22,7 @@ class Screen:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         size = console.size.width, console.size.height
         if self.size not in (None, size):
-            # A terminal that wraps its old lines anew leaves rich, which counts lines, in the wrong row.
+            # A terminal that wraps its old lines again leaves rich, which counts lines, in the wrong row.
             yield Control.clear()
             yield Control.home()
         self.size = size

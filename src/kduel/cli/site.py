@@ -16,7 +16,7 @@ from kduel.cli.options import quiet_option
     "-o",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
-    help="Directory of the pages; an earlier site there is replaced.",
+    help="Directory of the pages: new, empty, or an earlier site, whose pages are replaced; other files are kept.",
 )
 @quiet_option
 def command(place: Path, output: Path, quiet: bool) -> None:

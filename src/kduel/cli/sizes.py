@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 VIEWS = ("subsystem", "symbol", "object", "option")
 
 
-@click.command("sizes", short_help="Say where the difference in size between two kernels lies.")
+@click.command("sizes", short_help="Show which parts of two kernels differ in size.")
 @contender_arguments("targets", "RUN | BASELINE CONTENDER")
 @click.option(
     "--by",

@@ -62,7 +62,7 @@ def command(run: Path, form: str) -> None:
 
 
 def status(path: Path) -> RunStatus:
-    """Read anew from the trials that are there. Raises InputError where `path` is no run, or a damaged one."""
+    """Read again from the trials that are there. Raises InputError where `path` is no run, or a damaged one."""
     from kduel.core.errors import InputError
     from kduel.judge.evaluate import rule_of
     from kduel.judge.verdict.interim import standing
@@ -159,7 +159,7 @@ def as_text(found: RunStatus) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds, minutes or hours, as a person says it."""
+    """A duration in seconds, minutes or hours."""
     for unit, size in (("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"

@@ -1,4 +1,4 @@
-"""What the system refuses where no module expected it, told with the file that it is about."""
+"""Operating-system errors that no module expected, reported with the file concerned."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def system_trouble(error: BaseException) -> KduelError | None:
         return InputError(f"{where} cannot be used: {reason}", "Give another path.")
     return HostError(
         f"{where} cannot be used: {reason}",
-        "Free some space, mend the permissions, or give another place; what is measured is kept, and `kduel resume RUN` "
-        "goes on with a run.",
+        "Free some space, correct the permissions, or give another place; what is measured is kept, and `kduel resume RUN` "
+        "continues a run.",
     )

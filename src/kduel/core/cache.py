@@ -18,10 +18,6 @@ from kduel.core.manifest import Manifest
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
 
-ADOPTED = frozenset({"busybox", "deb", "kernels", "root", "schedulers", "source"})
-"""Kinds of which entries without a manifest, made by earlier versions of KDuel, are taken as they are: they were
-downloaded, or took minutes to build, and may not be had again. Entries of other kinds are made anew from these."""
-
 
 def cache_root() -> Path:
     """$KDUEL_CACHE, else kduel/ in $XDG_CACHE_HOME or ~/.cache."""
@@ -33,15 +29,12 @@ def cache_root() -> Path:
 
 
 def told_as_cache_trouble(where: Path) -> AbstractContextManager[None]:
-    """Turn an OSError about the cache into a HostError that says what to do."""
+    """Turn an OSError about the cache into a HostError with a remedy."""
     return file_trouble(
         f"the cache at {where} is not usable",
         "Make it readable and writable, free some space, or name another place in KDUEL_CACHE. What is missing there "
         "is made again by the next run.",
     )
-
-
-NO_MANIFEST = "it has no manifest"
 
 
 class Cache:
@@ -60,6 +53,11 @@ class Cache:
             self.root.mkdir(parents=True, exist_ok=True)
             next(self.root.iterdir(), None)
 
+    @property
+    def used(self) -> frozenset[tuple[str, str]]:
+        """Kind and key of every entry that was asked for, and is there."""
+        return frozenset(self._checked)
+
     def path(self, kind: str, key: str) -> Path:
         """Where the entry is, or would be."""
         return self.root / kind / key
@@ -74,7 +72,7 @@ class Cache:
                 return False
             if (kind, key) not in self._checked:
                 if why := self._why_not_usable(kind, key):
-                    if why != NO_MANIFEST and (kind, key) not in self._told:
+                    if (kind, key) not in self._told:
                         self._told.add((kind, key))
                         self.progress.warn(f"the cache entry {path} is damaged ({why}) and not used")
                     return False
@@ -121,16 +119,12 @@ class Cache:
         return self.root / "manifests" / kind / f"{key}.json"
 
     def _why_not_usable(self, kind: str, key: str) -> str:
-        """Empty where the entry is as its manifest says. An entry of a kind in ADOPTED that has none gets one."""
+        """Empty where the entry is as its manifest says; whoever removes the manifest must not get the entry believed."""
         directory, file = self.path(kind, key), self._manifest(kind, key)
         manifest = Manifest.read(file)
         if manifest is None:
-            if file.exists():
-                return "its manifest is damaged"
-            if kind not in ADOPTED:
-                return NO_MANIFEST
-            manifest = Manifest.of(directory)
-        elif why := manifest.differs(directory):
+            return "its manifest is damaged" if file.exists() else "it has no manifest"
+        if why := manifest.differs(directory):
             return why
         manifest.keep(file)
         return ""

@@ -48,7 +48,7 @@ class NotMeasuredError(KduelError):
 
 @contextmanager
 def file_trouble(what: str, remedy: str) -> Iterator[None]:
-    """Turn an OSError into a HostError that says `what` failed, the system's reason, and what to do."""
+    """Turn an OSError into a HostError with `what` failed, the system's reason, and a remedy."""
     try:
         yield
     except OSError as error:

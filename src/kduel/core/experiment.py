@@ -29,9 +29,9 @@ Statistic = Literal["value", "mean", "median", "p95", "p99", "p999", "min", "max
 class Metric(Struct, frozen=True, forbid_unknown_fields=True):
     """One number that a benchmark yields per trial.
 
-    `statistic` says how the many samples inside a boot became one number ("max" and the like interest the lint).
+    `statistic` defines how the many samples inside a boot became one number (the lint treats "max" differently).
     `fixed_at` is the value, in `unit`, that the harness itself would set (a configured duration): a metric that
-    sits there measures the harness, and the lint says so.
+    sits there measures the harness, and gets a finding.
     `least` and `most` bound what the metric can be at all, None where nothing does: a benchmark's output that gives a
     value outside is refused. Durations, counts, sizes and rates are never negative.
     """

@@ -9,7 +9,7 @@ from kduel.core.results import MetricResult
 MISSING = "–"
 MINUS = "−"
 WIDEST = 10_000
-"""Per cent: how far off an interval goes beyond this says nothing."""
+"""Per cent: beyond this the width of an interval is not informative."""
 
 
 def amount(value: float | None, spread: float | None = None) -> str:
@@ -109,7 +109,7 @@ def interval_text(metric: MetricResult) -> str:
 
 
 def detectable(metric: MetricResult) -> str:
-    """The change that a run could have seen: `8.9 %`; a dash where it cannot be determined."""
+    """The minimum detectable effect: `8.9 %`; a dash where it cannot be determined."""
     if metric.mde_pct is None:
         return MISSING
     return f"over {WIDEST:,} %" if metric.mde_pct > WIDEST else f"{amount(metric.mde_pct, metric.mde_pct)} %"

@@ -11,7 +11,7 @@ OTHER_WORK = "other work before the boot"
 
 
 class HostStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The host during one step of a trial. None is unknown: a kernel, or a container, that does not tell."""
+    """The host during one step of a trial. None is unknown: the kernel or a container does not report it."""
 
     seconds: float
     """How long the step took by the host's clock."""

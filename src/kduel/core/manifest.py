@@ -44,7 +44,7 @@ class Manifest(Struct):
     files: dict[str, File] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
     fresh: bool = False
-    """Whether it says more than what is stored of it."""
+    """Whether it has more than what is stored of it."""
 
     @classmethod
     def of(cls, directory: Path, known: Manifest | None = None) -> Manifest:

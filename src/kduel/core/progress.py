@@ -1,4 +1,4 @@
-"""Telling the user what goes on. The silent `Progress` here is for scripts and tests; the terminal's is in kduel.cli."""
+"""Progress messages for the user. The silent `Progress` here is for scripts and tests; the terminal's is in kduel.cli."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ class Task:
     """A piece of long work: `advance` by units (bytes, steps) out of the total given when it began."""
 
     def advance(self, amount: float = 1) -> None:
-        """Tell that `amount` more units are done."""
+        """Report that `amount` more units are done."""
 
     def describe(self, text: str) -> None:
         """Replace the text next to the bar."""
 
 
 class Progress:
-    """Where modules say what they do. All methods may be called from any thread."""
+    """Receives progress messages from modules. All methods may be called from any thread."""
 
     def info(self, text: str) -> None:
         """A line that a user wants to read."""

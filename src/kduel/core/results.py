@@ -23,7 +23,7 @@ COUNTED = "instructions"
 """A unit of path length: fewer of them is no time."""
 BYTES = ("B", "kB", "KiB", "MB", "MiB", "GiB")
 HARNESS = "fixed-by-harness"
-"""The code of the lint's warning that a metric says nothing of the kernel."""
+"""The code of the finding that a metric is set by the harness and not by the kernel."""
 
 
 class Warning_(Struct, kw_only=True):  # noqa: N801 - Warning is a builtin
@@ -76,7 +76,7 @@ class TrialResult(Struct, kw_only=True):
 
 
 class ConditionResult(Struct, frozen=True, kw_only=True):
-    """What both arms counted under one condition that must not matter."""
+    """Counts of baseline and contender under one condition that must not matter."""
 
     name: str
     block: int
@@ -145,7 +145,7 @@ class MetricResult(Struct, kw_only=True):
     baseline: str
     contender: str
     n: int
-    """Complete pairs (blocks in which both arms gave a value)."""
+    """Complete pairs (blocks in which both contenders gave a value)."""
     baseline_mean: float | None
     """Over blocks. Of a metric counted under `conditions`: under the condition with the median difference; so are `mean` and
     both medians."""
@@ -173,9 +173,9 @@ class MetricResult(Struct, kw_only=True):
     former_at: int | None = None
     """The number of blocks at that look."""
     withheld: str = ""
-    """For undecided: why a verdict that the interval shows is not given (trials that are missing in one arm)."""
+    """For undecided: why a verdict that the interval shows is not given (trials that are missing for one contender)."""
     confounded: bool = False
-    """For undecided: in all complete pairs the arms had one order, so that order and kernel cannot be distinguished."""
+    """For undecided: in all complete pairs the contenders had one order, so that order and kernel cannot be distinguished."""
     blocks_more: int | None = None
     """For undecided: about how many more blocks would decide it at the measured spread; null if unknown."""
     mde_pct: float | None = None
@@ -189,7 +189,7 @@ class MetricResult(Struct, kw_only=True):
     p_brown_forsythe, ..."""
     warnings: list[Warning_] = field(default_factory=list)
     conditions: list[ConditionResult] = field(default_factory=list)
-    """Counted metrics: each condition under which both arms were counted. The interval is the range over them, and the
+    """Counted metrics: each condition under which both contenders were counted. The interval is the range over them, and the
     effect is the median of their differences."""
     modes: dict[str, list[Mode]] = field(default_factory=dict)
     """By contender: the values about which single measurements lie, the most frequent first."""
@@ -239,7 +239,7 @@ class MetricResult(Struct, kw_only=True):
 
 
 class Difference(Struct, kw_only=True):
-    """Something in the captured environments that differs between the arms."""
+    """A property in the captured environments that differs between the contenders."""
 
     group: str
     """config, cmdline, clocksource, mitigations, packages, hardware, sysctl, conditions, ..."""
@@ -247,7 +247,7 @@ class Difference(Struct, kw_only=True):
     values: dict[str, str | None]
     """By contender."""
     declared: bool
-    """Whether the study says that this differs."""
+    """Whether the study declares that this differs."""
 
 
 class SourceFile(Struct, kw_only=True):

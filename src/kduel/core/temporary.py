@@ -15,7 +15,7 @@ from kduel.core.errors import file_trouble
 
 
 def told_as_temporary_trouble(where: Path | None = None) -> AbstractContextManager[None]:
-    """Turn an OSError about temporary files into a HostError that says what to do."""
+    """Turn an OSError about temporary files into a HostError with a remedy."""
     return file_trouble(
         f"cannot write temporary files to {where or tempfile.gettempdir()}",
         "Free some space there, or name another directory in TMPDIR.",

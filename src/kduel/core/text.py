@@ -14,7 +14,7 @@ def visible(text: object, longest: int = LONGEST) -> str:
     """One line in which nothing is hidden.
 
     White space becomes a space; control characters, terminal escapes, bidirectional overrides, zero-width and
-    unassigned characters become \\x1b or \\u202e. Cut at `longest` characters, and said so.
+    unassigned characters become \\x1b or \\u202e. Cut at `longest` characters, with a mark.
     """
     line = str(text)
     if len(line) > longest:
@@ -32,7 +32,7 @@ def printable(text: str) -> str:
 
 
 def shown(character: str) -> str:
-    """The character, or how to write it where it cannot be seen."""
+    """The character, or an escape where it is invisible."""
     if character.isprintable():
         return character
     if character.isspace():

@@ -17,8 +17,9 @@ DEEPEST = 32
 MOST_LETTERS = 64 << 10
 """Of one text."""
 LARGEST = 2**63
-TOO_DOTTED = re.compile(r"(?:[\w\"'-]+\s*\.\s*){64}")
-"""A key of very many parts, for which the parser takes quadratic time."""
+TOO_DOTTED = re.compile(r"(?<![\w\"'-])(?:[\w\"'-]+\s*\.\s*){64}")
+"""A key of very many parts, for which the parser takes quadratic time. Without the look behind, this would itself take
+as long for a word of very many letters: half a minute for 100,000."""
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """All control characters but tab and newline."""
 

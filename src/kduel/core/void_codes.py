@@ -17,7 +17,7 @@ class VoidCode(Struct, frozen=True):
 
 
 VOID_CODES: tuple[VoidCode, ...] = (
-    VoidCode("panic", "The kernel panicked.", "Read console.log; the cause stands above the panic."),
+    VoidCode("panic", "The kernel panicked.", "Read console.log; the cause is above the panic."),
     VoidCode("oops", "The kernel had an oops, a BUG or a general protection fault.", "Report it with console.log."),
     VoidCode(
         "emulator-fault",
@@ -44,7 +44,9 @@ VOID_CODES: tuple[VoidCode, ...] = (
     VoidCode("deadline", "The script did not end in time.", "Raise the deadline, or find the step that hangs."),
     VoidCode("flood", "The guest sent more results than a trial may.", "Write less to standard output in the step."),
     VoidCode(
-        "broken-envelope", "The results did not arrive whole.", "Repeat; if it recurs, check the disk and console."
+        "broken-envelope",
+        "The results did not arrive completely.",
+        "Repeat; if it recurs, check the disk and console.",
     ),
     VoidCode("unreadable-results", "The results that arrived cannot be read.", "The message has the reason."),
     VoidCode("wrong-clock", "The guest's clock ran wrong.", "Check the clock source and the load of the host."),
@@ -66,6 +68,7 @@ VOID_CODES: tuple[VoidCode, ...] = (
     ),
     VoidCode("rebooted", "The machine rebooted during the trial.", "Read console.log: a panic, or a power failure."),
     VoidCode("boot-refused", "The machine did not reboot when asked.", "Check systemd's jobs that inhibit a reboot."),
+    VoidCode("no-node", "Slurm did not give the node to the trial.", "Check `sinfo -R` and `squeue`."),
     VoidCode("disk-full", "The disk was full when the script ended.", "Free space in the directory of the trials."),
     VoidCode(
         "conditions", "A condition was outside the configured limits.", "The message names it: wait, or widen it."

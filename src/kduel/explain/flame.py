@@ -7,8 +7,10 @@ ever comes there. No script: the figures are in each box's title.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from html import escape
+
+from msgspec import Struct
 
 from kduel.explain.compare import Explanation
 from kduel.explain.show import each
@@ -41,46 +43,75 @@ class Box:
         self.wide = max(self.own) + sum(box.wide for box in inner)
 
 
-def tree(found: Explanation) -> Box:
+class Flame(Struct, frozen=True, kw_only=True):
+    """What is drawn."""
+
+    name: str
+    """Of what is below all chains."""
+    title: str
+    note: str
+    """A line below the title, after the meaning of the colours."""
+    contender: str
+    stacks: Mapping[str, tuple[int, int]]
+    """Call chains, `context;outer;...;inner`, to baseline and contender."""
+    figures: Callable[[int, int], str]
+    """Both amounts of a box and their difference, with their unit."""
+
+
+def tree(name: str, stacks: Mapping[str, tuple[int, int]]) -> Box:
     """The call chains as a tree."""
-    root = Box(found.benchmark)
-    for chain, counts in found.stacks.items():
+    root = Box(name)
+    for chain, counts in stacks.items():
         box = root
-        for name in chain.split(";"):
-            box = box.inner.setdefault(name, Box(name))
+        for part in chain.split(";"):
+            box = box.inner.setdefault(part, Box(part))
         box.own = (box.own[0] + counts[0], box.own[1] + counts[1])
     root.finish()
     return root
 
 
 def as_svg(found: Explanation) -> str:
+    """The picture of exact counts."""
+    one, other = found.total()
+    n = found.operations
+
+    def figures(one: int, other: int) -> str:
+        return f"{each(one, n)} → {each(other, n)} ({each(other - one, n, True)}) instructions per operation"
+
+    return drawn(
+        Flame(
+            name=found.benchmark,
+            title=f"{found.benchmark}: {each(one, n)} instructions per operation in {found.baseline}, "
+            f"{each(other, n)} in {found.contender} ({each(other - one, n, True)})",
+            note=f" · {found.counted_by()}" if found.qemu else "",
+            contender=found.contender,
+            stacks=found.stacks,
+            figures=figures,
+        )
+    )
+
+
+def drawn(flame: Flame) -> str:
     """The picture. All names are escaped; it refers to nothing outside itself."""
-    root = tree(found)
+    root = tree(flame.name, flame.stacks)
     boxes = list(_placed(root, 0, float(MARGIN), (WIDTH - 2 * MARGIN) / max(root.wide, 1)))
     depth = max((level for _, level, _, _ in boxes), default=0)
     height = TOP + (depth + 1) * ROW + 30
-    one, other = root.sums
-    n = found.operations
-    title = (
-        f"{found.benchmark}: {each(one, n)} instructions per operation in {found.baseline}, {each(other, n)} in "
-        f"{found.contender} ({each(other - one, n, True)})"
-    )
-    counted_by = f" · {found.counted_by()}" if found.qemu else ""
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        f'role="img" aria-label="{escape(title, quote=True)}" font-family="ui-monospace, Menlo, Consolas, monospace" '
-        'font-size="11">',
+        f'role="img" aria-label="{escape(flame.title, quote=True)}" '
+        'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="11">',
         "<defs>"
         '<pattern id="kduel-more" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
         '<rect width="6" height="6" fill="#e2604a"/><rect width="2" height="6" fill="#b93d2b"/></pattern>'
         '<pattern id="kduel-fewer" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
         '<rect width="6" height="6" fill="#5b8fd6"/><rect width="2" height="6" fill="#3a69ab"/></pattern></defs>',
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
-        f'<text x="{MARGIN}" y="18" font-size="13" font-weight="bold" fill="#1a1a1a">{escape(title)}</text>',
-        f'<text x="{MARGIN}" y="35" fill="#555555">red: {escape(found.contender)} takes more; blue: fewer; hatched: '
-        f"only one of the two comes there; width: the larger of both{escape(counted_by)}</text>",
+        f'<text x="{MARGIN}" y="18" font-size="13" font-weight="bold" fill="#1a1a1a">{escape(flame.title)}</text>',
+        f'<text x="{MARGIN}" y="35" fill="#555555">red: {escape(flame.contender)} takes more; blue: fewer; hatched: '
+        f"only one of the two comes there; width: the larger of both{escape(flame.note)}</text>",
     ]
-    lines += [_drawn(box, level, x, width, n) for box, level, x, width in boxes]
+    lines += [_drawn(box, level, x, width, flame.figures) for box, level, x, width in boxes]
     return "\n".join([*lines, "</svg>", ""])
 
 
@@ -93,15 +124,14 @@ def _placed(box: Box, level: int, x: float, scale: float) -> Iterator[tuple[Box,
         x += width
 
 
-def _drawn(box: Box, level: int, x: float, width: float, operations: int) -> str:
+def _drawn(box: Box, level: int, x: float, width: float, figures: Callable[[int, int], str]) -> str:
     y = TOP + level * ROW
     one, other = box.sums
-    figures = f"{each(one, operations)} → {each(other, operations)} ({each(other - one, operations, True)})"
     room = int((width - 6) / CHARACTER)
     name = escape(box.name if len(box.name) <= room else box.name[: max(room - 1, 0)] + "…") if room >= 3 else ""
     label = f'<text x="{x + 3:.1f}" y="{y + 11.3:.1f}" fill="#101010">{name}</text>' if name else ""
     return (
-        f"<g><title>{escape(f'{box.name}: {figures} instructions per operation')}</title>"
+        f"<g><title>{escape(f'{box.name}: {figures(one, other)}')}</title>"
         f'<rect x="{x:.1f}" y="{y}" width="{max(width - 0.4, 0.3):.1f}" height="{ROW - 1}" rx="1.5" '
         f'fill="{colour(one, other)}"/>{label}</g>'
     )

@@ -247,7 +247,7 @@ def profile(
     operations = sum(dump.begins[visit] for visit in chosen)
     if not operations:
         raise NotMeasuredError(
-            "the guest never came to the region that was to be counted", "Did the benchmark run? See its output."
+            "the guest never reached the region to count", "Did the benchmark run? See its output."
         )
     naming = Naming(dump, symbols, BOOT_DEPTH if boot else None)
     stacks: dict[Stack, int] = defaultdict(int)

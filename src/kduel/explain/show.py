@@ -15,7 +15,7 @@ ONLY = {"": "", "baseline": "only in the baseline", "contender": "only in the co
 
 
 def each(count: int, operations: int, sign: bool = False) -> str:
-    """A count per operation: whole numbers as such, else two decimals; a rarer thing is not told as none."""
+    """A count per operation: whole numbers as such, else two decimals; a rarer thing is not reported as none."""
     value = Fraction(count, operations)
     text = f"{int(value):,}" if value.denominator == 1 else f"{float(value):,.2f}"
     if value and not float(text.replace(",", "")):

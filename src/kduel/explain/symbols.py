@@ -43,7 +43,7 @@ class Symbols:
         if not found:
             raise InputError(
                 "the symbol table names no functions of the kernel",
-                "Give /proc/kallsyms read as root, a System.map, or what `nm vmlinux` says.",
+                "Give /proc/kallsyms read as root, a System.map, or the output of `nm vmlinux`.",
             )
         if not any(address for address, _ in found):
             raise InputError("the symbol table hides the addresses", "Read /proc/kallsyms as root.")

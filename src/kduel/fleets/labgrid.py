@@ -122,7 +122,7 @@ def choose(settings: LabgridSettings, there: Sequence[Place], known: Sequence[st
     if len(free) < (settings.count or len(having)):
         taken = ", ".join(place.name for place in having if not place.free)
         raise HostError(
-            f"{len(free)} place(s) with the tags {settings.tags} are free; {settings.count or len(having)} are wanted",
+            f"{len(free)} place(s) with the tags {settings.tags} are free; {settings.count or len(having)} are requested",
             f"Wait, or give count=N. Taken: {taken or 'none'}.",
         )
     return free[: settings.count or None]
@@ -137,7 +137,7 @@ class Labgrid(FleetKind):
         if machine != "board":
             raise InputError(
                 f"--fleet labgrid drives boards, and the study's machine is {machine}",
-                "Use --machine board:MINE.toml; docs/boards.md says what such a file holds.",
+                "Use --machine board:MINE.toml; docs/boards.md describes its format.",
             )
         if shutil.which(PROGRAM) is None:
             raise HostError(f"{PROGRAM} is not in the path", "Install it: pip install labgrid.")

@@ -1,6 +1,7 @@
-"""Slurm for guests: each node is a machine, its blocks are the tasks of a job array, a block a task.
+"""Slurm: each node is a machine. For guests, its blocks are the tasks of a job array, a block a task. With the machine
+`slurm-node` the nodes themselves are measured: workers of this machine drive them, and a trial is a job.
 
-The run's directory must be on a file system that the nodes share. A node needs KDuel and QEMU; with `python` an
+For guests the run's directory must be on a file system that the nodes share. A node needs KDuel and QEMU; with `python` an
 interpreter is named that has KDuel where this one's path does not exist there. Slurm itself repeats a job whose node
 failed: the same blocks, under the same trial ids, on the same node; trials that are there are not run again.
 """
@@ -10,8 +11,6 @@ from __future__ import annotations
 import getpass
 import re
 import shlex
-import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -23,16 +22,14 @@ from msgspec import Meta, Struct
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.fleets import IDLE, Beat, Fleet, FleetKind, FleetSettings, Member, Positive
+from kduel.fleets.local import LocalFleet
 from kduel.fleets.workers.process import LOG, last_words
+from kduel.machines.slurm.cluster import need_programs, nodes, partition_of, slurm, wishes
 
 ENDED = "ended"
 """In a member's directory: a line `BLOCK STATUS` for each task that has ended."""
-PROGRAMS = ("sbatch", "squeue", "scancel", "scontrol", "sinfo")
-ANSWER = 30.0
-"""Seconds in which Slurm's programs must answer."""
 TO_END = 60.0
 """Seconds that cancelled jobs may take to end."""
-UNUSABLE = ("DOWN", "DRAIN", "FAIL", "POWER", "UNKNOWN", "FUTURE")
 RUNNING = ("RUNNING", "COMPLETING")
 
 
@@ -89,12 +86,6 @@ class SlurmFleet(Fleet):
 
     def options(self, name: str, directory: Path, blocks: Sequence[int]) -> list[str]:
         """sbatch's arguments."""
-        given = {
-            "partition": self.settings.partition,
-            "account": self.settings.account,
-            "qos": self.settings.qos,
-            "time": self.settings.time,
-        }
         return [
             "--parsable",
             f"--job-name={self.job_name(name)}",
@@ -107,7 +98,7 @@ class SlurmFleet(Fleet):
             "--open-mode=append",
             f"--output={directory / LOG}",
             f"--chdir={directory}",
-            *(f"--{key}={value}" for key, value in given.items() if value),
+            *(f"--{key}={value}" for key, value in wishes(self.settings).items()),
         ]
 
     def beat(self, name: str, directory: Path) -> Beat:
@@ -189,78 +180,6 @@ def statuses(path: Path) -> dict[int, int]:
     return found
 
 
-def slurm(program: str, *arguments: str, stdin: str = "") -> str:
-    """What one of Slurm's programs prints. Raises HostError with its words."""
-    try:
-        done = subprocess.run(
-            [program, *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=ANSWER,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise HostError(f"{program} does not answer within {ANSWER:.0f} s", "See whether slurmctld runs.") from error
-    except OSError as error:
-        raise HostError(f"{program} cannot be run: {error.strerror}", INSTALL) from error
-    if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines()
-        raise HostError(
-            f"{program}: {lines[-1][:300] if lines else 'it gives no reason'}",
-            "See that Slurm is set up on this machine (SLURM_CONF), and try the command by hand.",
-        )
-    return done.stdout.strip()
-
-
-INSTALL = "Start KDuel where Slurm's programs are: apt-get install slurm-client."
-
-
-def partition_of(name: str) -> str:
-    """The partition's name. Raises InputError where Slurm has none of that name, or no default one."""
-    found = re.findall(
-        r"^PartitionName=(\S+).*? Default=(\S+)", slurm("scontrol", "-o", "show", "partition"), re.MULTILINE
-    )
-    names = [one for one, _ in found]
-    chosen = name or next((one for one, default in found if default == "YES"), "")
-    if chosen not in names:
-        what = f"has no partition {name!r}" if name else "has no default partition"
-        raise InputError(f"Slurm {what}", f"Give partition=NAME; it has: {', '.join(names) or 'none'}.")
-    return chosen
-
-
-class Node(Struct, frozen=True):
-    """A node, as scontrol shows it."""
-
-    name: str
-    architecture: str
-    state: str
-    partitions: tuple[str, ...]
-
-    @property
-    def usable(self) -> bool:
-        return not any(word in self.state for word in UNUSABLE) and not self.state.endswith("*")
-
-
-def nodes() -> list[Node]:
-    """All nodes, by name."""
-    found = []
-    for line in slurm("scontrol", "-o", "show", "node").splitlines():
-        fields = dict(re.findall(r"(\w+)=(\S+)", line))
-        found.append(
-            Node(
-                fields.get("NodeName", ""),
-                fields.get("Arch", ""),
-                fields.get("State", "UNKNOWN"),
-                tuple(fields.get("Partitions", "").split(",")),
-            )
-        )
-    return sorted(
-        found, key=lambda node: [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", node.name)]
-    )
-
-
 def choose(settings: SlurmSettings, partition: str, known: Sequence[str]) -> list[str]:
     """The nodes to use: those of the run that goes on, those of `nodelist`, or the usable ones of the partition.
 
@@ -298,21 +217,24 @@ def choose(settings: SlurmSettings, partition: str, known: Sequence[str]) -> lis
 
 class Slurm(FleetKind):
     name: ClassVar[str] = "slurm"
-    summary: ClassVar[str] = "nodes of a Slurm cluster that run guests: a job array for each node, a block a job"
+    summary: ClassVar[str] = (
+        "nodes of a Slurm cluster: for guests, a block a job; with machine slurm-node, measured themselves"
+    )
     Settings: ClassVar[type[FleetSettings]] = SlurmSettings
 
     def open(self, settings: Any, *, machine: str, run: str, known: Sequence[str], progress: Progress) -> Fleet:
         if machine in ("ssh", "board", "local"):
             raise InputError(
-                f"--fleet slurm runs guests on the nodes, and the machine {machine} is no guest",
-                "Use machine qemu or icount; docs/fleets.md says how to measure the nodes themselves.",
+                f"--fleet slurm does not drive the machine {machine}",
+                "Use machine qemu or icount for guests on the nodes, or slurm-node to measure the nodes themselves.",
             )
-        if missing := [program for program in PROGRAMS if shutil.which(program) is None]:
-            raise HostError(f"{missing[0]} is not in the path", INSTALL)
+        need_programs()
         if not settings.exclusive and machine == "qemu":
             progress.warn("with exclusive = false other jobs may disturb the timings of machine qemu")
         partition = partition_of(settings.partition)
         names = choose(settings, partition, known)
+        if machine == "slurm-node":
+            return LocalFleet([Member(name=name, settings={"node": name} | wishes(settings)) for name in names])
         return SlurmFleet(settings, run, [Member(name=name) for name in names])
 
 

@@ -165,5 +165,7 @@ def _fetch(directory: Path, architecture: str, suite: str) -> None:
                 (directory / "busybox").chmod(0o755)
                 break
         else:
-            raise HostError(f"Debian's busybox-static for {architecture} holds no busybox", "Tell us the version.")
+            raise HostError(
+                f"Debian's busybox-static for {architecture} holds no busybox", "Report the package's version."
+            )
     tar.unlink()

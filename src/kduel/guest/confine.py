@@ -104,7 +104,7 @@ class Handles:
             ) from error
         if self.user is None or os.fstat(source.fileno()).st_mode & stat.S_IROTH:
             return self._known_as(source)
-        # Opening it anew, by the name that QEMU is given, takes the file's own permission.
+        # Opening it again, by the name that QEMU is given, takes the file's own permission.
         copy = self.held.enter_context(memory_file())
         shutil.copyfileobj(source, copy, 1 << 20)
         copy.flush()

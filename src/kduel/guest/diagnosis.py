@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -58,7 +58,7 @@ def diagnose(
     if not any(line.strip() for line in console):
         return Diagnosis(
             "no-console",
-            f"Nothing came over the console in {seconds:.0f} s (it {_ENDED[ended]}). The kernel may lack a serial "
+            f"No console output in {seconds:.0f} s (it {_ENDED[ended]}). The kernel may lack a serial "
             f"console (CONFIG_SERIAL_8250_CONSOLE), or it does not boot on this machine at all.{froze}{said}",
         )
     if ended == "flood":
@@ -69,7 +69,7 @@ def diagnose(
         return Diagnosis("hang", f"The guest froze: {'; '.join(stuck)}.{where} {tail}")
     if ended == "deadline":
         return Diagnosis("deadline", f"The script was not done after {seconds:.0f} s.{where} {tail}")
-    return Diagnosis("silent-exit", f"The guest went away without a word about why.{where} {tail}{said}")
+    return Diagnosis("silent-exit", f"The guest exited without an error message.{where} {tail}{said}")
 
 
 def told_by_kernel(console: Sequence[str]) -> Diagnosis | None:
@@ -142,13 +142,17 @@ def excerpt(console: Sequence[str], start: int) -> str:
     return "\n".join(f"    {line}" for line in shown[:LINES])
 
 
-def findings(console: Sequence[str]) -> dict[str, str]:
-    """Signs of trouble in the console of a trial that brought its results home: name to the first line of each."""
+def findings(console: Sequence[str], searched: Collection[str] = ()) -> dict[str, str]:
+    """Signs of trouble in the console of a trial whose results arrived: name to the first line of each.
+
+    `searched` are lines whose signs are known already: two logs of one boot are the same for the most part.
+    """
     console = looked_at(console)
     found: dict[str, str] = {}
+    new = [line for line in console if line not in searched]
     for sign in (OOPS, Sign("panic", PANIC), *LOCKUPS, *OURS, *REPORTS):
-        if (first := sign.first(console)) is not None:
-            found[sign.name] = console[first].strip()[:WIDTH]
+        if (first := sign.first(new)) is not None:
+            found[sign.name] = new[first].strip()[:WIDTH]
     if (killed := next(out_of_memory(console), None)) is not None:
         found["out-of-memory"] = console[killed].strip()[:WIDTH]
     return found
@@ -157,8 +161,10 @@ def findings(console: Sequence[str]) -> dict[str, str]:
 def findings_in(trial: Path) -> dict[str, str]:
     """`findings` of a trial's console.log, and of the kernel's log that its script captured at the end, in which is also
     what a kernel keeps from its console."""
-    found = findings(read_console(trial / "console.log"))
+    console = read_console(trial / "console.log")
+    found = findings(console)
+    searched = set(looked_at(console))
     for environment in environments_in(trial):
         with contextlib.suppress(OSError):
-            found = findings(read(environment / "dmesg", MOST_LOG).splitlines()) | found
+            found = findings(read(environment / "dmesg", MOST_LOG).splitlines(), searched) | found
     return found

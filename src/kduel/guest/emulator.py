@@ -34,7 +34,7 @@ def impossible_flags(console: Sequence[str], qemu: str) -> str:
             if "RSP: 0000:" in line and int(flags[1], 16) & _VIRTUAL_8086:
                 return (
                     f"QEMU {qemu.split(' ')[0]} had the flags {flags[1]} in 64-bit code, which no CPU can have: the emulator "
-                    "lost the state of its CPU. It says nothing of the kernel."
+                    "lost the state of its CPU. It is no fault of the kernel."
                 )
             break
     return ""
@@ -60,5 +60,5 @@ def patching_fault(console: Sequence[str], *, qemu: str, cpus: int) -> str:
         return ""
     return (
         f"QEMU {qemu.split()[0]} with {cpus} emulated CPUs ran an instruction that the kernel was just patching, a fault that "
-        "QEMU 8.1 mends. It says nothing of the kernel."
+        "QEMU 8.1 fixes. It is no fault of the kernel."
     )

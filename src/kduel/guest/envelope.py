@@ -1,4 +1,4 @@
-"""The envelope in which a guest's results come home over a byte stream: marks, a tar, its length and checksum.
+"""The envelope in which a guest's results are sent over a byte stream: marks, a tar, its length and checksum.
 
 The stream is text lines up to the archive:
 
@@ -29,7 +29,7 @@ LIMIT = 256 << 20
 BEFORE = 64 << 10
 """Bytes that may come before the archive."""
 KEPT = 16 << 20
-"""Bytes that are kept of a stream which is no whole envelope."""
+"""Bytes that are kept of a stream which is no complete envelope."""
 RAW = "results.raw"
 """The file that takes the stream, in the trial's directory. It stays there where the envelope is broken."""
 LATER = ("trial.json", "environment.json", "manifest.sha256")
@@ -42,7 +42,7 @@ _MARK = re.compile(rb"^KDUEL (READY|DONE) (\d{1,9}\.\d{1,6})(?: (\d{1,3}))?\r?$"
 
 
 class BrokenEnvelope(Exception):
-    """What came is not a whole envelope. The message says what is wrong with it."""
+    """The received bytes are not a complete envelope. The message gives the defect."""
 
 
 class Inbox:
@@ -83,7 +83,7 @@ class Inbox:
 
 
 class Envelope(Struct, frozen=True):
-    """A whole envelope in a stream: where its archive lies, and the marks before it."""
+    """A complete envelope in a stream: where its archive lies, and the marks before it."""
 
     start: int
     size: int
@@ -112,7 +112,7 @@ def open_envelope(stream: BinaryIO) -> Envelope:
     before = stream.read(BEFORE)
     head = _HEAD.search(before)
     if head is None:
-        raise BrokenEnvelope(f"no envelope begins in the {stream.seek(0, io.SEEK_END)} bytes that came")
+        raise BrokenEnvelope(f"no envelope begins in the {stream.seek(0, io.SEEK_END)} bytes received")
     size, digest = int(head[1]), head[2].decode()
     if size > LIMIT:
         raise BrokenEnvelope(f"it announces {size} bytes, more than the {LIMIT} that are allowed")
@@ -122,7 +122,7 @@ def open_envelope(stream: BinaryIO) -> Envelope:
         summed.update(piece)
         left -= len(piece)
     if left:
-        raise BrokenEnvelope(f"{size - left} of {size} bytes came")
+        raise BrokenEnvelope(f"{size - left} of {size} bytes arrived")
     if summed.hexdigest() != digest:
         raise BrokenEnvelope("its checksum does not match")
     if not stream.read(64).lstrip(b"\r\n").startswith(b"KDUEL END"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import re
 import zlib
@@ -13,6 +14,7 @@ from kduel.core.untrusted import read, whole
 from kduel.guest.conditions import read_conditions
 
 _LIMIT = 4 << 20
+_OPTION = re.compile(r"CONFIG_(\w+)=(.*)$|# CONFIG_(\w+) is not set$")
 _PATH_AND_VALUE = re.compile(r"^(/[^:]+):(.*)$")
 _CLOCK = "/sys/devices/system/clocksource/clocksource0"
 _VOLATILE = re.compile(
@@ -103,12 +105,17 @@ def read_config(path: Path) -> dict[str, str]:
 
 def parse_config(text: str) -> dict[str, str]:
     """A kernel .config's text, as `read_config` gives it."""
+    return dict(_options(text))
+
+
+@functools.lru_cache(maxsize=8)
+def _options(text: str) -> dict[str, str]:
+    """Kept, because every trial of a kernel captures the same text, which takes longer to parse than all else."""
     options: dict[str, str] = {}
     for line in text.splitlines():
-        if match := re.match(r"CONFIG_(\w+)=(.*)$", line):
-            options[match[1]] = match[2]
-        elif match := re.match(r"# CONFIG_(\w+) is not set$", line):
-            options[match[1]] = "n"
+        if match := _OPTION.match(line):
+            name, value, unset = match.groups()
+            options[name or unset] = value if name else "n"
     return options
 
 

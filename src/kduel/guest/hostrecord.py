@@ -33,7 +33,7 @@ class ThreadTimes(Struct, frozen=True):
 
 
 class HostSnapshot(Struct, frozen=True, kw_only=True):
-    """Running totals at one moment; None where the host does not tell."""
+    """Running totals at one moment; None where the host does not report it."""
 
     at: float
     """Seconds of the monotonic clock."""

@@ -71,9 +71,9 @@ def run(
     record_host: bool = True,
     raised: bool = False,
 ) -> Run:
-    """Boot `machine`, keep its console in the file `console` and what it sends in RAW beside it, return when it is gone.
+    """Boot `machine`, keep its console in the file `console` and what it sends in RAW next to it, return when it is gone.
 
-    Deadlines are seconds from now: for the READY mark, and for the whole envelope. `pin` are host CPUs, one for
+    Deadlines are seconds from now: for the READY mark, and for the complete envelope. `pin` are host CPUs, one for
     each vCPU, or none; `handles` are nameless files that QEMU inherits (as /proc/self/fd/N); `extra` more arguments, in
     which the keys of `reads` and `writes` stand for files; `linger` how long it may take to switch itself off;
     `preload` a shared object that QEMU loads before its own; `record_host` whether to record what the host does meanwhile;

@@ -40,7 +40,7 @@ class Verdict(Struct, frozen=True):
 
 
 def kvm(kernel: Path, busybox: Path, *, cache: Cache) -> Verdict:
-    """Boot a tiny guest with this kernel under KVM. That it works is kept until the host boots anew, that it does not
+    """Boot a tiny guest with this kernel under KVM. That it works is kept until the host boots again, that it does not
     for BELIEVED_SECONDS.
 
     On a busy host KVM gets twice the time that the emulator needs for the same guest, which is the slower of the two.

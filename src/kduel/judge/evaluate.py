@@ -35,7 +35,7 @@ def rule_of(lock: Lock) -> Rule:
 
 
 def judge_run(path: Path) -> Results:
-    """A run, measured here or imported, judged anew from its raw files. Raises InputError where it is none."""
+    """A run, measured here or imported, judged again from its raw files. Raises InputError where it is none."""
     run = RunDir.open(path)
     if run.imported:
         from kduel.judge.imported import results
@@ -66,11 +66,19 @@ def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[
         changes_of(run, lock, records),
         explanations_of(run),
     )
-    results.warnings += [
-        Warning_(code=Code.MACHINE_OUT, message=f"{name} is {out.why} after {out.round} rounds: {out.message}.")
+    results.warnings += machines_out(run)
+    return results
+
+
+def machines_out(run: RunDir, part: str = "") -> list[Warning_]:
+    """A finding for each machine of a fleet that is out of service; `part` names the run where it is merged with others."""
+    return [
+        Warning_(
+            code=Code.MACHINE_OUT,
+            message=f"{f'{part}: ' * bool(part)}{name} is {out.why} after {out.round} rounds: {out.message}.",
+        )
         for name, out in read_state(run.path).out.items()
     ]
-    return results
 
 
 def judge_merged(run: RunDir) -> Results:
@@ -86,7 +94,10 @@ def judge_merged(run: RunDir) -> Results:
         trials += [part.renumbered(trial_result(record, part.run.directory(record.id))) for record in part.records]
         repeated += [part.renumbered(trial) for trial in repeated_of(part.run)]
     study = structs.replace(study_result(lock), seed=None, origin=None, parts=[part.result() for part in found.parts])
-    return judged(study, lock, found.samples, trials, repeated, environments, changes, [])
+    results = judged(study, lock, found.samples, trials, repeated, environments, changes, [])
+    for part in found.parts:
+        results.warnings += machines_out(part.run, part.name)
+    return results
 
 
 def repeated_of(run: RunDir) -> list[TrialResult]:

@@ -1,4 +1,4 @@
-"""An imported run, judged: the same results as of a run of KDuel's own, and all that is not known of it, said."""
+"""An imported run, judged: the same results as of a run of KDuel's own, with everything that is unknown about it stated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rule_of(run: Path) -> Rule:
 
 
 def results(run: Path) -> Results:
-    """The run judged anew from the original files. Raises InputError where they are gone or changed."""
+    """The run judged again from the original files. Raises InputError where they are gone or changed."""
     record = record_of(run)
     samples = read(run)
     rule = rule_of(run)
@@ -92,5 +92,5 @@ def counted(table: Samples) -> Samples | None:
 
 
 def release(found: object) -> str | None:
-    """The kernel's release, where the import says it."""
+    """The kernel's release, where the import has it."""
     return None if found is None else str(found)

@@ -15,7 +15,7 @@ from kduel.judge.verdict.comparison import finished_blocks
 from kduel.store.collect import Collector
 from kduel.store.documents import Lock, TrialRecord
 from kduel.store.integrity import trials_of
-from kduel.store.merged import parts
+from kduel.store.merged import machine_of, parts
 from kduel.store.rundir import RunDir
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ class PooledPart(Struct, kw_only=True):
 
     name: str
     machine: str
-    """Of all its blocks, unless they were distributed among the members of a fleet."""
+    """Of all its blocks; of a fleet's run, what stands before the names of its members."""
     run: RunDir
     lock: Lock
     records: list[TrialRecord]
@@ -44,7 +44,7 @@ class PooledPart(Struct, kw_only=True):
             position=trial.position + self.positions_before,
             directory=f"runs/{self.name}/{trial.directory}",
             part=self.name,
-            machine=trial.machine or self.machine,
+            machine=machine_of(self.machine, trial.machine),
         )
 
     def result(self) -> PartResult:
@@ -52,7 +52,7 @@ class PooledPart(Struct, kw_only=True):
         started = [record.started for record in self.records if record.started]
         return PartResult(
             name=self.name,
-            machine=self.machine,
+            machine=", ".join(machine_of(self.machine, member) for member in self.lock.hosts or [""]),
             blocks=len(self.samples[0].blocks) if self.samples else 0,
             seed=self.lock.seed,
             started=min(started, default=None),
@@ -167,9 +167,9 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
         whole,
         blocks=[block for part, _ in tables for block in part.samples[0].blocks],
         machines=[
-            machine
+            machine_of(part.machine, member)
             for part, _ in tables
-            for machine in part.samples[0].machines or [part.machine] * len(part.samples[0].blocks)
+            for member in part.samples[0].machines or [""] * len(part.samples[0].blocks)
         ],
         values=chained(lambda table: table.values, None),
         order={

@@ -161,7 +161,7 @@ def _build(chosen: Candidate, wanted: PackageRequest, archive: Archive, into: Pa
         package.unlink()
     if files.modules is None:
         raise InputError(
-            f"{chosen.image.name} {chosen.image.version} came without modules", "Name another version of the kernel."
+            f"{chosen.image.name} {chosen.image.version} has no modules", "Name another version of the kernel."
         )
     provenance = {
         "source": "debian",

@@ -118,7 +118,9 @@ def untar_inside(deb: Path, into: Path) -> None:
             while process.stdout.read(1 << 16):
                 pass
         except tarfile.TarError as error:
-            raise InputError(f"{deb} is not a whole Debian package: {error}", "Remove it from the cache.") from error
+            raise InputError(
+                f"{deb} is not a complete Debian package: {error}", "Remove it from the cache."
+            ) from error
     if process.returncode or not inner.exists():
         raise InputError(f"{deb} holds no usr/src/linux-source-*.tar.*", "Name another version.")
     untar(inner, into)

@@ -83,7 +83,9 @@ def _config_text(path: Path) -> bytes:
         data = path.read_bytes()
         return gzip.decompress(data) if path.suffix == ".gz" else data
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"the kernel configuration {path} cannot be read: {error}", "Mend or remove it.") from error
+        raise InputError(
+            f"the kernel configuration {path} cannot be read: {error}", "Repair or remove it."
+        ) from error
 
 
 def _modules_beside(image: Path, release: str) -> Path | None:

@@ -28,7 +28,8 @@ class Installed(KernelSource):
         release = spec.partition(":")[2]
         if not re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z.+~_-]{0,127}", release):
             raise InputError(
-                f"{spec!r} names no release", "Write what `uname -r` says there: installed:6.1.0-50-amd64."
+                f"{spec!r} names no release",
+                "Give the output of `uname -r` on that machine: installed:6.1.0-50-amd64.",
             )
         # What its image is, the machine finds out: see its facts in lock.json.
         return InstalledKernel(

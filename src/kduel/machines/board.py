@@ -204,17 +204,8 @@ class BoardMachine(DescribedBoard, InQemu):
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The board with an arm's kernel."""
         assert self.board.qemu is not None
-        return BoardGuest(
-            architecture=arm.kernel.architecture,
-            accelerator=self.accelerator,
-            cpus=self.settings.cpus,
-            memory_mib=mebibytes(self.settings.memory, "memory"),
-            kernel=self.images[arm.kernel.sha256],
-            initrd=initrd,
-            cmdline=self.cmdline(arm),
-            emulated=self.board.qemu,
-            ram_disk=self.board.root == "ram",
-        )
+        emulated, ram_disk = self.board.qemu, self.board.root == "ram"
+        return self.described(BoardGuest, arm, initrd, emulated=emulated, ram_disk=ram_disk)
 
     def by_hand(self, arm: Arm) -> str:
         """As for other guests; but the guest's busybox does not run here, so that packing takes the host's cpio."""
@@ -321,7 +312,7 @@ def check(place: str, described: Board, arms: Sequence[Arm], needs: Needs) -> No
                 f"the board {place} has its root on {described.root}, and {arm.kernel.spec} cannot mount one: it is not "
                 f"built with {option}=y",
                 f"Build one that is: debian-source:6.1,config=tinyconfig+guest+{option.removeprefix('CONFIG_')}=y+...; "
-                "docs/boards.md has a whole one.",
+                "docs/boards.md has a complete one.",
             )
     wanted = [*needs.packages, *(["a scratch disk"] if needs.scratch else [])]
     if wanted:

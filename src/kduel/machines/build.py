@@ -182,7 +182,7 @@ def trouble_of(into: Path) -> Outcome | None:
 
 
 def not_built(void: str, what: str, told: str, remedy: str = "") -> Outcome:
-    """A void trial that says why in one paragraph."""
+    """A void trial with its reason in one paragraph."""
     return Outcome(void=void, message=f"not measurable: {what}: {told}" + (f". {remedy}" if remedy else ""))
 
 
@@ -257,7 +257,7 @@ def plan_of(spec: str, *, cache: Cache, progress: Progress, offline: bool, modul
             plan = source.plan(spec, cache=cache, progress=progress, offline=offline, modules=modules)
             if plan.recipe.ccache:
                 raise InputError(
-                    f"{spec}: with ccache the time of a build says nothing",
+                    f"{spec}: with ccache the time of a build is meaningless",
                     "Leave out ccache=yes on the machine build.",
                 )
             return plan

@@ -169,8 +169,8 @@ class IcountMachine(QemuMachine):
         odd = odd_one(prints)
         if odd is None:
             raise NotMeasuredError(
-                f"the machine is not exact here: equal trials differ in {difference}",
-                "Three boots gave three results, so nothing was counted. Tell us QEMU's version and this line; another "
+                f"nondeterministic: two identical trials differ in {difference}",
+                "Three boots gave three results, so nothing was counted. Report QEMU's version and this line; another "
                 "QEMU may do.",
             )
         if odd == 0:

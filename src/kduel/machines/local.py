@@ -88,7 +88,7 @@ class LocalJourney(Journey):
             return self.died()
         elif way.stage == "leaving" and way.boot_id != now.boot_id:
             keep_way(msgspec.structs.replace(way, stage="measuring", boot_id=now.boot_id))
-            # Not where KDuel is interrupted, as it is by a reboot: the trial must not be made anew for ever.
+            # Not where KDuel is interrupted, as it is by a reboot: the trial must not be made again for ever.
             try:
                 outcome = self.measure(now)
             except (Broken, Refused):
@@ -127,7 +127,7 @@ class LocalMachine(RealMachine):
         """
         if self.reboots and (run := installed_for()) not in trial.into.absolute().parents:
             raise HostError(
-                "this study reboots this very machine, and no unit goes on with it afterwards"
+                "this study reboots this very machine, and no unit continues it afterwards"
                 + (f" (the one that is installed is for {run})" if run else ""),
                 f"Install it: kduel local install {trial.into.parent.parent}. Then: kduel resume "
                 f"{trial.into.parent.parent}. `kduel local remove` takes it away.",
@@ -193,7 +193,7 @@ def check_arms(settings: LocalSettings, arms: Sequence[Arm], now: Observation) -
 
 
 def read_way() -> Way | None:
-    """What was kept before the reboot; None where nothing is, or it is damaged: then the trial begins anew."""
+    """What was kept before the reboot; None where nothing is, or it is damaged: then the trial begins again."""
     try:
         return msgspec.json.decode((ROOT / STATE).read_bytes(), type=Way)
     except (OSError, msgspec.DecodeError):

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, Unpack
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Unpack
 
 from msgspec import Meta, structs
 
@@ -35,7 +35,7 @@ from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Sec
 from kduel.machines.host.processors import host_cpu, host_cpus
 
 TCG_WARNING = (
-    "Trials ran in an emulator (QEMU TCG): a difference in time between kernels here need not exist on hardware. Every "
+    "Trials ran in an emulator (QEMU TCG): a difference in time between kernels need not exist on hardware. Every "
     "instruction is translated, and times have a cost model of their own (a context switch, a page-table change or a "
     "clock read costs far more than on a real CPU). Counts, sizes and behaviour do hold."
 )
@@ -46,6 +46,7 @@ MAX_WAIT_PCT = {"kvm": 10.0, "tcg": 25.0}
 Size = str | int
 """Of memory or a disk, as `mebibytes` reads it."""
 MOST_MEBIBYTES = 1 << 20
+Described = TypeVar("Described", bound=VirtualMachine)
 
 
 class QemuSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -110,7 +111,7 @@ class GuestMachine(Machine):
         return base + initramfs.trial_archive(trial.script)
 
     def judge(self, trial: Trial, done: Run) -> Outcome:
-        """Unpack what came home, or say why nothing did."""
+        """Unpack the results of a run, or give the reason why there are none."""
         console = read_console(trial.into / "console.log")
         facts: dict[str, Any] = {
             "argv": done.argv,
@@ -133,7 +134,7 @@ class GuestMachine(Machine):
             if void == "oops" and (fault := self.fault_of_emulator(console)):
                 void, message = EMULATOR_FAULT, f"{fault} {message}"
             if void == "silent-exit" and "done" in done.timings:
-                void, message = "broken-envelope", f"The results did not come home whole: {error}."
+                void, message = "broken-envelope", f"The results did not arrive completely: {error}."
             return Outcome(void=void, message=message, timings=done.timings, facts=facts, host=done.host)
         if trouble := findings_in(trial.into):
             facts["console_findings"] = trouble
@@ -152,7 +153,7 @@ class GuestMachine(Machine):
         return ""
 
     def why_wrong(self, trial: Trial) -> str:
-        """What of the guest is not as planned; a boot may have captured its environment several times."""
+        """Which properties of the guest differ from the plan; a boot may have captured its environment several times."""
         captured = environments_in(trial.into)
         expected = self.expected(trial.arm)
         reasons = [gate(read_environment(path), expected) for path in captured] or ["it captured nothing of itself"]
@@ -160,11 +161,11 @@ class GuestMachine(Machine):
 
     @staticmethod
     def why_setup_failed(into: Path, status: int) -> str:
-        """From what the setup lines said."""
+        """From the output of the setup lines."""
         return f"The setup lines failed; the script ended with {status}: {untrusted.tail(into / 'setup' / 'stderr', 2000)}"
 
     def expected(self, arm: Arm) -> dict[str, Any]:
-        """What the environment of a valid trial says."""
+        """What the environment of a valid trial contains."""
         clock = self.settings.clocksource
         return {
             "release": arm.kernel.release,
@@ -189,8 +190,21 @@ class InQemu(GuestMachine):
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The virtual machine of an arm."""
 
+    def described(self, kind: type[Described], arm: Arm, initrd: Path, **particulars: Any) -> Described:
+        """A virtual machine of that kind with what the settings and the arm determine, and its own particulars."""
+        return kind(
+            architecture=arm.kernel.architecture,
+            accelerator=self.accelerator,
+            cpus=self.settings.cpus,
+            memory_mib=mebibytes(self.settings.memory, "memory"),
+            kernel=self.images[arm.kernel.sha256],
+            initrd=initrd,
+            cmdline=self.cmdline(arm),
+            **particulars,
+        )
+
     def fault_of_emulator(self, console: Sequence[str]) -> str:
-        """As QEMU's versions are known."""
+        """By the known faults of QEMU's versions."""
         return fault_of(console, qemu=self.facts["qemu"], accelerator=self.accelerator, cpus=self.settings.cpus)
 
     def boot(self, trial: Trial) -> Outcome:
@@ -282,14 +296,10 @@ class QemuMachine(InQemu):
 
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The virtual machine of an arm."""
-        return VirtualMachine(
-            architecture=arm.kernel.architecture,
-            accelerator=self.accelerator,
-            cpus=self.settings.cpus,
-            memory_mib=mebibytes(self.settings.memory, "memory"),
-            kernel=self.images[arm.kernel.sha256],
-            initrd=initrd,
-            cmdline=self.cmdline(arm),
+        return self.described(
+            VirtualMachine,
+            arm,
+            initrd,
             root=self.root.image,
             scratch=disk,
             disk_cache=self.settings.disk_cache,
@@ -318,7 +328,7 @@ def why_clock_wrong(marks: Mapping[str, tuple[float, int | None]], timings: Mapp
 
 
 def qemu_version(binary: str = "qemu-system-x86_64") -> str:
-    """As QEMU says it, such as `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`. Raises HostError where there is none."""
+    """As QEMU prints it, such as `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`. Raises HostError where there is none."""
     try:
         said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
@@ -375,8 +385,10 @@ def choose_accelerator(wanted: str, kernel: Path, busybox: Path, cache: Cache, p
     if verdict.works:
         return "kvm"
     if wanted == "kvm":
-        raise HostError(f"KVM does not work here: {verdict.reason}", 'Repair it, or allow accel = "tcg".')
-    progress.warn(f"KVM does not work here ({verdict.reason}): guests run in an emulator, whose timings are its own.")
+        raise HostError(f"KVM does not work on this host: {verdict.reason}", 'Repair it, or allow accel = "tcg".')
+    progress.warn(
+        f"KVM does not work on this host ({verdict.reason}): guests run in an emulator, whose timings are its own."
+    )
     return "tcg"
 
 

@@ -16,7 +16,7 @@ class MatrixFormat(Format):
     """For studies that cross contenders with a number, such as of processes."""
 
     name: ClassVar[str] = "matrix"
-    summary: ClassVar[str] = "cells, verdicts of contenders that differ in one thing, growth, advice; plain text"
+    summary: ClassVar[str] = "cells, verdicts of contenders that differ in one property, growth, advice; plain text"
     suffix: ClassVar[str] = ".matrix.txt"
 
     def render(self, results: Results) -> str:

@@ -115,7 +115,7 @@ def worth(metric: MetricResult) -> str:
 
 
 def sentences(metrics: list[MetricResult]) -> Iterator[str]:
-    """What the verdicts say, the worse first, since that is what a change has to be worth."""
+    """The verdicts, the worse first, since that is the price of a change."""
     judged = [m for m in metrics if not m.by_harness]
     different = [m for m in judged if decided(m) and not m.below_delta]
     for kind, word in (("worse", "Costs"), ("better", "Gains"), ("neutral", "Differs")):
@@ -169,7 +169,7 @@ def listed(metrics: list[MetricResult]) -> str:
 
 
 def caveats(results: Results, said: Digest) -> Iterator[str]:
-    """What such a study should say of itself: how often, on what, and what else differed."""
+    """What a study should report about itself: repetitions, system, and other differences."""
     numbers = sorted({m.n for m in results.metrics if m.n})
     if numbers:
         span = " to ".join(f"{number}" for number in dict.fromkeys((numbers[0], numbers[-1])))

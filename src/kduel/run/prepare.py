@@ -60,6 +60,8 @@ def make_ready(
         raise InputError(f"{origin}: {error.message}" if origin else error.message, error.remedy) from error
     prepared = Prepared(study.steps)
     arms = []
+    # Each once: a matrix of policies or command lines names one kernel many times.
+    kernels: dict[tuple[str, str], Kernel | NotMeasuredError] = {}
     unbuilt: dict[str, str] = {}
     for index, contender in enumerate(study.contenders):
         known = lock.kernels[index] if lock is not None else None
@@ -67,15 +69,22 @@ def make_ready(
             unbuilt[contender.name] = known.unbuilt
             continue
         spec = known.provenance.get("exact", contender.kernel) if known is not None else contender.kernel
-        try:
-            kernel = kind.kernel(spec, cache=cache, progress=progress, offline=offline, modules=contender.modules)
-        except NotMeasuredError as error:
-            if index == 0 or len(study.contenders) - len(unbuilt) <= 2:
-                raise
-            unbuilt[contender.name] = str(error)
-            progress.warn(f"{contender.name} is left out: {error}")
-        else:
+        key = spec, contender.modules
+        if key not in kernels:
+            try:
+                kernels[key] = kind.kernel(
+                    spec, cache=cache, progress=progress, offline=offline, modules=contender.modules
+                )
+            except NotMeasuredError as error:
+                kernels[key] = error
+        kernel = kernels[key]
+        if not isinstance(kernel, NotMeasuredError):
             arms.append(Arm(contender, kernel))
+        elif index == 0 or len(study.contenders) - len(unbuilt) <= 2:
+            raise kernel
+        else:
+            unbuilt[contender.name] = str(kernel)
+            progress.warn(f"{contender.name} is left out: {kernel}")
     dress = Dress(study, arms, prepared, cache=cache)
     steps = zip(prepared.benchmarks, prepared.parameters, strict=True)
     needs = Needs(
@@ -87,7 +96,7 @@ def make_ready(
     if not machine.reboots and study.blocks.unit != "load":
         raise InputError(
             f"the machine {study.machine} does not reboot, and the study's unit is the boot",
-            'Say what the unit is: write unit = "load" in [blocks].',
+            'Choose the unit: write unit = "load" in [blocks].',
         )
     return Ready(study=study, arms=arms, machine=machine, prepared=prepared, dress=dress, unbuilt=unbuilt)
 
@@ -192,7 +201,7 @@ def machine_hash() -> str:
 
 
 def cpu_model() -> str:
-    """The host's CPU by its name, or empty where the kernel does not tell."""
+    """The host's CPU by its name, or empty where the kernel does not report."""
     try:
         for line in Path("/proc/cpuinfo").read_text("utf-8", errors="replace").splitlines():
             if line.startswith("model name"):

@@ -100,7 +100,7 @@ class Repeats:
         return max(self.made[one.record.id, code] for one in ended)
 
     def put_aside(self, boot: Boot, ended: Sequence[Ended], code: str, waiting: deque[Boot]) -> None:
-        """Keep a boot beside the trials, and plan it again at the end of its block."""
+        """Keep a boot next to the trials, and plan it again at the end of its block."""
         for one in ended:
             self.run.put_aside(one.staged, one.record)
             self.made[one.record.id, code] += 1
@@ -124,7 +124,7 @@ def of_kernel(ended: Ended) -> Ended:
 
 
 def voided(ended: Ended, void: Void) -> Ended:
-    """The same trial, void for this reason; a former one of starvation is told besides."""
+    """The same trial, void for this reason; a former one of starvation is reported as well."""
     known = ended.record.void
     if known is not None and known.code in STARVED:
         void = Void(void.code, f"{void.message} Its own trouble was {known}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from kduel.core.errors import NotMeasuredError
+from kduel.core.errors import HostError, NotMeasuredError
 from kduel.core.experiment import HOST_DISTURBED, LEFT_OUT, Void
 from kduel.core.host import HostStep
 from kduel.core.progress import Progress
@@ -276,7 +276,7 @@ class Runner:
             keep_environment(staged)
             if void is None:
                 void = self.ready.dress.gate(staged, planned.contender)
-        except OSError:
+        except (OSError, HostError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever a guest left, its raw files are kept
             void = Void("unreadable-results", f"What the guest left cannot be read: {type(error).__name__}: {error}")
@@ -335,7 +335,7 @@ class Runner:
     def not_run(self, planned: PlannedTrial) -> TrialRecord:
         """trial.json of a trial of a contender that is left out."""
         first = min(self.of(planned.contender), key=lambda record: record.position)
-        why = f"not run, for its first trials were void. The first said: {first.void}"
+        why = f"not run: its first trials were void. The first: {first.void}"
         return TrialRecord.unbooted(planned, Void(LEFT_OUT, why))
 
     def not_built(self, planned: PlannedTrial) -> TrialRecord:

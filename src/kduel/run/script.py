@@ -71,22 +71,22 @@ class Dress:
     def script(self, contender: Contender, order: Sequence[int], seed: int = 0) -> Script:
         """The script of one contender's trial; `order` is the steps' order, `seed` its block's."""
         setup = self.setups[contender.name]
-        parts = []
-        for index in order:
-            chosen, parameters = self.prepared.benchmarks[index], self.prepared.parameters[index]
-            parts.append(
-                ScriptStep(
-                    label=self.prepared.steps[index].label,
-                    script=setup.wrap(chosen.script(parameters), native=chosen.takes_policy),
-                    timeout=chosen.timeout(parameters),
-                    before=setup.before_each,
-                    after=setup.after_each,
-                    number=index + 1,
-                )
-            )
+        parts = [self.part(index, setup) for index in order]
         draws = any(self.prepared.benchmarks[index].draws for index in order)
         text = compose(parts, settle=self.study.settle, setup=setup.before_all, seed=seed if draws else None)
         return Script(text, self.study.settle.seconds + setup.seconds + sum(part.timeout for part in parts))
+
+    def part(self, index: int, setup: schedulers.Setup) -> ScriptStep:
+        """One step of the script, as a contender with this setup runs it."""
+        chosen, parameters = self.prepared.benchmarks[index], self.prepared.parameters[index]
+        return ScriptStep(
+            label=self.prepared.steps[index].label,
+            script=setup.wrap(chosen.script(parameters), native=chosen.takes_policy),
+            timeout=chosen.timeout(parameters),
+            before=setup.before_each,
+            after=setup.after_each,
+            number=index + 1,
+        )
 
     def gate(self, trial: Path, contender: str) -> Void | None:
         """Why the trial is void for its scheduler, policy or sysctls."""
@@ -105,7 +105,7 @@ def set_aside(trial: Path) -> list[str]:
 
 
 def keep_environment(trial: Path) -> None:
-    """environment.json beside the raw files that it is read from."""
+    """environment.json next to the raw files that it is read from."""
     if (trial / "environment").is_dir():
         found = read_environment(trial / "environment")
         # It was captured as the guest came up, before the contender's own settings.

@@ -1,4 +1,4 @@
-"""What a run reports while it goes on: each boot that begins, each trial that ends, and how far a boot has come."""
+"""What a run reports while it runs: each boot that begins, each trial that ends, and how far a boot has come."""
 
 from __future__ import annotations
 

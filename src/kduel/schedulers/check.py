@@ -71,7 +71,7 @@ def check(trial: Path, contender: Contender) -> Void | None:
         what = f"what starts the scheduler and sets the knobs ended with status {status}{late}{begun.words}"
         return Void("setup-failed", what)
     if not before or set(before) != set(after):
-        return Void("gates-missing", "the gates around the benchmarks left no whole record")
+        return Void("gates-missing", "the gates around the benchmarks left no complete record")
     started = next(iter(before.values()))
     for step in before:
         for when, look in (("before", before[step]), ("after", after[step])):
@@ -152,7 +152,7 @@ def told_process(process: str) -> str:
     """The scheduler's process in words. SIGKILL and SIGTERM look alike in the kernel's log, not here."""
     match = re.fullmatch(r"[0-9]+ ended ([0-9]{1,9})", process)
     if not match:
-        return "its process is alive" if process.endswith(" alive") else "its process is gone"
+        return "its process is alive" if process.endswith(" alive") else "its process has exited"
     status = int(match[1])
     if status > 128:
         return f"its process was killed by signal {status - 128}"

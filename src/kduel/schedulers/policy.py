@@ -61,7 +61,7 @@ def parse_policy(text: str) -> Policy:
     for word in words:
         for key, value in _word(text, word).items():
             if key in found:
-                raise refused(text, f"it says {'the policy' if key == 'kind' else key} twice")
+                raise refused(text, f"it gives {'the policy' if key == 'kind' else key} twice")
             found[key] = value
     if not words:
         raise refused(text, "it is empty")
@@ -134,7 +134,7 @@ def check_deadline(policy: Policy) -> None:
     if policy.runtime < 1024:
         raise refused(policy.text, "the runtime is below the kernel's least, 1024 ns")
     if not policy.runtime <= policy.deadline <= policy.period:
-        raise refused(policy.text, "the kernel wants runtime <= deadline <= period")
+        raise refused(policy.text, "the kernel requires runtime <= deadline <= period")
     if not 100_000 <= policy.period <= 4_194_304_000:
         raise refused(policy.text, "the period is outside the kernel's 100 us to 4.19 s (sched_deadline_period_*)")
 

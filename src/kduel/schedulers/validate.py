@@ -91,7 +91,7 @@ def check_ext(contender: Contender, options: Options) -> None:
     if options.text is None and options.older_than(EXT_SINCE):
         raise InputError(
             f"contender {contender.name or contender.kernel!r}: the kernel {options.kernel.release} has no sched_ext "
-            "(it came with 6.12)",
+            "(new in 6.12)",
             "Choose a newer kernel; Debian's 6.18 and later have sched_ext.",
         )
     options.require("SCHED_CLASS_EXT", contender, "sched_ext")
@@ -113,7 +113,7 @@ def check_preempt(mode: str, contender: Contender, options: Options) -> None:
             "Choose preempt=lazy or preempt=full, or an older kernel.",
         )
     if mode == "lazy":
-        options.require("ARCH_HAS_PREEMPT_LAZY", contender, "lazy preemption (it came with 6.13)")
+        options.require("ARCH_HAS_PREEMPT_LAZY", contender, "lazy preemption (new in 6.13)")
 
 
 def check_policy(

@@ -1,4 +1,4 @@
-"""From raw files to samples: every number of a run, read anew from what its trials left behind."""
+"""From raw files to samples: every number of a run, read again from what its trials left behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def step_directory(trial: Path, index: int, label: str) -> Path:
 
 
 def parse_step(directory: Path, chosen: Benchmark, parameters: object) -> dict[str, float]:
-    """The step's numbers from its raw files, all of the benchmark's metrics. Raises ParseError that says why not."""
+    """The step's numbers from its raw files, all of the benchmark's metrics. Raises ParseError with the reason."""
     raw = Raw.read(directory, trial_files=chosen.trial_files)
     if raw.exit_status != 0:
         last = (raw.stderr.strip() or raw.stdout.strip()).splitlines()[-1:]
@@ -51,7 +51,7 @@ class Prepared:
         return parse_step(directory, self.benchmarks[index], self.parameters[index])
 
     def details(self, trial: Path, index: int) -> Details:
-        """What one step says beyond its numbers. Raises ParseError."""
+        """Details of one step beyond its numbers. Raises ParseError."""
         chosen = self.benchmarks[index]
         if type(chosen).details is Benchmark.details:
             return Details()
@@ -171,7 +171,7 @@ class Collector:
 
 
 def collect(path: Path) -> list[Samples]:
-    """Every number of a run, read anew from its raw files. Raises InputError where it is no run."""
+    """Every number of a run, read again from its raw files. Raises InputError where it is no run."""
     run = RunDir.open(path)
     if run.imported:
         from kduel.store.imported import read

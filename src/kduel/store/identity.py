@@ -81,7 +81,7 @@ def differences(old: Lock, new: Lock) -> list[tuple[str, Any, Any]]:
 
 
 def host_rules(old: Lock, new: Lock) -> tuple[Any, Any]:
-    """When a trial is disturbed, by each. A run goes on by its own rule where no study asks for one: an older version
+    """When a trial is disturbed, by each. A run continues by its own rule where no study asks for one: an older version
     made it, or one with another default."""
     asked = [lock.disturbance for lock in (old, new) if lock.disturbance is not None and lock.disturbance.strict]
     return (old.disturbance, new.disturbance) if asked else (None, None)

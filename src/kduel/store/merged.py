@@ -22,10 +22,9 @@ from msgspec import Struct
 
 from kduel import __version__
 from kduel.core.errors import InputError
-from kduel.store.documents import RESTORE, Lock, read_document
+from kduel.store.documents import RESTORE, Lock, MemberRecord, read_document
 from kduel.store.identity import listed, plain, protocol_differences
-from kduel.store.integrity import Integrity, trials_of
-from kduel.store.integrity import examine as examine_run
+from kduel.store.integrity import Integrity, trials_of, verify
 from kduel.store.manifest import NAME as MANIFEST
 from kduel.store.manifest import digest
 from kduel.store.rundir import CHOOSE, MERGED, RunDir, sync_tree, told_as_disk_trouble
@@ -33,9 +32,9 @@ from kduel.study.plan import slug
 
 MERGE_SCHEMA = 1
 LEFT_OUT = (".held", "report", ".new-*")
-"""What a copy of a run does without: the runner's own, and reports, which are made anew."""
+"""What a copy of a run does without: the runner's own, and reports, which are made again."""
 HARDWARE = ("cpus", "cpu", "memory_mib", "emulated", "product")
-"""Facts that tell the machines of one host apart, such as guests with different processors."""
+"""Facts that distinguish the machines of one host, such as guests with different processors."""
 
 
 class Part(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -44,7 +43,8 @@ class Part(Struct, kw_only=True, forbid_unknown_fields=True):
     name: str
     """Of its directory below runs/."""
     machine: str
-    """What its machine is called; parts with one name were measured on one machine."""
+    """What its machine is called; parts with one name were measured on one machine. Of a fleet's run: what stands before
+    the names of its members, or nothing where these names are enough."""
 
 
 class Merge(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -65,10 +65,21 @@ class Opened(Struct, kw_only=True):
     run: RunDir
     lock: Lock
 
+    @property
+    def machines(self) -> list[str]:
+        """The machines on which it was measured."""
+        return [machine_of(self.part.machine, member) for member in self.lock.hosts] or [self.part.machine]
+
+
+def machine_of(part: str, member: str) -> str:
+    """What a machine of a part is called: the part's machine, or its fleet's member."""
+    return "/".join(filter(None, (part, member)))
+
 
 def merge(paths: Sequence[Path], out: Path, machines: Sequence[str] = ()) -> Merge:
     """Make the merged run `out`, whole or not at all, of runs or merged runs. `machines` names the machine of each run;
-    without it they are distinguished by what the runs know of them.
+    without it they are distinguished by what the runs know of them. The machines of a fleet have names; the name that is
+    given stands before them.
 
     Raises InputError for imports, runs of different experiments, a run twice, or runs that are at work.
     """
@@ -177,9 +188,26 @@ def name_all(found: Sequence[Opened]) -> None:
             name = f"{base}-{number}"
         taken.add(name)
         one.part.name = name
-        if not one.part.machine:
+        if not one.part.machine and one.lock.fleet is not None:
+            one.part.machine = name if any(namesakes(one.lock, other.lock) for other in found) else ""
+        elif not one.part.machine:
             place = one.lock.machine.settings.get("place") if is_place(one.lock) else None
             one.part.machine = machines.setdefault(hardware(one.lock), str(place or name))
+
+
+def namesakes(lock: Lock, other: Lock) -> bool:
+    """Whether two fleets have a member of one name that is another machine."""
+    if lock.fleet is None or other.fleet is None:
+        return False
+    known = {one.name: one for one in other.fleet.members}
+    return any(member_hardware(one) != member_hardware(known.get(one.name, one)) for one in lock.fleet.members)
+
+
+def member_hardware(member: MemberRecord) -> bytes:
+    """What tells a member of a fleet from others of its name."""
+    host = [member.host.machine, member.host.cpu, member.host.cpus]
+    facts = {name: member.machine.facts.get(name) for name in HARDWARE}
+    return msgspec.json.encode(plain([member.settings, facts, host]), order="sorted")
 
 
 def is_place(lock: Lock) -> bool:
@@ -208,13 +236,22 @@ def record_of(run: Path) -> Merge:
 
 
 def examine(run: Path) -> Integrity:
-    """Every part compared with its seed and its manifests. Raises InputError where one is no run any more."""
+    """Every part compared with its seed and its manifests. Raises InputError where merge.json is damaged."""
     checked = unprotected = 0
     changes = []
-    for one in parts(run):
-        found = examine_run(one.run, one.lock, trials_of(one.run, one.lock))
+    for part in record_of(run).parts:
+        try:
+            found = verify(RunDir.open(run / "runs" / part.name))
+        except InputError as error:
+            changes.append(error.message)
+            continue
         checked, unprotected = checked + found.checked, unprotected + found.unprotected
-        changes += [f"runs/{one.part.name}: {change}" for change in found.changes]
+        changes += [f"runs/{part.name}: {change}" for change in found.changes]
+    if not changes:
+        try:
+            parts(run)
+        except InputError as error:
+            changes.append(error.message)
     return Integrity(checked=checked, unprotected=unprotected, changes=changes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from typing import Any
 
@@ -14,7 +15,7 @@ from kduel.study.tables import combinations, validation_message
 
 
 def contender_tables(kernels: list[str], numbered: bool) -> str:
-    """The [[contender]] tables of a suite's kernels, as TOML, so that the run's study.toml says all.
+    """The [[contender]] tables of a suite's kernels, as TOML, so that the run's study.toml is complete.
 
     `numbered` gives each a name of its own, for one kernel against itself.
     """
@@ -62,6 +63,8 @@ def read_contenders(tables: list[dict[str, Any]], origin: str) -> list[Contender
                 known = ", ".join(Contender.__struct_fields__)
                 raise InputError(f"{where}: {validation_message(error)}", f"A contender knows: {known}.") from error
             check_texts(contender, where)
+            if table.get("name") == "":
+                raise InputError(f'{where}: name = "" is no name', "Leave it out, or give one.")
             if len(table.get("name", "")) and choice is not table and choice != table:
                 contender = msgspec.structs.replace(contender, name=f"{contender.name} {short_name(contender)}")
             contenders.append(contender)
@@ -76,9 +79,13 @@ def check_texts(contender: Contender, where: str) -> None:
         if not value.isprintable():
             raise InputError(
                 f"{where}: {key} is {value[:LONGEST_NAME]!r}, with a character that cannot be shown",
-                "Leave out control characters, line ends, tabs and other characters that cannot be seen.",
+                "Leave out control characters, line ends, tabs and other invisible characters.",
             )
-    name = contender.name
+    check_name(contender.name, where)
+
+
+def check_name(name: str, where: str) -> None:
+    """Raises InputError for a name that is long, or that a person or a file system would take for another thing."""
     if len(name) > LONGEST_NAME:
         raise InputError(
             f"{where}: name has {len(name)} characters", f"Use at most {LONGEST_NAME}; title and text may be longer."
@@ -138,10 +145,12 @@ def name_all(contenders: list[Contender], origin: str) -> list[Contender]:
         ]
     seen: set[str] = set()
     for contender in named:
-        if contender.name in seen:
+        # Nobody sees whether an é is one character, or an e with an accent after it.
+        shown = unicodedata.normalize("NFC", contender.name)
+        if shown in seen:
             raise InputError(
-                f"{origin}: two contenders are called {contender.name!r}",
+                f"{origin}: two contenders are called {shown!r}",
                 "Give each a name of its own. To run one kernel against itself: kduel run --aa 2 KERNEL.",
             )
-        seen.add(contender.name)
+        seen.add(shown)
     return named

@@ -15,7 +15,7 @@ from kduel.benchmarks import Benchmark, benchmark
 from kduel.core.errors import InputError
 from kduel.core.experiment import LABEL, Contender, Scope, Settle, Step, check_alpha
 from kduel.core.toml import check_values, parse_toml, read_text, shortened
-from kduel.study.contenders import CROSSED, check_policies, read_contenders
+from kduel.study.contenders import CROSSED, check_name, check_policies, read_contenders
 from kduel.study.tables import combinations, validation_message
 
 
@@ -45,7 +45,7 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """"load": contenders that differ in nothing but scheduler, policy or sysctls share a boot, in random order,
     and the unit of the statistics is the load of the scheduler, not the boot."""
     order: Literal["fixed", "shuffled"] = "fixed"
-    """The order of the benchmarks inside a trial: the same always, or drawn anew for each block."""
+    """The order of the benchmarks inside a trial: the same always, or drawn again for each block."""
 
 
 class HostTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -104,6 +104,9 @@ class StudyFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     benchmark: list[dict[str, Any]] = field(default_factory=list)
 
 
+LONGEST_TITLE = 300
+LONGEST_ABOUT = 10_000
+"""Characters of a study's title and of what it says about itself: reports set both in every format."""
 SUITE_REMEDY = "`kduel list suites` shows what there is; `kduel init` writes a study file to start from."
 
 
@@ -181,6 +184,7 @@ def assemble(
     elif max_blocks is not None:
         blocks = msgspec.structs.replace(blocks, fixed=None, max=max_blocks)
     about = file.study if delta is None else msgspec.structs.replace(file.study, delta=delta)
+    check_about(about, origin)
     check_numbers(about, file.settle, blocks, origin)
     check_host(file.host, origin)
     steps = read_steps(file.benchmark, origin)
@@ -204,6 +208,14 @@ def counted_once(step: Step) -> Step:
     if "conditions" not in benchmark(step.benchmark).Parameters.__struct_fields__:
         return step
     return msgspec.structs.replace(step, parameters={**step.parameters, "conditions": 0})
+
+
+def check_about(about: StudyHeader, origin: str) -> None:
+    """Raises InputError for texts of [study] that are too long to be shown, or a name that looks like a path."""
+    check_name(about.name, f"{origin}: study")
+    for key, text, most in (("title", about.title, LONGEST_TITLE), ("about", about.about, LONGEST_ABOUT)):
+        if len(text) > most:
+            raise InputError(f"{origin}: study.{key} has {len(text)} characters", f"Use at most {most}.")
 
 
 def check_numbers(about: StudyHeader, settle: Settle, blocks: Blocks, origin: str) -> None:
@@ -305,6 +317,8 @@ def expand(table: dict[str, Any]) -> list[Step]:
                 raise InputError(
                     f"{use.use} has no metric {name!r} to be primary", f"Its metrics: {', '.join(metrics)}."
                 )
+        if "label" in head and not use.label:
+            raise InputError('label = "" is no label', "Leave it out, or give one.")
         label = chosen.label(typed)
         if use.label:
             label = use.label if parameters == rest else f"{use.label}-{label}"

@@ -1,1 +1,1 @@
-"""Campaigns: runs made at different times, put beside each other without pretending that only one thing changed."""
+"""Campaigns: runs made at different times, put side by side without pretending that only one thing changed."""

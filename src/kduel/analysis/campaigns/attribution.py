@@ -91,7 +91,7 @@ def tell(things: Sequence[str], unknown: Sequence[str], same_run: bool) -> str:
     if not things:
         return f"It is not known whether {few(unknown)} differs: it is stated for one of them only.{apart}"
     if len(things) == 1 and not unknown:
-        return f"Only one thing differs as far as is known: {things[0]}. A change may be put down to it.{apart}"
+        return f"Only one known property differs: {things[0]}. A change may be attributed to it.{apart}"
     if len(things) == 1:
         return f"{things[0]} differs{stated}: a change cannot be put down to one of them.{apart}"
     return f"{plural(len(things), 'thing')} differ ({few(things)}){stated}: no change can be put down to one of them.{apart}"

@@ -136,7 +136,7 @@ def agrees(value: float, printed: str) -> bool:
 def uncertain(change: MetricResult) -> list[str]:
     """Why the values do not show the change, or nothing."""
     if change.n == 1:
-        return ["n = 1: measured once, so nothing says how much of it is chance."]
+        return ["n = 1: measured once, so the part of chance is unknown."]
     return [change.told] if change.verdict == "undecided" else []
 
 
@@ -183,7 +183,7 @@ def judge_best(claim: Claim, everything: Campaigns) -> JudgedClaim:
     above = [name for name, mean in means.items() if sign * mean > own]
     if above:
         listed = ", ".join(f"{name} has {amount(means[name])}" for name in above)
-        said = f"Its own figures say otherwise: it has {amount(means[claim.best])} {row.unit}, and {listed}."
+        said = f"Its own figures contradict it: it has {amount(means[claim.best])} {row.unit}, and {listed}."
         return JudgedClaim(claim=claim, standing="contradicted", reasons=[said])
     open_pairs = [
         pair

@@ -74,7 +74,7 @@ def columns(arguments: Sequence[str]) -> list[Column]:
     names = [column.name for column in found]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise InputError(
-            f"the column {twice!r} stands there twice", "Name each run once, or give the directories other names."
+            f"the column {twice!r} is given twice", "Name each run once, or give the directories other names."
         )
     if len(found) < 2:
         raise InputError(
@@ -170,7 +170,7 @@ def imported_columns(path: Path) -> list[Column]:
 def series(
     tables: list[Samples], contender: str, parameters: dict[str, dict[str, Any]]
 ) -> dict[tuple[str, str], Series]:
-    """A contender's values, read anew from the raw files."""
+    """A contender's values, read again from the raw files."""
     found = {}
     for table in tables:
         values = table.values[contender]

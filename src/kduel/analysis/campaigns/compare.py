@@ -1,4 +1,4 @@
-"""Campaigns beside each other: first what else differs, then each metric by column, then the changes between columns."""
+"""Campaigns side by side: first what else differs, then each metric by column, then the changes between columns."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class MetricRow(Struct, kw_only=True):
     better: Better
     cells: list[Summary | None]
     reliability: str
-    """How far its values can be trusted, by what they say themselves."""
+    """How far its values can be trusted, by their own spread."""
 
 
 class Between(Struct, kw_only=True):
@@ -119,7 +119,7 @@ def chosen_pairs(count: int, which: Which) -> Iterable[tuple[int, int]]:
 
 
 def facts(number: int, column: Column) -> ColumnFacts:
-    """What a report says of a column."""
+    """The facts about a column for a report."""
     return ColumnFacts(
         letter=chr(ord("A") + number),
         name=column.name,

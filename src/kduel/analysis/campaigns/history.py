@@ -18,7 +18,7 @@ from kduel.analysis.campaigns.columns import Column, columns_of
 from kduel.analysis.campaigns.steps import LevelChange, change_points
 from kduel.analysis.machine_name import UNKNOWN, machine_name
 from kduel.core.errors import InputError
-from kduel.store.rundir import MARKS, MERGED
+from kduel.store.rundir import EXPLAIN, MARKS, MERGED
 
 DEEPEST = 4
 
@@ -34,7 +34,7 @@ class Point(Struct, kw_only=True):
 
     @property
     def error(self) -> float:
-        """The standard error of the mean; 0 where the run does not tell it."""
+        """The standard error of the mean; 0 where the run does not report it."""
         return 0.0 if self.sd is None else self.sd / math.sqrt(self.n)
 
     @property
@@ -57,7 +57,7 @@ class MetricSeries(Struct, kw_only=True):
 
 
 class MetricHistory(Struct, kw_only=True):
-    """All lines; `skipped` says of directories why they are not here."""
+    """All series; `skipped` has the reason for each directory that was left out."""
 
     lines: list[MetricSeries]
     runs: int
@@ -69,23 +69,34 @@ class MetricHistory(Struct, kw_only=True):
 
 def runs_below(places: Iterable[Path]) -> list[Path]:
     """The directories of runs in or below the places; a merged run counts, its parts do not. Raises InputError where
-    there is none."""
+    there is none.
+
+    A run that several paths lead to, by symbolic links, is found once, by the shortest of them.
+    """
     places = list(places)
-    found: dict[Path, None] = {}
+    found: dict[Path, Path] = {}
     for place in places:
         if not place.is_dir():
             raise InputError(f"{place} is not a directory", "Name runs, or a directory that holds some.")
         pattern = ["*/" * depth for depth in range(DEEPEST)]
-        for name in MARKS:
-            for stars in pattern:
-                found |= {path.parent: None for path in sorted(place.glob(f"{stars}{name}"))}
-    found = {path: None for path in found if not (path.parent.parent / MERGED).is_file()}
-    if not found:
+        for stars in pattern:
+            for name in MARKS:
+                for path in sorted(place.glob(f"{stars}{name}")):
+                    found.setdefault(path.parent.resolve(), path.parent)
+    runs = [path for real, path in found.items() if not is_part(real)]
+    if not runs:
         raise InputError(
             f"there is no run below {', '.join(map(str, places))}",
             "Name directories made by `kduel run` or `kduel import`.",
         )
-    return list(found)
+    return runs
+
+
+def is_part(path: Path) -> bool:
+    """Whether a run belongs to another: a part of a merged run, or the profiled trials of a timed one."""
+    above = path.parent.parent
+    profiled = path.parent.name == EXPLAIN and any((above / name).is_file() for name in MARKS)
+    return profiled or (above / MERGED).is_file()
 
 
 def history(places: Sequence[Path], *, metric: str = "", contender: str = "", alpha: float = 0.01) -> MetricHistory:
@@ -174,7 +185,7 @@ def by_time(point: Point) -> tuple[datetime, list[tuple[int, str]]]:
 
 
 def machine_of(column: Column) -> str:
-    """The machine of a column, by the first trial that told of it."""
+    """The machine of a column, by the first trial that reported it."""
     if not column.environments:
         return UNKNOWN
     known: dict[str, Any] = column.environments[0]

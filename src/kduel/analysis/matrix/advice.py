@@ -33,7 +33,7 @@ class Support(Struct, frozen=True):
 
 
 class Advice(Struct, kw_only=True):
-    """What can be said of one contender for one use."""
+    """What is supported about one contender for one use."""
 
     use: str
     contender: str

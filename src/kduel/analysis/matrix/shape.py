@@ -44,12 +44,20 @@ class Matrix(Struct, kw_only=True):
     """By family, the metrics' names, the main one first."""
     units: dict[str, dict[str, str]]
     """By family and metric."""
+    aspects: dict[str, dict[str, Aspect]]
+    """By family and metric."""
     cells: list[MatrixCell]
     pairs: list[Pair]
     judged: list[JudgedCell]
     """Every metric of every cell against each reference that differs in one thing. All of them are exploratory:
     Benjamini and Hochberg over the whole matrix."""
     growth: list[Growth] = field(default_factory=list)
+
+    def of_aspect(self, family: str, aspect: Aspect) -> list[str]:
+        """The family's metrics of an aspect, as far as they share the first one's unit."""
+        found = [name for name in self.metrics[family] if self.aspects[family][name] == aspect]
+        units = self.units[family]
+        return [name for name in found if units[name] == units[found[0]]]
 
     def verdicts(self, family: str, metric: str) -> list[JudgedCell]:
         """One metric's verdicts over a family."""
@@ -78,6 +86,10 @@ def shape(results: Results) -> Matrix | None:
         metrics=by_family,
         units={
             family: {name: metrics[members[0].label][name].unit for name in by_family[family]}
+            for family, members in families.items()
+        },
+        aspects={
+            family: {name: metrics[members[0].label][name].aspect for name in by_family[family]}
             for family, members in families.items()
         },
         cells=[cell(place, name, by_family[place.family], values) for place in found for name in names],

@@ -48,7 +48,7 @@ class Duels(Struct, kw_only=True):
 
 
 def relation(result: MetricResult) -> Relation:
-    """What a verdict says of its contender against its baseline."""
+    """A verdict as a relation between contender and baseline."""
     if result.verdict in ("equivalent", "equal"):
         return "same"
     if result.verdict == "undecided" or result.better == "none":

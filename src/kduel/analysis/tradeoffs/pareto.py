@@ -60,7 +60,7 @@ class Front(Struct, kw_only=True):
 
     @property
     def told(self) -> list[str]:
-        """What can be said, a sentence each."""
+        """Supported statements, a sentence each."""
         over = listed([f"{scale.benchmark}/{scale.metric}" for scale in self.scales])
         said = [
             f"{name} is beaten by {listed(by)} over {over}: nowhere better, somewhere worse."

@@ -33,7 +33,7 @@ def boot_message(kernel_log: str) -> dict[str, int]:
     """KiB by name, of the first `Memory: ... available` in a kernel's log; {} where there is none.
 
     Names: available, physical, code, data (rwdata and rodata together), rwdata, rodata, init, bss, reserved, ...;
-    those that this kernel tells. A part that is damaged, or there twice, is not told.
+    those that this kernel reports. A part that is damaged, or there twice, is not reported.
     """
     match = AVAILABLE.search(kernel_log)
     if match is None:

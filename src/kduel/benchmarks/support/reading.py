@@ -61,7 +61,7 @@ def number(text: str, what: str) -> float:
 def whole(text: str, what: str) -> int:
     """A plain whole number, not negative. Raises ParseError for anything else."""
     if not DIGITS.fullmatch(text):
-        raise ParseError(f"{what} says {text[:SHOWN]!r}, not a whole number")
+        raise ParseError(f"{what} is {text[:SHOWN]!r}, not a whole number")
     return int(text)
 
 
@@ -122,7 +122,7 @@ def carried(samples: float, per_mille: int, what: str) -> None:
 
 
 def single(names: Iterable[str], what: str) -> None:
-    """Raises ParseError where a name occurs twice: which of the two counts, nobody can tell."""
+    """Raises ParseError where a name occurs twice: it is unknown which one counts."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -143,7 +143,7 @@ def json(text: str, shape: type[T], what: str) -> T:
     try:
         return decode(text, shape)
     except Garbled as error:
-        raise ParseError(f"{what} is not whole: {error}") from error
+        raise ParseError(f"{what} is incomplete: {error}") from error
 
 
 def json_file(raw: Raw, name: str, shape: type[T]) -> T:

@@ -77,7 +77,9 @@ class RemoteWorker:
             untar.write(stream, untar.members(stream, 0, len(done.stdout)), staged)
             staged.replace(home / trial)
         except untar.RefusedArchive as error:
-            raise HostError(f"the trial {trial} did not arrive whole: {error}", "It is fetched again.") from error
+            raise HostError(
+                f"the trial {trial} did not arrive completely: {error}", "It is fetched again."
+            ) from error
         finally:
             shutil.rmtree(staged, ignore_errors=True)
 

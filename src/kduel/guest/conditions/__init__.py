@@ -57,7 +57,7 @@ def check(bands: Bands) -> None:
     for name in bands.set:
         if not getattr(bands, name):
             raise InputError(
-                f"machine.conditions: {name} is to be set, and no value is given", f'Write {name} = "..." beside it.'
+                f"machine.conditions: {name} is to be set, and no value is given", f'Add {name} = "...".'
             )
 
 

@@ -154,7 +154,7 @@ def compile_into(wanted: ProgramRecipe, directory: Path, *, zig_cache: Path) -> 
     if done.returncode != 0:
         raise HostError(
             f"compiling {wanted.source.name} failed:\n{done.stderr.strip()[-2000:]}",
-            f"Is the Python package ziglang {ZIG} whole, and is there room in {zig_cache}?",
+            f"Is the Python package ziglang {ZIG} complete, and is there room in {zig_cache}?",
         )
 
 

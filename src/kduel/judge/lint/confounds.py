@@ -41,7 +41,7 @@ VOLATILE = {
     "temperatures", "interrupts", "pid", "seed", "entropy", "kernel.perf_event_max_sample_rate",
     "vm.user_reserve_kbytes",
 }  # fmt: skip
-"""Keys whose values are another at every boot and say nothing of the arms."""
+"""Keys whose values change at every boot, whatever the arm."""
 TAINTED = "kernel.tainted"
 TROUBLE = 1 << 4 | 1 << 5 | 1 << 7 | 1 << 9 | 1 << 14
 """Of the taint flags (Documentation/admin-guide/tainted-kernels.rst): machine check, bad page, oops, warning and soft lockup
@@ -65,7 +65,7 @@ LONGEST = 300
 
 
 class Declared(Struct, frozen=True, kw_only=True):
-    """What the study says differs between its contenders."""
+    """Declared differences between the contenders."""
 
     kernels: bool = False
     cmdline: frozenset[str] = frozenset()
@@ -191,7 +191,7 @@ def only_different(values: list[Any]) -> list[Any]:
 
 
 def is_declared(group: str, key: str, values: list[Any], declared: Declared, same_model: bool) -> bool:
-    """Whether the study says that this differs, or it follows from what it says."""
+    """Whether the study declares this difference, or it follows from what it declares."""
     if any(isinstance(value, Counter) for value in values):
         return False
     if {group, key, f"{group}.{key}"} & declared.keys:
@@ -250,8 +250,8 @@ def undeclared(found: Sequence[Difference]) -> Iterator[Warning_]:
         listed = "; ".join(f"{group}: {quoted([d.key for d in undeclared if d.group == group])}" for group in groups)
         yield Warning_(
             code=Code.CONFOUNDS,
-            message=f"The arms differ in {plural(len(undeclared), 'thing')} that the study does not declare ({listed}). A difference "
-            "measured here may come from any of them: make them equal, or declare them as what is compared.",
+            message=f"The contenders differ in {plural(len(undeclared), 'property', 'properties')} that the study does not declare ({listed}). A difference "
+            "between them may come from any of these: make them equal, or declare them as what is compared.",
         )
     options = [difference.key for difference in found if difference.group == "config" and difference.declared]
     if options:

@@ -80,7 +80,7 @@ def two_modes(case: Case) -> Iterator[Warning_]:
             yield Warning_(
                 code=Code.TWO_MODES,
                 message=f"The trials of {arm.name} fall into two groups: {low.size} around {short(low.mean())} and "
-                f"{high.size} around {amount(high.mean(), case.metric.unit)}. Something is decided anew at each boot "
+                f"{high.size} around {amount(high.mean(), case.metric.unit)}. Something is decided at each boot "
                 "(placement in memory, clock source, interrupts): find it in the environments, or measure more blocks.",
             )
 

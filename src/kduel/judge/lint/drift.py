@@ -38,7 +38,7 @@ def drift(case: Case) -> Iterator[Warning_]:
         "Randomised blocks keep it out of the verdict, but it widens the interval: look for heat, a filling disk or "
         "other work on the host."
         if case.paired
-        else "Nobody can tell it from a difference between the arms unless their trials took turns: measure anew in "
+        else "It cannot be distinguished from a difference between the contenders unless their trials alternated: measure again in "
         "random order."
     )
     yield Warning_(

@@ -63,7 +63,7 @@ NOISE_ALONE = {
     order_effect,
     too_few,
 }
-"""They speak of chance, and have nothing to say where numbers are exact."""
+"""They are about chance, and do not apply where numbers are exact."""
 
 
 def examine(

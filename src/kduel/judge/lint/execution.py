@@ -16,15 +16,15 @@ def not_interleaved(results: Results, samples: list[Samples]) -> Iterator[Warnin
     if results.study.imported:
         yield Warning_(
             code=Code.NOT_INTERLEAVED,
-            message="Imported: the trials were not interleaved or randomised as far as anyone can tell, and the environment "
-            "is known only as far as the import says. What changed between the arms' measurements counts as their "
-            "difference. Measure anew with `kduel run` to be sure.",
+            message="Imported: nothing shows that the trials were interleaved or randomised, and the environment "
+            "is known only as far as the import states it. What changed between the contenders' measurements counts as their "
+            "difference. Measure again with `kduel run` to be sure.",
         )
         return
     for name, last, following, first in successions(samples):
         yield Warning_(
             code=Code.NOT_INTERLEAVED,
-            message=f"All trials of {name} (up to number {last + 1}) came before all of {following} (from number "
+            message=f"All trials of {name} (up to number {last + 1}) preceded all of {following} (from number "
             f"{first + 1}): a drift of the machine would look like a difference. Use randomised blocks.",
         )
         return

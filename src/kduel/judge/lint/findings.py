@@ -131,7 +131,7 @@ CATALOGUE: tuple[FindingKind, ...] = (
         code=Code.MACHINE_OUT,
         cause=Cause.MACHINE_OUT,
         weight=60,
-        meaning="A machine of the fleet was lost, or quarantined for void or slow trials, and the others went on without "
+        meaning="A machine of the fleet was lost, or quarantined for void or slow trials, and the others continued without "
         "it. The rule does not look at the values that are compared; the machine's complete blocks count.",
         remedy="The message has the reason. Repair the machine before the next run.",
     ),
@@ -201,7 +201,7 @@ CATALOGUE: tuple[FindingKind, ...] = (
         code=Code.MEANS_DISAGREE,
         cause=Cause.SPREAD,
         weight=78,
-        meaning="The spreads differ (Brown-Forsythe test), and the arithmetic means tell another story than the geometric "
+        meaning="The spreads differ (Brown-Forsythe test), and the arithmetic means disagree with the geometric "
         "means that the verdict compares. The geometric mean stands for a typical boot, the arithmetic mean for the total.",
         remedy="Decide which mean matters to you: total cost over many boots (arithmetic) or a typical boot (geometric).",
         chance=True,
@@ -211,7 +211,7 @@ CATALOGUE: tuple[FindingKind, ...] = (
         cause=Cause.SPREAD,
         weight=60,
         meaning="One contender varies more than the other (Brown-Forsythe test). Less predictable is a difference too, "
-        "whatever the means say.",
+        "whatever the means are.",
         remedy="Compare percentiles, and look for what happens only in the slow trials of the contender that varies more.",
         chance=True,
     ),
@@ -233,7 +233,7 @@ CATALOGUE: tuple[FindingKind, ...] = (
         code=Code.TWO_MODES,
         cause=Cause.MODES,
         weight=66,
-        meaning="The trials of a contender fall into two groups far apart. Something is decided anew at each boot.",
+        meaning="The trials of a contender fall into two groups far apart. Something is decided at each boot.",
         remedy="Compare the environments and logs of the two groups: memory placement, clock source, interrupts, CPU.",
         chance=True,
     ),
@@ -313,7 +313,7 @@ CATALOGUE: tuple[FindingKind, ...] = (
         cause=Cause.MISSING,
         weight=36,
         meaning="The contenders have different numbers of values; which ones are missing does not depend on the contender "
-        "as far as one can tell.",
+        "as far as is known.",
         remedy="Find out why values are missing.",
     ),
     FindingKind(

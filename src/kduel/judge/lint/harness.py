@@ -40,7 +40,7 @@ def fixed_by_harness(case: Case) -> Iterator[Warning_]:
 
 
 def told(case: Case, medians: list[float], limit: str) -> Warning_:
-    """The finding, with what was seen."""
+    """The finding, with its evidence."""
     seen = " and ".join(short(median) for median in medians)
     return Warning_(
         code=Code.FIXED_BY_HARNESS,

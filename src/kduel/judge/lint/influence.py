@@ -26,7 +26,7 @@ one that is farther off rests on something else than these values."""
 
 
 class Suspect(NamedTuple):
-    """A trial that stands out: its place in the arms' values, and how to speak of it."""
+    """A trial that stands out: its place in the arms' values, and how to name it."""
 
     drop_baseline: int | None
     drop_contender: int | None

@@ -1,4 +1,4 @@
-"""What the kernels' own logs tell of trouble in trials that gave values."""
+"""Trouble that the kernels' own logs report in trials that gave values."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def kernel_reports(results: Results) -> Iterator[Warning_]:
         yield Warning_(
             code=Code.KERNEL_LOG,
             message=f"The kernel reported trouble ({kind}) in {told}: the arms differ in more than their speed. "
-            f"First in {having[0].id}: {having[0].findings[kind]}. Read the consoles, and mend or declare it.",
+            f"First in {having[0].id}: {having[0].findings[kind]}. Read the consoles, and repair or declare it.",
         )

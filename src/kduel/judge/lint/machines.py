@@ -11,7 +11,7 @@ from kduel.judge.verdict.wording import shown
 
 
 def machines_disagree(case: Case) -> Iterator[Warning_]:
-    """Each machine that the verdict's own statistics tell from the others."""
+    """Each machine that the verdict's own statistics distinguish from the others."""
     found = case.result.machines
     unit = "%" if case.result.scale == "ratio" else case.result.unit
     for one in found.effects if found else ():

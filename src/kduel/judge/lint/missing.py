@@ -28,5 +28,5 @@ def missing(case: Case) -> Iterator[Warning_]:
         yield Warning_(
             code=Code.UNEQUAL_N,
             message=f"{names[0]} has {before} values and {names[1]} {after}. If trials are missing "
-            "because they went badly, what is left looks better than it is: find out why.",
+            "because they were bad, the rest looks better than the contender is: find the cause.",
         )

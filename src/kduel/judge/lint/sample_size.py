@@ -17,15 +17,15 @@ def single_trial(case: Case) -> Iterator[Warning_]:
     if min(arm.values.size for arm in case.arms) == 1:
         yield Warning_(
             code=Code.SINGLE_TRIAL,
-            message="n = 1: an arm was measured once, so nothing says how much of the difference is chance. Measure each "
-            f"arm at least {FOR_RANKS} times, in random order.",
+            message="n = 1: a contender was measured once, so the part of chance in the difference is unknown. Measure each "
+            f"contender at least {FOR_RANKS} times, in random order.",
         )
 
 
 def too_few(case: Case) -> Iterator[Warning_]:
     """More than one, but no verdict, or not all verdicts, can come of so many."""
     count = case.result.n if case.paired else min(arm.values.size for arm in case.arms)
-    what = "blocks" if case.paired else "trials of each arm"
+    what = "blocks" if case.paired else "trials of each contender"
     fewest, enough = case.rule.fewest, case.rule.equivalent_from
     if case.steady or count == 1:
         return

@@ -1,4 +1,4 @@
-"""The rule put to the test: many runs simulated on a noise, judged by the code that judges a real run."""
+"""Operating characteristics of the rule: many runs simulated on a noise, judged by the code that judges a real run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Orders = Callable[[int, random.Random], Iterator[Order]]
 
 
 class Characteristics(Struct, kw_only=True):
-    """What the rule did in `runs` simulated runs with a true effect. Shares are between 0 and 1."""
+    """Error rates, power and run lengths in `runs` simulated runs with a true effect. Shares are between 0 and 1."""
 
     noise: str
     effect_pct: float
@@ -81,7 +81,7 @@ def simulate(
     futility: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Characteristics:
-    """Simulate `runs` runs of `metrics` independent primary metrics; `progress` hears of runs done.
+    """Simulate `runs` runs of `metrics` independent primary metrics; `progress` is notified of runs done.
 
     Every contender but the baseline has the effect. `host` adds a covariate with that correlation to the noise. `plan`
     draws the orders. With `futility` runs end that have no hope of a verdict.

@@ -200,7 +200,7 @@ class Comparison:
 
     @cached_property
     def regressors(self) -> list[Floats]:
-        """By complete pair: what enters the interval beside the difference; NaN where it is missing."""
+        """By complete pair: what enters the interval next to the difference; NaN where it is missing."""
         if self.rule.adjust_from is None:
             return []
         return [self.order, *(self.gaps(self.table.covariates.get(name, {})) for name in self.rule.covariates)]
@@ -237,7 +237,7 @@ def family(samples: Sequence[Samples]) -> int:
 
 
 def determined(table: Samples) -> bool:
-    """Whether chance has no part in these values: the benchmark says so, and no repetition speaks against it."""
+    """Whether chance has no part in these values: the benchmark declares it, and no repetition contradicts it."""
     return table.metric.exact and all(
         len({value for value in values if value is not None}) <= 1 for values in table.values.values()
     )

@@ -1,7 +1,7 @@
-"""Whether a run can still decide anything: the chance of a verdict at its last look, by what was seen so far.
+"""Whether a run can still decide anything: the chance of a verdict at its last look, by what was measured so far.
 
 Stopping for futility ends a run as undecided, which is no false alarm: it costs no alpha, and the power that
-docs/statistics.md tells.
+docs/statistics.md states.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def futile(
 
 
 def chance_of(c: Comparison, alpha: float) -> float | None:
-    """The chance of a verdict for one comparison; None where too few pairs or values that do not vary tell nothing."""
+    """The chance of a verdict for one comparison; None where pairs are too few or values do not vary."""
     if not c.n:
         return 0.0
     if c.n < c.rule.fewest or c.scales[-1] == "exact":
@@ -103,7 +103,7 @@ def chance_to_decide(
     """The predictive probability that the last interval excludes 0 or lies within +-border, by look.
 
     The mean that the run will end with is predicted from the present one with a flat prior (Spiegelhalter, Freedman
-    and Blackburn, 1986), the spread taken to be as seen.
+    and Blackburn, 1986), the spread taken to be as measured.
     """
     count, last = np.asarray(pairs, dtype=float), np.asarray(last_pairs, dtype=float)
     looks = rule.looks()
@@ -127,13 +127,11 @@ def tell(hopeless: Sequence[Hopeless], rule: Rule, reasons: Sequence[str] = ()) 
     """What is hopeless, why, and what would help."""
     sentences = []
     for one in hopeless:
-        sentence = (
-            f"{one.benchmark}/{one.metric} of {one.contender} has a chance of {100 * one.chance:.0f} % to be decided"
-        )
+        sentence = f"{one.benchmark}/{one.metric} of {one.contender} has a probability of {100 * one.chance:.0f} % of a verdict"
         if one.withheld:
             sentence = f"{one.benchmark}/{one.metric} of {one.contender} cannot be decided: {one.withheld}"
         elif one.blocks_more is not None:
-            sentence += f"; it would take about {plural(one.blocks_more, 'more block')} at the spread seen"
+            sentence += f"; it would take about {plural(one.blocks_more, 'more block')} at the measured spread"
         sentences.append(f"{sentence}.")
     reach = [one.delta_pct for one in hopeless if one.delta_pct is not None]
     help_ = "measure longer in each trial, quiet the host, or raise --max-blocks"

@@ -27,7 +27,7 @@ class Standing(Struct, kw_only=True):
     verdict: Verdict
     decided: bool
     blocks_more: int | None
-    """About how many blocks it still needs; 0 when decided, null while that cannot be told."""
+    """About how many blocks it still needs; 0 when decided, null while that cannot be estimated."""
     told: str
     """The verdict in plain words."""
 
@@ -42,7 +42,7 @@ def standing(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> 
 def finished(samples: Sequence[Samples], rule: Rule, *, exact: bool = False, without: Collection[str] = ()) -> bool:
     """Whether the run may stop: every primary metric is decided, or the blocks are all there.
 
-    Without a primary metric a run goes on to its last block, and so does one on an exact machine whose metrics are
+    Without a primary metric a run continues to its last block, and so does one on an exact machine whose metrics are
     not counted under conditions that more blocks would vary. It does not wait for the contenders in `without`, which cannot be measured.
     """
     from kduel.judge.verdict.comparison import finished_blocks
@@ -56,7 +56,7 @@ def finished(samples: Sequence[Samples], rule: Rule, *, exact: bool = False, wit
 
 
 def stand(result: MetricResult) -> Standing:
-    """The part of a result that is shown while the run goes on."""
+    """The part of a result that is shown while the run continues."""
     ratio = result.scale == "ratio"
     decided = result.verdict != "undecided"
     return Standing(

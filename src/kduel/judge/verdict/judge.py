@@ -1,4 +1,4 @@
-"""The verdict: a pure function of samples and rule. docs/statistics.md says in words what happens here."""
+"""The verdict: a pure function of samples and rule. docs/statistics.md describes the method."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def judge(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> lis
 
 
 def judge_primary(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> list[MetricResult]:
-    """As `judge`, of the primary metrics only and without the statistics beside: quick, for a run that goes on."""
+    """As `judge`, of the primary metrics only and without secondary statistics: fast, for a run in progress."""
     share = split(samples, rule)
     chosen = [c for c in compare(samples, rule) if c.table.primary]
     return [
@@ -133,7 +133,7 @@ REPEATED = (1.0, 0.2, 0.05, 0.01, 1e-3, 1e-6, 1e-12)
 
 def repeated_p(c: Comparison) -> float | None:
     """The least alpha with which the present look would have called a difference; None where nothing varies, or where
-    the contender cannot be told from its place."""
+    contender and place are confounded."""
     if not c.looks.pairs or c.scales[-1] == "exact" or not c.told_apart[-1]:
         return None
     mean, error, freedom = (float(values[-1]) for values in c.estimates)

@@ -49,7 +49,7 @@ def repeated_interval(found: Estimates, levels: Floats) -> tuple[Floats, Floats]
 
 
 def told_apart(order: Floats, pairs: Sequence[int], rule: Rule) -> NDArray[np.bool_]:
-    """By look: whether the arms can be told from their places. Not so while `order` (how many places the contender
+    """By look: whether arms and places are not confounded. They are while `order` (how many places the contender
     came after the baseline; NaN where that is not known) has had one value only: there is no verdict then."""
     if rule.adjust_from is None:
         return np.ones((*order.shape[:-1], len(pairs)), dtype=bool)

@@ -33,7 +33,7 @@ MISSING = 0.2
 
 
 class Noise(NamedTuple):
-    """A noise with a name and a sentence that says what it is."""
+    """A noise with a name and a description."""
 
     name: str
     about: str
@@ -186,7 +186,7 @@ def kinds(scale: float) -> dict[str, tuple[str, Draw]]:
 
 
 USUAL = ("normal", "floor", "bimodal", "heavy", "drift")
-"""What `kduel calibrate` tries unless told otherwise."""
+"""The defaults of `kduel calibrate`."""
 DIFFERING = ("rare-1", "rare-5", "rare-10", "censored")
 """In these the contender does differ, or its trials do."""
 NAMES = (*USUAL, *(name for name in kinds(1.0) if name not in USUAL))
@@ -212,7 +212,7 @@ def resampled(c: Comparison) -> Noise:
     count = min(before.size, after.size)
     if count < FEWEST_FOR_SPREAD:
         raise InputError(
-            f"{name}: {count} values in each arm are too few to draw noise from",
+            f"{name}: {count} values of each contender are too few to resample noise from",
             f"A pilot needs {FEWEST_FOR_SPREAD} at least.",
         )
     if (before <= 0).any() or (after <= 0).any():
@@ -228,4 +228,4 @@ def resampled(c: Comparison) -> Noise:
         drawn: Floats = generator.choice(boot, arms.shape)
         return drawn
 
-    return Noise(name, f"{count} measured values of each arm, resampled", draw)
+    return Noise(name, f"{count} measured values of each contender, resampled", draw)

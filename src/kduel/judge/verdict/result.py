@@ -1,4 +1,4 @@
-"""From what was found of a comparison to the result that reports read."""
+"""From the assessment of a comparison to the result that reports read."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from kduel.judge.verdict.spending import Floats, critical_t
 from kduel.judge.verdict.wording import tell
 
 MISSED_MODE = 0.05
-"""The chance with which a slow mode of the share that is told would have stayed unseen."""
+"""The probability with which a slow mode of the reported share would not have occurred."""
 
 
 class Assessment(NamedTuple):
-    """What was found of one comparison, in the terms of its scale (logarithms for a ratio)."""
+    """Estimate, interval and verdict of one comparison, on its scale (logarithms for a ratio)."""
 
     scale: Scale
     verdict: Verdict
@@ -45,13 +45,13 @@ class Assessment(NamedTuple):
     withheld: str = ""
     """Why a verdict that the interval shows is not given."""
     confounded: bool = False
-    """Whether all pairs had one order, so that there is no telling the contender from its place."""
+    """Whether all pairs had one order, so that contender and place are confounded."""
     insufficient: bool = False
     """Whether several machines have too few pairs each."""
 
 
 def write(c: Comparison, finding: Assessment, *, beside: bool = True) -> MetricResult:
-    """The finding of paired values with everything that is told and shown beside it."""
+    """The result of paired values, with its secondary statistics and its wording."""
     before, after = c.pairs
     result = build(c.table, c.contender, (before, after), c.n, finding, c.rule)
     result.conditions = c.conditions
@@ -74,7 +74,7 @@ def write(c: Comparison, finding: Assessment, *, beside: bool = True) -> MetricR
 def build(
     table: Samples, contender: str, arms: tuple[Floats, Floats], n: int, finding: Assessment, rule: Rule
 ) -> MetricResult:
-    """The result of a finding, paired or not; what is shown beside it and how it is told is for the caller to add.
+    """The result of an assessment, paired or not; the caller adds secondary statistics and wording.
 
     `arms` are the values that count, of the baseline and of the contender; `n` is how many there are of both.
     """
@@ -195,7 +195,7 @@ def least_effect(finding: Assessment) -> float | None:
 
 
 def shown(finding: Assessment) -> tuple[float | None, float | None, float | None]:
-    """Effect and interval as they are told: per cent for a ratio; all null where one of them has no bound."""
+    """Effect and interval as they are reported: per cent for a ratio; all null where one of them has no bound."""
     values = [math.nan if value is None else value for value in (finding.mean, finding.low, finding.high)]
     if finding.scale == "ratio":
         values = [100 * math.expm1(value) if value < 700 else math.inf for value in values]

@@ -1,4 +1,4 @@
-"""The rule of a verdict: what counts as an effect, how sure one must be, when looks are taken, and what they use."""
+"""The rule of a verdict: effect of interest, error probability, when interim analyses take place, covariates."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     null: never. With fewer pairs each degree of freedom is worth more than what they explain, and noise that has two
     modes would give false alarms (docs/statistics.md)."""
     covariates: tuple[str, ...] = ()
-    """Names of what is measured on the host beside each trial and enters the interval, declared before the run."""
+    """Names of the host's figures, measured with each trial, that enter the interval; declared before the run."""
     scope: Scope = "these"
     """What verdicts are about where several machines measured."""
 

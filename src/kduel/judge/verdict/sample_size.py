@@ -1,4 +1,4 @@
-"""What a verdict costs: what so many pairs could find, how many blocks more would decide, boots against iterations."""
+"""Sample size: minimum detectable effects, blocks still needed for a verdict, boots against iterations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_BLOCKS = 1_000_000
 MOST_ITERATIONS = 100
 LEVELS_UP_TO = 200
 FEWEST_FOR_SPREAD = 5
-"""Pairs without which a pilot tells no spread."""
+"""Pairs without which a pilot has no estimate of the spread."""
 
 
 def detectable(error: float, freedom: float, level: float, power: float = POWER) -> float | None:
@@ -60,7 +60,7 @@ def fewest(enough: Callable[[int], bool], start: int) -> int | None:
 def blocks_more(
     mean: float, sd: float, pairs: int, blocks: int, margin: float, rule: Rule, alpha: float
 ) -> int | None:
-    """About how many more blocks would decide, if mean and spread are as the pairs so far say.
+    """About how many more blocks would decide, at the mean and spread of the pairs so far.
 
     First the looks that the rule still has, then a longer run's single look. A decision comes when half the interval
     falls below the distance to 0, or below the distance to the border of the region of equivalence (+-margin),
@@ -108,11 +108,11 @@ class Cost(Struct, kw_only=True):
     delta_reached_pct: float
     """The smallest delta for which the rule's own maximum of blocks would do."""
     seconds: float | None = None
-    """For `no_difference` blocks; null where nobody said how long a block takes."""
+    """For `no_difference` blocks; null where the duration of a block was not given."""
 
 
 def reachable_delta_pct(c: Comparison, alpha: float) -> float | None:
-    """The smallest delta for which the rule's maximum of blocks would do at the spread seen; None without ratios."""
+    """The smallest delta for which the rule's maximum of blocks would do at the measured spread; None without ratios."""
     sd, _ = ratio_spread(c)
     if sd is None:
         return None
@@ -121,7 +121,7 @@ def reachable_delta_pct(c: Comparison, alpha: float) -> float | None:
 
 
 def cost(c: Comparison, alpha: float, seconds_per_block: float | None = None) -> Cost | None:
-    """The cost of a verdict, by the pairs that are there as a pilot; None where they tell no spread of ratios."""
+    """The cost of a verdict, by the pairs that are there as a pilot; None where they give no spread of ratios."""
     sd, pairs = ratio_spread(c)
     if sd is None:
         return None
@@ -230,7 +230,7 @@ def best_iterations(parts: Parts, boot_seconds: float, iteration_seconds: float)
     """How many iterations in each boot give the narrowest interval for a given time.
 
     The square root of (cost of a boot / cost of an iteration) * (variance within / variance between). Where boots do
-    not differ at all there is no best number: one boot would do, and MOST_ITERATIONS is told.
+    not differ at all there is no best number: one boot would do, and MOST_ITERATIONS is returned.
     """
     if parts.between == 0 or iteration_seconds <= 0:
         return MOST_ITERATIONS
@@ -245,7 +245,7 @@ def boot_spread(parts: Parts, iterations: int) -> float:
 
 class Division(Struct, kw_only=True):
     """Boots against iterations within a boot, for one metric over all arms. What needs the time that a boot and an
-    iteration take is null where nobody said it; `blocks` and `seconds` are for a verdict where nothing differs."""
+    iteration take is null where that is not given; `blocks` and `seconds` are for a verdict where nothing differs."""
 
     metric: str
     boots: int

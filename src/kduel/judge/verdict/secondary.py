@@ -1,4 +1,4 @@
-"""What is shown beside a verdict and never decides it: rank and permutation statistics, effect sizes, spread.
+"""What is reported next to a verdict and never decides it: rank and permutation statistics, effect sizes, spread.
 
 Written here on scipy.special because importing scipy.stats takes two seconds; the tests compare with scipy.stats.
 """

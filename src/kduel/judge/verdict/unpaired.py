@@ -1,7 +1,7 @@
 """Verdicts where nothing pairs the values: Welch's interval on logarithms, a single look.
 
 For imported results: trial i of one contender has nothing to do with trial i of another. Arms that were not measured
-in turn may differ by all that changed meanwhile; no interval knows of that, and the lint says so.
+in turn may differ by all that changed meanwhile; no interval covers that, and a finding states it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Match(NamedTuple):
     before: Floats
     after: Floats
     estimate: Estimate | None
-    """None where the arms do not say how much they vary."""
+    """None where the arms have no estimate of their variation."""
 
     @property
     def p(self) -> float | None:
@@ -84,7 +84,7 @@ def judge_unpaired(samples: Sequence[Samples], rule: Rule) -> list[MetricResult]
 
 
 def match(table: Samples, contender: str) -> Match:
-    """The arms' values and what they say."""
+    """The arms' values with their estimate."""
     before, after = (
         np.array([value for value in table.values[name] if value is not None], dtype=float)
         for name in (table.contenders[0], contender)
@@ -113,7 +113,7 @@ def estimate(before: Floats, after: Floats) -> Estimate | None:
 
 
 def find(m: Match, rule: Rule, alpha: float, q_value: float | None) -> Assessment:
-    """Interval and verdict; the effect alone where nobody can say how much of it is chance."""
+    """Interval and verdict; the effect alone where its error cannot be estimated."""
     found = m.estimate
     if found is None:
         known = m.before.size and m.after.size and m.before.min() > 0 and m.after.min() > 0
@@ -140,7 +140,7 @@ def find(m: Match, rule: Rule, alpha: float, q_value: float | None) -> Assessmen
 
 
 def write(m: Match, finding: Assessment, rule: Rule) -> MetricResult:
-    """The finding with all that is told and shown beside it."""
+    """The result with its secondary statistics and its wording."""
     n = min(m.before.size, m.after.size)
     result = build(m.table, m.contender, (m.before, m.after), n, finding, rule)
     if m.estimate is not None:
@@ -157,7 +157,7 @@ def write(m: Match, finding: Assessment, rule: Rule) -> MetricResult:
 
 
 def trials_more(found: Estimate, border: float, rule: Rule, alpha: float) -> int | None:
-    """About how many more trials of each arm would decide, if mean and spread are as seen."""
+    """About how many more trials of each arm would decide, if mean and spread are as measured."""
     distance, side = deciding_half(found.mean, border)
     if not distance > 0:
         return None
@@ -173,7 +173,7 @@ def trials_more(found: Estimate, border: float, rule: Rule, alpha: float) -> int
 
 def told(result: MetricResult, rule: Rule) -> str:
     """The verdict in plain words."""
-    each = f"{plural(result.n, 'trial')} of each arm"
+    each = f"{plural(result.n, 'trial')} of each contender"
     match result.verdict:
         case "undecided":
             return undecided(result, rule, each)
@@ -195,7 +195,7 @@ def undecided(result: MetricResult, rule: Rule, each: str) -> str:
         return f"Cannot decide: {arm} has no value of this metric."
     if result.n == 1:
         seen = "" if result.effect_pct is None else f" The values differ by {percent(result.effect_pct, sign=True)}."
-        return f"Cannot decide: an arm was measured once, and that says nothing of how much is chance.{seen}"
+        return f"Cannot decide: a contender was measured once, so the part of chance is unknown.{seen}"
     if result.n < rule.fewest:
         return f"Cannot decide: there are {each}, and a verdict takes {rule.fewest} at least."
     if result.ci_low_pct is None and result.ci_low is None:
@@ -204,7 +204,5 @@ def undecided(result: MetricResult, rule: Rule, each: str) -> str:
     if result.mde_pct is not None:
         said += f" {each.capitalize()} would probably have shown a difference of {percent(result.mde_pct)}."
     if result.blocks_more is not None:
-        said += (
-            f" About {plural(result.blocks_more, 'more trial')} of each arm would decide it at the measured spread."
-        )
+        said += f" About {plural(result.blocks_more, 'more trial')} of each contender would decide it at the measured spread."
     return said

@@ -15,7 +15,7 @@ HOPELESS = 1000
 def tell(result: MetricResult, rule: Rule, blocks: int) -> str:
     """One short paragraph. `blocks` is how many blocks of the run count."""
     if result.n == 0:
-        return f"Cannot decide: none of {plural(blocks, 'block')} gave a value in both arms."
+        return f"Cannot decide: none of {plural(blocks, 'block')} gave a value for both contenders."
     sentences = verdict_sentences(result, rule)
     if result.decided_at is not None and result.decided_at < blocks:
         sentences.append(f"Decided after {plural(result.decided_at, 'block')}; the figures are of all {blocks}.")
@@ -26,7 +26,7 @@ def tell(result: MetricResult, rule: Rule, blocks: int) -> str:
         sentences.append(f"The rule ends at {plural(blocks, 'block')}; {later} later ones do not count.")
     if result.scale == "difference":
         sentences.append(
-            "Values are zero or negative, so the arms are compared by difference, not by ratio, "
+            "Values are zero or negative, so the contenders are compared by difference, not by ratio, "
             "and nothing counts as equivalent."
         )
     sentences.append(about_machines(result))
@@ -36,7 +36,7 @@ def tell(result: MetricResult, rule: Rule, blocks: int) -> str:
 
 
 def about_machines(result: MetricResult) -> str:
-    """What several machines say together, and which of them contradicts the others; empty for one machine."""
+    """The joint result of several machines, and which of them contradicts the others; empty for one machine."""
     found = result.machines
     if found is None:
         return ""
@@ -114,7 +114,7 @@ def differs(result: MetricResult, rule: Rule, each: str = "blocks") -> list[str]
     if result.below_delta:
         sentences.append(f"The difference is real, but below your {rule.delta_pct:g} %.")
     if result.scale == "exact" and result.n > 1 and result.sd == result.baseline_sd == 0:
-        sentences.append(f"Neither arm varied in {result.n} {each}.")
+        sentences.append(f"Neither contender varied in {result.n} {each}.")
     return sentences
 
 
@@ -127,8 +127,8 @@ def equivalent(result: MetricResult, rule: Rule, each: str = "boots") -> str:
 def equal(result: MetricResult) -> list[str]:
     """For values that are the same."""
     if result.sd:
-        return ["Equal: in each block both arms gave the same value."]
-    said = f"Equal: {number(result.mean)} {result.unit} in both arms"
+        return ["Equal: in each block both contenders gave the same value."]
+    said = f"Equal: {number(result.mean)} {result.unit} with both"
     return [f"{said}; {unseen(result)}." if result.unseen_mode_pct is not None else f"{said}."]
 
 
@@ -152,11 +152,11 @@ def undecided(result: MetricResult, rule: Rule) -> list[str]:
         )
     elif result.confounded:
         sentences.append(
-            f"Cannot decide: in all {result.n} complete pairs the arms had the same order, so that an effect of the order "
+            f"Cannot decide: in all {result.n} complete pairs the contenders had the same order, so that an effect of the order "
             f"cannot be distinguished from an effect of the kernel; {amount(result)}."
         )
     elif result.scale == "exact":
-        sentences.append(f"Undecided: neither arm varied in {result.n} blocks, {amount(result)}.")
+        sentences.append(f"Undecided: neither contender varied in {result.n} blocks, {amount(result)}.")
         if result.unit in TIME_UNITS and not result.effect:
             sentences.append("The resolution of the clock may hide a difference.")
     else:
@@ -165,7 +165,7 @@ def undecided(result: MetricResult, rule: Rule) -> list[str]:
         sentences.append(f"It {result.was}; the interval over all blocks no longer shows that.")
     if result.withheld:
         sentences.append(
-            f"No verdict: {result.withheld}. Missing trials may be the slow ones, so the arm that misses more "
+            f"No verdict: {result.withheld}. Missing trials may be the slow ones, so the contender that misses more "
             "cannot be called better or equivalent."
         )
     if result.mde_pct is not None and result.n >= rule.fewest:

@@ -47,7 +47,7 @@ HOST_SETTINGS_LEFT_OUT = re.compile(
 
 
 class GoneError(HostError):
-    """The archive no longer serves a file that its index named: the index is to be made anew."""
+    """The archive no longer serves a file that its index named: the index is to be made again."""
 
 
 class Package(Struct, frozen=True, kw_only=True):
@@ -182,7 +182,7 @@ class Archive:
         return self._index
 
     def refresh(self, known: Index | None = None) -> Index:
-        """Ask the archive anew, unless another process has just done so. `known` is what serves if it is silent."""
+        """Ask the archive again, unless another process has just done so. `known` is what serves if it is silent."""
         with self.cache.lock(f"archive-{self.architecture}"):
             stored = self._stored()
             if stored and stored != known and _is_fresh(stored):
@@ -236,7 +236,7 @@ class Archive:
                 why = next((f"{suite}: {reason}" for suite, reason in failed.items()), telling_line(complaints))
                 raise HostError(f"Debian's archive does not answer: {why}", CHECK_MIRROR)
             for complaint in complaints[:3]:
-                self.progress.warn(f"apt says: {complaint[3:]}")
+                self.progress.warn(f"apt reports: {complaint[3:]}")
             if not any(suite.endswith("-security") for suite in answered):
                 self.progress.warn("no security archive answered; name one in KDUEL_DEBIAN_SECURITY_MIRROR")
             packages, suites = self._read_lists()

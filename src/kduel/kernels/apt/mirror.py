@@ -52,7 +52,7 @@ def security_mirror() -> str:
 
 
 def keyring() -> Path:
-    """Debian's public keys: $KDUEL_DEBIAN_KEYRING (for a mirror that is signed anew), else those installed.
+    """Debian's public keys: $KDUEL_DEBIAN_KEYRING (for a mirror that is signed again), else those installed.
 
     Raises HostError where there are none.
     """

@@ -96,7 +96,9 @@ def _unpack_one(package: Path, into: Path) -> set[str]:
         process.stdout.close()
         said = process.stderr.read().decode("utf-8", errors="replace").strip()
     if process.returncode or reason:
-        raise InputError(f"{package} is not a whole Debian package: {said or reason}", "Copy or download it again.")
+        raise InputError(
+            f"{package} is not a complete Debian package: {said or reason}", "Copy or download it again."
+        )
     return releases
 
 

@@ -79,7 +79,7 @@ class Make(Struct, frozen=True, kw_only=True):
         )  # fmt: skip
         words = done.stdout.split()
         if done.returncode or not words:
-            raise Unbuildable("the tree does not tell its release", cause(done.stderr, done.returncode))
+            raise Unbuildable("the tree does not state its release", cause(done.stderr, done.returncode))
         return words[-1]
 
 

@@ -81,7 +81,7 @@ def compiler(target: Target) -> str:
         if shutil.which(program) is None:
             raise HostError(
                 f"{program} is not installed, which building a kernel for {target.name} takes",
-                f"apt install {package}  (a kernel build also wants flex, bison, bc and libelf-dev)",
+                f"apt install {package}  (a kernel build also needs flex, bison, bc and libelf-dev)",
             )
     try:
         done = subprocess.run(
@@ -89,5 +89,5 @@ def compiler(target: Target) -> str:
             env={**os.environ, "LC_ALL": "C.UTF-8"},
         )  # fmt: skip
     except (OSError, subprocess.CalledProcessError) as error:
-        raise HostError(f"{target.tool('gcc')} does not run: {error}", "Install it anew.") from error
+        raise HostError(f"{target.tool('gcc')} does not run: {error}", "Reinstall it.") from error
     return done.stdout.partition("\n")[0].strip()

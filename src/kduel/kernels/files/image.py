@@ -47,7 +47,7 @@ Bytes = bytes | mmap.mmap
 
 
 class Image(Struct, frozen=True, kw_only=True):
-    """What a kernel image says of itself."""
+    """The version and type that a kernel image contains."""
 
     format: str
     """bzImage, Image, vmlinux."""
@@ -292,7 +292,7 @@ def _notes(section: bytes) -> list[tuple[bytes, int, bytes]]:
 def _looks_like(data: Bytes) -> str:
     start = data[:8]
     known = {
-        b"\x7fELF": "it is an ELF file that says no Linux version",
+        b"\x7fELF": "it is an ELF file without a Linux version",
         b"!<arch>\n": "it is an archive; a Debian package must be named *.deb",
         b"\x1f\x8b": "it is compressed and holds no kernel",
         b"PK": "it is a zip file",

@@ -103,7 +103,7 @@ def first(symbol: Symbol) -> tuple[int, int, int, str]:
 
 
 def plain(name: str) -> str:
-    """A symbol's name without what the compiler numbers anew in every build."""
+    """A symbol's name without what the compiler numbers again in every build."""
     name = re.sub(r"\.\d+(?=\.|$)", "", name)
     return re.sub(r"\d+$", "", name) if UNIQUE.match(name) else name
 

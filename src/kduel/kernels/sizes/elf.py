@@ -59,7 +59,7 @@ def read_elf(path: Path) -> Elf:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}", "Build the kernel again.") from error
     except (struct.error, IndexError, ValueError) as error:
-        raise InputError(f"{path} is no whole ELF file: {error}", "Build the kernel again.") from error
+        raise InputError(f"{path} is not a complete ELF file: {error}", "Build the kernel again.") from error
 
 
 def _read(data: bytes) -> Elf:

@@ -152,10 +152,10 @@ def read(text: str, origin: str) -> Board:
 
 
 def contradictions(found: Board) -> Iterator[tuple[str, str]]:
-    """What keys say against each other, and what to do."""
+    """Contradictions between keys, with remedies."""
     root = f"root = {found.root!r}"
     if found.root in MOUNT and not any(word.startswith("root=") for word in found.cmdline.split()):
-        yield f"{root}, but cmdline does not say what to mount", f"Add to it, for example {MOUNT[found.root]}."
+        yield f"{root}, but cmdline does not state what to mount", f"Add to it, for example {MOUNT[found.root]}."
     if (found.root == "nfs") != bool(found.tree):
         yield (
             f"{root}, and tree = {found.tree!r}",

@@ -169,7 +169,7 @@ def weight(root: Path) -> Iterator[Check]:
         yield Check(
             weight="disturbs",
             what="guests compete with other work as equals" + (f" (only {', '.join(got)})" if got else ""),
-            effect="Beside a busy program for each CPU a guest waits for half of its time: wider intervals.",
+            effect="With one busy program per CPU a guest waits for half of its time: wider intervals.",
             remedy="Run KDuel as root, which gives the guests' group the largest weight; or end other work.",
         )
 
@@ -191,8 +191,8 @@ def emulator(root: Path) -> Iterator[Check]:
     if has_patching_fault(version, 2):
         yield Check(
             weight="disturbs",
-            what=f"QEMU {version.split()[0]} fails now and then while an emulated kernel patches its code (mended in 8.1)",
-            effect="Up to one boot in six beside other work ends with an int3 oops, and is made again.",
+            what=f"QEMU {version.split()[0]} fails now and then while an emulated kernel patches its code (fixed in 8.1)",
+            effect="On a busy host up to one boot in six ends with an int3 oops, and is repeated.",
             remedy="Install a newer QEMU, such as apt-get install -t bookworm-backports qemu-system-x86; or give cpus = 1.",
         )
 
@@ -207,7 +207,7 @@ def steal(root: Path) -> Iterator[Check]:
     if wanted and times[7] / wanted > STOLEN:
         yield Check(
             weight="disturbs",
-            what=f"noisy neighbours: {100 * times[7] / wanted:.1f} % of the CPU time it wanted went to other guests of its host",
+            what=f"noisy neighbours: CPU steal time of {100 * times[7] / wanted:.1f} %",
             effect="Trials slow down with what strangers do: wider intervals, and drift.",
             remedy="Measure on a machine, or a virtual one with CPUs, of your own; or count instructions (machine icount).",
         )

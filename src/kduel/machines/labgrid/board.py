@@ -237,7 +237,7 @@ class LabgridMachine(DescribedBoard):
             try:
                 results.feed(self._read())
             except OSError as error:
-                return "off", f"the console is gone: {error}"
+                return "off", f"the console was lost: {error}"
             for name in ("ready", "done"):
                 if name not in timings and results.inbox.has(name.upper()):
                     timings[name] = time.monotonic() - started

@@ -86,7 +86,7 @@ class Fastboot:
         if done.returncode:
             raise HostError(
                 f"mkbootimg cannot pack the boot image: {last_line(done.stderr, SILENT)}",
-                "Check fastboot = [...] in the board's description; files that it names lie beside the kernel in "
+                "Check fastboot = [...] in the board's description; files that it names are next to the kernel in "
                 f"{files}.",
             )
 

@@ -23,14 +23,14 @@ FATAL = (
     ("Could not resolve hostname", "no-such-host", "its name cannot be resolved"),
     ("Bad configuration option", "ssh-settings", "ssh does not understand its settings"),
 )
-"""What no waiting will mend: words of ssh's, the trouble's name, and how it is reported."""
+"""What no waiting will repair: words of ssh's, the trouble's name, and how it is reported."""
 REMEDIES = {
     "wrong-host-key": "Find out whether it is the right machine. If it is, log in once by hand, or put its key into the "
     "known_hosts file that the study names.",
     "not-admitted": "Let it admit a key (ssh-copy-id), name the key as `identity`, and unlock it with ssh-agent: KDuel never "
     "types a password.",
     "no-such-host": "Write `place` as you would for ssh.",
-    "ssh-settings": "Mend ~/.ssh/config.",
+    "ssh-settings": "Correct ~/.ssh/config.",
     "no-sudo": "Log in as root, or let the user run sudo without a password there (NOPASSWD).",
     "unreachable": "See whether it is switched on and `ssh` reaches it by hand.",
 }

@@ -1,4 +1,4 @@
-"""The systemd unit that goes on with a run after each reboot of the machine that KDuel itself runs on.
+"""The systemd unit that continues a run after each reboot of the machine that KDuel itself runs on.
 
 The user installs it knowingly (`kduel local install RUN`) and removes it with one command (`kduel local remove`),
 which also puts back whatever a trial left behind.
@@ -40,7 +40,7 @@ def unit_text(run: Path) -> str:
     return f"""{RUN_MARK}{run}
 # Installed by `kduel local install`; `kduel local remove` takes it away.
 [Unit]
-Description=KDuel goes on with {percent(str(run))} after each of its reboots
+Description=KDuel continues {percent(str(run))} after each of its reboots
 ConditionPathExists={percent(str(run / "lock.json"))}
 After=network-online.target time-sync.target
 
@@ -79,7 +79,7 @@ def install(run: Path, root: Path = ROOT) -> Path:
     """Install and enable the unit for a run; its file. Raises InputError, HostError."""
     run = run.absolute()
     if "\n" in str(run):
-        raise InputError(f"{run!r} cannot stand in a systemd unit", "Give a path without a line break.")
+        raise InputError(f"{run!r} cannot be written into a systemd unit", "Give a path without a line break.")
     other = installed_for(root)
     if other not in (None, run):
         raise InputError(f"the unit is installed already, for {other}", "Take it away first: kduel local remove")
@@ -120,7 +120,7 @@ def remove(root: Path = ROOT) -> list[str]:
     state = root / STATE
     if state.exists():
         state.unlink()
-        said.append("forgot the trial that was in flight; `kduel resume` begins it anew")
+        said.append("discarded the unfinished trial; `kduel resume` repeats it")
     custom = root / grub.CUSTOM.lstrip("/")
     if custom.exists() and grub.BEGIN in custom.read_text("utf-8", errors="replace"):
         script = grub.custom_script([]).replace(grub.CUSTOM, shlex.quote(str(custom)))
@@ -159,4 +159,6 @@ def systemctl(root: Path, *words: str) -> None:
     where = [] if root == ROOT else [f"--root={root}"]
     done = subprocess.run(["systemctl", *where, *words], capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
-        raise HostError(f"systemctl {' '.join(words)} failed: {done.stderr.strip()[-300:]}", "Mend what it says.")
+        raise HostError(
+            f"systemctl {' '.join(words)} failed: {done.stderr.strip()[-300:]}", "Repair what it reports."
+        )

@@ -80,7 +80,7 @@ class Surveyed(Protocol):
 def survey(connection: Connection, settings: Surveyed, arms: Sequence[Arm], *, boot: str) -> dict[str, Any]:
     """What is true of the machine for the whole run. Raises HostError for what it lacks."""
     tools = ["setsid", "tar", "sha256sum", "awk"]
-    tools += ["ps"] if boot == "no" else ["systemctl", boot]
+    tools += {"no": ["ps"], "slurm": []}.get(boot, ["systemctl", boot])
     missing = asked(
         connection,
         f"for t in {' '.join(tools)}; do command -v $t >/dev/null || echo $t; done",
@@ -93,12 +93,12 @@ def survey(connection: Connection, settings: Surveyed, arms: Sequence[Arm], *, b
     ).split()[-3]
     if int(free) < settings.free_mib * 1024:
         raise HostError(
-            f"{settings.place}: {settings.directory} has {int(free) // 1024} MiB free, {settings.free_mib} are wanted",
+            f"{settings.place}: {settings.directory} has {int(free) // 1024} MiB free, {settings.free_mib} are required",
             "Free some space there, or give another directory.",
         )
     images = {}
     for arm in arms:
-        if boot == "no" or not isinstance(arm.kernel, InstalledKernel):
+        if boot in ("no", "slurm") or not isinstance(arm.kernel, InstalledKernel):
             continue
         path = f"/boot/vmlinuz-{arm.kernel.release}"
         found = asked(connection, f"ls /boot; sha256sum {path} 2>/dev/null || true", "its /boot cannot be read")

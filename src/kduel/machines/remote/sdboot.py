@@ -21,7 +21,7 @@ LIST = (
 
 
 class BootEntry(MenuEntry, frozen=True):
-    """An entry that knows its release, which images of kernel-install do not tell by their name."""
+    """An entry that knows its release, which images of kernel-install do not report by their name."""
 
     version: str = ""
     text: str = ""

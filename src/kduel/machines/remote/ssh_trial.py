@@ -134,7 +134,7 @@ class Journey:
             self.tell(self.last_words())
             return Outcome(
                 void="fell-back",
-                message=f"Asked for was {wanted}, and the machine came back with {now.release}: {wanted} did not boot, and "
+                message=f"{wanted} was requested, and the machine booted {now.release}: {wanted} did not boot, and "
                 "the boot loader fell back to its default.",
             )
         if missing := [word for word in self.trial.arm.contender.cmdline.split() if word not in now.cmdline.split()]:
@@ -196,7 +196,7 @@ class Journey:
         def new_boot() -> Observation:
             found = look(self.connection)
             if found.boot_id == before.boot_id:
-                raise Broken("it has not gone down yet")
+                raise Broken("it has not shut down yet")
             return found
 
         found = self.patiently(new_boot, self.settings.boot_deadline)
@@ -227,10 +227,13 @@ class Journey:
             # In the room that was taken before: the disk may be full by now.
             "printf %03d $s | dd of=status.room conv=notrunc 2>/dev/null; mv status.room status"
         )
-        start = f"setsid nohup sh -c {shlex.quote(run)} >/dev/null 2>&1 </dev/null &"
-        script = f"cd {place} && if [ ! -e conditions.log ]; then {start} fi"
+        script = f"cd {place} && if [ ! -e conditions.log ]; then {self.detached(run)} fi"
         self.patiently(lambda: self.connection.run(script), 60.0)
         self.tell("the script runs")
+
+    def detached(self, run: str) -> str:
+        """Shell that starts a script apart from the connection."""
+        return f"setsid nohup sh -c {shlex.quote(run)} >/dev/null 2>&1 </dev/null &"
 
     def luggage(self) -> bytes:
         """A tar with guest.sh, conditions.sh and programs/."""
@@ -303,7 +306,7 @@ class Journey:
         try:
             marks = envelope.bring_in(stream, self.trial.into).marks
         except envelope.BrokenEnvelope as error:
-            return Outcome(void="broken-envelope", message=f"The results did not come home whole: {error}.")
+            return Outcome(void="broken-envelope", message=f"The results did not arrive completely: {error}.")
         # Where trials share a boot, its log reports the others' troubles, too.
         if self.boot != "no" and (trouble := findings_in(self.trial.into)):
             self.facts["console_findings"] = trouble
@@ -318,7 +321,7 @@ class Journey:
                 "last may be cut.",
             )
         if status == OUT_OF_BAND:
-            said = tail(self.trial.into / "conditions.log", 1000) or "it did not say why"
+            said = tail(self.trial.into / "conditions.log", 1000) or "without an error message"
             return Outcome(
                 void="conditions", message=f"The machine was not within the bands that the study asks: {said}."
             )
@@ -339,7 +342,7 @@ class Journey:
         return Outcome()
 
     def last_words(self) -> str:
-        """What the boot before said last, where the machine keeps it."""
+        """The last console lines of the previous boot, where the machine keeps them."""
         script = (
             "journalctl -q -k -b -1 -n 60 --no-pager 2>/dev/null; cat /sys/fs/pstore/* 2>/dev/null | tail -c 20000"
         )

@@ -33,7 +33,7 @@ class PageSection(Struct, kw_only=True):
 
 
 class CampaignPage(Struct, kw_only=True):
-    """What a report says, before it is written in any format. No string in it is trusted."""
+    """The content of a report before it is written in any format. No string in it is trusted."""
 
     title: str
     sections: list[PageSection]

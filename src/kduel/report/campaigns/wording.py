@@ -51,7 +51,7 @@ def columns_section(found: Campaigns) -> PageSection:
 
 
 def confounds_section(found: Campaigns) -> PageSection:
-    """What else changed: before any result, since it says what the results can mean."""
+    """What else changed: before any result, since it limits what the results can mean."""
     heads = [column.letter for column in found.columns]
     rows = [
         [f"{difference.group}: {difference.key}", *(said(difference, column.name) for column in found.columns)]

@@ -1,1 +1,1 @@
-"""What a report says, the same in every format."""
+"""The content of a report, the same in every format."""

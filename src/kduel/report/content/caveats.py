@@ -91,7 +91,7 @@ def repetitions(results: Results) -> list[str]:
 
 
 def kernel_findings(results: Results) -> list[str]:
-    """What the kernels told of trouble in trials whose values count, a sentence for each kind."""
+    """Trouble that the kernels reported in trials whose values count, a sentence for each kind."""
     lines: dict[str, str] = {}
     counts: dict[str, Counter[str]] = {}
     total = Counter(trial.contender for trial in results.trials if trial.status != "void")

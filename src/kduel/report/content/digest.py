@@ -1,4 +1,4 @@
-"""What a reader should grasp first, said once for every format: headline, what holds, what does not, notes."""
+"""The summary of a report, once for every format: headline, supported and unsupported statements, notes."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class ContenderSummary(Struct, kw_only=True):
 
     @property
     def gating(self) -> list[MetricResult]:
-        """The metrics that the headline speaks of: the primary ones, or all where the study declared none."""
+        """The metrics of the headline: the primary ones, or all where the study declared none."""
         return self.primary or self.exploratory
 
 
 class Digest(Struct, kw_only=True):
-    """A run as its reports tell it."""
+    """The summary of a run that all formats show."""
 
     title: str
     facts: list[str]
@@ -182,7 +182,7 @@ def headline(metrics: list[MetricResult], baseline: str, contender: str, kind: s
             f"No difference shown between {contender} and {baseline}: "
             f"the same{within} in {len(same)} of {total}{unseen(same)}, undecided in {len(metrics) - len(same)}{former(metrics)}"
         )
-    return f"Undecided: this run cannot tell {contender} from {baseline}{former(metrics)}"
+    return f"Undecided: this run cannot distinguish {contender} from {baseline}{former(metrics)}"
 
 
 def former(metrics: list[MetricResult]) -> str:
@@ -306,7 +306,7 @@ def open_questions(
         groups = Counter(visible(d.group, 40) for d in confounds)
         listed = ", ".join(f"{group} ({number})" for group, number in groups.most_common())
         said.append(
-            f"Which part of the change is the cause: the arms differ in more than the study declares: {listed}."
+            f"Which part of the change is the cause: the contenders differ in more than the study declares: {listed}."
         )
     return said
 

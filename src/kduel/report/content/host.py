@@ -38,7 +38,7 @@ def host_line(results: Results) -> str:
     if other := [one.other for one in found if one.other is not None]:
         parts.append(f"other work took {spread(other)} of the CPUs")
     if waited := [one.waited for one in found if one.waited is not None]:
-        parts.append(f"the guest waited {spread(waited)} of the time that it wanted a CPU")
+        parts.append(f"the guest waited for a CPU for {spread(waited)} of its runnable time")
     return f"On the host during the trials: {', and '.join(parts)}." if parts else ""
 
 

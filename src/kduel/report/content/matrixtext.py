@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from kduel.analysis.matrix import Matrix
 from kduel.analysis.matrix.grid import places
 from kduel.analysis.matrix.shape import JudgedCell, measured_steps
+from kduel.core.experiment import Aspect
 from kduel.core.format import MISSING, amount, effect, mean_and_sd, plain_number, relative_pct, signed
 from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
 from kduel.report.content.digest import SIGNS
+
+SUMMED: tuple[Aspect, ...] = ("cpu-time", "activity")
+"""Aspects of which two metrics of a benchmark are parts of one quantity: user and system time, two kinds of switches."""
 
 
 def leads(matrix: Matrix | None, results: Results) -> bool:
@@ -66,12 +70,9 @@ def family_parts(matrix: Matrix, family: str) -> list[str]:
         [visible(name, 60), *(means.get((name, count), MISSING) for count in counts)] for name in matrix.contenders
     ]
     beside = [
-        grid(sums(matrix, family, counts, title, *pair))
-        for title, pair in (
-            ("user + system, s", ("user", "system")),
-            ("voluntary + involuntary switches", ("voluntary_switches", "involuntary_switches")),
-        )
-        if all(name in metrics for name in pair)
+        grid(sums(matrix, family, counts, names))
+        for aspect in SUMMED
+        if len(names := matrix.of_aspect(family, aspect)) == 2
     ]
     verdicts = {(column_of(j), j.place.count): j.result for j in matrix.verdicts(family, main)}
     compared = list(dict.fromkeys(column for column, _ in verdicts))
@@ -87,17 +88,28 @@ def family_parts(matrix: Matrix, family: str) -> list[str]:
     return [grid([heading, *rows]), *beside, grid([["compared", *map(str, counts)], *judged]), "\n".join(growth)]
 
 
-def sums(
-    matrix: Matrix, family: str, counts: Sequence[int], title: str, first: str, second: str
-) -> list[Sequence[str]]:
-    """A table of two metrics' means that belong together, by contender and count."""
+def sums(matrix: Matrix, family: str, counts: Sequence[int], names: Sequence[str]) -> list[Sequence[str]]:
+    """A table of the means of metrics that belong together, by contender and count."""
     means = {
-        (c.contender, c.place.count): f"{amount(c.means[first])} + {amount(c.means[second])}"
+        (c.contender, c.place.count): " + ".join(amount(c.means[name]) for name in names)
         for c in matrix.cells
         if c.place.family == family
     }
     rows = [[visible(name, 60), *(means.get((name, n), MISSING) for n in counts)] for name in matrix.contenders]
-    return [[f"{visible(family, 100)}: {title}", *map(str, counts)], *rows]
+    return [[f"{visible(family, 100)}: {sum_title(names, matrix.units[family][names[0]])}", *map(str, counts)], *rows]
+
+
+def sum_title(names: Sequence[str], unit: str) -> str:
+    """`user + system, s`, or `voluntary + involuntary switches`."""
+    kinds, noun = kinds_of(names)
+    return visible(f"{' + '.join(kinds)} {noun}" if noun else f"{' + '.join(kinds)}, {unit}", 200)
+
+
+def kinds_of(names: Sequence[str]) -> tuple[list[str], str]:
+    """Metrics' names less the last word that all of them share, and that word: empty where they share none."""
+    endings = {name.rpartition("_")[2] if "_" in name else "" for name in names}
+    noun = endings.pop() if len(endings) == 1 else ""
+    return [name.removesuffix(f"_{noun}") if noun else name for name in names], noun
 
 
 def cell(result: MetricResult) -> str:

@@ -23,7 +23,7 @@ def exact() -> str:
     """For a deterministic machine."""
     return (
         "The machine is deterministic: time in it advances with executed instructions, so one trial of each contender gives "
-        "the number that every repetition would give. Values are compared as they are. They count work; they do not say how "
+        "the number that every repetition would give. Values are compared as they are. They count work; they do not show how "
         "long a real processor takes for it."
     )
 
@@ -68,7 +68,7 @@ def rule(results: Results) -> str:
             "" if imported else adjustment(judged),
             machines(results),
             f"A metric is equivalent when its whole interval lies within ±{plain_number(judged.delta_pct)} % (from "
-            f"{judged.equivalent_from} {'trials of each arm' if imported else 'complete blocks'} on), faster or slower (higher or "
+            f"{judged.equivalent_from} {'trials of each contender' if imported else 'complete blocks'} on), faster or slower (higher or "
             f"lower where neither side is better) when the interval excludes 0 (from {judged.fewest} on), and undecided "
             "otherwise: undecided never means equal.",
             ""
@@ -106,7 +106,7 @@ def looks(judged: Rule) -> str:
 
 
 def adjustment(judged: Rule) -> str:
-    """What enters the interval beside the differences."""
+    """Covariates of the interval."""
     if judged.adjusts_from is None or judged.max_blocks < judged.adjusts_from:
         return ""
     names = ", ".join(f"{visible(name, 60)} measured on the host" for name in judged.covariates)
@@ -136,7 +136,7 @@ def machines(results: Results) -> str:
 
 
 def ordinal(number: int) -> str:
-    """As numbers of blocks are said."""
+    """Numbers of blocks as text."""
     return {4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth"}.get(number, f"{number}th")
 
 

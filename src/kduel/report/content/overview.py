@@ -4,7 +4,7 @@
     fork/operations           +3.1 %               │  ├──●──┤    ▲ faster
     switch/operations         +0.2 %         ├────┼●─────┤       ? undecided    ~12
 
-It is drawn while a run goes on and at its end.
+It is drawn while a run continues and at its end.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def left_out(metrics: Sequence[MetricResult]) -> str:
 
 
 def short_names(metrics: Sequence[MetricResult]) -> list[str]:
-    """The benchmark alone where that tells the metrics apart, else with the metric's name."""
+    """The benchmark alone where that distinguishes the metrics, else with the metric's name."""
     count = Counter((metric.benchmark, metric.contender) for metric in metrics)
     return [
         visible(metric.benchmark, 200) if count[metric.benchmark, metric.contender] == 1 else key(metric)
@@ -186,7 +186,7 @@ def bar(metric: MetricResult, width: int, reach: float, delta: float) -> str:
 
 
 def interval_words(metric: MetricResult) -> str:
-    """`+0.20 to +1.40 %` for plain lines; `no interval yet` where it has no bounds, or such as say nothing."""
+    """`+0.20 to +1.40 %` for plain lines; `no interval yet` where it has no bounds, or uninformative ones."""
     value, low, high, unit = effect_numbers(metric)
     if value is None or low is None or high is None or (unit == "%" and high > TOO_WIDE_PCT):
         return "no interval yet"

@@ -55,7 +55,7 @@ def verdict_lines(
 
 
 def name_line(metric: MetricResult, spell: Callable[[str], str]) -> Line:
-    """What came of it, and what it is."""
+    """The verdict and the metric."""
     verdict = spell(f"{SIGNS[metric.verdict]} {metric.word}".strip())
     small = "too small to matter, " if metric.below_delta and decided(metric) else ""
     return [
@@ -66,7 +66,7 @@ def name_line(metric: MetricResult, spell: Callable[[str], str]) -> Line:
 
 
 def one_line(metric: MetricResult, notes: Notes, spell: Callable[[str], str]) -> tuple[Cell, ...]:
-    """Numbers beside each other."""
+    """Numbers side by side."""
     bounds = interval_text(metric)
     texts = (
         effect(metric),
@@ -132,7 +132,7 @@ def column_lines(cells: tuple[Cell, ...], widths: list[int]) -> list[str]:
 
 
 def style(metric: MetricResult) -> str:
-    """Colour never says what the word beside it does not."""
+    """Colour never carries information that the word next to it lacks."""
     if decided(metric):
         return {"better": "bold green", "worse": "bold red", "neutral": "bold magenta"}[side(metric)]
     return "yellow" if metric.verdict == "undecided" else "cyan"

@@ -99,7 +99,7 @@ def has_forest(metrics: list[MetricResult]) -> bool:
 
 
 def distinct(names: list[str]) -> list[str]:
-    """Names that a scale can tell apart, should two look the same once made visible."""
+    """Names that a scale can distinguish, should two look the same once made visible."""
     return [name if names.index(name) == number else f"{name} ({number + 1})" for number, name in enumerate(names)]
 
 

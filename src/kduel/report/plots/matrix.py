@@ -7,33 +7,45 @@ from kduel.analysis.matrix.shape import Matrix
 from kduel.core.format import amount, effect_with_interval, relative_pct, signed
 from kduel.core.text import visible
 from kduel.report.content.digest import SIGNS
-from kduel.report.content.matrixtext import column_of
+from kduel.report.content.matrixtext import column_of, kinds_of
 from kduel.report.plots.effects import TONES, Row, Spec, Theme, base, tone
 
-TIMES = ("wall", "user", "system")
-SWITCHES = ("voluntary_switches", "involuntary_switches")
 PANEL = 190
 """Pixels of a count's panel: each has its own scale, since times grow a hundredfold over the counts."""
 
 
 def has_times(matrix: Matrix, family: str) -> bool:
     """Whether the family can be drawn in the published form."""
-    return all(name in matrix.metrics[family] for name in TIMES)
+    return len(times_of(matrix, family)) == 3
+
+
+def times_of(matrix: Matrix, family: str) -> list[str]:
+    """The metrics of the published form: elapsed time, then the two parts of CPU time; empty where one is missing."""
+    elapsed, parts = matrix.of_aspect(family, "scheduling")[:1], matrix.of_aspect(family, "cpu-time")
+    units = matrix.units[family]
+    return [*elapsed, *parts] if len(parts) == 2 and {units[name] for name in (*elapsed, *parts)} == {"s"} else []
+
+
+def switches_of(matrix: Matrix, family: str) -> list[str]:
+    """The two kinds of context switches; empty where there are not two metrics of that aspect."""
+    found = matrix.of_aspect(family, "activity")
+    return found if len(found) == 2 else []
 
 
 def has_switches(matrix: Matrix, family: str) -> bool:
     """Whether its context switches can be drawn."""
-    return all(name in matrix.metrics[family] for name in SWITCHES)
+    return bool(switches_of(matrix, family))
 
 
 def time_rows(matrix: Matrix, family: str) -> list[Row]:
     """A row per bar: wall, and user and system to be stacked next to it."""
     rows = []
+    names = times_of(matrix, family)
     for cell in matrix.cells:
         if cell.place.family != family:
             continue
-        wall = cell.means["wall"]
-        for name in TIMES:
+        wall = cell.means[names[0]]
+        for name in names:
             mean = cell.means[name]
             if mean is None:
                 continue
@@ -43,12 +55,12 @@ def time_rows(matrix: Matrix, family: str) -> list[Row]:
                     "contender": visible(cell.contender, 200),
                     "rank": matrix.contenders.index(cell.contender),
                     "count": cell.place.count,
-                    "bar": "wall" if name == "wall" else "cpu",
-                    "part": name,
+                    "bar": "wall" if name == names[0] else "cpu",
+                    "part": visible(name, 200),
                     "mean": mean,
                     # No time is below 0, whatever the spread.
-                    "low": max(0.0, wall - sd) if name == "wall" and wall is not None and sd is not None else None,
-                    "high": wall + sd if name == "wall" and wall is not None and sd is not None else None,
+                    "low": max(0.0, wall - sd) if name == names[0] and wall is not None and sd is not None else None,
+                    "high": wall + sd if name == names[0] and wall is not None and sd is not None else None,
                     "told": f"{amount(mean)} s" + (f" (SD {amount(sd)}, n = {cell.n})" if sd is not None else ""),
                 }
             )
@@ -57,18 +69,19 @@ def time_rows(matrix: Matrix, family: str) -> list[Row]:
 
 def switch_rows(matrix: Matrix, family: str) -> list[Row]:
     """A row per contender, count and kind of switch."""
+    names = switches_of(matrix, family)
     return [
         {
             "contender": visible(cell.contender, 200),
             "rank": matrix.contenders.index(cell.contender),
             "count": cell.place.count,
-            "kind": name.removesuffix("_switches"),
+            "kind": visible(kind, 200),
             "mean": cell.means[name],
             "told": f"{amount(cell.means[name])} (n = {cell.n})",
         }
         for cell in matrix.cells
         if cell.place.family == family
-        for name in SWITCHES
+        for name, kind in zip(names, kinds_of(names)[0], strict=True)
         if cell.means[name] is not None
     ]
 
@@ -111,7 +124,7 @@ def contender_axis(theme: Theme) -> Spec:
 
 def times(matrix: Matrix, family: str, theme: Theme) -> Spec:
     """Grouped bars: wall time with its SD, and next to it user and system time stacked. The published form."""
-    parts = ["wall", "user", "system"]
+    parts = [visible(name, 200) for name in times_of(matrix, family)]
     y: Spec = {"field": "mean", "type": "quantitative", "title": "seconds", "stack": "zero", "axis": {"tickCount": 5}}
     x = contender_axis(theme)
     offset: Spec = {"field": "bar", "type": "nominal", "sort": ["wall", "cpu"]}
@@ -149,6 +162,7 @@ def times(matrix: Matrix, family: str, theme: Theme) -> Spec:
 def switches(matrix: Matrix, family: str, theme: Theme) -> Spec:
     """Context switches, voluntary and involuntary side by side, on a scale that shows 5 and 500,000."""
     x = contender_axis(theme)
+    kinds, noun = kinds_of(switches_of(matrix, family))
     bars: Spec = {
         "mark": {"type": "bar", "opacity": 0.9},
         "encoding": {
@@ -157,14 +171,14 @@ def switches(matrix: Matrix, family: str, theme: Theme) -> Spec:
             "y": {
                 "field": "mean",
                 "type": "quantitative",
-                "title": "context switches",
+                "title": visible(noun, 200) or "per trial",
                 "scale": {"type": "symlog"},
                 "axis": {"values": [0, *(k * 10**n for n in range(7) for k in (1, 3))], "format": ",d"},
             },
             "color": {
                 "field": "kind",
                 "type": "nominal",
-                "scale": {"domain": ["voluntary", "involuntary"], "range": [theme.arms[3], theme.arms[4]]},
+                "scale": {"domain": [visible(kind, 200) for kind in kinds], "range": [theme.arms[3], theme.arms[4]]},
                 "legend": {"title": None, "orient": "top"},
             },
             "tooltip": [

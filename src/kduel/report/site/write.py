@@ -1,48 +1,91 @@
-"""Writing the site: a directory that appears whole, in place of an earlier site and of nothing else."""
+"""Writing the site: pages that appear whole, in a directory of their own; files of others in it are left alone."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct, field
 
 from kduel import __version__
 from kduel.analysis.index import ask
 from kduel.core.errors import InputError
+from kduel.core.temporary import temporary_directory
+from kduel.core.untrusted import Garbled, decode, read_whole
 from kduel.report.html import templates
 from kduel.report.site.content import pages
 from kduel.report.site.parts import HEIGHT, WIDTH
-from kduel.store.rundir import CHOOSE, told_as_disk_trouble
+from kduel.store.rundir import CHOOSE, sync_tree, sync_tree_top, told_as_disk_trouble, write_whole
 
-MARK = "kduel-site"
-"""A file that says that the directory is a site of KDuel, which may be written anew."""
+MARK = "kduel-site.json"
+"""The file that says which files of a directory are pages that KDuel wrote: those may be replaced or removed."""
+FRESH = ".kduel-site-"
+"""Begins the name of the directory in which new pages are made."""
+ELSEWHERE = "Give another --output."
+
+
+class Site(Struct, kw_only=True):
+    """The file MARK."""
+
+    schema: int = 1
+    kduel: str = __version__
+    pages: list[str] = field(default_factory=list)
 
 
 def write_site(place: Path, index: Path, out: Path) -> list[str]:
-    """The names of the pages written to `out`, about the runs below `place`. Raises InputError, HostError."""
-    if out.exists() and not (out / MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} is there already and is no site of KDuel", "Give another --output.")
+    """The names of the pages written to `out`, about the runs below `place`. Raises InputError, HostError.
+
+    An earlier site is brought up to date: its pages are replaced one by one, and those that are no longer needed removed.
+    """
+    out = out.resolve()
+    earlier = pages_of(out)
     found = pages(index, reports_of(place, index, out))
+    names = [page.name for page in found]
+    for name in names:
+        if name not in earlier and os.path.lexists(out / name):
+            raise InputError(f"{out / name} is there already, and KDuel did not write it", ELSEWHERE)
     template = templates().get_template("site.html")
     with told_as_disk_trouble(out, CHOOSE):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{out.name[:40]}-", dir=out.parent))
-        try:
+        out.mkdir(parents=True, exist_ok=True)
+        with temporary_directory(out, FRESH, told_as_disk_trouble(out, CHOOSE)) as fresh:
             for page in found:
                 text = template.render(page=page, version=__version__, width=WIDTH, height=HEIGHT)
                 (fresh / page.name).write_text(text, "utf-8", errors="backslashreplace")
-            (fresh / MARK).write_text(f"written by KDuel {__version__}\n")
-            fresh.chmod(0o755)
-            if out.exists():
-                former = fresh / ".former"
-                out.rename(former)
-            fresh.rename(out)
-            shutil.rmtree(out / ".former", ignore_errors=True)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-    return [page.name for page in found]
+            sync_tree(fresh)
+            # Killed at any instant, the mark names every page of ours.
+            write_mark(out, sorted({*names, *earlier}))
+            for name in names:
+                (fresh / name).replace(out / name)
+        for name in earlier - set(names):
+            (out / name).unlink(missing_ok=True)
+        sync_tree_top(out)
+        write_mark(out, names)
+    return names
+
+
+def write_mark(out: Path, names: list[str]) -> None:
+    """Replace the file MARK. Raises OSError."""
+    write_whole(out / MARK, msgspec.json.format(msgspec.json.encode(Site(pages=names)), indent=1) + b"\n")
+
+
+def pages_of(out: Path) -> set[str]:
+    """The pages of an earlier site in `out`, of those that its mark names. Raises InputError where `out` is neither a
+    site nor new nor empty."""
+    if not out.exists() or (out.is_dir() and all(path.name.startswith(FRESH) for path in out.iterdir())):
+        return set()
+    foreign = InputError(f"{out} is there already and is no site of KDuel", ELSEWHERE)
+    if not (out / MARK).is_file():
+        raise foreign
+    try:
+        site = decode(read_whole(out / MARK), Site)
+    except Garbled:
+        raise foreign from None
+    if site.schema != Site().schema:
+        raise InputError(f"{out} is a site of a later version of KDuel (schema {site.schema})", ELSEWHERE)
+    # A mark that somebody else wrote must not lead out of the directory, nor to other files than pages.
+    return {name for name in site.pages if Path(name).name == name and name.endswith(".html")}
 
 
 def reports_of(place: Path, index: Path, out: Path) -> dict[str, str]:

@@ -64,7 +64,7 @@ class Builder(Struct, frozen=True, kw_only=True):
         ]
         if found:
             raise InputError(
-                f"{self.source} was configured or built in place ({found[0]} is there): KDuel builds beside the source",
+                f"{self.source} was configured or built in place ({found[0]} is there): KDuel builds outside the source",
                 f"Keep the configuration (cp .config ../my.config), clean the tree (make -C {self.source} mrproper), "
                 "and give --config ../my.config.",
             )

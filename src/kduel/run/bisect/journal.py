@@ -22,7 +22,7 @@ from kduel.store.rundir import told_as_disk_trouble, write_whole
 
 SCHEMA = 1
 FILE = "measurements.jsonl"
-ANEW = "Give --restart to measure anew."
+ANEW = "Give --restart to measure again."
 
 
 class Head(Struct, frozen=True, kw_only=True):
@@ -82,7 +82,9 @@ class Journal:
         self.path = directory / FILE
         self.measure = measure
         self.ends = (head.good, head.bad)
-        with told_as_disk_trouble(self.path, "Free some space or correct the permissions; the same command goes on."):
+        with told_as_disk_trouble(
+            self.path, "Free some space or correct the permissions; the same command continues."
+        ):
             if restart or not self.path.is_file():
                 write_whole(self.path, msgspec.json.encode(head) + b"\n")
             lines = read_whole(self.path).split(b"\n")
@@ -139,7 +141,7 @@ class Journal:
     def _append(self, entry: Entry) -> None:
         self.entries.append(entry)
         with (
-            told_as_disk_trouble(self.path, "Free some space; the same command goes on."),
+            told_as_disk_trouble(self.path, "Free some space; the same command continues."),
             self.path.open("ab") as stream,
         ):
             stream.write(msgspec.json.encode(entry) + b"\n")

@@ -55,8 +55,8 @@ def _found(outcome: SearchOutcome, about: About) -> list[str]:
         lines = [f"The change came with this commit (probability {percent(probability)}):", ""]
     else:
         lines = wrapped(
-            f"The change came with one of these {many} commits (together {percent(probability)}); they cannot be told "
-            "apart by what was measured:"
+            f"The change came with one of these {many} commits (together {percent(probability)}); they cannot be "
+            "distinguished by these measurements:"
         )
         lines.append("")
     for commit in outcome.set[:MOST_LISTED]:

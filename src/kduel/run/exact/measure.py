@@ -156,7 +156,7 @@ def name_functions(machine: IcountMachine, arm: Arm, kallsyms: Path) -> None:
     except InputError as error:
         if machine.icount.layouts:
             raise NotMeasuredError(
-                f"{arm.contender.name} does not tell its functions' names, and its addresses are random",
+                f"{arm.contender.name} does not export its symbol names, and its addresses are random",
                 "Build it with CONFIG_KALLSYMS=y, or leave --layouts away.",
             ) from error
         kallsyms.write_text(of_build(arm.kernel))

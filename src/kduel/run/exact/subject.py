@@ -17,7 +17,7 @@ from kduel.run.prepare import Ready, lock_of, make_ready
 from kduel.store.documents import study_of
 from kduel.store.identity import check_same_run
 from kduel.store.integrity import trials_of
-from kduel.store.rundir import RunDir, told_as_disk_trouble, write_whole
+from kduel.store.rundir import EXPLAIN, RunDir, told_as_disk_trouble, write_whole
 from kduel.study.contenders import contender_tables
 from kduel.study.load import Study, assemble, parse_study
 
@@ -79,7 +79,7 @@ class Subject(Struct, frozen=True, kw_only=True):
         """Store flame graph and counts in the run, if there is one. Raises HostError."""
         if self.run is None:
             return
-        folder = self.run.path / "explain"
+        folder = self.run.path / EXPLAIN
         name = f"{found.benchmark}.{found.contender}".replace("/", "-").replace(" ", "_")
         with told_as_disk_trouble(folder):
             folder.mkdir(exist_ok=True)
@@ -124,7 +124,7 @@ def of_run(path: Path, contender: str, *, cache: Cache, progress: Progress, offl
     """Two arms of a run, the kernels checked against its lock."""
     run = RunDir.open(path)
     if run.imported:
-        raise InputError(f"{path} was imported: its kernels are not here to be counted")
+        raise InputError(f"{path} was imported: its kernels are not available for counting")
     lock = run.lock()
     study = study_of(lock, run.study_text())
     names = study.names

@@ -35,8 +35,8 @@ def of_build(kernel: Kernel) -> str:
         except OSError:
             continue
     raise InputError(
-        f"the kernel {kernel.spec} does not tell its functions' names",
-        f"Build it with CONFIG_KALLSYMS=y, or put its System.map or vmlinux beside it in {where.parent}.",
+        f"the kernel {kernel.spec} does not export its symbol names",
+        f"Build it with CONFIG_KALLSYMS=y, or put its System.map or vmlinux next to it in {where.parent}.",
     )
 
 

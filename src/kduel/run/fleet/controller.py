@@ -248,7 +248,7 @@ class Controller(Runner):
         """Raises HostError: no machine makes progress, which may be the network's fault and not theirs."""
         raise HostError(
             f"no machine of the fleet makes progress. {message}",
-            f"Nothing is lost: repair it, then `kduel resume {self.run.path}` goes on.",
+            f"Nothing is lost: repair it, then `kduel resume {self.run.path}` continues.",
         )
 
     def quarantine(self) -> None:
@@ -315,7 +315,7 @@ class Controller(Runner):
             raise InputError(f"{directory} is not a trial that {name} was to run", "Move it out of the run.")
         if damage := changes(directory, self.digests):
             raise InputError(
-                f"{directory} did not arrive whole: {damage[0][0]} was {damage[0][1]}",
+                f"{directory} did not arrive completely: {damage[0][0]} was {damage[0][1]}",
                 "Remove it; `kduel resume` runs it again.",
             )
         before = self.rounds()

@@ -136,7 +136,7 @@ def described(
     if trouble:
         listed = "\n".join(f"  {name}: {why}" for name, why in list(trouble.items())[:MOST_NAMED])
         raise HostError(
-            f"{len(trouble)} of {len(began)} machine(s) cannot take part:\n{listed}",
+            f"{len(trouble)} of {len(began)} machine(s) cannot be used:\n{listed}",
             "Nothing was measured. Repair them, or leave them out of the fleet.",
         )
     return found

@@ -54,7 +54,7 @@ class GoogleBenchmark(ForeignFormat):
             name = str(entry.get("run_name") or entry.get("name") or "")
             place = f"benchmark {index} ({name[:80]})"
             if not name:
-                raise InputError(f"{at(path, f'benchmark {index}')} has no name", "Export it anew.")
+                raise InputError(f"{at(path, f'benchmark {index}')} has no name", "Export it again.")
             if entry.get("run_type", "iteration") != "iteration" or "aggregate_name" in entry:
                 aggregates += 1
                 continue
@@ -86,7 +86,9 @@ def measured(path: Path, place: str, entry: dict[str, Any]) -> Iterator[tuple[st
     """The metrics of an entry, with unit and side. Raises InputError where the times are not there."""
     unit = entry.get("time_unit")
     if "real_time" not in entry or "cpu_time" not in entry or not isinstance(unit, str):
-        raise InputError(f"{at(path, place)} has no real_time, cpu_time and time_unit", "Export it anew, unabridged.")
+        raise InputError(
+            f"{at(path, place)} has no real_time, cpu_time and time_unit", "Export it again, unabridged."
+        )
     for name in TIMES:
         yield name, unit, "lower"
     for key, value in entry.items():

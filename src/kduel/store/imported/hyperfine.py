@@ -51,7 +51,7 @@ class Hyperfine(ForeignFormat):
                     ended = "was killed by a signal" if status is None else f"ended with status {status}"
                     raise InputError(
                         f"{at(path, place)}: run {run} {ended}, so its time measures nothing",
-                        "Mend the command and measure again, without --ignore-failure.",
+                        "Correct the command and measure again, without --ignore-failure.",
                     )
             arm, benchmark = (result.command, "hyperfine") if contender is None else (contender, result.command)
             for run, time in enumerate(result.times, 1):

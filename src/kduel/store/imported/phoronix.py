@@ -36,7 +36,7 @@ class Phoronix(ForeignFormat):
             metric = text(result, "Description") or text(result, "Scale")
             place = f"result {index} ({benchmark[:60]}, {metric[:60]})"
             if not benchmark or not metric:
-                raise InputError(f"{at(path, place)} has no identifier or description", "Export it anew.")
+                raise InputError(f"{at(path, place)} has no identifier or description", "Export it again.")
             if text(result, "DisplayFormat") not in ("", "BAR_GRAPH"):
                 skipped.append(f"{path.name}: {place} is a {text(result, 'DisplayFormat')}, not one number a run.")
                 continue
@@ -123,7 +123,7 @@ def read_xml(path: Path) -> Element:
         nonlocal depth
         depth += 1
         if depth > DEEPEST:
-            raise InputError(f"{at(path, parser.CurrentLineNumber)} nests too deep", "Export it anew.")
+            raise InputError(f"{at(path, parser.CurrentLineNumber)} nests too deep", "Export it again.")
         builder.start(tag, attributes)
 
     def end(tag: str) -> None:
@@ -139,7 +139,9 @@ def read_xml(path: Path) -> Element:
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:
-        raise InputError(f"{at(path, error.lineno)}: {error}", "It is damaged or cut off; export it anew.") from error
+        raise InputError(
+            f"{at(path, error.lineno)}: {error}", "It is damaged or cut off; export it again."
+        ) from error
     except (ValueError, LookupError) as error:
         # An encoding in the declaration that expat leaves to Python, and Python does not have for it.
         raise InputError(f"{at(path, 1)}: {error}", "Save the file in the encoding UTF-8.") from error

@@ -44,8 +44,8 @@ class ValuesCsv(ForeignFormat):
     )
 
     def recognises(self, head: str) -> bool:
-        first = head.split("\n", 1)[0]
-        return first.count(",") >= 2 and not first.lstrip().startswith(("{", "[", "<"))
+        first = head.lstrip().split("\n", 1)[0]
+        return first.count(",") >= 2 and not first.startswith(("{", "[", "<"))
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         if contender is not None:
@@ -63,7 +63,7 @@ def values(path: Path, stream: IO[str]) -> Iterator[ForeignRow]:
     """The rows of an open file."""
     reader = csv.reader(lines(path, stream), strict=True)
     try:
-        header = next(reader, None)
+        header = next((fields for fields in reader if "".join(fields).strip()), None)
         if header is None:
             raise InputError(f"{path.name} is empty", f"Its first line must be {','.join(COLUMNS)}.")
         places = columns(path, header)
@@ -79,7 +79,7 @@ def values(path: Path, stream: IO[str]) -> Iterator[ForeignRow]:
             if not ended(path) and not (places["value"] == len(header) - 1 and forms.like_the_others()):
                 raise InputError(
                     f"{at(path, last.where)} has no line end, so that its last number may be cut",
-                    "See that the file is whole, and end its last line with a line break.",
+                    "Check that the file is complete, and end its last line with a line break.",
                 )
             yield last
     except csv.Error as error:
@@ -133,7 +133,7 @@ def lines(path: Path, stream: IO[str]) -> Iterator[str]:
         try:
             line = stream.readline(LONGEST_LINE)
         except UnicodeDecodeError as error:
-            # The decoder works ahead in pieces, so the line is sought anew.
+            # The decoder works ahead in pieces, so the line is sought again.
             raise InputError(
                 f"{at(path, undecodable_line(path))}: a byte that is not UTF-8 ({error.reason})",
                 "Save the file in the encoding UTF-8.",
@@ -197,7 +197,7 @@ def value(path: Path, line: int, fields: list[str], places: dict[str, int], head
             f"{at(path, line)}: the trial is {trial!r}, not a whole number", "Number the trials 1, 2, 3."
         )
     if better not in SIDES:
-        raise InputError(f"{at(path, line)}: better is {better!r}", f"Say which way is better: {', '.join(SIDES)}.")
+        raise InputError(f"{at(path, line)}: better is {better!r}", f"Give the better direction: {', '.join(SIDES)}.")
     if kind and kind not in KINDS:
         raise InputError(f"{at(path, line)}: the kind is {kind!r}", f"It is {', '.join(KINDS)}, or nothing.")
     aspect = fields[places[ASPECT]].strip() if ASPECT in places else ""

@@ -42,7 +42,7 @@ class ForeignRow(NamedTuple):
     exact: bool = False
     """Whether chance has no part in it, as in the size of what is built."""
     aspect: Aspect | None = None
-    """What the metric measures; None where the file does not say."""
+    """What the metric measures; None where the file does not state it."""
 
 
 class ForeignFormat(ABC):
@@ -139,9 +139,9 @@ def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
 def number(path: Path, where: int | str, what: str, value: object) -> float:
     """A number of a JSON file. Raises InputError for anything else, and for one that is beyond all bounds."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{at(path, where)}: {what} is {value!r:.80}, not a number", "Export it anew.")
+        raise InputError(f"{at(path, where)}: {what} is {value!r:.80}, not a number", "Export it again.")
     if not abs(value) <= LARGEST:
-        raise InputError(f"{at(path, where)}: {what} is {value!r:.40}, too large", "Export it anew.")
+        raise InputError(f"{at(path, where)}: {what} is {value!r:.40}, too large", "Export it again.")
     return float(value)
 
 
@@ -162,7 +162,7 @@ def read_json(path: Path, kind: type[Typed], program: str) -> Typed:
         where = f", line {newlines(data, int(place[1])) + 1}" if place else ""
         raise InputError(
             f"{path.name}{where}: {error}",
-            f"It is not the JSON that {program} writes, or it was cut off; export it anew.",
+            f"It is not the JSON that {program} writes, or it was cut off; export it again.",
         ) from error
 
 
@@ -171,7 +171,7 @@ def without_twins(path: Path, pairs: list[tuple[str, object]]) -> None:
     keys = set()
     for key, _ in pairs:
         if key in keys:
-            raise InputError(f"{path.name} has the key {key[:80]!r} twice in one object", "Export it anew.")
+            raise InputError(f"{path.name} has the key {key[:80]!r} twice in one object", "Export it again.")
         keys.add(key)
 
 

@@ -46,7 +46,7 @@ ASPECTS: tuple[tuple[str, Aspect], ...] = (
 
 
 def aspect_of(benchmark: str, metric: str) -> Aspect:
-    """What a metric measures, by its name; empty where the name does not say."""
+    """What a metric measures, by its name; empty where the name does not show it."""
     name = f"{benchmark}/{metric}".replace("_", "-")
     return next((aspect for pattern, aspect in ASPECTS if re.fullmatch(pattern, name, re.IGNORECASE)), "")
 

@@ -169,7 +169,7 @@ def the_format(path: Path, name: str | None) -> ForeignFormat:
         if candidate.recognises(head):
             found: ForeignFormat = candidate
             return found
-    first = (head.splitlines() or [""])[0]
+    first = (head.lstrip().splitlines() or [""])[0]
     for sign, called in ((";", "semicolons"), ("\t", "tabs")):
         if first.count(sign) >= 2:
             raise InputError(
@@ -183,7 +183,7 @@ def the_format(path: Path, name: str | None) -> ForeignFormat:
 
 
 def keep(path: Path, run: Path, place: str, format_name: str) -> StoredFile:
-    """Copy an original into the new run under its own name, and say what it was."""
+    """Copy an original into the new run under its own name, and describe it."""
     stored = f"imported/{place}/{re.sub(r'[^A-Za-z0-9._-]', '_', path.name)[-100:]}"
     (run / stored).parent.mkdir(parents=True)
     digest = hashlib.sha256()
@@ -229,17 +229,17 @@ def original(run: Path, stored: StoredFile) -> Path:
     try:
         if not path.resolve().is_relative_to(run.resolve()):
             raise InputError(
-                f"{run / 'import.json'} names a file outside the run: {stored.stored}", "Import it anew."
+                f"{run / 'import.json'} names a file outside the run: {stored.stored}", "Import it again."
             )
         with path.open("rb") as stream:
             while piece := stream.read(1 << 20):
                 digest.update(piece)
     except OSError as error:
         raise InputError(
-            f"cannot read {path}: {error.strerror or error}", "Restore it, or import it anew."
+            f"cannot read {path}: {error.strerror or error}", "Restore it, or import it again."
         ) from error
     if digest.hexdigest() != stored.sha256:
-        raise InputError(f"{path} was changed after it had been imported", "Restore it, or import it anew.")
+        raise InputError(f"{path} was changed after it had been imported", "Restore it, or import it again.")
     return path
 
 
@@ -257,7 +257,7 @@ def examine(run: Path) -> Integrity:
 
 
 def read(run: Path) -> list[Samples]:
-    """Every value of an imported run, read anew from the original files, unpaired. Raises InputError."""
+    """Every value of an imported run, read again from the original files, unpaired. Raises InputError."""
     record = record_of(run)
     gathering = Gathering()
     formats = plugins("imported")

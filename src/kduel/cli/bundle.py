@@ -1,0 +1,74 @@
+"""`kduel bundle`: what a run needs from the network, in one file."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from kduel.cli.named_study import named_study, names_file
+from kduel.cli.options import contender_arguments, machine_help, offline_option, plugin_option, quiet_option
+
+
+@click.command("bundle")
+@contender_arguments("contenders", "CONTENDER... | STUDY.toml")
+@plugin_option(
+    "--suite",
+    kind="suites",
+    default="quick",
+    show_default=True,
+    metavar="NAME",
+    help="Benchmarks to run; `kduel list suites` shows all.",
+)
+@click.option("--machine", default="", metavar="SPEC", help=machine_help)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="File to write.  [default: kduel-bundle-DIGEST.tar]",
+)
+@offline_option
+@quiet_option
+def command(
+    contenders: tuple[str, ...], suite: str, machine: str, output: Path | None, offline: bool, quiet: bool
+) -> None:
+    """Write the kernels, the guest root and the programs that a run needs into one file, for machines without network.
+
+    They are downloaded or built first, unless the cache has them. On the other machine `kduel unbundle FILE` puts them
+    into its cache, and `kduel run ... --offline` measures. KDuel itself and QEMU must be installed there. The default name
+    of the file follows from its content.
+
+    \b
+    kduel bundle debian:6.1 debian:6.12 --output kernels.tar
+    kduel unbundle kernels.tar
+    kduel run debian:6.1 debian:6.12 --offline
+    """
+    from kduel.cli.output import streamed
+    from kduel.cli.terminal import Terminal
+    from kduel.core.cache import Cache
+    from kduel.core.cache_bundle import contents_of, digest_of, pack
+    from kduel.core.errors import InputError
+    from kduel.run.prepare import make_ready
+    from kduel.study.first_part import first_part
+    from kduel.study.load import assemble
+
+    # One kernel is enough here: a run of it against itself needs nothing else.
+    single = 2 if len(contenders) == 1 and not names_file(contenders) else None
+    text, file, origin = named_study(contenders, suite, single)
+    study = assemble(file, text, origin, machine=machine)
+    terminal = Terminal(quiet)
+    cache = Cache(progress=terminal)
+    studies = [study]
+    with suppress(InputError):  # A study that can have no exact part needs nothing for one.
+        studies.append(first_part(study))
+    for each in studies:
+        make_ready(each, cache=cache, progress=terminal, offline=offline, origin=origin).machine.close()
+    contents = contents_of(cache, cache.used)
+    path = output or Path(f"kduel-bundle-{digest_of(contents)[:12]}.tar")
+    with streamed(path) as stream, terminal.task(f"writing {path}", contents.size) as task:
+        pack(cache, contents, stream, task.advance)
+    click.echo(
+        f"{path}: {len(contents.entries)} entries, {contents.size / 1e6:.0f} MB, SHA-256 {digest_of(contents)}"
+    )

@@ -1,0 +1,45 @@
+"""The study that the words of a command line name: a study file, or contenders and a suite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kduel.core.errors import InputError
+
+if TYPE_CHECKING:
+    from kduel.study.load import StudyFile
+
+
+def names_file(names: Sequence[str]) -> bool:
+    """Whether the words name a study file."""
+    return len(names) == 1 and names[0].endswith(".toml")
+
+
+def named_study(names: Sequence[str], suite: str, aa: int | None = None) -> tuple[str, StudyFile, str]:
+    """The study's text, what it says, and its origin: the file or the suite. With `aa`, one kernel under so many names.
+
+    Raises InputError.
+    """
+    from kduel.study.contenders import contender_tables
+    from kduel.study.load import parse_study, read_study, suite_text
+
+    unspeakable = [name for name in names if name.encode(errors="ignore").decode() != name]
+    if unspeakable:
+        raise InputError(
+            f"{unspeakable[0]!r} is not UTF-8 and cannot be recorded",
+            "Rename the file, or give a symbolic link.",
+        )
+    if names_file(names) and aa is None:
+        return *read_study(Path(names[0])), names[0]
+    if aa is not None:
+        if len(names) != 1 or names_file(names):
+            raise InputError("--aa takes one kernel", "For example: kduel run --aa 2 debian:6.12.")
+    elif len(names) < 2:
+        raise InputError(
+            f"{names[0]} is one contender; a comparison needs two",
+            "Name a second kernel, a study file (*.toml), or give --aa 2 to test one kernel against itself.",
+        )
+    text = suite_text(suite) + contender_tables([*names] * (aa or 1), aa is not None)
+    return text, parse_study(text, f"the suite {suite}"), suite

@@ -1,0 +1,205 @@
+"""A bundle: entries of the cache in one file, for a machine without network. Its name follows from its content.
+
+A tar (POSIX.1-2001) of regular files. The first one, CONTENTS, lists the entries with their manifests; then come the files of
+each entry, in that order, as KIND/KEY/PATH. Symbolic links stand in the manifests only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import shutil
+import tarfile
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+import msgspec
+from msgspec import Struct
+
+from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.errors import InputError, file_trouble
+from kduel.core.manifest import Manifest
+from kduel.core.text import visible
+
+SCHEMA = 1
+CONTENTS = "kduel-bundle.json"
+MOST_CONTENTS = 64 << 20
+"""Bytes of CONTENTS: a kernel's modules take about 1 MB."""
+CARRIED = frozenset({"busybox", "deb", "kernels", "programs", "root", "schedulers", "source"})
+"""Kinds of entries that need the network or a compiler. All others are made from these."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~:-]{0,200}")
+
+
+class BundledEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """An entry of the cache with what it holds; inodes and times in its manifest are those of the packing machine."""
+
+    kind: str
+    key: str
+    manifest: Manifest
+
+    @property
+    def files(self) -> dict[str, int]:
+        """Name in the tar, in order, to size in bytes."""
+        return {f"{self.kind}/{self.key}/{path}": file.size for path, file in sorted(self.manifest.files.items())}
+
+
+class BundleContents(Struct, frozen=True, forbid_unknown_fields=True):
+    """What CONTENTS says."""
+
+    schema: int
+    entries: list[BundledEntry]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(size for entry in self.entries for size in entry.files.values())
+
+
+def contents_of(cache: Cache, entries: Collection[tuple[str, str]]) -> BundleContents:
+    """What a bundle of these entries (kind, key) holds. Kinds that can be made without network are left out.
+
+    Raises HostError where the cache cannot be read.
+    """
+    found = []
+    with told_as_cache_trouble(cache.root):
+        for kind, key in sorted(set(entries)):
+            if kind in CARRIED:
+                manifest = Manifest.of(cache.path(kind, key))
+                for file in manifest.files.values():
+                    file.inode = file.changed = 0
+                found.append(BundledEntry(kind, key, manifest))
+    return BundleContents(SCHEMA, found)
+
+
+def digest_of(contents: BundleContents) -> str:
+    """SHA-256, hexadecimal, of all that the bundle holds."""
+    return hashlib.sha256(msgspec.json.encode(contents)).hexdigest()
+
+
+def pack(cache: Cache, contents: BundleContents, target: IO[bytes], advance: Callable[[float], object]) -> None:
+    """Write a bundle; the same entries always give the same bytes. `advance` hears of each file's bytes.
+
+    Raises OSError, of either side.
+    """
+    with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        _add(tar, CONTENTS, io.BytesIO(text := msgspec.json.encode(contents)), len(text), executable=False)
+        for entry in contents.entries:
+            for path, file in sorted(entry.manifest.files.items()):
+                with (cache.path(entry.kind, entry.key) / path).open("rb") as source:
+                    _add(tar, f"{entry.kind}/{entry.key}/{path}", source, file.size, executable=file.executable)
+                advance(file.size)
+
+
+def _add(tar: tarfile.TarFile, name: str, source: IO[bytes], size: int, *, executable: bool) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = size, 0o755 if executable else 0o644
+    tar.addfile(member, source)
+
+
+def unpack(file: Path, cache: Cache, advance: Callable[[float], object]) -> list[tuple[str, str, bool]]:
+    """Put a bundle's entries into the cache: (kind, key, whether it was new). Entries that are there already are kept.
+
+    Nothing of an entry that differs from its manifest is kept. Raises InputError naming the file and what is wrong in it,
+    and HostError for trouble with the cache.
+    """
+    with _opened(file) as tar:
+        contents = _read_contents(tar, file)
+        done = []
+        for entry in contents.entries:
+            fresh = not cache.has(entry.kind, entry.key)
+            if fresh:
+                cache.entry(entry.kind, entry.key, partial(_extract, tar, entry, file, advance))
+            else:
+                for name, size in entry.files.items():
+                    _next(tar, name, size, file)
+                    advance(size)
+            done.append((entry.kind, entry.key, fresh))
+        return done
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[tarfile.TarFile]:
+    """The bundle, read once from its beginning to its end."""
+    if not file.is_file():
+        raise InputError(f"{file} is not a file", "Name a file that `kduel bundle` wrote.")
+    with file_trouble(f"cannot read {file}", "Check its permissions, or copy it again."), file.open("rb") as stream:
+        try:
+            with tarfile.open(fileobj=stream, mode="r|") as tar:
+                yield tar
+        except (tarfile.TarError, EOFError, UnicodeError) as error:
+            raise _damaged(file, visible(str(error), 200)) from error
+
+
+def _damaged(file: Path, what: str) -> InputError:
+    return InputError(f"{file} is not a whole bundle: {what}", "Copy it again, or make it again with `kduel bundle`.")
+
+
+def _read_contents(tar: tarfile.TarFile, file: Path) -> BundleContents:
+    first = tar.next()
+    if first is None or first.name != CONTENTS or not first.isreg() or first.size > MOST_CONTENTS:
+        raise _damaged(file, f"it does not begin with {CONTENTS}")
+    source = tar.extractfile(first)
+    assert source is not None
+    try:
+        text = source.read()
+        if (schema := msgspec.json.decode(text, type=dict).get("schema")) != SCHEMA:
+            raise InputError(
+                f"{file} is a bundle of form {schema!r}; this version of KDuel reads form {SCHEMA}",
+                "Make it with this version.",
+            )
+        contents = msgspec.json.decode(text, type=BundleContents)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _damaged(file, f"{CONTENTS}: {visible(str(error), 200)}") from error
+    for entry in contents.entries:
+        if entry.kind not in CARRIED or not NAME.fullmatch(entry.key):
+            raise _damaged(
+                file, f"it holds {visible(f'{entry.kind}/{entry.key}', 200)}, which is no entry of a bundle"
+            )
+        for path in (*entry.manifest.files, *entry.manifest.links):
+            if _outside(path):
+                raise _damaged(file, f"{visible(path, 200)} is not a path inside an entry")
+    return contents
+
+
+def _outside(path: str) -> bool:
+    parts = PurePosixPath(path).parts
+    return not parts or path.startswith("/") or ".." in parts or "\0" in path or str(PurePosixPath(path)) != path
+
+
+def _next(tar: tarfile.TarFile, name: str, size: int, file: Path) -> IO[bytes]:
+    """The next member, which must be this one."""
+    member = tar.next()
+    if member is None:
+        raise _damaged(file, f"it ends before {visible(name, 200)}")
+    if member.name != name or member.size != size or not member.isreg():
+        raise _damaged(file, f"{visible(member.name, 200)} comes where {visible(name, 200)} must")
+    source = tar.extractfile(member)
+    assert source is not None
+    return source
+
+
+def _extract(
+    tar: tarfile.TarFile, entry: BundledEntry, file: Path, advance: Callable[[float], object], into: Path
+) -> None:
+    for path, facts in sorted(entry.manifest.files.items()):
+        source = _next(tar, f"{entry.kind}/{entry.key}/{path}", facts.size, file)
+        with told_as_cache_trouble(into):
+            target = into / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("xb") as stream:
+                shutil.copyfileobj(source, stream, 1 << 20)
+            target.chmod(0o755 if facts.executable else 0o644)
+        advance(facts.size)
+    with told_as_cache_trouble(into):
+        # Links come last, so that no file is written through one.
+        for path, target_of_link in entry.manifest.links.items():
+            (into / path).parent.mkdir(parents=True, exist_ok=True)
+            (into / path).symlink_to(target_of_link)
+        now = Manifest.of(into)
+    for path, facts in entry.manifest.files.items():
+        if now.files[path].digest != facts.digest:
+            raise _damaged(file, f"the checksum of {visible(path, 200)} does not match")

@@ -1,0 +1,146 @@
+"""What `perf script` printed of a sampled step: call chains with the CPU time, or cycles, that was spent in each.
+
+A sample is one block of lines, the innermost function first:
+
+    17458    1001001 cpu-clock:
+        ffffffff816b8b4a
+        ffffffff81734491
+
+Process id, period, event, then addresses. Functions are named by the kernel's own symbols of the same boot.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from kduel.core.untrusted import MOST_TEXT, Garbled, read_bytes
+from kduel.explain.profile import (
+    CONTEXTS,
+    IDLE,
+    INTERRUPT,
+    OPERATION,
+    THREAD,
+    USER,
+    USER_FUNCTION,
+    Stack,
+    own_context,
+)
+from kduel.explain.symbols import Symbols
+
+PROFILER = "profiler"
+SAMPLED_CONTEXTS = {
+    **CONTEXTS,
+    OPERATION: "what the kernel did in processes",
+    USER: "programs' own code",
+    IDLE: "CPUs without work: waiting, sleeping",
+    PROFILER: "perf itself",
+}
+"""Contexts of a sampled step. Unlike in a count, copying and clearing memory belongs to the operation."""
+CLOCK = "cpu-clock"
+"""The event where the machine counts no cycles. It samples idle CPUs too, and its periods are nanoseconds."""
+MOST_UNPACKED = 256 << 20
+"""Bytes of unpacked text of one file."""
+DEEPEST = 128
+"""Functions of a call chain; perf itself records at most 127."""
+_HEAD = re.compile(r"^\s*(-?\d{1,10})\s+(\d{1,18})\s+([\w./=-]{1,60})(?::[a-zA-Z]{0,8})?:\s*$")
+_FRAME = re.compile(r"^\s+([0-9a-f]{1,16})\s*$")
+
+
+class Sampled(Struct, frozen=True, kw_only=True):
+    """One step of one trial."""
+
+    event: str
+    """`cycles` or `cpu-clock`."""
+    stacks: dict[Stack, int]
+    """(context, outermost function, ..., innermost) to its weight: the sum of the samples' periods."""
+    samples: int
+    known: frozenset[str]
+    """All functions that the kernel has."""
+
+    @property
+    def weight(self) -> int:
+        """Of all samples."""
+        return sum(self.stacks.values())
+
+
+def read_sampled(step: Path, profiler: int) -> Sampled:
+    """The samples in a step's directory. `profiler` is perf's own process id. Raises Garbled, OSError, InputError."""
+    symbols = Symbols.from_kallsyms(unpacked(step / "kallsyms.gz"))
+    return sampled(unpacked(step / "samples.gz"), symbols, profiler)
+
+
+def unpacked(path: Path) -> str:
+    """The text of a gzip file, bounded before and after it is unpacked. Raises Garbled, OSError."""
+    try:
+        stream = zlib.decompressobj(31)
+        data = stream.decompress(read_bytes(path, MOST_TEXT), MOST_UNPACKED)
+    except zlib.error as error:
+        raise Garbled(f"{path.name} is no gzip file: {error}") from error
+    if not stream.eof:
+        raise Garbled(f"{path.name} is cut short, or has more than {MOST_UNPACKED:,} bytes")
+    return data.decode("utf-8", errors="replace")
+
+
+def sampled(text: str, symbols: Symbols, profiler: int) -> Sampled:
+    """The output of perf script with names. Raises Garbled where it is not that, or is of several events."""
+    lowest = next((address for address in symbols.addresses if address), 0)
+    stacks: dict[Stack, int] = defaultdict(int)
+    events = set()
+    count = 0
+    for process, period, event, addresses in blocks(text):
+        kernel = []
+        for address in addresses:
+            if address < lowest:
+                break
+            kernel.append(address)
+        # The innermost address is where the CPU was; the others are return addresses, just behind a call.
+        names = [symbols.function(address - (place > 0)) for place, address in enumerate(kernel)][::-1]
+        events.add(event)
+        count += 1
+        if process == profiler:
+            stacks[PROFILER, "(perf)"] += period
+        elif not names:
+            stacks[USER, USER_FUNCTION] += period
+        else:
+            stacks[context_of(names, process), *names] += period
+    if not count:
+        raise Garbled("perf recorded no samples")
+    if len(events) > 1:
+        raise Garbled(f"the samples are of several events: {', '.join(sorted(events))}")
+    return Sampled(event=events.pop(), stacks=dict(stacks), samples=count, known=frozenset(symbols.names))
+
+
+def context_of(names: list[str], process: int) -> str:
+    """Whose work a call chain is, outermost function first."""
+    found = {own_context(name) for name in names}
+    if INTERRUPT in found:
+        return INTERRUPT
+    if process == 0:
+        return IDLE
+    return THREAD if THREAD in found else OPERATION
+
+
+def blocks(text: str) -> Iterator[tuple[int, int, str, list[int]]]:
+    """Process id, period, event and addresses of each sample. Raises Garbled for a line that belongs to none."""
+    head: tuple[int, int, str] | None = None
+    addresses: list[int] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := _HEAD.match(line):
+            if head is not None:
+                yield *head, addresses
+            head, addresses = (int(match[1]), int(match[2]), match[3]), []
+        elif match := _FRAME.match(line):
+            if head is None:
+                raise Garbled(f"line {number} of perf's samples belongs to no sample")
+            if len(addresses) < DEEPEST:
+                addresses.append(int(match[1], 16))
+        elif line.strip():
+            raise Garbled(f"line {number} of perf's samples is none that perf script prints: {line.strip()[:60]!r}")
+    if head is not None:
+        yield *head, addresses

@@ -1,0 +1,53 @@
+"""What Slurm must be set up with to reboot nodes into kernels, and what is missing of it. docs/fleets.md explains each."""
+
+from __future__ import annotations
+
+import re
+
+from kduel.core.errors import HostError
+from kduel.machines.slurm.cluster import slurm
+
+DOCUMENTED = "docs/fleets.md lists the settings; contrib/slurm has an example."
+DOWN_AFTER_PANIC = (
+    "ReturnToService is {}: a node whose kernel panics or hangs stays DOWN until an administrator resumes it, and its "
+    "trials wait. With 2 it returns by itself."
+)
+
+
+def cluster_settings() -> dict[str, str]:
+    """What `scontrol show config` prints, by name. Raises HostError."""
+    return dict(re.findall(r"^(\w+)\s*= (.*?)\s*$", slurm("scontrol", "show", "config"), re.MULTILINE))
+
+
+def seconds(text: str) -> int | None:
+    """Of `60 sec`; None where there is no number."""
+    found = re.match(r"\d+", text)
+    return int(found[0]) if found else None
+
+
+def check_settings(known: dict[str, str], boot_deadline: float) -> list[str]:
+    """What a user should know of the cluster's settings. Raises HostError, with every setting that prevents reboots."""
+    missing = []
+    if "helpers" not in known.get("NodeFeaturesPlugins", ""):
+        plugins = known.get("NodeFeaturesPlugins", "") or "(null)"
+        missing.append(f"NodeFeaturesPlugins is {plugins}, and must have node_features/helpers")
+    if (program := known.get("RebootProgram", "(null)")) in ("", "(null)"):
+        missing.append(f"RebootProgram is {program or '(null)'}: Slurm cannot reboot a node")
+    resume = seconds(known.get("ResumeTimeout", ""))
+    if resume is not None and resume < boot_deadline:
+        missing.append(
+            f"ResumeTimeout is {resume} s, and boot_deadline {boot_deadline:g} s: Slurm sets a node DOWN that boots longer"
+        )
+    if missing:
+        listed = "\n".join(f"  {line}" for line in missing)
+        raise HostError(f"this Slurm does not reboot nodes as a study of their kernels needs:\n{listed}", DOCUMENTED)
+    notes = []
+    boot = seconds(known.get("BootTime", ""))
+    if resume is not None and boot is not None and boot > resume:
+        notes.append(
+            f"BootTime in helpers.conf is {boot} s, more than ResumeTimeout ({resume} s): Slurm expects boots that it does "
+            "not wait for"
+        )
+    if (returns := known.get("ReturnToService", "2")) != "2":
+        notes.append(DOWN_AFTER_PANIC.format(returns))
+    return notes

@@ -1,0 +1,136 @@
+"""The machine `slurm-node`: a node of a Slurm cluster, which Slurm itself reboots into the kernel of each trial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Unpack
+
+from kduel.core.errors import HostError, InputError
+from kduel.guest.conditions import check as check_bands
+from kduel.kernels import InstalledKernel
+from kduel.machines import Arm, Machine, MachineKind, Means, Needs
+from kduel.machines.remote.connection import Broken, Refused
+from kduel.machines.remote.provision import Loan
+from kduel.machines.remote.real import RealMachine, packed, survey
+from kduel.machines.remote.ssh_trial import Observation, look
+from kduel.machines.slurm.cluster import need_programs, nodes, slurm
+from kduel.machines.slurm.reboots import DOCUMENTED, check_settings, cluster_settings
+from kduel.machines.slurm.trial import (
+    NodeConnection,
+    NodeJourney,
+    NodeSettings,
+    await_job,
+    cancel,
+    facts_of,
+    submit,
+)
+
+
+class NodeMachine(RealMachine):
+    """Made by `SlurmNode.prepare`."""
+
+    way = NodeJourney
+
+
+class SlurmNode(MachineKind):
+    """Prepared by asking Slurm, and by a job on the node that looks around."""
+
+    name: ClassVar[str] = "slurm-node"
+    summary: ClassVar[str] = (
+        "a node of a Slurm cluster, rebooted by Slurm into the kernel that a node feature stands for"
+    )
+    Settings = NodeSettings
+    installed_kernels: ClassVar[bool] = True
+
+    def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
+        assert isinstance(settings, NodeSettings)
+        progress = means["progress"]
+        check_bands(settings.conditions)
+        check_arms(settings, arms)
+        need_programs()
+        known = cluster_settings()
+        for note in check_settings(known, settings.boot_deadline):
+            progress.warn(note)
+        check_node(settings, arms)
+        connection = NodeConnection(settings.node)
+        with progress.task(f"looking at {settings.node}"):
+            now, facts = surveyed(settings, connection, arms)
+        facts |= facts_of(known) | {"boot": "slurm"}
+        facts["features"] = {arm.contender.name: feature_of(settings, arm) for arm in arms}
+        bundle = packed(needs, now.architecture, means["cache"])
+        progress.info(f"{settings.node}: {facts['cpu'] or 'unknown CPU'}; Slurm will reboot it for every trial")
+        return NodeMachine(settings, connection, {}, facts, bundle, Loan(settings, connection, progress))
+
+
+def feature_of(settings: NodeSettings, arm: Arm) -> str:
+    """The feature that stands for a contender."""
+    return settings.feature(arm.contender.name, arm.kernel.release)
+
+
+def check_arms(settings: NodeSettings, arms: Sequence[Arm]) -> None:
+    """Raises InputError for contenders that Slurm cannot boot, and for features of contenders that there are not."""
+    if not settings.node:
+        raise InputError(
+            "the machine slurm-node needs the name of a node",
+            'Give [machine] node = "NAME", or several nodes with --fleet slurm:nodelist=NAMES.',
+        )
+    names = [arm.contender.name for arm in arms]
+    if unknown := [name for name in settings.features if name not in names]:
+        raise InputError(
+            f"[machine.features] names {unknown[0]!r}, and there is no such contender",
+            f"The contenders are: {', '.join(names)}.",
+        )
+    for arm in arms:
+        if not isinstance(arm.kernel, InstalledKernel):
+            raise InputError(
+                f"{arm.contender.name}: Slurm boots kernels that are installed on its nodes; {arm.kernel.spec!r} is none",
+                'Install it there, make it a node feature, and write kernel = "installed:RELEASE".',
+            )
+        if arm.contender.cmdline and arm.contender.name not in settings.features:
+            raise InputError(
+                f"{arm.contender.name} has words on its command line, and KDuel writes no boot entry on a node of Slurm",
+                f'Make a node feature for it, and write [machine.features] "{arm.contender.name}" = "FEATURE".',
+            )
+
+
+def check_node(settings: NodeSettings, arms: Sequence[Arm]) -> None:
+    """Raises InputError and HostError where Slurm cannot give the node with the contenders' features."""
+    there = {node.name: node for node in nodes()}
+    if settings.node not in there:
+        raise InputError(f"Slurm has no node {settings.node!r}", f"It has: {', '.join(list(there)[:20])}.")
+    node = there[settings.node]
+    for arm in arms:
+        if (feature := feature_of(settings, arm)) not in node.features:
+            listed = ", ".join(one for one in node.features if one and one != "(null)")
+            raise InputError(
+                f"{arm.contender.name}: the node {node.name} has no feature {feature}; it has: {listed or 'none'}",
+                f"Add it in slurm.conf and helpers.conf, or name another one in [machine.features]. {DOCUMENTED}",
+            )
+        try:
+            slurm("sbatch", "--test-only", *settings.options(feature), stdin="#!/bin/sh\n")
+        except HostError as error:
+            raise HostError(
+                f"Slurm refuses to reboot {node.name} into {feature} for this user: {error.message}",
+                "Rebooting needs an operator or administrator of Slurm (`sacctmgr show user`), root or SlurmUser. "
+                "Try by hand: sbatch --test-only --reboot --constraint=FEATURE",
+            ) from error
+
+
+def surveyed(
+    settings: NodeSettings, connection: NodeConnection, arms: Sequence[Arm]
+) -> tuple[Observation, dict[str, Any]]:
+    """The node as it is now, without a reboot, and what is true of it for the whole run. Raises HostError."""
+    job = submit(settings, f"kduel-look-{settings.node}", f"{settings.directory.rstrip('/')}/kduel-look", "never")
+    try:
+        await_job(job, settings)
+        connection.attach(job)
+        now = look(connection)
+        connection.boots.add(now.boot_id)
+        return now, survey(connection, settings, arms, boot="slurm")
+    except (Broken, Refused) as error:
+        raise HostError(f"{settings.node} cannot be examined: {error}", "See `sinfo -R` and `squeue`.") from error
+    finally:
+        cancel(job)
+
+
+PLUGIN = SlurmNode()

@@ -1,0 +1,104 @@
+"""A timed profile as text, and its flame graph."""
+
+from __future__ import annotations
+
+from kduel.analysis.profile import Cost, ProfileRow, TimedProfile
+from kduel.core.format import MISSING, amount, decimals, signed
+from kduel.core.text import plural
+from kduel.explain.flame import Flame, drawn
+from kduel.explain.samples import CLOCK, SAMPLED_CONTEXTS
+from kduel.explain.show import ONLY
+
+CLOCK_LIMIT = "Sampled by a timer interrupt: time with interrupts disabled is attributed to the place where they are enabled again."
+
+
+def as_text(found: TimedProfile, limit: int = 25) -> str:
+    """The table of functions, then the sums; `limit` rows, 0 for all."""
+    places = decimals(max(found.whole.baseline, found.whole.contender) / 1000, 3)
+    lines = [
+        f"{found.benchmark}, {found.metric}: CPU time per {found.unit} in ns, {found.contender} against {found.baseline}",
+        f"({plural(found.blocks, 'block')} of profiled trials; {found.event} at {found.frequency} Hz, "
+        f"{found.samples[0]:,} and {found.samples[1]:,} samples; {plural(found.cpus, 'CPU')})",
+        "",
+        line("baseline", "contender", "difference", "interval", "q", "function"),
+    ]
+    shown = found.rows[:limit] if limit else found.rows
+    lines += [row_line(row, places) for row in shown]
+    if rest := found.rows[len(shown) :]:
+        both = [sum(getattr(row.cost, arm) for row in rest) for arm in ("baseline", "contender")]
+        cost = Cost(baseline=both[0], contender=both[1], difference=both[1] - both[0])
+        lines.append(cost_line(cost, places, f"({len(rest)} other rows)"))
+    lines += ["", *(cost_line(cost, places, SAMPLED_CONTEXTS[name]) for name, cost in found.contexts.items())]
+    lines += [cost_line(found.whole, places, f"in all, of {plural(found.cpus, 'CPU')}"), ""]
+    return "\n".join([*lines, *notes(found), ""])
+
+
+def notes(found: TimedProfile) -> list[str]:
+    """What a reader must know of the table, a line each."""
+    called = [row for row in found.rows if row.called]
+    level = f"{100 * (1 - found.level):.4g} %"
+    lines = [
+        f"* {plural(len(called), 'function')} with a significant difference: q ≤ {found.alpha:g} after Benjamini and "
+        f"Hochberg; the intervals of functions have a level of {level}, those of sums {100 * (1 - found.alpha):g} %."
+    ]
+    lines += [
+        f"Overhead of profiling: a {found.unit} takes {signed(cost.slower_pct, 1)} % longer in profiled trials of "
+        f"{cost.contender} than in the run's own."
+        for cost in found.overhead
+    ]
+    if found.event == CLOCK:
+        lines.append(CLOCK_LIMIT)
+    if found.counts is not None:
+        one, other = found.counts
+        lines.append(
+            f"Exact counts of the same operation: {amount(one)} and {amount(other)} instructions "
+            f"({signed(other - one, 0 if (other - one) == int(other - one) else 2)})."
+        )
+    if found.exact:
+        lines.append(f"Instructions of the same operation, function by function: {found.exact}")
+    return lines
+
+
+def row_line(row: ProfileRow, places: int) -> str:
+    """A function's line."""
+    note = ONLY[row.only]
+    if row.moved_within:
+        note = f"{note}; " * bool(note) + f"no difference within its caller {row.moved_within}"
+    mark = "*" if row.called else ""
+    q = "" if row.q is None else f"{row.q:.2g}"
+    name = row.function if row.context == "operation" else f"{row.function} [{row.context}]"
+    return cost_line(row.cost, places, f"{name}{mark}" + (f"  ({note})" if note else ""), q)
+
+
+def cost_line(cost: Cost, places: int, text: str, q: str = "") -> str:
+    """One line of figures."""
+    interval = MISSING
+    if cost.low is not None and cost.high is not None:
+        interval = f"{signed(cost.low, places)} to {signed(cost.high, places)}"
+    figures = (f"{cost.baseline:,.{places}f}", f"{cost.contender:,.{places}f}", signed(cost.difference, places))
+    return line(*figures, interval, q, text)
+
+
+def line(one: str, other: str, difference: str, interval: str, q: str, text: str) -> str:
+    """The columns."""
+    return f"{one:>12}{other:>12}{difference:>12}  {interval:>24}  {q:>7}  {text}".rstrip()
+
+
+def as_svg(found: TimedProfile) -> str:
+    """The differential flame graph of the CPU time per unit of work."""
+    one, other = found.whole.baseline, found.whole.contender
+
+    def figures(one: int, other: int) -> str:
+        return f"{one / 1000:,.2f} → {other / 1000:,.2f} ({signed((other - one) / 1000, 2)}) ns per {found.unit}"
+
+    return drawn(
+        Flame(
+            name=found.benchmark,
+            title=f"{found.benchmark}: {amount(one)} ns of CPU time per {found.unit} in {found.baseline}, {amount(other)} in "
+            f"{found.contender} ({signed(other - one, 1)})",
+            note=f" · {found.event}, {plural(sum(found.samples), 'sample')}",
+            contender=found.contender,
+            stacks=found.stacks,
+            figures=figures,
+        )
+    )

@@ -1,0 +1,280 @@
+"""Extra trials of two contenders of a timed run, with perf around one step; a run of its own in RUN/explain.
+
+    RUN/explain/pipe-time.debian-6.12.8x999/{lock.json,plan.jsonl,trials/...}   profile.json  profile.svg
+
+It has the run's kernels, machine and conditions, and an order drawn from a seed of its own. It is resumed like any run,
+and the run's own trials, verdict and manifests never see it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, structs
+
+from kduel.analysis.profile import Arm, ProfiledTrial, TimedProfile, nanoseconds, overhead, profile, unit_of
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.experiment import Metric, Step
+from kduel.core.progress import Progress
+from kduel.core.samples import Samples
+from kduel.core.untrusted import Garbled, read, whole
+from kduel.explain.samples import CLOCK, read_sampled
+from kduel.report.content.profiled import as_svg
+from kduel.run.prepare import Ready, lock_of, make_ready
+from kduel.run.profile.dress import ProfilingDress
+from kduel.run.runner import run_study
+from kduel.run.watch import Begun, Watcher
+from kduel.store.collect import Prepared, collect, step_directory
+from kduel.store.documents import Lock, study_of
+from kduel.store.identity import check_same_run
+from kduel.store.integrity import trials_of
+from kduel.store.rundir import EXPLAIN, PROFILE_ORIGIN, RunDir, told_as_disk_trouble, write_whole
+from kduel.study.load import Blocks, Study
+from kduel.study.plan import slug
+
+Shown = Callable[[Study, int], AbstractContextManager[tuple[Watcher, Begun]]]
+"""Shows the trials of a study, so many at once, while they are made."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What of a run is to be profiled."""
+
+    run: RunDir
+    lock: Lock
+    names: tuple[str, str]
+    """Baseline and contender."""
+    step: Step
+    metric: Metric
+    blocks: int
+    frequency: int
+
+    @property
+    def folder(self) -> Path:
+        """Where the profiled trials are, one directory for each way to ask."""
+        name = f"{self.step.label}-{self.metric.name}.{self.names[1]}.{self.blocks}x{self.frequency}"
+        return self.run.path / EXPLAIN / slug(name)
+
+    @property
+    def seed(self) -> int:
+        """Of the order of trials: follows from the run's, and is not the same."""
+        digest = hashlib.sha256(f"{self.lock.seed}/explain/{self.step.label}".encode()).digest()
+        return int.from_bytes(digest[:4]) >> 1
+
+
+def is_timed(path: Path) -> bool:
+    """Whether `path` is a run whose explanation takes a profile: any but one on the exact machine."""
+    run = RunDir.open(path)
+    return not run.imported and not run.merged and run.lock().machine.kind != "icount"
+
+
+def asked(path: Path, benchmark: str, metric: str, contender: str, *, blocks: int, frequency: int) -> Asked:
+    """The step and the contenders that a command line means. Raises InputError that lists what there is."""
+    run = RunDir.open(path)
+    lock = run.lock()
+    if lock.fleet is not None or lock.blocks.unit != "boot":
+        raise InputError(
+            f"{path} ran on a fleet, or several contenders shared a boot: neither can be profiled",
+            "Run the two contenders on one machine, one boot for each trial.",
+        )
+    names = [one.name for one in lock.contenders]
+    if contender and contender not in names[1:]:
+        raise InputError(f"{path} has no contender {contender!r}", f"It has: {', '.join(names[1:])}.")
+    prepared = Prepared(lock.steps)
+    index = step_called(lock.steps, benchmark, path)
+    chosen = metric_called(prepared.metrics(index), lock.steps[index], metric)
+    return Asked(
+        run=run, lock=lock, names=(names[0], contender or names[1]), step=lock.steps[index], metric=chosen,
+        blocks=blocks, frequency=frequency,
+    )  # fmt: skip
+
+
+def step_called(steps: list[Step], name: str, path: Path) -> int:
+    """A step by its label, its benchmark, or kbench's operation. Raises InputError."""
+    ways = (
+        [step.label for step in steps],
+        [step.benchmark for step in steps],
+        [str(step.parameters.get("operation", "")) for step in steps],
+    )
+    for names in ways:
+        if names.count(name) == 1:
+            return names.index(name)
+    labels = ", ".join(step.label for step in steps)
+    raise InputError(f"{path} has no single step {name!r}", f"Choose one with --benchmark: {labels}.")
+
+
+def metric_called(metrics: tuple[Metric, ...], step: Step, name: str) -> Metric:
+    """The metric of that name; else the first primary one that is a time or rate of work, else the first such one.
+
+    Raises InputError."""
+    possible = [one for one in metrics if unit_of(one) is not None]
+    if name:
+        possible = [one for one in possible if one.name == name]
+    if not possible:
+        what = f"the metric {name!r} of {step.label}" if name else f"no metric of {step.label}"
+        known = ", ".join(one.name for one in metrics if unit_of(one) is not None) or "none"
+        raise InputError(
+            f"{what} {'is not' if name else 'is'} a time or a rate of work, which a profile can divide among functions",
+            f"Metrics of {step.label} that can be explained: {known}.",
+        )
+    return next((one for one in possible if one.name in step.primary), possible[0])
+
+
+def carry_out(what: Asked, *, cache: Cache, progress: Progress, shown: Shown, offline: bool = False) -> TimedProfile:
+    """Make what trials are missing, and read the profile out of them.
+
+    Raises InputError where the run's kernels or machine are not what they were, NotMeasuredError where a contender cannot
+    be profiled."""
+    study = study_of(what.lock, what.run.study_text())
+    ready = make_ready(study, cache=cache, progress=progress, offline=offline, lock=what.lock)
+    try:
+        check_same_run(what.lock, lock_of(ready, what.lock.seed, what.lock.origin), what.run.path)
+        narrow = narrowed(ready, what, cache)
+        with told_as_disk_trouble(what.folder):
+            what.folder.parent.mkdir(exist_ok=True)
+        with shown(narrow.study, ready.machine.parallel) as (watch, begun):
+            run = run_study(
+                narrow,
+                what.folder,
+                origin=PROFILE_ORIGIN,
+                seed=what.seed,
+                progress=progress,
+                watch=watch,
+                begun=begun,
+            )
+    finally:
+        ready.machine.close()
+    found = read_profile(what, run, narrow)
+    keep(what, found)
+    return found
+
+
+def keep(what: Asked, found: TimedProfile) -> None:
+    """Store the result beside the trials that it comes from. Raises HostError."""
+    with told_as_disk_trouble(what.folder):
+        write_whole(what.folder / "profile.json", msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+        write_whole(what.folder / "profile.svg", as_svg(found).encode())
+
+
+def narrowed(ready: Ready, what: Asked, cache: Cache) -> Ready:
+    """Two contenders and one step of what was made ready, with perf around the step."""
+    study = structs.replace(
+        ready.study,
+        contenders=[one for one in ready.study.contenders if one.name in what.names],
+        steps=[what.step],
+        blocks=Blocks(fixed=what.blocks),
+    )
+    arms = [arm for arm in ready.arms if arm.contender.name in what.names]
+    if len(arms) < 2:
+        raise NotMeasuredError(f"one of {' and '.join(what.names)} has no kernel to boot", "It does not build.")
+    prepared = Prepared(study.steps)
+    dress = ProfilingDress(study, arms, prepared, cache=cache, frequency=what.frequency)
+    return Ready(study=study, arms=arms, machine=ready.machine, prepared=prepared, dress=dress)
+
+
+def read_profile(what: Asked, run: RunDir, ready: Ready) -> TimedProfile:
+    """From the raw files of complete blocks. Raises NotMeasuredError where there are none."""
+    found: dict[tuple[int, str], ProfiledTrial] = {}
+    values: dict[str, list[float]] = {name: [] for name in what.names}
+    why = ""
+    for record in trials_of(run, run.lock()):
+        directory = run.directory(record.id)
+        if record.status != "ok":
+            why = why or f"{record.id}: {record.void or ''}{'; '.join(record.failed_steps.values())}"
+            continue
+        try:
+            value = ready.prepared.parse(directory, 0)[what.metric.name]
+            found[record.block, record.contender] = profiled_trial(directory, what, value)
+        except (Garbled, OSError, ValueError, InputError) as error:
+            why = why or f"{record.id}: {error}"
+            continue
+        values[record.contender].append(value)
+    complete = [block for block in range(1, what.blocks + 1) if all((block, name) in found for name in what.names)]
+    if not complete:
+        raise NotMeasuredError(
+            f"no block has a profile of both contenders. {why[:600]}", f"The raw files are in {run.path}."
+        )
+    releases = {one.name: kernel.release for one, kernel in zip(what.lock.contenders, what.lock.kernels, strict=True)}
+    arms = [
+        Arm(name=name, release=releases[name], trials=[found[block, name] for block in complete])
+        for name in what.names
+    ]
+    try:
+        result = profile(
+            ready.prepared.step(0),
+            what.metric,
+            (arms[0], arms[1]),
+            alpha=what.lock.study.alpha,
+            frequency=what.frequency,
+        )
+    except ValueError as error:
+        raise NotMeasuredError(f"the profiled trials cannot be compared: {error}") from error
+    own = unprofiled(what)
+    both = (overhead(name, what.metric, values[name], own.get(name, [])) for name in what.names)
+    result.overhead = [one for one in both if one is not None]
+    result.exact = exact_command(what)
+    result.counts = exact_counts(what)
+    return result
+
+
+def profiled_trial(directory: Path, what: Asked, value: float) -> ProfiledTrial:
+    """One trial's step. Raises Garbled, OSError, InputError, ValueError."""
+    step = step_directory(directory, 0, what.step.label)
+    before, after = (read(step / f"stat.{when}", 1 << 20) for when in ("before", "after"))
+    sampled = read_sampled(step, whole(read(step / "perf.pid", 100).strip()))
+    return ProfiledTrial(
+        time=nanoseconds(what.metric, value),
+        cpus=sum(line.startswith("cpu") and line[3:4].isdigit() for line in before.splitlines()),
+        idle=0.0 if sampled.event == CLOCK else idle_share(before, after),
+        sampled=sampled,
+    )
+
+
+def idle_share(before: str, after: str) -> float:
+    """The share of all CPUs' time without work between two readings of /proc/stat, from 0 to 1. Raises Garbled."""
+    first, last = ([whole(word) for word in text.split("\n")[0].split()[1:9]] for text in (before, after))
+    spent = [late - early for early, late in zip(first, last, strict=True)]
+    if len(spent) < 5 or sum(spent) <= 0:
+        raise Garbled("/proc/stat did not advance during the step")
+    return (spent[3] + spent[4]) / sum(spent)
+
+
+def unprofiled(what: Asked) -> dict[str, list[float]]:
+    """The run's own values of the metric, by contender."""
+    tables = (
+        one
+        for one in collect(what.run.path)
+        if (one.benchmark, one.metric.name) == (what.step.label, what.metric.name)
+    )
+    table: Samples | None = next(tables, None)
+    if table is None:
+        return {}
+    return {name: [value for value in values if value is not None] for name, values in table.values.items()}
+
+
+def exact_command(what: Asked) -> str:
+    """How to count the same operation exactly; empty where the exact machine does not have it."""
+    operation = what.step.parameters.get("operation")
+    if what.step.benchmark != "kbench" or not isinstance(operation, str):
+        return ""
+    kernels = {one.name: one.kernel for one in what.lock.contenders}
+    return shlex.join(["kduel", "explain", *(kernels[name] for name in what.names), "--benchmark", operation])
+
+
+def exact_counts(what: Asked) -> tuple[float, float] | None:
+    """Instructions of the same operation in both contenders, from the run's exact part."""
+    part = what.run.exact_part
+    if part is None or what.step.benchmark != "kbench":
+        return None
+    for table in collect(part):
+        operation = table.step.parameters.get("operation") if table.step else None
+        if table.metric.name == "instructions" and operation == what.step.parameters.get("operation"):
+            found = [[v for v in table.values.get(name, []) if v is not None] for name in what.names]
+            if all(found):
+                return found[0][0], found[1][0]
+    return None

@@ -1,0 +1,52 @@
+"""A Slurm cluster on loopback (scripts/slurm-loopback), for as long as a test file needs it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "slurm-loopback"
+
+
+class Cluster:
+    """A cluster on loopback."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def script(self, *words: str) -> None:
+        subprocess.run([SCRIPT, words[0], self.directory, *words[1:]], check=True, timeout=120)
+
+    def pid(self, name: str) -> int:
+        return int((self.directory / "run" / f"{name}.pid").read_text())
+
+    def ask(self, *words: str) -> str:
+        return subprocess.run(words, check=True, capture_output=True, text=True, timeout=60).stdout
+
+    def log(self, name: str) -> str:
+        return (self.directory / "log" / f"{name}.log").read_text(errors="replace")
+
+
+@contextmanager
+def started(nodes: int, furnish: Callable[[Path], None] = lambda _: None) -> Iterator[Cluster]:
+    """The cluster, with SLURM_CONF set; `furnish` puts files into its directory before it starts."""
+    # Below /tmp itself: munged wants a short socket path, and a way that nobody else can write to.
+    own = Cluster(Path(tempfile.mkdtemp(prefix="slurm-")))
+    before = os.environ.get("SLURM_CONF")
+    os.environ["SLURM_CONF"] = str(own.directory / "slurm.conf")
+    try:
+        furnish(own.directory)
+        own.script("start", str(nodes))
+        yield own
+    finally:
+        own.script("stop")
+        if before is None:
+            del os.environ["SLURM_CONF"]
+        else:
+            os.environ["SLURM_CONF"] = before
+        shutil.rmtree(own.directory, ignore_errors=True)

@@ -1,0 +1,66 @@
+"""A study made concrete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kduel.core.cache import Cache
+from kduel.core.errors import NotMeasuredError
+from kduel.core.progress import Progress
+from kduel.kernels import Kernel
+from kduel.run import prepare
+from kduel.study.load import assemble, parse_study
+
+STUDY = """
+[study]
+name = "matrix"
+[[contender]]
+kernel = "one"
+[[contender]]
+kernel = ["one", "two", "broken"]
+cmdline = [{words}]
+[[benchmark]]
+use = "sysbench-cpu"
+"""
+
+
+class Enough(Exception):
+    """The machine would be prepared now."""
+
+
+class Kind:
+    """A machine kind that counts how often it is asked for a kernel."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.arms: list[str] = []
+
+    def read_settings(self, table: dict[str, Any]) -> dict[str, Any]:
+        return table
+
+    def kernel(self, spec: str, **_: object) -> Kernel:
+        self.asked.append(spec)
+        if spec == "broken":
+            raise NotMeasuredError("it does not build")
+        return Kernel(spec=spec, release="6.12", image=Path("image"), sha256="0" * 64)
+
+    def prepare(self, _: object, arms: list[Any], *__: object, **___: object) -> None:
+        self.arms = [arm.contender.name for arm in arms]
+        raise Enough
+
+
+def test_a_kernel_is_resolved_once_for_all_contenders_that_run_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = Kind()
+    monkeypatch.setattr(prepare, "machine_kind", lambda _: kind)
+    text = STUDY.format(words=", ".join(f'"word={number}"' for number in range(10)))
+    study = assemble(parse_study(text, "study"), text, "study")
+    assert len(study.contenders) == 31
+    with pytest.raises(Enough):
+        prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress())
+    assert kind.asked == ["one", "two", "broken"]
+    assert len(kind.arms) == 21

@@ -1,0 +1,177 @@
+"""Bundles: whole entries or none, whatever became of the file on its way."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kduel.core.cache import Cache
+from kduel.core.cache_bundle import CONTENTS, contents_of, digest_of, pack, unpack
+from kduel.core.errors import InputError, KduelError
+from kduel.core.manifest import Manifest
+
+KERNEL, PROGRAM, SCRATCH = ("kernels", "debian-6.1-amd64"), ("programs", "kbench-1"), ("scratch", "8G")
+
+
+def nothing(_: float) -> None:
+    pass
+
+
+def fill(into: Path) -> None:
+    (into / "lib/modules").mkdir(parents=True)
+    (into / "vmlinuz").write_bytes(bytes(range(256)) * 50)
+    (into / "lib/modules/loop.ko").write_bytes(b"a module")
+    (into / "lib/build").symlink_to("/usr/src/linux")
+    (into / "empty").touch()
+
+
+def program(into: Path) -> None:
+    (into / "kbench").write_bytes(b"\x7fELF")
+    (into / "kbench").chmod(0o755)
+
+
+def filled(place: Path) -> Cache:
+    cache = Cache(place)
+    for (kind, key), build in ((KERNEL, fill), (PROGRAM, program), (SCRATCH, program)):
+        cache.entry(kind, key, build)
+    return cache
+
+
+def packed(cache: Cache) -> bytes:
+    target = io.BytesIO()
+    pack(cache, contents_of(cache, cache.used), target, nothing)
+    return target.getvalue()
+
+
+def unpacked(data: bytes, place: Path) -> Cache:
+    place.mkdir(exist_ok=True)
+    (place / "bundle.tar").write_bytes(data)
+    cache = Cache(place / "cache")
+    unpack(place / "bundle.tar", cache, nothing)
+    return cache
+
+
+def test_a_bundle_brings_the_same_entries_to_another_cache(tmp_path: Path) -> None:
+    cache = filled(tmp_path / "one")
+    other = unpacked(packed(cache), tmp_path)
+    for kind, key in (KERNEL, PROGRAM):
+        assert other.has(kind, key)
+        assert Manifest.of(cache.path(kind, key)).differs(other.path(kind, key)) == ""
+    assert (other.path(*KERNEL) / "lib/build").readlink() == Path("/usr/src/linux")
+    assert not other.has(*SCRATCH), "made without network"
+
+
+def test_the_same_entries_give_the_same_bytes_on_any_machine(tmp_path: Path) -> None:
+    one, two = filled(tmp_path / "one"), filled(tmp_path / "two")
+    assert packed(one) == packed(two)
+    assert digest_of(contents_of(one, one.used)) == digest_of(contents_of(two, two.used))
+    (two.path(*PROGRAM) / "kbench").write_bytes(b"\x7fELG")
+    assert digest_of(contents_of(one, one.used)) != digest_of(contents_of(two, two.used))
+
+
+def test_entries_that_are_there_already_are_kept(tmp_path: Path) -> None:
+    data = packed(filled(tmp_path / "one"))
+    (tmp_path / "bundle.tar").write_bytes(data)
+    other = Cache(tmp_path / "two")
+    other.entry(*KERNEL, program)
+    assert unpack(tmp_path / "bundle.tar", other, nothing) == [(*KERNEL, False), (*PROGRAM, True)]
+    assert (other.path(*KERNEL) / "kbench").exists()
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_damaged_bundle_leaves_whole_entries_or_none(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    place = tmp_path_factory.mktemp("bundle")
+    cache = filled(place / "one")
+    whole = packed(cache)
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    flipped = data.draw(st.integers(0, 255))
+    damaged = whole[:cut] if data.draw(st.booleans()) else whole[:cut] + bytes([flipped]) + whole[cut + 1 :]
+    other = Cache(place / "two")
+    (place / "bundle.tar").write_bytes(damaged)
+    try:
+        unpack(place / "bundle.tar", other, nothing)
+    except KduelError as error:
+        assert str(place / "bundle.tar") in error.message and error.remedy
+    for kind, key in (KERNEL, PROGRAM):
+        if other.path(kind, key).exists():
+            now, was = Manifest.of(other.path(kind, key)), Manifest.of(cache.path(kind, key))
+            assert {path: file.digest for path, file in now.files.items()} == {
+                path: file.digest for path, file in was.files.items()
+            }
+    assert not list((place / "two").glob("**/.making-*"))
+
+
+def changed(data: bytes, change: Callable[[dict[str, object]], None], names: Callable[[str], str] = str) -> bytes:
+    """A bundle with other contents or names of its members, each well-formed."""
+    target = io.BytesIO()
+    with tarfile.open(fileobj=io.BytesIO(data)) as source, tarfile.open(fileobj=target, mode="w") as out:
+        for member in source:
+            stream = source.extractfile(member)
+            assert stream is not None
+            text = stream.read()
+            if member.name == CONTENTS:
+                table = msgspec.json.decode(text)
+                change(table)
+                text = msgspec.json.encode(table)
+            member.name, member.size = names(member.name), len(text)
+            out.addfile(member, io.BytesIO(text))
+    return target.getvalue()
+
+
+def outside(table: dict[str, object], path: str) -> None:
+    manifest = table["entries"][0]["manifest"]  # type: ignore[index]
+    manifest["files"][path] = manifest["files"].pop("vmlinuz")
+
+
+@pytest.mark.parametrize("path", ["../../outside", "/etc/outside", "lib/../../x", ".", "", "a//b"])
+def test_a_bundle_writes_nothing_outside_its_entries(tmp_path: Path, path: str) -> None:
+    data = changed(
+        packed(filled(tmp_path / "one")),
+        lambda table: outside(table, path),
+        lambda name: name.replace("vmlinuz", path),
+    )
+    with pytest.raises(InputError, match="is not a path inside an entry"):
+        unpacked(data, tmp_path)
+    assert {found.name for found in tmp_path.iterdir()} == {"one", "bundle.tar", "cache"}
+
+
+def test_a_file_is_not_written_through_a_link_of_the_bundle(tmp_path: Path) -> None:
+    def through(table: dict[str, object]) -> None:
+        manifest = table["entries"][0]["manifest"]  # type: ignore[index]
+        manifest["links"]["lib"] = str(tmp_path)
+
+    with pytest.raises(KduelError):
+        unpacked(changed(packed(filled(tmp_path / "one")), through), tmp_path)
+    assert not (tmp_path / "modules").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"), [("scratch", "8G"), ("locks", "x"), ("..", "x"), ("kernels", ".."), ("kernels", "a/b")]
+)
+def test_a_bundle_holds_nothing_but_entries(tmp_path: Path, kind: str, key: str) -> None:
+    def rename(table: dict[str, object]) -> None:
+        table["entries"][0] |= {"kind": kind, "key": key}  # type: ignore[index]
+
+    with pytest.raises(InputError, match="no entry of a bundle"):
+        unpacked(changed(packed(filled(tmp_path / "one")), rename), tmp_path)
+
+
+def test_what_is_no_bundle_is_refused_by_name(tmp_path: Path) -> None:
+    for data in (b"", b"no tar", b"\0" * 10240):
+        with pytest.raises(InputError, match=r"bundle\.tar is not a whole bundle"):
+            unpacked(data, tmp_path)
+    later = changed(packed(filled(tmp_path / "one")), lambda table: table.update(schema=2))
+    with pytest.raises(InputError, match="form 2; this version of KDuel reads form 1"):
+        unpacked(later, tmp_path)
+    with pytest.raises(InputError, match="not a file"):
+        unpack(tmp_path / "nowhere.tar", Cache(tmp_path / "cache"), nothing)
