@@ -166,6 +166,15 @@ def test_conditions_give_their_median_each_its_own_value_and_the_modes() -> None
     ]
 
 
+def test_situations_alone_are_no_output() -> None:
+    """It was an IndexError."""
+    chosen = parameters(operation="pipe", mode="exact", conditions=1)
+    stdout = made(0, 12, 12, 12, situation="cgroup") + made(0, 12, 12, 12, situation="fifo")
+    for use in (benchmark("kbench").parse, benchmark("kbench").details):
+        with pytest.raises(ParseError, match="situations only"):
+            use(raw(stdout), chosen)
+
+
 def test_a_condition_that_is_missing_is_noticed() -> None:
     with pytest.raises(ParseError, match="under 2 conditions, not 3"):
         benchmark("kbench").parse(

@@ -349,3 +349,14 @@ def test_whatever_is_written_as_csv_is_read_back(
         if value is not None
     }
     assert found == rows
+
+
+@pytest.mark.parametrize("blank", ["\n", "\r\n\r\n", "  \n\t\n", "\ufeff\n"])
+def test_blank_lines_before_the_header_do_no_harm(tmp_path: Path, blank: str) -> None:
+    path = tmp_path / "values.csv"
+    path.write_text(blank + "\n".join([HEADER, *GOOD]) + "\n", newline="")
+    bring_in([Source(path)], tmp_path / "run")
+    assert sum(len(values) for samples in read(tmp_path / "run") for values in samples.values.values()) == 4
+    (tmp_path / "bad").mkdir()
+    line = blank.count("\n") + 6
+    assert f"line {line}" in str(refused(tmp_path / "bad", blank + "\n".join([HEADER, *GOOD, "x"]) + "\n"))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pty
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -159,3 +161,27 @@ def test_a_link_to_a_site_stays_a_link(runs: Path, tmp_path: Path) -> None:
         assert link.is_symlink() and (tmp_path / "real/index.html").is_file()
         assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real", "runs"]
         assert not [name for name in files(tmp_path / "real") if name.startswith(".")]
+
+
+def test_a_terminal_gets_no_control_characters(runs: Path, tmp_path: Path) -> None:
+    """A file and a pipe get the bytes as they are."""
+    call("index", runs, "--quiet")
+    query = [
+        sys.executable,
+        "-m",
+        "kduel",
+        "query",
+        str(runs),
+        "SELECT char(155) || '2J' || char(0) || 'é' AS x",
+        "-fcsv",
+    ]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    assert (
+        subprocess.run(query, env=environment, stdout=subprocess.PIPE, check=True).stdout
+        == b"x\n\xc2\x9b2J\0\xc3\xa9\n"
+    )
+    ours, theirs = pty.openpty()
+    subprocess.run(query, env=environment, stdout=theirs, check=True)
+    os.close(theirs)
+    assert os.read(ours, 1000).decode() == "x\r\n\\x9b2J\\x00é\r\n"
+    os.close(ours)

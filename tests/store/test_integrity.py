@@ -266,3 +266,23 @@ def test_a_trial_that_was_removed_is_missed(unpack: Callable[[str], Path]):
     gone = first(run)
     shutil.rmtree(gone)
     assert found(run) == [f"trials/{gone.name} is missing, though later trials are there"]
+
+
+@pytest.mark.parametrize("name", ["lock.json", "trial.json", "merge.json", "import.json", "plan.jsonl"])
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"schema": "x"}', b"\xff\xfe"])
+def test_damage_is_an_answer_of_verify_and_names_the_file(
+    kduel, unpack: Callable[[str], Path], run: RunDir, tmp_path: Path, name: str, damage: bytes
+):
+    """Status 1: 2 would be a wrong question."""
+    if name == "merge.json":
+        path = tmp_path / "merged"
+        (path / "runs").mkdir(parents=True)
+    else:
+        path = unpack("imported") if name == "import.json" else run.path
+    (first(run) / name if name == "trial.json" else path / name).write_bytes(damage)
+    done = kduel("verify", path)
+    assert done.returncode == 1 and name in done.stdout, (done.stdout, done.stderr)
+    found = json.loads(kduel("verify", path, "--format", "json").stdout)
+    assert any(name in change for change in found["changes"]), found
+    if name == "trial.json":
+        assert found["checked"] == 1 and not any("is missing" in change for change in found["changes"]), found

@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import Struct
 
-from kduel.core.errors import InputError
+from kduel.core.errors import HostError, InputError
 from kduel.core.experiment import Metric
 from kduel.core.plugins import plugins
 from kduel.core.samples import LARGEST, Details
-from kduel.core.untrusted import Garbled, exit_status, read
+from kduel.core.untrusted import Garbled, entries, exit_status, read
 
 Parse = Callable[..., dict[str, float]]
 
@@ -64,7 +64,7 @@ class Raw(Struct, frozen=True):
     def read(cls, directory: Path, limit: int = 16 << 20, trial_files: Sequence[str] = ()) -> Raw:
         """From a step's directory, and files of these names of the trial that it is in, where they are there.
 
-        A file above `limit` bytes is cut there. Raises ParseError without exit.json.
+        A file above `limit` bytes is cut there. Raises ParseError without exit.json, HostError.
         """
 
         own = {"stdout", "stderr", "exit.json"}
@@ -75,7 +75,7 @@ class Raw(Struct, frozen=True):
                 exit_status=exit_status(directory),
                 files=Files(
                     {
-                        **{p.name: p for p in directory.iterdir() if p.name not in own and p.is_file()},
+                        **{p.name: p for p in entries(directory) if p.name not in own and p.is_file()},
                         **{name: p for name in trial_files if (p := directory.parent / name).is_file()},
                     },
                     limit,
@@ -201,7 +201,7 @@ def _guarded(parse: Parse) -> Parse:
             return parse(self, raw, parameters)
         try:
             return checked(parse(self, raw, parameters), self.metrics(parameters))
-        except ParseError:
+        except (ParseError, HostError):
             raise
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"[:200]

@@ -135,6 +135,8 @@ def read_lines(text: str) -> list[KbenchLine]:
     for line in lines:
         if line.count < 1 or len(line.samples) != line.count:
             raise ParseError(f"kbench announces {line.count} samples and gives {len(line.samples)}")
+    if all(line.situation for line in lines):
+        raise ParseError("kbench's output has lines of situations only, and none of the operation itself")
     return lines
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,13 +12,17 @@ from typing import IO, Any
 
 import click
 
+from kduel.core.text import printable
+
 STDOUT = Path("-")
 
 
 def emit(text: str, output: Path | None = None) -> None:
-    """Print `text`, or write it to `output`. Raises HostError where that cannot be written."""
+    """Print `text`, without control characters where that is a terminal, or write it to `output`. Raises HostError where
+    that cannot be written."""
     if output is None or output == STDOUT:
-        click.echo(text, nl=False)
+        # A terminal would obey control characters in names that others chose; a file or a pipe gets them as they are.
+        click.echo(printable(text) if sys.stdout.isatty() else text, nl=False)
         return
     write(output, text.encode("utf-8", errors="backslashreplace"))
 

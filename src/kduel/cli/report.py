@@ -12,7 +12,7 @@ import click
 
 from kduel.cli.completions import runs
 from kduel.cli.options import plugin_option
-from kduel.cli.output import STDOUT, write
+from kduel.cli.output import STDOUT, emit, write
 
 if TYPE_CHECKING:
     from kduel.core.results import Results
@@ -68,7 +68,7 @@ def command(run: Path, form: str, output: Path | None, all_findings: bool, open_
 
             click.echo(show(results, all_findings=all_findings), nl=False, color=True)
             return
-        click.echo(chosen.render_for(results, relative_url(run, Path.cwd())), nl=False)
+        emit(chosen.render_for(results, relative_url(run, Path.cwd())))
         return
     save(output, chosen.render_for(results, relative_url(run, output.parent)), inside=run)
     click.echo(f"Report: {output}")

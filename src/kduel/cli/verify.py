@@ -8,7 +8,7 @@ import click
 
 from kduel.cli.options import format_option, output_option, run_argument
 from kduel.cli.output import emit, emit_json
-from kduel.core.errors import NOT_MEASURED
+from kduel.core.errors import NOT_MEASURED, InputError
 
 
 @click.command("verify")
@@ -22,27 +22,29 @@ def command(run: Path, form: str, output: Path | None) -> None:
     lock.json, plan.jsonl and study.toml. The plan is compared with the one that the study and its seed give. Imported
     files are compared with their hashes in import.json. Of a merged run every part is checked.
 
-    Exit status: 0 if nothing was changed, 1 if something was. It detects damage and careless edits, not
+    Exit status: 0 if nothing was changed, 1 if something was, or is damaged. It detects damage and careless edits, not
     deliberate fraud: anybody can write new manifests.
     """
     from kduel.core.text import printable
     from kduel.store.imported.support.store import examine as examine_import
-    from kduel.store.integrity import examine, trials_of
+    from kduel.store.integrity import Integrity, verify
     from kduel.store.merged import examine as examine_merged
     from kduel.store.rundir import EXACT, RunDir
 
     opened = RunDir.open(run)
-    if opened.imported:
-        found, what = examine_import(run), "imported file"
-    elif opened.merged:
-        found, what = examine_merged(run), "trial"
-    else:
-        lock = opened.lock()
-        found, what = examine(opened, lock, trials_of(opened, lock)), "trial"
-        if opened.exact_part is not None:
-            part = RunDir.open(opened.exact_part)
-            lock = part.lock()
-            found = found.together(examine(part, lock, trials_of(part, lock)), EXACT)
+    what = "imported file" if opened.imported else "trial"
+    try:
+        if opened.imported:
+            found = examine_import(run)
+        elif opened.merged:
+            found = examine_merged(run)
+        else:
+            found = verify(opened)
+            if opened.exact_part is not None:
+                found = found.together(verify(RunDir.open(opened.exact_part)), EXACT)
+    except InputError as error:
+        # A damaged document is the answer to the question, not a wrong question.
+        found = Integrity(checked=0, changes=[error.message])
     if form == "json":
         emit_json(found, output)
     else:

@@ -1,17 +1,22 @@
 """Reading what a guest sent: the one place where its bytes become text, numbers or JSON, each with a bound.
 
-A guest is not trusted, and its files may be damaged, as may those of a run that came from elsewhere. Nothing here raises anything but Garbled and OSError.
+A guest is not trusted, and its files may be damaged, as may those of a run that came from elsewhere. Nothing here raises anything but Garbled, OSError, and
+HostError where it is this host that fails, for which no guest is to blame.
 """
 
 from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
+
+from kduel.core.errors import file_trouble
 
 T = TypeVar("T")
 
@@ -19,6 +24,8 @@ MOST_TEXT = 16 << 20
 """Bytes of one file that are read."""
 MOST_DIGITS = 32
 """In a row, in JSON: no counter has more, and Python's own conversions refuse or overflow far above."""
+HOST_FAULTS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""Errors of a read that are no property of the file: this host allows no more open files, or has no memory."""
 _LONG_NUMBER = re.compile(rb"[0-9]{%d}" % (MOST_DIGITS + 1))
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
@@ -49,6 +56,24 @@ def whole(text: str) -> int:
     return int(text)
 
 
+@contextmanager
+def host_faults(path: object) -> Iterator[None]:
+    """Turn the OSErrors that are no property of a file, but of this host, into HostErrors."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in HOST_FAULTS:
+            with file_trouble(f"cannot read {path}", "Free some memory, then start again: nothing is lost."):
+                raise
+        raise
+
+
+def entries(directory: Path) -> list[Path]:
+    """What is in a directory. Raises OSError, HostError."""
+    with host_faults(directory):
+        return list(directory.iterdir())
+
+
 def read(path: Path, most: int = MOST_TEXT) -> str:
     """The first `most` bytes of a file, decoded leniently. Raises OSError, also for what is no plain file."""
     return read_bytes(path, most).decode("utf-8", errors="replace")
@@ -58,7 +83,7 @@ def read_bytes(path: Path, most: int = MOST_TEXT) -> bytes:
     """The first `most` bytes of a file. Raises OSError, also for what is no plain file."""
     if not path.is_file():
         raise FileNotFoundError(2, "no such plain file", str(path))
-    with path.open("rb") as stream:
+    with host_faults(path), path.open("rb") as stream:
         return stream.read(most)
 
 
@@ -67,7 +92,8 @@ def read_whole(path: Path) -> bytes:
     device may have no end."""
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "it is no plain file", str(path))
-    return path.read_bytes()
+    with host_faults(path):
+        return path.read_bytes()
 
 
 class _Exit(Struct):
@@ -90,7 +116,7 @@ def tail(path: Path, most: int) -> str:
     try:
         if not path.is_file():
             return ""
-        with path.open("rb") as stream:
+        with host_faults(path), path.open("rb") as stream:
             stream.seek(max(0, path.stat().st_size - most))
             return stream.read(most).decode("utf-8", errors="replace").strip()
     except OSError:

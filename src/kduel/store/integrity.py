@@ -4,6 +4,7 @@ changed since. Nothing here repairs anything."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set
 
 from msgspec import Struct, structs
 
@@ -54,13 +55,18 @@ def trials_of(run: RunDir, lock: Lock) -> list[TrialRecord]:
     expected = {trial.id: trial for trial in derived_plan(lock)}
     records = run.records()
     for record in records:
-        if not follows(record, expected.get(record.id), exact=lock.machine.exact):
-            raise InputError(
-                f"{run.directory(record.id)} is not of this run's plan ({record.contender[:80]} in block {record.block}, "
-                f"trial {record.position + 1})",
-                "A trial was copied or changed, or lock.json was: restore it from a copy of the run, or move it away.",
-            )
+        check_planned(run, record, expected, lock)
     return records
+
+
+def check_planned(run: RunDir, record: TrialRecord, expected: dict[str, PlannedTrial], lock: Lock) -> None:
+    """Raises InputError where the trial is not one of the `expected`, which the lock plans."""
+    if not follows(record, expected.get(record.id), exact=lock.machine.exact):
+        raise InputError(
+            f"{run.directory(record.id)} is not of this run's plan ({record.contender[:80]} in block {record.block}, "
+            f"trial {record.position + 1})",
+            "A trial was copied or changed, or lock.json was: restore it from a copy of the run, or move it away.",
+        )
 
 
 def planned_as(record: TrialRecord) -> PlannedTrial:
@@ -101,12 +107,33 @@ def checked_plan(run: RunDir, lock: Lock) -> list[PlannedTrial]:
     )
 
 
-def missing(lock: Lock, records: list[TrialRecord]) -> list[str]:
+def verify(run: RunDir) -> Integrity:
+    """As `examine`, of a run of which nothing is known to be whole: each damaged document is one of the changes."""
+    try:
+        lock = run.lock()
+        expected = {trial.id: trial for trial in derived_plan(lock)}
+        names = sorted(run.names())
+    except InputError as error:
+        return Integrity(checked=0, changes=[error.message])
+    records, damaged = [], {}
+    for name in names:
+        try:
+            record = run.record(name)
+            check_planned(run, record, expected, lock)
+            records.append(record)
+        except InputError as error:
+            damaged[name] = error.message
+    records.sort(key=lambda record: record.position)
+    found = examine(run, lock, records, set(damaged))
+    return structs.replace(found, changes=[*damaged.values(), *found.changes])
+
+
+def missing(lock: Lock, records: list[TrialRecord], damaged: Set[str] = frozenset()) -> list[str]:
     """The planned trials that are not there though later ones of the same machine are, a sentence each: they were removed.
 
-    An exact machine may have several trials of a block in hand at once, so there only later blocks count as later.
+    Those that are there and damaged are not missing. An exact machine may have several trials of a block in hand at once, so there only later blocks count as later.
     """
-    there = {record.id for record in records}
+    there = {record.id for record in records} | damaged
     last: dict[str, tuple[int, int]] = {}
     for record in records:
         place = record.block, -1 if lock.machine.exact else record.position
@@ -118,20 +145,24 @@ def missing(lock: Lock, records: list[TrialRecord]) -> list[str]:
     ]
 
 
-def examine(run: RunDir, lock: Lock, records: list[TrialRecord]) -> Integrity:
-    """Compare a run with its seed and its trials with their manifests. Reads every raw file."""
+def examine(run: RunDir, lock: Lock, records: list[TrialRecord], damaged: Set[str] = frozenset()) -> Integrity:
+    """Compare a run with its seed and its trials with their manifests. Reads every raw file. `damaged` are the names of
+    trials that are no records."""
     found = []
     try:
         checked_plan(run, lock)
     except InputError as error:
         found.append(error.message)
-    found += missing(lock, records)
+    found += missing(lock, records, damaged)
     known = run_digests(run.path)
     shared = {str(name, "ascii").removeprefix("../../"): name for name in RUN_FILES}
     later: Counter[str] = Counter()
     protected = [run.directory(record.id) for record in records if record.schema >= WITH_MANIFEST]
     unprotected = len(records) - len(protected)
-    protected += [directory for directory, _ in run.put_asides()]
+    try:
+        protected += [directory for directory, _ in run.put_asides()]
+    except InputError as error:
+        found.append(error.message)
     for trial in protected:
         try:
             differing = changes(trial, known)

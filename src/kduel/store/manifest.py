@@ -15,7 +15,7 @@ import os
 from pathlib import Path
 
 from kduel.core.errors import InputError
-from kduel.core.untrusted import read_whole
+from kduel.core.untrusted import host_faults, read_whole
 
 NAME = "manifest.sha256"
 RUN_FILES = (b"../../lock.json", b"../../plan.jsonl", b"../../study.toml")
@@ -86,10 +86,10 @@ def run_digests(run: Path) -> dict[bytes, str]:
 
 
 def files(trial: Path) -> list[bytes]:
-    """The regular files below a trial's directory but the manifest, as names relative to it, in order."""
+    """The regular files below a trial's directory but the manifest, as names relative to it, in order. Raises HostError."""
     top = os.fsencode(trial)
     found = []
-    for folder, _, names in os.walk(top):
+    for folder, _, names in os.walk(top, onerror=raise_host_fault):
         for name in names:
             path = os.path.join(folder, name)  # noqa: PTH118 - names are bytes: a guest chose them
             if os.path.isfile(path) and not os.path.islink(path):  # noqa: PTH113, PTH114
@@ -97,11 +97,18 @@ def files(trial: Path) -> list[bytes]:
     return sorted(name for name in found if name != os.fsencode(NAME))
 
 
+def raise_host_fault(error: OSError) -> None:
+    """Raises HostError where a directory could not be listed for want of open files or the like: its files would be
+    called missing, or be left out of the manifest."""
+    with contextlib.suppress(OSError), host_faults(os.fsdecode(error.filename)):
+        raise error
+
+
 def digest(path: bytes) -> str:
     """A file's SHA-256, hexadecimal. Raises OSError, also for what is no plain file."""
     if not os.path.isfile(path):  # noqa: PTH113 - names are bytes: a guest chose them
         raise OSError(errno.EINVAL, "it is no plain file", path)
-    with open(path, "rb") as stream:  # noqa: PTH123
+    with host_faults(os.fsdecode(path)), open(path, "rb") as stream:  # noqa: PTH123
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

@@ -24,8 +24,7 @@ from kduel import __version__
 from kduel.core.errors import InputError
 from kduel.store.documents import RESTORE, Lock, MemberRecord, read_document
 from kduel.store.identity import listed, plain, protocol_differences
-from kduel.store.integrity import Integrity, trials_of
-from kduel.store.integrity import examine as examine_run
+from kduel.store.integrity import Integrity, trials_of, verify
 from kduel.store.manifest import NAME as MANIFEST
 from kduel.store.manifest import digest
 from kduel.store.rundir import CHOOSE, MERGED, RunDir, sync_tree, told_as_disk_trouble
@@ -237,13 +236,22 @@ def record_of(run: Path) -> Merge:
 
 
 def examine(run: Path) -> Integrity:
-    """Every part compared with its seed and its manifests. Raises InputError where one is no run any more."""
+    """Every part compared with its seed and its manifests. Raises InputError where merge.json is damaged."""
     checked = unprotected = 0
     changes = []
-    for one in parts(run):
-        found = examine_run(one.run, one.lock, trials_of(one.run, one.lock))
+    for part in record_of(run).parts:
+        try:
+            found = verify(RunDir.open(run / "runs" / part.name))
+        except InputError as error:
+            changes.append(error.message)
+            continue
         checked, unprotected = checked + found.checked, unprotected + found.unprotected
-        changes += [f"runs/{one.part.name}: {change}" for change in found.changes]
+        changes += [f"runs/{part.name}: {change}" for change in found.changes]
+    if not changes:
+        try:
+            parts(run)
+        except InputError as error:
+            changes.append(error.message)
     return Integrity(checked=checked, unprotected=unprotected, changes=changes)
 
 

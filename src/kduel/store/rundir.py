@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from kduel.core.errors import InputError, file_trouble
-from kduel.core.untrusted import read_whole
+from kduel.core.untrusted import entries, read_whole
 from kduel.store.documents import RESTORE, Lock, TrialRecord, read_lock, read_trial
 from kduel.store.manifest import write_manifest
 from kduel.study.plan import PlannedTrial
@@ -202,20 +202,24 @@ class RunDir:
 
     def records(self) -> list[TrialRecord]:
         """The trials that are there, in the order of time. Raises InputError for one that is damaged, or a copy."""
+        return sorted(map(self.record, self.names()), key=lambda record: record.position)
+
+    def names(self) -> list[str]:
+        """The names of the trials that are there, in no order. Raises InputError."""
         try:
-            names = [entry.name for entry in os.scandir(self.trials) if not entry.name.startswith(".")]
+            return [path.name for path in entries(self.trials) if not path.name.startswith(".")]
         except OSError as error:
             raise InputError(f"cannot read {self.trials}: {error.strerror}", RESTORE) from error
-        found = []
-        for name in names:
-            record = read_trial(self.trials / name / "trial.json")
-            if record.id != name:
-                raise InputError(
-                    f"{self.trials / name} holds the trial {record.id[:80]}, not one of its own name",
-                    "A directory of trials/ was copied or renamed: move it out of the run, or rename it back.",
-                )
-            found.append(record)
-        return sorted(found, key=lambda record: record.position)
+
+    def record(self, name: str) -> TrialRecord:
+        """One of them. Raises InputError where it is damaged, or a copy of another."""
+        record = read_trial(self.trials / name / "trial.json")
+        if record.id != name:
+            raise InputError(
+                f"{self.trials / name} holds the trial {record.id[:80]}, not one of its own name",
+                "A directory of trials/ was copied or renamed: move it out of the run, or rename it back.",
+            )
+        return record
 
     def directory(self, trial_id: str) -> Path:
         """Where a trial's raw files are."""

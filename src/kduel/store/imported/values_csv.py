@@ -44,8 +44,8 @@ class ValuesCsv(ForeignFormat):
     )
 
     def recognises(self, head: str) -> bool:
-        first = head.split("\n", 1)[0]
-        return first.count(",") >= 2 and not first.lstrip().startswith(("{", "[", "<"))
+        first = head.lstrip().split("\n", 1)[0]
+        return first.count(",") >= 2 and not first.startswith(("{", "[", "<"))
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         if contender is not None:
@@ -63,7 +63,7 @@ def values(path: Path, stream: IO[str]) -> Iterator[ForeignRow]:
     """The rows of an open file."""
     reader = csv.reader(lines(path, stream), strict=True)
     try:
-        header = next(reader, None)
+        header = next((fields for fields in reader if "".join(fields).strip()), None)
         if header is None:
             raise InputError(f"{path.name} is empty", f"Its first line must be {','.join(COLUMNS)}.")
         places = columns(path, header)

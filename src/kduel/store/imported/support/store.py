@@ -169,7 +169,7 @@ def the_format(path: Path, name: str | None) -> ForeignFormat:
         if candidate.recognises(head):
             found: ForeignFormat = candidate
             return found
-    first = (head.splitlines() or [""])[0]
+    first = (head.lstrip().splitlines() or [""])[0]
     for sign, called in ((";", "semicolons"), ("\t", "tabs")):
         if first.count(sign) >= 2:
             raise InputError(
