@@ -40,7 +40,7 @@ from kduel.core.text import printable
 @click.option(
     "--frequency",
     type=click.IntRange(10, 20_000),
-    default=999,
+    default=499,
     show_default=True,
     metavar="HZ",
     help="Of a timed RUN: samples per second and CPU.",

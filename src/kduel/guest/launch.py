@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from kduel.core.errors import HostError
 from kduel.core.host import HostStep
-from kduel.guest import confine, envelope, priority
+from kduel.guest import boots, confine, envelope, priority
 from kduel.guest.console import ConsoleLog
 from kduel.guest.hostrecord import HostRecorder
 from kduel.guest.monitor import Monitor, MonitorError, stuck_cpus
@@ -102,6 +102,7 @@ def run(
         confined = [name, *given.words, *words, *named(extra, files)]
         process = _start(confined, machine.accelerator, given, None if preload is None else given.reading(preload))
         held.callback(_bury, process)
+        held.enter_context(boots.running(process))
         for end in (serial_far, results_far, monitor_far, observer_far):
             end.close()
         got: list[str] = []

@@ -13,7 +13,6 @@ import os
 import shutil
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Unpack
@@ -25,7 +24,7 @@ from kduel.benchmarks.boot_instructions import GUEST_FILE
 from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.temporary import temporary_directory, told_as_temporary_trouble
-from kduel.guest import confine, initramfs, programs
+from kduel.guest import boots, confine, initramfs, programs
 from kduel.guest.cpio import Cpio
 from kduel.guest.launch import run
 from kduel.guest.processor import cpu_model, known_features, plugin_api
@@ -146,8 +145,8 @@ class IcountMachine(QemuMachine):
                 shutil.rmtree(known.parent, ignore_errors=True)
                 second = self.boot_once(twins[1])
             else:
-                with ThreadPoolExecutor(2) as pool:
-                    outcome, second = pool.map(self.boot_once, twins[:2])
+                with boots.pool(2) as threads:
+                    outcome, second = threads.map(self.boot_once, twins[:2])
             if outcome.void:
                 return outcome
             if second.void:

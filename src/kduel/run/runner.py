@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections import deque
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ from kduel.core.experiment import HOST_DISTURBED, LEFT_OUT, Void
 from kduel.core.host import HostStep
 from kduel.core.progress import Progress
 from kduel.core.results import MetricResult
+from kduel.guest.boots import pool
 from kduel.judge.verdict.interim import Standing, finished, standing
 from kduel.machines import Outcome, Trial
 from kduel.run.prepare import Ready, open_run
@@ -124,21 +125,18 @@ class Runner:
     def go_parallel(self, waiting: deque[Boot]) -> None:
         """The same with several boots at once; only for machines whose trials do not touch one another."""
         running: dict[Future[list[Ended]], Boot] = {}
-        pool = ThreadPoolExecutor(self.ready.machine.parallel)
-        try:
+        with pool(self.ready.machine.parallel) as threads:
             while not (self.finished() or self.futile()):
                 while waiting and len(running) < self.ready.machine.parallel:
                     # A block that counts only what those before left open waits for them.
                     if running and self.by_need and waiting[0][0].block - 1 not in (0, *self.complete_blocks()):
                         break
                     boot = self.still_open(waiting.popleft())
-                    running[pool.submit(self.carry_out, boot)] = boot
+                    running[threads.submit(self.carry_out, boot)] = boot
                 if not running:
                     break
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     self.end(running.pop(future), future.result(), waiting)
-        finally:
-            pool.shutdown(cancel_futures=True)
 
     def end(self, boot: Boot, trials: list[Ended], waiting: deque[Boot]) -> None:
         """Keep a boot's trials; or put them aside, to be made again, for a fault that is not their contender's."""

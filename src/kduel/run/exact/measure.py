@@ -5,7 +5,6 @@ A trial there is determined by its kernel, command line, script and QEMU, so tha
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -20,6 +19,7 @@ from kduel.explain.compare import Clock, Explanation, by_condition, explain
 from kduel.explain.cost import CLASSES, Cost, compare_costs, costs
 from kduel.explain.profile import Dump, Instruction, Profile, annotate, profile, read_dump
 from kduel.explain.symbols import Symbols
+from kduel.guest import boots
 from kduel.machines import Arm, Trial
 from kduel.machines.icount import COUNTS, IcountMachine, digest
 from kduel.run.exact.symbols import of_build
@@ -183,8 +183,8 @@ def count_arms(
         script = ready.dress.script(arms[name].contender, order, seed)
         return count_arm(machine, arms[name], script, cache=cache, disassemble=disassemble, lines=lines, boot=boot)
 
-    with progress.task(f"counting {names[0]} and {names[1]}"), ThreadPoolExecutor(min(2, machine.parallel)) as pool:
-        return list(pool.map(count, names))
+    with progress.task(f"counting {names[0]} and {names[1]}"), boots.pool(min(2, machine.parallel)) as threads:
+        return list(threads.map(count, names))
 
 
 def step_index(ready: Ready, benchmark: str) -> int:
