@@ -188,7 +188,7 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     os.mknod(null, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
     os.mknod(full, 0o666 | stat.S_IFCHR, os.makedev(1, 7))
     write(null, b"text")
-    with pytest.raises(HostError, match="cannot write .*full: No space left"):
+    with pytest.raises(HostError, match=r"cannot write .*full: No space left"):
         write(full, b"text")
     assert null.is_char_device() and full.is_char_device()
 
