@@ -79,7 +79,7 @@ def test_a_timed_run_is_explained_by_profiled_trials_of_its_own(kduel, run: Path
     assert (found["blocks"], found["event"], found["frequency"], found["samples"]) == (
         3,
         "cpu-clock",
-        999,
+        499,
         [120, 120],
     )
     rows = {row["function"]: row for row in found["rows"]}

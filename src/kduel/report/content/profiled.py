@@ -42,10 +42,18 @@ def notes(found: TimedProfile) -> list[str]:
         f"Hochberg; the intervals of functions have a level of {level}, those of sums {100 * (1 - found.alpha):g} %."
     ]
     lines += [
-        f"Overhead of profiling: a {found.unit} takes {signed(cost.slower_pct, 1)} % longer in profiled trials of "
-        f"{cost.contender} than in the run's own."
+        f"Overhead of profiling: {signed(cost.slower_pct, 1)} % time per {found.unit} in profiled trials of "
+        f"{cost.contender}, compared with the run's own."
         for cost in found.overhead
     ]
+    if len(found.overhead) == 2:
+        baseline, contender = found.overhead
+        change = found.whole.contender / found.whole.baseline
+        own = change * (1 + baseline.slower_pct / 100) / (1 + contender.slower_pct / 100)
+        lines.append(
+            f"The whole changes by {signed(100 * (change - 1), 1)} % in profiled trials, and by "
+            f"{signed(100 * (own - 1), 1)} % in the run's own."
+        )
     if found.event == CLOCK:
         lines.append(CLOCK_LIMIT)
     if found.counts is not None:

@@ -33,7 +33,7 @@ grep '^cpu' /proc/stat >"$KDUEL_STEP/stat.after"
 [ "$status" = 0 ] || exit "$status"
 restrict=$(cat /proc/sys/kernel/kptr_restrict)
 if [ "$restrict" != 0 ]; then echo 0 >/proc/sys/kernel/kptr_restrict; fi
-grep -i ' [tw] ' /proc/kallsyms | grep -v ' __pfx_' | gzip -1 >"$KDUEL_STEP/kallsyms.gz"
+grep -i ' [tw] ' /proc/kallsyms | gzip -1 >"$KDUEL_STEP/kallsyms.gz"
 if [ "$restrict" != 0 ]; then echo "$restrict" >/proc/sys/kernel/kptr_restrict; fi
 perf script -i step.data -F pid,event,period,ip 2>"$KDUEL_STEP/perf-script.err" | gzip -1 >"$KDUEL_STEP/samples.gz"
 perf --version >"$KDUEL_STEP/perf.version"
