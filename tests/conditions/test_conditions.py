@@ -103,13 +103,13 @@ def test_what_is_not_there_is_not_told(laptop: Laptop) -> None:
 @pytest.mark.parametrize(
     ("bands", "change", "says"),
     [
-        ({"governor": "performance"}, {}, "governor is performance,powersave, wanted is performance"),
-        ({"platform_profile": "balanced"}, {}, "platform_profile is performance, wanted is balanced"),
-        ({"turbo": "off"}, {}, "turbo is on, wanted is off"),
+        ({"governor": "performance"}, {}, "governor is performance,powersave, required is performance"),
+        ({"platform_profile": "balanced"}, {}, "platform_profile is performance, required is balanced"),
+        ({"turbo": "off"}, {}, "turbo is on, required is off"),
         ({"smt": "off"}, {}, "smt is on"),
-        ({"supply": "AC"}, {"sys/class/power_supply/AC/online": "0"}, "supply is battery, wanted is AC"),
-        ({"temperature_below": 50, "wait": 0}, {}, "temperature is 54000, wanted is below 50000 after 0 s"),
-        ({"load_below": 0.1, "wait": 0}, {}, "load is 0.12, wanted is below 0.1"),
+        ({"supply": "AC"}, {"sys/class/power_supply/AC/online": "0"}, "supply is battery, required is AC"),
+        ({"temperature_below": 50, "wait": 0}, {}, "temperature is 54000, required is below 50000 after 0 s"),
+        ({"load_below": 0.1, "wait": 0}, {}, "load is 0.12, required is below 0.1"),
     ],
 )
 def test_a_trial_outside_its_band_is_void(

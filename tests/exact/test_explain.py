@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kduel.benchmarks.kbench import read_line
 from kduel.core.errors import InputError, NotMeasuredError
-from kduel.explain.compare import Clock, Explanation, explain, slim
+from kduel.explain.compare import Clock, Explanation, by_condition, explain, slim
 from kduel.explain.flame import as_svg, tree
 from kduel.explain.profile import (
     BULK,
@@ -25,7 +25,7 @@ from kduel.explain.profile import (
     profile,
     read_dump,
 )
-from kduel.explain.show import annotated, as_text, each, next_command
+from kduel.explain.show import annotated, as_text, condition_lines, each, next_command
 from kduel.explain.symbols import Symbols
 
 DATA = Path(__file__).parent / "data"
@@ -191,6 +191,51 @@ def test_a_block_across_two_functions_is_split(tmp_path: Path) -> None:
 
 def test_other_regions_do_not_count(tmp_path: Path) -> None:
     assert contexts(tmp_path, f"{LOAD}C 2 0 1 0 3 9\nC 1 0 1 0 3 1\n") == {OPERATION: 3}
+
+
+def test_each_visit_of_a_region_is_counted_apart(tmp_path: Path) -> None:
+    """Each condition is one; the explanation is of all together."""
+    dump = read_dump(
+        dump_of(tmp_path, f"R 65537 20\nR 2 5\n{LOAD}C 1 0 1 0 3 10\nC 65537 0 1 0 1 20\nC 2 0 1 0 3 9\n")
+    )
+    symbols = Symbols.from_kallsyms(KALLSYMS)
+    assert dump.visits(1) == [1, 65537]
+    both, second = profile(dump, symbols, 1), profile(dump, symbols, 1, visits=[65537])
+    assert (both.operations, both.total) == (30, 50)
+    assert (second.operations, second.total) == (20, 20)
+
+
+def profiled(operations: int, **functions: int) -> Profile:
+    stacks = {(OPERATION, name): count for name, count in functions.items()}
+    return Profile(operations=operations, stacks=stacks, known=frozenset(functions))
+
+
+def test_the_function_that_a_condition_changes_is_named() -> None:
+    found = explanation()
+    found.conditions = by_condition(
+        ["plain", "1: after mmap"],
+        [profiled(10, clone=1000, clear_page=100), profiled(20, clone=2000, clear_page=200)],
+        [profiled(10, clone=900, clear_page=100), profiled(20, clone=1800, clear_page=800)],
+    )
+    plain, other = found.conditions
+    assert (plain.difference, plain.shifts) == (-10, [])
+    assert (other.baseline, other.contender, other.difference) == (110, 130, 20)
+    assert [(shift.function, shift.difference) for shift in other.shifts] == [("clear_page", 30)]
+    lines = condition_lines(found)
+    assert lines[lines.index("what condition 1 changes against plain") + 1].split() == [
+        "0",
+        "+30.0",
+        "+30.0",
+        "clear_page",
+    ]
+    assert "by condition" in as_text(found)
+
+
+def test_conditions_that_agree_are_not_listed() -> None:
+    found = explanation()
+    arms = [profiled(10, clone=1000), profiled(50, clone=5010)], [profiled(10, clone=900), profiled(50, clone=4510)]
+    found.conditions = by_condition(["plain", "1"], *arms)
+    assert condition_lines(found) == [] and by_condition(["plain"], arms[0][:1], arms[1][:1]) == []
 
 
 def test_user_code_is_counted_without_names(tmp_path: Path) -> None:

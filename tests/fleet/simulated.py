@@ -66,6 +66,7 @@ class Machine(Struct):
     """What the second contender's values are multiplied by."""
     accelerator: str = "tcg"
     cpu: str = ""
+    kduel: str = __version__
 
 
 class Clock:
@@ -108,7 +109,7 @@ class SimulatedFleet(Fleet):
     def describe(self, name: str, draft: Lock) -> Described:
         machine = self.machines[name]
         lock = Lock(
-            kduel=__version__,
+            kduel=machine.kduel,
             seed=draft.seed,
             origin=draft.origin,
             study=draft.study,

@@ -146,6 +146,12 @@ def test_members_that_differ_in_what_must_be_the_same_are_refused(tmp_path: Path
         assert not (tmp_path / "run").exists() and not list(tmp_path.iterdir())
 
 
+def test_a_fleet_with_another_version_of_kduel_is_refused(tmp_path: Path):
+    with pytest.raises(InputError, match=r"a has KDuel 0\.0\.9, and this is"):
+        run(fleet(a=Machine(kduel="0.0.9"), b=Machine(kduel="0.0.9")), tmp_path / "run", "fixed = 12")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_clock_one_hour_off_is_told_and_harmless(tmp_path: Path):
     own = fleet(a=Machine(), late=Machine(clock=-3600.0))
     heard = run(own, tmp_path / "run", "fixed = 12")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
+import stat
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kduel.cli.output import streamed, write
 from kduel.core.cache import Cache
 from kduel.core.cache_bundle import CONTENTS, contents_of, digest_of, pack, unpack
-from kduel.core.errors import InputError, KduelError
+from kduel.core.errors import HostError, InputError, KduelError
 from kduel.core.manifest import Manifest
 
 KERNEL, PROGRAM, SCRATCH = ("kernels", "debian-6.1-amd64"), ("programs", "kbench-1"), ("scratch", "8G")
@@ -175,3 +179,24 @@ def test_what_is_no_bundle_is_refused_by_name(tmp_path: Path) -> None:
         unpacked(later, tmp_path)
     with pytest.raises(InputError, match="not a file"):
         unpack(tmp_path / "nowhere.tar", Cache(tmp_path / "cache"), nothing)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="making a device takes root")
+def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    """`kduel bundle --output /dev/full`, as root, put a file in the place of the machine's device."""
+    null, full = tmp_path / "null", tmp_path / "full"
+    os.mknod(null, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    os.mknod(full, 0o666 | stat.S_IFCHR, os.makedev(1, 7))
+    write(null, b"text")
+    with pytest.raises(HostError, match=r"cannot write .*full: No space left"):
+        write(full, b"text")
+    assert null.is_char_device() and full.is_char_device()
+
+
+def test_a_file_that_could_not_be_written_to_its_end_is_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "bundle.tar"
+    path.write_bytes(b"old")
+    with pytest.raises(HostError, match="Input/output error"), streamed(path) as stream:
+        stream.write(b"new")
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]

@@ -44,7 +44,7 @@ CREATE TABLE verdict (
     effect_pct REAL, ci_low_pct REAL, ci_high_pct REAL, effect REAL, ci_low REAL, ci_high REAL, verdict TEXT NOT NULL,
     wording TEXT NOT NULL
 ) STRICT;
-CREATE INDEX verdict_by_metric ON verdict (benchmark, metric, contender);
+CREATE INDEX verdict_by_metric ON verdict (benchmark, metric, run, contender);
 CREATE TABLE value (
     run INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE, benchmark TEXT NOT NULL, metric TEXT NOT NULL,
     contender TEXT NOT NULL, block INTEGER NOT NULL, value REAL

@@ -49,6 +49,11 @@ from kduel.core.text import printable
 @click.option(
     "--annotate", metavar="FUNCTION", help="Show the instructions of this function in both kernels instead."
 )
+@click.option(
+    "--cost",
+    is_flag=True,
+    help="Count cache lines touched, branches, locked and serialising instructions, by function, instead.",
+)
 @format_option("text", "json")
 @output_option
 @plot_option("the differential flame graph")
@@ -63,6 +68,7 @@ def command(
     frequency: int,
     limit: int,
     annotate: str | None,
+    cost: bool,
     form: str,
     output: Path | None,
     plot: Path | None,
@@ -86,10 +92,11 @@ def command(
     from kduel.run.profile.carry_out import is_timed
 
     if len(targets) == 1 and Path(targets[0]).is_dir() and is_timed(Path(targets[0])):
-        if annotate is not None:
+        if annotate is not None or cost:
+            option, word = ("--cost", "--cost") if cost else ("--annotate", "--annotate FUNCTION")
             raise InputError(
-                "--annotate shows exact counts, and a timed run has none",
-                "Name the kernels instead of the run: kduel explain BASELINE CONTENDER --benchmark NAME --annotate FUNCTION.",
+                f"{option} shows exact counts, and a timed run has none",
+                f"Name the kernels instead of the run: kduel explain BASELINE CONTENDER --benchmark NAME {word}.",
             )
         timed(
             Path(targets[0]),
@@ -110,11 +117,27 @@ def command(
         raise InputError("--metric belongs to a timed RUN; exact counts have only instructions", "Leave it out.")
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
+    from kduel.explain.cost import cost_text
     from kduel.explain.flame import as_svg
     from kduel.explain.show import annotated, as_text, next_command
     from kduel.run.exact import subject
-    from kduel.run.exact.measure import annotation, as_json, count_arms, explanation, is_boot, step_index
+    from kduel.run.exact.measure import (
+        annotation,
+        as_json,
+        cost_json,
+        cost_rows,
+        count_arms,
+        explanation,
+        is_boot,
+        step_index,
+    )
+    from kduel.run.exact.subject import BOOT
 
+    if cost and (benchmark == BOOT or annotate is not None or plot is not None):
+        raise InputError(
+            "--cost is for operations, not for the boot, and goes neither with --annotate nor with --plot",
+            "For example: kduel explain A B -b pipe --cost.",
+        )
     progress = Terminal(quiet)
     cache = Cache(progress=progress)
     chosen = subject.find(list(targets), benchmark, contender or "", cache=cache, progress=progress, offline=offline)
@@ -126,7 +149,8 @@ def command(
         cache=cache,
         progress=progress,
         seed=chosen.seed,
-        disassemble=annotate is not None,
+        disassemble=cost or annotate is not None,
+        lines=cost,
         boot=boot,
     )
     chosen.check(counted, index)
@@ -136,6 +160,10 @@ def command(
             click.echo(printable(annotated(arm.name, annotate, *annotation(arm, index, label, annotate, boot=boot))))
         return
     found = explanation(chosen.ready, counted, index)
+    if cost:
+        rows = cost_rows(chosen.ready, counted, index)
+        emit(cost_json(found, rows).decode() if form == "json" else printable(cost_text(found, rows, limit)), output)
+        return
     chosen.keep(found)
     if plot is not None:
         write_plot(plot, as_svg(found))

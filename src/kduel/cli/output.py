@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,39 +34,30 @@ def emit_json(document: Any, output: Path | None = None) -> None:
 
 def write(path: Path, data: bytes) -> None:
     """Write a file whole and name it on stderr. Raises HostError."""
-    from kduel.core.errors import HostError
-    from kduel.store.rundir import write_whole
-
-    try:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            # A device or a pipe, such as /dev/null: it is written to, and must not be replaced by a file.
-            path.write_bytes(data)
-        else:
-            write_whole(path.resolve() if path.is_symlink() else path, data)
-    except OSError as error:
-        raise HostError(
-            f"cannot write {path}: {error.strerror or error}",
-            "Free space, correct the permissions, or name another file.",
-        ) from error
+    with streamed(path) as stream:
+        stream.write(data)
     click.echo(f"Written: {path}", err=True)
 
 
 @contextmanager
 def streamed(path: Path) -> Iterator[IO[bytes]]:
     """A stream into a file that appears whole once all is written, and not at all otherwise. Raises HostError."""
-    from kduel.core.errors import file_trouble
+    from kduel.core.errors import HostError
+    from kduel.store.rundir import whole_file
 
-    with file_trouble(f"cannot write {path}", "Free space, correct the permissions, or name another file."):
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as stream:
+    try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            # A device or a pipe, such as /dev/null: it is written to, and must not be replaced by a file.
+            with path.open("wb") as stream:
                 yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
-        finally:
-            Path(name).unlink(missing_ok=True)
+        else:
+            with whole_file(path.resolve() if path.is_symlink() else path) as stream:
+                yield stream
+    except OSError as error:
+        raise HostError(
+            f"cannot write {path}: {error.strerror or error}",
+            "Free space, correct the permissions, or name another file.",
+        ) from error
 
 
 def write_plot(path: Path, svg: str) -> None:

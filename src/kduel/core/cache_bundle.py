@@ -83,13 +83,15 @@ def digest_of(contents: BundleContents) -> str:
 def pack(cache: Cache, contents: BundleContents, target: IO[bytes], advance: Callable[[float], object]) -> None:
     """Write a bundle; the same entries always give the same bytes. `advance` hears of each file's bytes.
 
-    Raises OSError, of either side.
+    Raises HostError where the cache cannot be read, OSError where `target` cannot be written.
     """
     with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as tar:
         _add(tar, CONTENTS, io.BytesIO(text := msgspec.json.encode(contents)), len(text), executable=False)
         for entry in contents.entries:
             for path, file in sorted(entry.manifest.files.items()):
-                with (cache.path(entry.kind, entry.key) / path).open("rb") as source:
+                with told_as_cache_trouble(cache.root):
+                    source = (cache.path(entry.kind, entry.key) / path).open("rb")
+                with source:
                     _add(tar, f"{entry.kind}/{entry.key}/{path}", source, file.size, executable=file.executable)
                 advance(file.size)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct, field, structs
 
 from kduel.explain.profile import CONTEXTS, Profile, Stack
@@ -34,6 +36,35 @@ class Clock(Struct, frozen=True, kw_only=True):
     """Instructions over all operations, as the guest's clock told."""
 
 
+class Shift(Struct, frozen=True, kw_only=True):
+    """What a condition changes in a function against the plain condition: instructions per operation."""
+
+    function: str
+    baseline: float
+    contender: float
+
+    @property
+    def difference(self) -> float:
+        """How much it adds to the difference between the kernels."""
+        return self.contender - self.baseline
+
+
+class Conditioned(Struct, frozen=True, kw_only=True):
+    """An operation under one condition: instructions per operation, the mean over calls, all contexts together."""
+
+    condition: str
+    baseline: float
+    contender: float
+    shifts: list[Shift] = field(default_factory=list)
+    """By what they add to the difference between the kernels against the plain condition, the largest first; the plain one
+    has none."""
+
+    @property
+    def difference(self) -> float:
+        """How many more the contender takes."""
+        return self.contender - self.baseline
+
+
 EXPLANATION_SCHEMA = 1
 """Of explain/*.json in a run."""
 
@@ -54,6 +85,8 @@ class Explanation(Struct, kw_only=True):
     releases: tuple[str, str] = ("", "")
     """Of the kernels, as `uname -r` says them."""
     qemu: str = ""
+    conditions: list[Conditioned] = field(default_factory=list)
+    """Each condition that it was counted under, the plain one first; empty where there was one only."""
 
     def counted_by(self) -> str:
         """QEMU, and the kernels' releases where their names do not say them; empty where it is not known."""
@@ -100,6 +133,46 @@ def explain(benchmark: str, names: tuple[str, str], profiles: tuple[Profile, Pro
             for stack in sorted(one.stacks.keys() | other.stacks.keys())
         },
     )
+
+
+SHIFTS = 20
+"""How many functions are kept for a condition."""
+
+
+def by_condition(
+    names: Sequence[str], ones: Sequence[Profile], others: Sequence[Profile], hops: int = 1
+) -> list[Conditioned]:
+    """Both kernels under each condition, and what each changes against the first; profiles in the order of `names`.
+    `hops` operations are one call."""
+    if len(names) < 2:
+        return []
+    before, after = ([_each_function(profile, hops) for profile in arm] for arm in (ones, others))
+    found = []
+    for name, one, other in zip(names, before, after, strict=True):
+        shifts = [
+            Shift(
+                function=function,
+                baseline=one.get(function, 0.0) - before[0].get(function, 0.0),
+                contender=other.get(function, 0.0) - after[0].get(function, 0.0),
+            )
+            for function in sorted(before[0].keys() | after[0].keys() | one.keys() | other.keys())
+        ]
+        shifts = [shift for shift in shifts if shift.baseline or shift.contender]
+        shifts.sort(key=lambda shift: (-abs(shift.difference), -abs(shift.contender)))
+        found.append(
+            Conditioned(
+                condition=name, baseline=sum(one.values()), contender=sum(other.values()), shifts=shifts[:SHIFTS]
+            )
+        )
+    return found
+
+
+def _each_function(profile: Profile, hops: int) -> dict[str, float]:
+    """Instructions per operation in each function, in whatever context."""
+    found: dict[str, float] = {}
+    for stack, count in profile.stacks.items():
+        found[stack[-1]] = found.get(stack[-1], 0.0) + count / (profile.operations * hops)
+    return found
 
 
 def slim(found: Explanation, share: float = 0.0005, rows: int = 40) -> Explanation:

@@ -3,11 +3,14 @@
 The file's lines (see programs/plugin/counter.c):
 
     kduel-counter 1 x86_64
-    R region begins              how often the region was entered: the number of operations
+    R id begins                  how often it was entered in one visit of a region: the number of operations; the id is the
+                                 region's number plus 65536 times how often the region was left before
     N id parent e|c site         a call chain: entered at `site`, or called from just before it; 0 is none
     B id pc size,size,...        a block of code, its instructions' sizes; Br where it ends in a repeated string instruction
     T block index text           an instruction's text, if it was asked for
-    C region node block from insns times
+    C id node block from insns times
+    L id pc times                how often the instruction at pc was the first in an operation to touch a cache line, if that
+                                 was asked for
     end
 """
 
@@ -16,7 +19,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -52,6 +55,8 @@ _OVERRULES = (OPERATION, IDLE, THREAD, INTERRUPT)
 """Each context takes all that is below it out of those before."""
 BOOT_DEPTH = 12
 """How many functions of a boot's call chains are kept: it has some hundred thousand, up to a hundred deep."""
+VISIT = 1 << 16
+"""What the number of the visit is multiplied by in an id."""
 _IDLE = {"do_idle", "cpu_startup_entry", "default_idle_call", "cpu_idle_poll"}
 
 Stack = tuple[str, ...]
@@ -103,15 +108,23 @@ class Dump(Struct, kw_only=True):
 
     architecture: str
     begins: dict[int, int]
+    """By visit of a region."""
     nodes: dict[int, tuple[int, bool, int]]
     """id to (parent, is an entry, site)."""
     blocks: dict[int, tuple[int, list[int]]]
     """id to (address, sizes)."""
     texts: dict[tuple[int, int], str]
     counts: list[tuple[int, int, int, int, int, int]]
-    """(region, node, block, from, instructions, times)."""
+    """(visit of a region, node, block, from, instructions, times)."""
     repeating: set[int] = field(default_factory=set)
     """Blocks that end in a repeated string instruction, which is executed once for each step."""
+
+    touches: list[tuple[int, int, int]] = field(default_factory=list)
+    """(visit of a region, address of the instruction, cache lines that no instruction of the operation had touched before)."""
+
+    def visits(self, region: int) -> list[int]:
+        """The ids of a region's visits, in the order of time."""
+        return sorted(visit for visit in self.begins if visit % VISIT == region)
 
 
 def read_dump(path: Path) -> Dump:
@@ -140,6 +153,9 @@ def read_dump(path: Path) -> Dump:
                     case "R":
                         region_text, begins = rest.split()
                         dump.begins[int(region_text)] = int(begins)
+                    case "L":
+                        visit, address, lines = rest.split()
+                        dump.touches.append((int(visit), int(address, 16), int(lines)))
                     case "kduel-counter":
                         _, dump.architecture = rest.split()
                     case "end":
@@ -220,12 +236,16 @@ class Naming:
             yield function, count
 
 
-def profile(dump: Dump, symbols: Symbols, region: int, *, boot: bool = False) -> Profile:
-    """One region with names; in a `boot` the kernel's threads do its work, and are not beside it.
+def profile(
+    dump: Dump, symbols: Symbols, region: int, *, visits: Collection[int] = (), boot: bool = False
+) -> Profile:
+    """One region with names, or some `visits` of it; in a `boot` the kernel's threads do its work, and are not beside it.
 
     Raises NotMeasuredError where the guest never entered it.
     """
-    if not dump.begins.get(region):
+    chosen = frozenset(visits or dump.visits(region))
+    operations = sum(dump.begins[visit] for visit in chosen)
+    if not operations:
         raise NotMeasuredError(
             "the guest never reached the region to count", "Did the benchmark run? See its output."
         )
@@ -233,7 +253,7 @@ def profile(dump: Dump, symbols: Symbols, region: int, *, boot: bool = False) ->
     stacks: dict[Stack, int] = defaultdict(int)
     pieces: dict[tuple[int, int, int], list[tuple[str, int]]] = {}
     for number, node, block, start, insns, times in dump.counts:
-        if number != region:
+        if number not in chosen:
             continue
         if not dump.blocks[block][0] >> 63:
             stacks[USER, USER_FUNCTION] += insns * times
@@ -254,7 +274,7 @@ def profile(dump: Dump, symbols: Symbols, region: int, *, boot: bool = False) ->
                 count -= moved
             if count:
                 stacks[context, *named] += count * times
-    return Profile(operations=dump.begins[region], stacks=dict(stacks), known=frozenset(symbols.names))
+    return Profile(operations=operations, stacks=dict(stacks), known=frozenset(symbols.names))
 
 
 def annotate(dump: Dump, symbols: Symbols, region: int, function: str) -> list[Instruction]:
@@ -263,7 +283,7 @@ def annotate(dump: Dump, symbols: Symbols, region: int, function: str) -> list[I
     where: dict[int, tuple[int, str]] = {}
     for number, _, block, start, insns, count in dump.counts:
         pc, sizes = dump.blocks[block]
-        if number != region or not pc >> 63:
+        if number % VISIT != region or not pc >> 63:
             continue
         address = pc + sum(sizes[:start])
         for index in range(start, start + insns):

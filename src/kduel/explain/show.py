@@ -9,6 +9,8 @@ from fractions import Fraction
 from kduel.explain.compare import UNSEEN, Explanation, Row
 from kduel.explain.profile import CONTEXTS, OPERATION, USER, Instruction
 
+NOTABLE = 0.05
+"""Share of the difference by which a condition must change it for the conditions to be shown."""
 ONLY = {"": "", "baseline": "only in the baseline", "contender": "only in the contender"}
 
 
@@ -32,14 +34,31 @@ def as_text(found: Explanation, limit: int = 25) -> str:
     ]
     kernel = [row for row in found.rows if row.context == OPERATION]
     lines += _table(kernel, found.operations, limit)
-    lines += ["", *_contexts(found), _row("in all", one, other, found.operations)]
+    lines += ["", *_contexts(found), counts_line("in all", one, other, found.operations)]
     for context in found.contexts():
         if context in (OPERATION, USER):
             continue
         lines += ["", f"{context}: {CONTEXTS[context]}"]
         lines += _table([row for row in found.rows if row.context == context], found.operations, min(limit or 8, 8))
+    lines += condition_lines(found)
     counted_by = [f"Counted by {found.counted_by()}."] if found.qemu else []
     return "\n".join([*lines, "", clock_sentence(found), *counted_by, ""])
+
+
+def condition_lines(found: Explanation) -> list[str]:
+    """Each condition, and the functions in which the one that changes the difference most does so; none where all
+    conditions agree within NOTABLE of the difference."""
+    if not found.conditions:
+        return []
+    plain = found.conditions[0]
+    farthest = max(found.conditions, key=lambda one: abs(one.difference - plain.difference))
+    if abs(farthest.difference - plain.difference) <= NOTABLE * abs(plain.difference):
+        return []
+    lines = ["", "by condition: the mean over calls, all of the above together"]
+    lines += [_means(one.baseline, one.contender, one.condition) for one in found.conditions]
+    lines += ["", f"what condition {farthest.condition.partition(':')[0]} changes against {plain.condition}"]
+    lines += [_means(shift.baseline, shift.contender, shift.function, True) for shift in farthest.shifts[:8]]
+    return lines
 
 
 def next_command(found: Explanation, targets: Sequence[str], contender: str = "") -> str:
@@ -87,23 +106,31 @@ def annotated(name: str, function: str, operations: int, instructions: Iterable[
 def _table(rows: list[Row], operations: int, limit: int) -> list[str]:
     changed = [row for row in rows if row.difference]
     shown = changed[:limit] if limit else changed
-    lines = [_row(row.function, row.baseline, row.contender, operations, ONLY[row.only]) for row in shown]
+    lines = [counts_line(row.function, row.baseline, row.contender, operations, ONLY[row.only]) for row in shown]
     for text, rest in (
         ("other functions that differ", changed[len(shown) :]),
         ("functions that are equal", [row for row in rows if not row.difference]),
     ):
         if rest:
             one, other = sum(row.baseline for row in rest), sum(row.contender for row in rest)
-            lines.append(_row(f"({len(rest)} {text})", one, other, operations))
+            lines.append(counts_line(f"({len(rest)} {text})", one, other, operations))
     return lines
 
 
 def _contexts(found: Explanation) -> list[str]:
-    return [_row(CONTEXTS[name], *found.total(name), found.operations) for name in found.contexts()]
+    return [counts_line(CONTEXTS[name], *found.total(name), found.operations) for name in found.contexts()]
 
 
-def _row(text: str, one: int, other: int, operations: int, note: str = "") -> str:
+def counts_line(text: str, one: int, other: int, operations: int, note: str = "") -> str:
+    """Both kernels' counts per operation, and the difference."""
     return _line(each(one, operations), each(other, operations), each(other - one, operations, True), text, note)
+
+
+def _means(one: float, other: float, text: str, sign: bool = False) -> str:
+    def spelled(value: float, sign: bool) -> str:
+        return f"{value:{'+' if sign else ''},.1f}".replace("-", "−") if value else "0"
+
+    return _line(spelled(one, sign), spelled(other, sign), spelled(other - one, True), text, "")
 
 
 def _line(one: str, other: str, difference: str, text: str, note: str) -> str:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -65,13 +66,14 @@ def is_elsewhere(name: object, where: Path) -> bool:
     return not (path.is_relative_to(run) or run.is_relative_to(path) or str(path).startswith(beside))
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is either absent, old, or whole, even after a power cut."""
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A stream into a file that is either absent, old, or whole, even after a power cut. Raises OSError."""
     # A part of the name: with all of it, a name of 250 characters would be too long.
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}-", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         fresh = Path(name)
@@ -80,6 +82,12 @@ def write_whole(path: Path, data: bytes) -> None:
         sync_tree_top(path.parent)
     finally:
         Path(name).unlink(missing_ok=True)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write such a file. Raises OSError."""
+    with whole_file(path) as stream:
+        stream.write(data)
 
 
 def sync_tree(directory: Path) -> None:

@@ -80,19 +80,19 @@ tell_conditions() {
     fi
 }
 
-# outside NAME WANTED: says so, and fails, where a condition is not what is wanted.
+# outside NAME REQUIRED: succeeds, with a message, where a condition is not as required.
 outside() {
     is=$($1)
     [ "$is" != "$2" ] || return 1
-    echo "$1 is ${is:-unknown}, wanted is $2"
+    echo "$1 is ${is:-unknown}, required is $2"
 }
 
 platform_profile() { first "$S/firmware/acpi/platform_profile"; }
 
-# below NAME VALUE LIMIT: the same for a number.
+# below NAME VALUE LIMIT: succeeds, with a message, where a number is not below its limit.
 below() {
     [ -n "$2" ] && awk "BEGIN { exit !($2 < $3) }" && return 1
-    echo "$1 is ${2:-unknown}, wanted is below $3"
+    echo "$1 is ${2:-unknown}, required is below $3"
 }
 
 # remember LINES: what is written to $RESTORE survives a crash.

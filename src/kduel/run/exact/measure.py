@@ -11,12 +11,13 @@ import msgspec
 from msgspec import Struct
 
 from kduel.benchmarks import ParseError, Raw
-from kduel.benchmarks.kbench import KbenchLine, read_line
+from kduel.benchmarks.kbench import KbenchLine, read_lines, together
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
-from kduel.explain.compare import Clock, Explanation, explain
-from kduel.explain.profile import Dump, Instruction, annotate, profile, read_dump
+from kduel.explain.compare import Clock, Explanation, by_condition, explain
+from kduel.explain.cost import CLASSES, Cost, compare_costs, costs
+from kduel.explain.profile import Dump, Instruction, Profile, annotate, profile, read_dump
 from kduel.explain.symbols import Symbols
 from kduel.guest import boots
 from kduel.machines import Arm, Trial
@@ -27,6 +28,8 @@ from kduel.run.script import Script
 from kduel.store.collect import step_directory
 
 BOOT_BENCHMARK = "boot-instructions"
+COST_SCHEMA = 1
+"""Of what `explain --cost --format json` writes."""
 BOOT_REGION = 1
 """Of the plug-in, where it counts a boot."""
 
@@ -48,15 +51,31 @@ class Counted(Struct, frozen=True, kw_only=True):
     symbols: Symbols
 
     def step(self, index: int, label: str) -> KbenchLine:
-        """What kbench itself said. Raises NotMeasuredError."""
+        """What kbench printed, all conditions together. Raises NotMeasuredError."""
+        return together(self.lines(index, label))
+
+    def lines(self, index: int, label: str) -> list[KbenchLine]:
+        """The same, a line for each condition and situation. Raises NotMeasuredError."""
         place = step_directory(self.directory / "trial", index, label)
         try:
             raw = Raw.read(place)
             if raw.exit_status:
                 raise ParseError(f"it ended with status {raw.exit_status}: {raw.stderr.strip()[:300]}")
-            return read_line(raw.stdout)
+            return read_lines(raw.stdout)
         except ParseError as error:
             raise NotMeasuredError(f"{self.name} could not run {label}: {error}") from error
+
+    def by_condition(self, index: int, label: str) -> dict[str, Profile]:
+        """A profile for each condition, by its name: each was one visit of the region. Empty where the step is not the only
+        one with its operation, so that visits and lines do not match."""
+        lines = [line for line in self.lines(index, label) if not line.situation]
+        visits = self.dump.visits(lines[0].region)
+        if len(visits) != len(lines):
+            return {}
+        return {
+            str(line.condition or ""): profile(self.dump, self.symbols, line.region, visits=[visit])
+            for line, visit in zip(lines, visits, strict=True)
+        }
 
 
 def exact_machine(ready: Ready) -> IcountMachine:
@@ -77,9 +96,11 @@ def count_arm(
     cache: Cache,
     block: int = 1,
     disassemble: bool = False,
+    lines: bool = False,
     boot: bool = False,
 ) -> Counted:
-    """Boot an arm with the plug-in, unless that was done before; with `boot` it counts the boot, and not the benchmarks.
+    """Boot an arm with the plug-in, unless that was done before; with `boot` it counts the boot, and not the benchmarks;
+    with `lines` cache lines, too.
 
     Raises NotMeasuredError where the trial is void.
     """
@@ -92,6 +113,7 @@ def count_arm(
         trial = trial_in(into)
         trial.into.mkdir()
         options = f",out={COUNTS}" + (",disassemble=on" if disassemble else "")
+        options += ",lines=on" if lines else ""
         if boot:
             options += f",boot={entry_of(machine, arm):#x},functions=on"
         outcome = machine.boot_once(trial, options, writes={COUNTS: into / "counts"}, symbols=True)
@@ -103,7 +125,7 @@ def count_arm(
         read_dump(into / "counts")
         name_functions(machine, arm, trial.into / "kallsyms")
 
-    directory = cache.entry("counted", digest(machine.key(trial_in(Path())), disassemble, boot), build)
+    directory = cache.entry("counted", digest(machine.key(trial_in(Path())), disassemble, lines, boot), build)
     return Counted(
         name=arm.contender.name,
         release=arm.kernel.release,
@@ -149,6 +171,7 @@ def count_arms(
     progress: Progress,
     seed: int = 0,
     disassemble: bool = False,
+    lines: bool = False,
     boot: bool = False,
 ) -> list[Counted]:
     """Both arms of a comparison, at the same time where the machine allows. `seed` is that of the block."""
@@ -158,7 +181,7 @@ def count_arms(
 
     def count(name: str) -> Counted:
         script = ready.dress.script(arms[name].contender, order, seed)
-        return count_arm(machine, arms[name], script, cache=cache, disassemble=disassemble, boot=boot)
+        return count_arm(machine, arms[name], script, cache=cache, disassemble=disassemble, lines=lines, boot=boot)
 
     with progress.task(f"counting {names[0]} and {names[1]}"), boots.pool(min(2, machine.parallel)) as threads:
         return list(threads.map(count, names))
@@ -191,8 +214,18 @@ def explanation(ready: Ready, counted: list[Counted], index: int) -> Explanation
     found.operations *= lines[0].hops
     found.releases = (counted[0].release, counted[1].release)
     found.qemu = ready.machine.facts["qemu"].split()[0]
+    ones, others = (arm.by_condition(index, label) for arm in counted)
+    if ones.keys() == others.keys():
+        found.conditions = by_condition(list(ones), list(ones.values()), list(others.values()), lines[0].hops)
     found.clock = Clock(baseline=sum(lines[0].samples), contender=sum(lines[1].samples))
     return found
+
+
+def cost_rows(ready: Ready, counted: list[Counted], index: int) -> list[Cost]:
+    """What the instructions of both arms are in one step. Needs counts with texts and lines. Raises NotMeasuredError."""
+    label = ready.study.steps[index].label
+    one, other = (costs(arm.dump, arm.symbols, arm.step(index, label).region) for arm in counted)
+    return compare_costs(one, other)
 
 
 def annotation(
@@ -217,3 +250,19 @@ def same_as_run(counted: Counted, run_trial: Path, index: int, label: str) -> bo
 def as_json(found: Explanation) -> bytes:
     """The whole explanation."""
     return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+
+
+def cost_json(found: Explanation, rows: list[Cost]) -> bytes:
+    """The classes and functions of an operation's costs: counts over `operations`."""
+    document = {
+        "schema": COST_SCHEMA,
+        "benchmark": found.benchmark,
+        "baseline": found.baseline,
+        "contender": found.contender,
+        "releases": found.releases,
+        "qemu": found.qemu,
+        "operations": found.operations,
+        "classes": dict(CLASSES),
+        "rows": rows,
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"

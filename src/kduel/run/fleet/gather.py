@@ -157,12 +157,17 @@ def check_alike(members: Sequence[Member], found: dict[str, Described]) -> None:
     """Raises InputError, naming machines and facts, where members differ in what must be the same."""
     first = members[0]
     theirs = found[first.name].lock
+    for member in members:
+        if (version := found[member.name].lock.kduel) != __version__:
+            raise InputError(
+                f"{member.name} has KDuel {version}, and this is {__version__}",
+                "Nothing was measured. Install this version there: its trials must be those that are analysed here.",
+            )
     own_settings = {key for member in members for key in member.settings}
     lines = []
     for member in members[1:]:
         lock = found[member.name].lock
         listed = [("architecture", theirs.host.architecture, lock.host.architecture)]
-        listed += [("version of KDuel", theirs.kduel, lock.kduel)]
         listed = [line for line in listed if line[1] != line[2]]
         listed += [line for line in differences(theirs, lock) if matters(line[0], lock.machine.exact, own_settings)]
         lines += [f"{what}: {short(was)} on {first.name}, {short(now)} on {member.name}" for what, was, now in listed]

@@ -1,12 +1,15 @@
 /* A QEMU plug-in that counts the instructions of marked regions, by call chain and block of code, exactly.
  *
- * Arguments: out=FILE (written when QEMU ends), disassemble=on (adds every block's text), boot=ADDRESS (instead of all
+ * Arguments: out=FILE (written when QEMU ends), disassemble=on (adds every block's text), lines=on (adds which instructions
+ * were the first to touch a cache line in an operation, from BEGIN to END, and how often), boot=ADDRESS (instead of all
  * else: count from the first block at ADDRESS to the first of user code, write that, and end QEMU; with functions=on the
  * boot is region 1, counted like others, and QEMU goes on). Without any, nothing is
  * counted. In all cases a preloaded guard (guard.c) is told when the vCPU is about to halt.
  *
  * A guest program selects a region by number, with as many SELECT markers, and measures between BEGIN and END
- * markers; RESET leaves the region. Markers are instructions without effect, and are not counted.
+ * markers; RESET leaves the region. Each visit of a region, up to its RESET, is counted apart: its id is the region's number
+ * and, from bit VISIT_SHIFT on, how often the region was left before. Markers are instructions without effect, and are
+ * not counted.
  *
  * How it counts. QEMU adds one to a counter at every instruction, in generated code. When a block begins, what was
  * added since the last one began belongs to that one; so a block that an exception cut short is counted as far as
@@ -26,7 +29,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { STACK_SHIFT = 14, TABLE = 1 << 16, INSN_MAX = 16 };
+enum { LINE_SHIFT = 6, LINES = 1 << 20 };
+enum { STACK_SHIFT = 14, TABLE = 1 << 16, INSN_MAX = 16, VISIT_SHIFT = 16, REGIONS = 1 << VISIT_SHIFT };
 
 /* A place in the tree of call chains: below `parent`, called from just before `site`, or entered at `site`. */
 struct node {
@@ -65,6 +69,22 @@ struct block {
     uint64_t *ends;     /* address after each instruction */
     char **text;
 };
+/* One visit of a region. */
+struct visit {
+    struct visit *next;
+    uint32_t id;
+    uint64_t begins;
+};
+/* How often the instruction at `pc` was the first in an operation to touch a cache line. */
+struct touch {
+    struct touch *next;
+    uint64_t pc, times;
+    uint32_t region;
+};
+/* A cache line, and the operation that touched it last; `operation` is 0 in a free slot. */
+struct line {
+    uint64_t address, operation;
+};
 struct marker {
     struct block *block;
     uint32_t index;
@@ -74,14 +94,18 @@ enum { BEGIN, END, SELECT, RESET, NO_MARKER };
 enum { READS = 1, WRITES = 2 };
 
 static const char *out_path;
-static bool disassemble, x86, boot_functions;
+static bool disassemble, count_lines, x86, boot_functions;
 static uint64_t boot_entry;
 static struct node root, *nodes[TABLE];
 static struct stack *stacks[TABLE];
 static struct tally *tallies[TABLE];
 static struct block *blocks[TABLE];
+static struct touch *touches[TABLE];
+static struct line *lines; /* LINES slots */
+static uint64_t operation, line_count;
 static uint32_t node_count = 1, block_count;
-static uint64_t begins[256];
+static uint32_t visits_of[REGIONS]; /* by region: how many ended */
+static struct visit *visits, *visit; /* all, the newest first; the present one */
 
 static struct node *current = &root, *began_node;
 static struct node *pending; /* an entry in kernel mode that has not yet called anything */
@@ -215,6 +239,46 @@ static void on_access(unsigned vcpu, uint32_t info, uint64_t address, void *data
     if ((uintptr_t)data & (qemu_plugin_mem_is_store(info) ? WRITES : READS)) accessed = true;
 }
 
+/* Whether this operation has not touched the line before. */
+static bool touches_first(uint64_t address) {
+    struct line *line = &lines[mix(address, 1) % LINES];
+    while (line->operation && line->address != address)
+        if (++line == lines + LINES) line = lines;
+    if (!line->operation && ++line_count == LINES) {
+        fprintf(stderr, "kduel counter: an operation touches more than %d cache lines\n", LINES / 2);
+        abort();
+    }
+    bool first = line->operation != operation;
+    *line = (struct line){address, operation};
+    return first;
+}
+
+static void on_data(unsigned vcpu, uint32_t info, uint64_t address, void *pc) {
+    uint64_t site = (uintptr_t)pc;
+    (void)vcpu;
+    if (!active) return;
+    uint64_t last = (address + (1u << qemu_plugin_mem_size_shift(info)) - 1) >> LINE_SHIFT, times = 0;
+    for (uint64_t line = address >> LINE_SHIFT; line <= last; line++) times += touches_first(line);
+    if (!times) return;
+    struct touch **slot = &touches[mix(site, region) % TABLE], *touch;
+    for (touch = *slot; touch && (touch->pc != site || touch->region != region);) touch = touch->next;
+    if (!touch) {
+        touch = fresh(sizeof *touch);
+        *touch = (struct touch){.next = *slot, .pc = site, .region = region};
+        *slot = touch;
+    }
+    touch->times += times;
+}
+
+/* Lines of earlier operations are forgotten before they fill the table. */
+static void begin_operation(void) {
+    if (!count_lines) return;
+    operation++;
+    if (line_count < LINES / 2) return;
+    memset(lines, 0, LINES * sizeof *lines);
+    line_count = 0;
+}
+
 static struct tally *tally_of(struct node *node, struct block *block, uint32_t from, uint32_t insns) {
     uint64_t hash = mix(mix(node->id, block->id), (uint64_t)from << 40 | (uint64_t)insns << 20 | region);
     struct tally **slot = &tallies[hash % TABLE], *tally;
@@ -249,14 +313,28 @@ static inline void account(uint64_t next) {
     tally->times++;
 }
 
+static void enter_visit(void) {
+    visit = fresh(sizeof *visit);
+    *visit = (struct visit){.next = visits, .id = visits_of[region] << VISIT_SHIFT | region};
+    visits = visit;
+    region = visit->id;
+}
+
+static void leave_visit(void) {
+    if (visit) visits_of[region % REGIONS]++;
+    visit = NULL;
+    region = 0;
+}
+
 /* The boot as a region: from its entry to where the kernel first returns to user code. */
 static void follow_boot(const struct block *block) {
-    if (block->pc == boot_entry && !begins[1]) {
-        begins[1] = 1;
+    if (block->pc == boot_entry && !visit) {
         region = 1;
+        enter_visit();
+        visit->begins = 1;
         active = true;
     } else if (active && began && began->kernel && began->ends_in_interrupt_return && !block->kernel) {
-        region = 0;
+        leave_visit();
         active = false;
         boot_functions = false;
     }
@@ -278,9 +356,13 @@ static void on_marker(unsigned vcpu, void *data) {
     struct marker *marker = data;
     account(0);
     active = marker->what == BEGIN && region;
-    if (active && region < sizeof begins / sizeof *begins) begins[region]++;
-    if (marker->what == SELECT) region++;
-    if (marker->what == RESET) region = 0;
+    if (active) {
+        if (!visit) enter_visit();
+        visit->begins++;
+        begin_operation();
+    }
+    if (marker->what == SELECT && !visit && region < REGIONS - 1) region++;
+    if (marker->what == RESET) leave_visit();
     began = marker->block;
     began_at = marker->index + 1;
     began_node = current;
@@ -453,6 +535,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         }
         count_executions(insn);
         guard(insn, code, length);
+        if (count_lines) on_each_access(insn, on_data, (void *)(uintptr_t)(block->pc + starts[i]));
         int kind = x86 && block->kernel ? kind_x86(code, length) : OTHER;
         if (kind == CALL) on_each_access(insn, on_call, (void *)(uintptr_t)block->ends[i]);
         if (kind == RETURN) on_each_access(insn, on_return, NULL);
@@ -483,8 +566,8 @@ static void on_boot_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) 
 
 static void write_all(FILE *out) {
     fprintf(out, "kduel-counter 1 %s\n", x86 ? "x86_64" : "aarch64");
-    for (uint32_t r = 1; r < sizeof begins / sizeof *begins; r++)
-        if (begins[r]) fprintf(out, "R %u %llu\n", r, (unsigned long long)begins[r]);
+    for (const struct visit *v = visits; v; v = v->next)
+        fprintf(out, "R %u %llu\n", v->id, (unsigned long long)v->begins);
     for (int slot = 0; slot < TABLE; slot++)
         for (struct node *n = nodes[slot]; n; n = n->next)
             if (n->used) fprintf(out, "N %u %u %c %llx\n", n->id, n->parent->id, n->entry ? 'e' : 'c',
@@ -502,6 +585,9 @@ static void write_all(FILE *out) {
         for (struct tally *t = tallies[slot]; t; t = t->next)
             fprintf(out, "C %u %u %u %u %u %llu\n", t->region, t->node->id, t->block->id, t->from, t->insns,
                     (unsigned long long)t->times);
+    for (int slot = 0; slot < TABLE; slot++)
+        for (struct touch *t = touches[slot]; t; t = t->next)
+            fprintf(out, "L %u %llx %llu\n", t->region, (unsigned long long)t->pc, (unsigned long long)t->times);
     fprintf(out, "end\n");
 }
 
@@ -519,6 +605,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
     for (int i = 0; i < count; i++) {
         if (!strncmp(words[i], "out=", 4)) out_path = words[i] + 4;
         else if (!strcmp(words[i], "disassemble=on")) disassemble = true;
+        else if (!strcmp(words[i], "lines=on")) count_lines = true;
         else if (!strcmp(words[i], "functions=on")) boot_functions = true;
         else if (!strncmp(words[i], "boot=", 5)) boot_entry = strtoull(words[i] + 5, NULL, 0);
     }
@@ -534,6 +621,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
         return 0;
     }
     counter_new();
+    if (count_lines) lines = need(calloc(LINES, sizeof *lines));
     if (boot_entry && !boot_functions) {
         qemu_plugin_register_vcpu_tb_trans_cb(id, on_boot_translation);
         return 0;

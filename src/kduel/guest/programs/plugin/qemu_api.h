@@ -42,6 +42,7 @@ uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t index);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
 bool qemu_plugin_mem_is_store(uint32_t info);
+unsigned qemu_plugin_mem_size_shift(uint32_t info);
 char *qemu_plugin_insn_disas(const struct qemu_plugin_insn *);
 
 EXPORT int qemu_plugin_version = KDUEL_API;
