@@ -64,7 +64,7 @@ def test_places_are_found_by_tags_acquired_and_released(coordinator: str):
     assert [one.name for one in opened(coordinator, tags="board=imx8+lab=2").members] == ["b1"]
     fleet.lease("b1")
     fleet.lease("b1")
-    with pytest.raises(HostError, match=r"1 place\(s\) with the tags board=imx8 are free; 2 are wanted"):
+    with pytest.raises(HostError, match=r"1 place\(s\) with the tags board=imx8 are free; 2 are requested"):
         opened(coordinator, tags="board=imx8")
     assert [one.name for one in opened(coordinator, tags="board=imx8", count=1).members] == ["b2"]
     # A controller that was killed had it: its successor has the same user, and the places of the run.

@@ -77,7 +77,7 @@ def test_jobs_are_cancelled_when_the_run_is_interrupted(start, write_study, tmp_
     ("fleet", "status", "said"),
     [
         ("slurm:partition=nosuch", 2, "Slurm has no partition 'nosuch'\nGive partition=NAME; it has: guests."),
-        ("slurm:nodes=9", 3, "3 node(s) of the partition guests are usable; 9 are wanted"),
+        ("slurm:nodes=9", 3, "3 node(s) of the partition guests are usable; 9 are requested"),
         ("slurm:nodelist=n[2-4]", 2, "the partition guests has no node n4"),
         ("slurm:python=/nowhere/python", 3, "/nowhere/python"),
         ("slurm:account=nobody,nodes=1,time=nonsense", 3, "sbatch"),

@@ -196,7 +196,7 @@ def choose(settings: SlurmSettings, partition: str, known: Sequence[str]) -> lis
         if len(names) < max(1, settings.nodes):
             states = ", ".join(f"{node.name} {node.state}" for node in there.values())
             raise HostError(
-                f"{len(usable)} node(s) of the partition {partition} are usable; {max(1, settings.nodes)} are wanted",
+                f"{len(usable)} node(s) of the partition {partition} are usable; {max(1, settings.nodes)} are requested",
                 f"Slurm says: {states or 'no nodes'}. See `sinfo -R`.",
             )
     if unknown := [name for name in names if name not in there]:
