@@ -89,7 +89,7 @@ def test_a_connection_cut_in_mid_trial_is_survived(real: Real, tmp_path: Path) -
         ({"user": "plain"}, "sudo asks for a password or refuses"),
         ({"user": "nobody-here"}, "does not admit this user without a password"),
         ({"known_hosts": "/dev/null"}, "host key is not the one that is known"),
-        ({"free_mib": 100_000}, "100000 are wanted"),
+        ({"free_mib": 100_000}, "100000 are required"),
         ({"port": 1}, "cannot be reached"),
         ({"place": "root@no-such-host.invalid"}, "name cannot be resolved"),
     ],
