@@ -28,7 +28,7 @@ def run_facts(results: Results) -> list[str]:
 def sureness(results: Results) -> str:
     """How much trust the intervals deserve, in one sentence."""
     if results.machine.exact:
-        return "Counted on a deterministic machine: a repetition gives the same numbers, so no statistics are needed."
+        return "Counted exactly on a deterministic machine: a repetition gives the same numbers, so no statistics are needed."
     if not any(m.n > 1 for m in results.metrics):
         if any(m.scale == "exact" and m.verdict != "undecided" for m in results.metrics):
             return (

@@ -5,7 +5,10 @@ What holds under every condition comes first, by subsystem; then what is the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from msgspec import Struct
 
 from kduel.core.format import amount, effect, percent, signed
 from kduel.core.results import COUNTED, MetricResult, Results
@@ -32,17 +35,17 @@ def counted_lines(comparison: ContenderSummary) -> Iterator[Line]:
     small = sorted((m for m in measured if decided(m) and m.below_delta), key=largest_first)
     same = [m for m in measured if m.verdict in ("equal", "equivalent")]
     open_ones = sorted((m for m in measured if m.verdict == "undecided"), key=largest_first)
-    width = max((len(name(m)) for m in measured), default=0)
-    yield [(f"{'':{width + 11}}{'change':>22}  {'over conditions':>20}  {'at the median change':>25}", "dim")]
+    columns = Columns.of(measured)
+    yield columns.heading()
     for group in dict.fromkeys(m.group or OTHER for m in large):
         yield [(visible(group, 40), "italic")]
-        yield from (line(m, width) for m in large if (m.group or OTHER) == group)
+        yield from (columns.line(m) for m in large if (m.group or OTHER) == group)
     if small:
         yield [("smaller than delta", "italic")]
-        yield from (line(m, width) for m in small)
+        yield from (columns.line(m) for m in small)
     if open_ones:
         yield [("depends on conditions that should not matter", "italic")]
-        yield from (line(m, width) for m in open_ones)
+        yield from (columns.line(m) for m in open_ones)
     if same:
         yield [("the same: ", "italic"), (", ".join(name(m) for m in same), "")]
     missing = [m for m in comparison.primary if not m.n]
@@ -56,15 +59,44 @@ def name(metric: MetricResult) -> str:
     return visible(metric.benchmark, 60)
 
 
-def line(metric: MetricResult, width: int) -> Line:
-    """`  more     fork-exit  +37,301 (+12.4 %)   +11.9 to +13.0 %   301,203 → 338,504`."""
-    values = f"{amount(metric.baseline_mean)} → {amount(metric.mean)}"
-    return [
-        (f"  {metric.word:<8}", style(metric)),
-        (f" {name(metric):<{width}}", "bold"),
-        (f"{effect(metric):>22}  {span(metric):>20}  {values:>25}", ""),
-        (f"  {agreement(metric)}", "dim"),
-    ]
+class Columns(Struct, frozen=True):
+    """The columns of the page, as wide as what stands in them: most fit into 80 characters."""
+
+    name: int
+    change: int
+    span: int
+    counts: int
+
+    HEADINGS: ClassVar = ("change", "over conditions", "at this change")
+
+    @classmethod
+    def of(cls, metrics: Sequence[MetricResult]) -> Columns:
+        """Wide enough for these."""
+        cells = [cls.HEADINGS, *((effect(m), span(m), counts(m)) for m in metrics)]
+        change, over, at = (max(len(row[column]) for row in cells) for column in range(3))
+        return cls(max((len(name(m)) for m in metrics), default=0), change, over, at)
+
+    def heading(self) -> Line:
+        """The headings of the figures."""
+        return [(f"{'':{self.name + 9}}{self.figures(*self.HEADINGS)}", "dim")]
+
+    def figures(self, change: str, over: str, at: str) -> str:
+        """The figures of a line."""
+        return f"  {change:>{self.change}}  {over:>{self.span}}  {at:>{self.counts}}"
+
+    def line(self, metric: MetricResult) -> Line:
+        """` more    fork-exit  +37,301 (+12.4 %)  +11.9 to +13.0 %  301,203 → 338,504`."""
+        return [
+            (f" {metric.word:<7}", style(metric)),
+            (f" {name(metric):<{self.name}}", "bold"),
+            (self.figures(effect(metric), span(metric), counts(metric)), ""),
+            (f"  {agreement(metric)}".rstrip(), "dim"),
+        ]
+
+
+def counts(metric: MetricResult) -> str:
+    """Before and after, under the condition of the median change."""
+    return f"{amount(metric.baseline_mean)} → {amount(metric.mean)}"
 
 
 def span(metric: MetricResult) -> str:
@@ -77,8 +109,9 @@ def span(metric: MetricResult) -> str:
 
 
 def agreement(metric: MetricResult) -> str:
-    """In how many of the conditions the difference has this sign."""
-    return f"{len(metric.agreeing)} of {len(metric.conditions)}" if metric.conditions else ""
+    """In how many of the conditions the difference has this sign; empty where it is all of them."""
+    agreeing, every = len(metric.agreeing), len(metric.conditions)
+    return f"{agreeing} of {every}" if agreeing < every else ""
 
 
 def situation_lines(comparison: ContenderSummary) -> Iterator[Line]:
@@ -99,7 +132,7 @@ def situation_lines(comparison: ContenderSummary) -> Iterator[Line]:
         share = 100 * (m.effect or 0) / (m.baseline_mean or 1)
         values = f"{amount(m.baseline_mean)} → {amount(m.mean)}"
         yield [
-            (f"  {m.word:<8}", style(m)),
+            (f" {m.word:<7}", style(m)),
             (f" {what:<{width}}", "bold"),
             (f"{percent(share):>9}  {values:>25}", ""),
         ]
