@@ -91,7 +91,7 @@ def three(**change: object) -> str:
         (three().replace("40000000", "19000000"), "was not idle"),
         (three().replace(str(MOST), "4000000000"), "goes around every 4000 J"),
         (three().replace("load 10.5", "load 0.5"), "no time passed"),
-        (three().replace(" 10000000 ", " -5 "), "says '-5'"),
+        (three().replace(" 10000000 ", " -5 "), "is '-5'"),
         (three()[: three().index("end")], "a line of the energy counters"),
     ],
 )

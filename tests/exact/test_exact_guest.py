@@ -99,7 +99,7 @@ def test_a_machine_that_is_not_exact_is_refused(
         return words[:at] + words[at + 2 :]
 
     monkeypatch.setattr(machine, "fixed", sloppy)
-    with pytest.raises(NotMeasuredError, match="not exact"):
+    with pytest.raises(NotMeasuredError, match="nondeterministic"):
         machine.boot(trial(ready, tmp_path / "one"))
 
 

@@ -185,7 +185,7 @@ def test_the_scheduler_and_timer_options_come_first_and_are_counted() -> None:
     ]  # fmt: skip
     told = {warning.code: warning.message for warning in undeclared(found)}
     assert "differ in 5 options (1 scheduler, 2 timers, 1 memory, 1 other)" in told["config-differs"]
-    assert "1 thing that" in told["confounds"]
+    assert "1 property that" in told["confounds"]
     assert "clocksource: clocksource" in told["confounds"]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kduel.analysis.profile import (
-    Arm,
+    ProfiledArm,
     ProfiledTrial,
     TimedProfile,
     nanoseconds,
@@ -48,7 +48,7 @@ def compared(
     """A profile of two arms with these true costs."""
     draw = np.random.default_rng(seed)
     arms = [
-        Arm(name=name, release="6", trials=[trial(costs, draw, **more) for _ in range(blocks)])  # type: ignore[arg-type]
+        ProfiledArm(name=name, release="6", trials=[trial(costs, draw, **more) for _ in range(blocks)])  # type: ignore[arg-type]
         for name, costs in (("A", one), ("B", other))
     ]
     step = StepResult(label="pipe", benchmark="kbench")
@@ -132,7 +132,7 @@ def test_one_block_has_no_interval() -> None:
 def test_trials_with_different_events_are_not_compared() -> None:
     draw = np.random.default_rng(1)
     arms = [
-        Arm(name=name, release="", trials=[trial(base(), draw, event=event)])
+        ProfiledArm(name=name, release="", trials=[trial(base(), draw, event=event)])
         for name, event in (("A", CLOCK), ("B", "cycles"))
     ]
     with pytest.raises(ValueError, match="not all trials are alike"):

@@ -51,7 +51,7 @@ def test_everything_that_disturbs_is_told_with_its_remedy(tmp_path: Path, monkey
     for what in (
         "busy (load 1.52)", "governor is powersave", "turbo is on", "SMT is on", "runs on battery", "tuned is running",
         "laptop-mode.service is enabled", "tlp.service is enabled", "1 timer may start work in mid-trial: fstrim.timer",
-        "noisy neighbours: 4.8 %", "throttled 17 times",
+        "noisy neighbours: CPU steal time of 4.8 %", "throttled 17 times",
         "3 cores, 1 of them performance cores, 4 hardware threads: threads = [1, 3, 4] shows",
     ):  # fmt: skip
         assert what in said

@@ -26,7 +26,8 @@ from kduel.store.rundir import RunDir, TrialRecord
 from kduel.study.load import assemble, parse_study
 from kduel.study.plan import make_plan
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+# Beside other tests a guest may get too little CPU for schedulers that the kernel watches.
+pytestmark = [pytest.mark.guest, pytest.mark.network, pytest.mark.alone]
 
 KERNEL = "debian:7-cloud"
 MISHAP = r"""

@@ -106,7 +106,7 @@ def steps(**parameters: Any) -> list[tuple[Any, Any]]:
     ("release", "config", "contender", "why"),
     [
         ("6.12.1", CONFIG_612, {"scheduler": "scx_bpfland"}, "6.12.1 has no sched_ext"),
-        ("6.1.0", None, {"scheduler": "scx_bpfland"}, "came with 6.12"),
+        ("6.1.0", None, {"scheduler": "scx_bpfland"}, "new in 6.12"),
         ("6.1.0", None, {"policy": "slice:3ms"}, "since 6.12"),
         ("6.12.1", CONFIG_612, {"cmdline": "quiet preempt=lazy"}, "lazy preemption"),
         ("6.1.0", "", {"cmdline": "preempt=full"}, "PREEMPT_DYNAMIC"),

@@ -72,7 +72,7 @@ def test_a_window_that_changes_its_size_has_one_table(environment, tmp_path: Pat
         # A narrow table has no headings: from the first table on each frame counts.
         since += since > 0 or headings(frame) > 0
         settled.append(headings(frame))
-        if since < 4 or (new := next(sizes, None)) is None:
+        if since < 8 or (new := next(sizes, None)) is None:
             return None
         since = 1
         settled.clear()
@@ -85,8 +85,8 @@ def test_a_window_that_changes_its_size_has_one_table(environment, tmp_path: Pat
     assert status == 0
     assert colours > {"default"}
     assert next(sizes, None) is None, "all sizes were tried"
-    # Directly after a change a frame may be half drawn; it must not stay.
-    assert max(settled[settled.index(1) :]) == 1
+    # Directly after a change frames may be half drawn, or drawn for the old size; none may stay.
+    assert max(settled[6:]) == 1
     assert headings(frames[-1]) == 1
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct, field, structs
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtr
 
 from kduel.core.experiment import Metric
 from kduel.core.samples import StepResult
@@ -21,7 +21,7 @@ from kduel.explain.profile import IDLE, Stack
 from kduel.explain.samples import CLOCK, SAMPLED_CONTEXTS, Sampled
 from kduel.judge.verdict.adjust import plain
 from kduel.judge.verdict.classify import benjamini_hochberg
-from kduel.judge.verdict.spending import Floats
+from kduel.judge.verdict.spending import Floats, critical_t
 
 FEWEST = 5.0
 """Samples per trial, on average over both contenders: rarer functions are pooled, and not tested one by one. The
@@ -35,7 +35,7 @@ NO_WORK = frozenset(
 WHOLE_STATISTICS = frozenset(("value", "mean", "median", "total"))
 
 
-class Cost(Struct, frozen=True, kw_only=True):
+class CostChange(Struct, frozen=True, kw_only=True):
     """CPU nanoseconds per unit of work: means over blocks, and the paired difference."""
 
     baseline: float
@@ -52,9 +52,9 @@ class ProfileRow(Struct, frozen=True, kw_only=True):
 
     context: str
     function: str
-    cost: Cost
+    cost: CostChange
     """In the function itself."""
-    inclusive: Cost | None = None
+    inclusive: CostChange | None = None
     """With all that it calls; None for several functions."""
     q: float | None = None
     """The p-value after Benjamini and Hochberg's procedure over all rows."""
@@ -95,8 +95,8 @@ class TimedProfile(Struct, kw_only=True):
     alpha: float
     level: float
     """Of the intervals of functions: 1 - level, after Benjamini and Yekutieli (2005)."""
-    whole: Cost
-    contexts: dict[str, Cost]
+    whole: CostChange
+    contexts: dict[str, CostChange]
     rows: list[ProfileRow]
     """By absolute difference, the largest first. They add up to `whole`."""
     overhead: list[Overhead] = field(default_factory=list)
@@ -148,7 +148,7 @@ def nanoseconds(metric: Metric, value: float) -> float:
     return value * NANOSECONDS[metric.unit] if metric.unit in NANOSECONDS else 1e9 / value
 
 
-class Arm(Struct, frozen=True, kw_only=True):
+class ProfiledArm(Struct, frozen=True, kw_only=True):
     """One contender's profiled trials, in the order of blocks."""
 
     name: str
@@ -156,7 +156,7 @@ class Arm(Struct, frozen=True, kw_only=True):
     trials: list[ProfiledTrial]
 
 
-class Table:
+class CostTable:
     """Costs by key and block of both arms, as arrays of shape (keys, blocks)."""
 
     def __init__(self, arms: Sequence[Sequence[Mapping[Stack, float]]]) -> None:
@@ -166,24 +166,26 @@ class Table:
             for arm in arms
         )
 
-    def costs(self, level: float) -> list[Cost]:
+    def costs(self, level: float) -> list[CostChange]:
         """Each key's cost, with an interval at 1 - level."""
         return [cost(one, other, level) for one, other in zip(self.before, self.after, strict=True)]
 
 
-def cost(before: Floats, after: Floats, level: float) -> Cost:
+def cost(before: Floats, after: Floats, level: float) -> CostChange:
     """Means, and the paired difference with its interval by Student's t."""
     count = before.size
     baseline, contender = float(before.mean()), float(after.mean())
     if count < 2:
-        return Cost(baseline=baseline, contender=contender, difference=contender - baseline)
+        return CostChange(baseline=baseline, contender=contender, difference=contender - baseline)
     mean, error, freedom = (float(values[-1]) for values in plain(after - before, [count]))
-    half = float(-stdtrit(freedom, level / 2)) * error
+    half = float(critical_t(level, freedom)) * error
     p = float(2 * stdtr(freedom, -abs(mean) / error)) if error else 0.0 if mean else 1.0
-    return Cost(baseline=baseline, contender=contender, difference=mean, low=mean - half, high=mean + half, p=p)
+    return CostChange(baseline=baseline, contender=contender, difference=mean, low=mean - half, high=mean + half, p=p)
 
 
-def profile(step: StepResult, metric: Metric, arms: tuple[Arm, Arm], *, alpha: float, frequency: int) -> TimedProfile:
+def profile(
+    step: StepResult, metric: Metric, arms: tuple[ProfiledArm, ProfiledArm], *, alpha: float, frequency: int
+) -> TimedProfile:
     """Compare two arms' trials, block by block. Raises ValueError where they cannot be compared."""
     trials = [trial for arm in arms for trial in arm.trials]
     events, cpus = {trial.sampled.event for trial in trials}, {trial.cpus for trial in trials}
@@ -212,14 +214,14 @@ def profile(step: StepResult, metric: Metric, arms: tuple[Arm, Arm], *, alpha: f
         samples=(samples_of(arms[0]), samples_of(arms[1])),
         alpha=alpha,
         level=level,
-        whole=Table([[{(): sum(block.values())} for block in arm] for arm in stacks]).costs(alpha)[0],
+        whole=CostTable([[{(): sum(block.values())} for block in arm] for arm in stacks]).costs(alpha)[0],
         contexts=contexts_of(stacks, alpha),
         rows=rows,
         stacks=picoseconds(stacks),
     )
 
 
-def samples_of(arm: Arm) -> int:
+def samples_of(arm: ProfiledArm) -> int:
     """Over all its trials."""
     return sum(trial.sampled.samples for trial in arm.trials)
 
@@ -244,10 +246,13 @@ def summed(costs: Mapping[Stack, float], keys: Callable[[Stack], set[Stack]]) ->
 
 
 def rows_of(
-    own: list[list[dict[Stack, float]]], within: list[list[dict[Stack, float]]], arms: tuple[Arm, Arm], alpha: float
+    own: list[list[dict[Stack, float]]],
+    within: list[list[dict[Stack, float]]],
+    arms: tuple[ProfiledArm, ProfiledArm],
+    alpha: float,
 ) -> tuple[list[ProfileRow], float]:
     """A row for each function that is frequent enough, one for the others of each context; and the intervals' level."""
-    table = Table(own)
+    table = CostTable(own)
     total = table.before.sum() + table.after.sum()
     samples = sum(map(samples_of, arms))
     trials = sum(len(arm.trials) for arm in arms)
@@ -256,7 +261,7 @@ def rows_of(
     tested = dict(zip(table.keys, table.costs(alpha), strict=True))
     discoveries = benjamini_hochberg([tested[key].p for key in chosen], alpha)
     final = dict(zip(table.keys, table.costs(discoveries.level), strict=True))
-    inclusive = Table(within)
+    inclusive = CostTable(within)
     whole = dict(zip(inclusive.keys, inclusive.costs(discoveries.level), strict=True))
     known = [frozenset().union(*(trial.sampled.known for trial in arm.trials)) for arm in arms]
     rows = [
@@ -316,16 +321,16 @@ def of_caller(arm: list[dict[Stack, float]], key: Stack) -> Floats:
     return np.array([block.get(key, 0.0) for block in arm])
 
 
-def contexts_of(stacks: list[list[dict[Stack, float]]], alpha: float) -> dict[str, Cost]:
+def contexts_of(stacks: list[list[dict[Stack, float]]], alpha: float) -> dict[str, CostChange]:
     """By context, in the fixed order."""
-    table = Table([[summed(block, lambda stack: {(stack[0],)}) for block in arm] for arm in stacks])
+    table = CostTable([[summed(block, lambda stack: {(stack[0],)}) for block in arm] for arm in stacks])
     found = {key[0]: one for key, one in zip(table.keys, table.costs(alpha), strict=True)}
     return {name: found[name] for name in SAMPLED_CONTEXTS if name in found}
 
 
 def picoseconds(stacks: list[list[dict[Stack, float]]]) -> dict[str, tuple[int, int]]:
     """Call chains to their mean cost in both arms, as whole picoseconds."""
-    table = Table(stacks)
+    table = CostTable(stacks)
     means = (
         np.rint(1000 * np.stack([table.before.mean(axis=1), table.after.mean(axis=1)], axis=1)).astype(int).tolist()
     )

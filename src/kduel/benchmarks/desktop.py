@@ -93,7 +93,9 @@ class Desktop(Benchmark):
         return 1
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        out = read_kwake(raw.stdout, Asked(1, parameters.rate, parameters.frames, parameters.work, parameters.hogs))
+        out = read_kwake(
+            raw.stdout, KwakeRequest(1, parameters.rate, parameters.frames, parameters.work, parameters.hogs)
+        )
         if out.hog_points_per_s is None:
             raise ParseError("the output lacks the work done by the hogs")
         return {
@@ -105,7 +107,7 @@ class Desktop(Benchmark):
         }
 
 
-class Asked(Struct, frozen=True):
+class KwakeRequest(Struct, frozen=True):
     """What kwake was asked for, by its own words."""
 
     workers: int

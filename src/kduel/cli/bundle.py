@@ -8,19 +8,12 @@ from pathlib import Path
 import click
 
 from kduel.cli.named_study import named_study, names_file
-from kduel.cli.options import contender_arguments, machine_help, offline_option, plugin_option, quiet_option
+from kduel.cli.options import contender_arguments, machine_help, offline_option, quiet_option, suite_option
 
 
 @click.command("bundle")
 @contender_arguments("contenders", "CONTENDER... | STUDY.toml")
-@plugin_option(
-    "--suite",
-    kind="suites",
-    default="quick",
-    show_default=True,
-    metavar="NAME",
-    help="Benchmarks to run; `kduel list suites` shows all.",
-)
+@suite_option
 @click.option("--machine", default="", metavar="SPEC", help=machine_help)
 @click.option(
     "--output",

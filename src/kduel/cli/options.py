@@ -116,3 +116,16 @@ def contender_arguments(name: str, metavar: str, *, required: bool = True) -> Ca
 def plugin_option(*names: str, kind: str, **settings: Any) -> Callable[[F], F]:
     """An option whose value names a plug-in of `kind`, completed by the shell; whether it exists is checked at use."""
     return click.option(*names, shell_complete=plugin_names(kind), **settings)
+
+
+def suite_option(command: F) -> F:
+    """`--suite` of every command that carries out or packs a study."""
+    option: Callable[[F], F] = plugin_option(
+        "--suite",
+        kind="suites",
+        default="quick",
+        show_default=True,
+        metavar="NAME",
+        help="Benchmarks to run; `kduel list suites` shows all.",
+    )
+    return option(command)

@@ -16,7 +16,7 @@ from kduel.core.text import printable
 if TYPE_CHECKING:
     from kduel.core.samples import Samples
     from kduel.judge.verdict.rule import Rule
-    from kduel.judge.verdict.sample_size import Cost, Division
+    from kduel.judge.verdict.sample_size import Division, VerdictCost
 
 HOPELESS = 1000
 """Blocks that nobody will measure."""
@@ -143,12 +143,12 @@ def choose(samples: list[Samples], keys: tuple[str, ...]) -> list[Samples]:
 
 def cost_of(
     chosen: list[Samples], rule: Rule, share: float, block_seconds: float | None
-) -> tuple[list[Cost], list[str]]:
+) -> tuple[list[VerdictCost], list[str]]:
     """The cost of each metric, and the names of those without an estimate. Raises InputError where none has one."""
     from kduel.judge.verdict.comparison import compare
     from kduel.judge.verdict.sample_size import cost
 
-    costs: list[Cost] = []
+    costs: list[VerdictCost] = []
     silent: list[str] = []
     for c in compare(chosen, rule):
         found = cost(c, share, block_seconds)
@@ -164,7 +164,7 @@ def cost_of(
     return costs, silent
 
 
-def cost_lines(costs: list[Cost], silent: list[str], rule: Rule) -> list[str]:
+def cost_lines(costs: list[VerdictCost], silent: list[str], rule: Rule) -> list[str]:
     """A table with its explanation."""
     width = max(len(name_of(cost)) for cost in costs)
     lines = [
@@ -204,7 +204,7 @@ def cost_lines(costs: list[Cost], silent: list[str], rule: Rule) -> list[str]:
     return lines
 
 
-def name_of(cost: Cost) -> str:
+def name_of(cost: VerdictCost) -> str:
     return f"{cost.benchmark}/{cost.metric}, {cost.contender}"
 
 

@@ -16,22 +16,15 @@ from kduel.cli.options import (
     fail_on_option,
     machine_help,
     offline_option,
-    plugin_option,
     quiet_option,
+    suite_option,
 )
 from kduel.core.errors import InputError
 
 
 @click.command("run")
 @contender_arguments("contenders", "BASELINE CONTENDER... | STUDY.toml")
-@plugin_option(
-    "--suite",
-    kind="suites",
-    default="quick",
-    show_default=True,
-    metavar="NAME",
-    help="Benchmarks to run; `kduel list suites` shows all.",
-)
+@suite_option
 @click.option(
     "--blocks",
     type=click.IntRange(1),

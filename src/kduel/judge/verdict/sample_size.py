@@ -86,7 +86,7 @@ def blocks_more(
     return None if total is None else total - pairs
 
 
-class Cost(Struct, kw_only=True):
+class VerdictCost(Struct, kw_only=True):
     """What a verdict at delta costs for one metric of one contender. Blocks are what to give as --max-blocks."""
 
     benchmark: str
@@ -120,7 +120,7 @@ def reachable_delta_pct(c: Comparison, alpha: float) -> float | None:
     return 100 * math.expm1(min(reach(sd, max(c.rule.max_blocks, 2), level, EITHER_POWER), 700))
 
 
-def cost(c: Comparison, alpha: float, seconds_per_block: float | None = None) -> Cost | None:
+def cost(c: Comparison, alpha: float, seconds_per_block: float | None = None) -> VerdictCost | None:
     """The cost of a verdict, by the pairs that are there as a pilot; None where they give no spread of ratios."""
     sd, pairs = ratio_spread(c)
     if sd is None:
@@ -128,7 +128,7 @@ def cost(c: Comparison, alpha: float, seconds_per_block: float | None = None) ->
     high = sd * math.sqrt((pairs - 1) / float(chdtri(pairs - 1, SURE)))
     border = margin("ratio", c.rule)
     none = blocks_for(sd, border, c.rule, alpha, EITHER_POWER, c.rule.equivalent_from)
-    return Cost(
+    return VerdictCost(
         benchmark=c.table.benchmark,
         metric=c.table.metric.name,
         contender=c.contender,

@@ -72,9 +72,9 @@ def known_levels(alpha: float, looks: tuple[int, ...], pairs: tuple[int, ...], m
     return levels
 
 
-def critical_t(levels: Floats, freedom: ArrayLike) -> Floats:
+def critical_t(levels: ArrayLike, freedom: ArrayLike) -> Floats:
     """The quantile of Student's t that a two-sided test at these levels needs, with so many degrees of freedom."""
-    quantile: Floats = -stdtrit(np.asarray(freedom, dtype=float), levels / 2)
+    quantile: Floats = -stdtrit(np.asarray(freedom, dtype=float), np.asarray(levels, dtype=float) / 2)
     return quantile
 
 

@@ -22,7 +22,7 @@ from kduel.judge.verdict.result import Assessment, build
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import POWER, fewest
 from kduel.judge.verdict.secondary import brown_forsythe, cliffs_delta, mann_whitney
-from kduel.judge.verdict.spending import Floats
+from kduel.judge.verdict.spending import Floats, critical_t
 from kduel.judge.verdict.wording import amount, differs, equivalent, percent
 
 
@@ -43,7 +43,7 @@ class Estimate(NamedTuple):
 
     def half(self, alpha: float) -> float:
         """Half the interval at 1 - alpha."""
-        return 0.0 if self.scale == "exact" else float(-stdtrit(self.freedom, alpha / 2)) * self.error
+        return 0.0 if self.scale == "exact" else float(critical_t(alpha, self.freedom)) * self.error
 
 
 class Match(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kduel.analysis.profile import Cost, ProfileRow, TimedProfile
+from kduel.analysis.profile import CostChange, ProfileRow, TimedProfile
 from kduel.core.format import MISSING, amount, decimals, signed
 from kduel.core.text import plural
 from kduel.explain.flame import Flame, drawn
@@ -26,7 +26,7 @@ def as_text(found: TimedProfile, limit: int = 25) -> str:
     lines += [row_line(row, places) for row in shown]
     if rest := found.rows[len(shown) :]:
         both = [sum(getattr(row.cost, arm) for row in rest) for arm in ("baseline", "contender")]
-        cost = Cost(baseline=both[0], contender=both[1], difference=both[1] - both[0])
+        cost = CostChange(baseline=both[0], contender=both[1], difference=both[1] - both[0])
         lines.append(cost_line(cost, places, f"({len(rest)} other rows)"))
     lines += ["", *(cost_line(cost, places, SAMPLED_CONTEXTS[name]) for name, cost in found.contexts.items())]
     lines += [cost_line(found.whole, places, f"in all, of {plural(found.cpus, 'CPU')}"), ""]
@@ -78,7 +78,7 @@ def row_line(row: ProfileRow, places: int) -> str:
     return cost_line(row.cost, places, f"{name}{mark}" + (f"  ({note})" if note else ""), q)
 
 
-def cost_line(cost: Cost, places: int, text: str, q: str = "") -> str:
+def cost_line(cost: CostChange, places: int, text: str, q: str = "") -> str:
     """One line of figures."""
     interval = MISSING
     if cost.low is not None and cost.high is not None:

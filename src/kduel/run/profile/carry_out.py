@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
-from kduel.analysis.profile import Arm, ProfiledTrial, TimedProfile, nanoseconds, overhead, profile, unit_of
+from kduel.analysis.profile import ProfiledArm, ProfiledTrial, TimedProfile, nanoseconds, overhead, profile, unit_of
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.experiment import Metric, Step
@@ -42,7 +42,7 @@ Shown = Callable[[Study, int], AbstractContextManager[tuple[Watcher, Begun]]]
 """Shows the trials of a study, so many at once, while they are made."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class ProfileRequest(Struct, frozen=True, kw_only=True):
     """What of a run is to be profiled."""
 
     run: RunDir
@@ -73,7 +73,7 @@ def is_timed(path: Path) -> bool:
     return not run.imported and not run.merged and run.lock().machine.kind != "icount"
 
 
-def asked(path: Path, benchmark: str, metric: str, contender: str, *, blocks: int, frequency: int) -> Asked:
+def asked(path: Path, benchmark: str, metric: str, contender: str, *, blocks: int, frequency: int) -> ProfileRequest:
     """The step and the contenders that a command line means. Raises InputError that lists what there is."""
     run = RunDir.open(path)
     lock = run.lock()
@@ -88,7 +88,7 @@ def asked(path: Path, benchmark: str, metric: str, contender: str, *, blocks: in
     prepared = Prepared(lock.steps)
     index = step_called(lock.steps, benchmark, path)
     chosen = metric_called(prepared.metrics(index), lock.steps[index], metric)
-    return Asked(
+    return ProfileRequest(
         run=run, lock=lock, names=(names[0], contender or names[1]), step=lock.steps[index], metric=chosen,
         blocks=blocks, frequency=frequency,
     )  # fmt: skip
@@ -125,7 +125,9 @@ def metric_called(metrics: tuple[Metric, ...], step: Step, name: str) -> Metric:
     return next((one for one in possible if one.name in step.primary), possible[0])
 
 
-def carry_out(what: Asked, *, cache: Cache, progress: Progress, shown: Shown, offline: bool = False) -> TimedProfile:
+def carry_out(
+    what: ProfileRequest, *, cache: Cache, progress: Progress, shown: Shown, offline: bool = False
+) -> TimedProfile:
     """Make what trials are missing, and read the profile out of them.
 
     Raises InputError where the run's kernels or machine are not what they were, NotMeasuredError where a contender cannot
@@ -154,14 +156,14 @@ def carry_out(what: Asked, *, cache: Cache, progress: Progress, shown: Shown, of
     return found
 
 
-def keep(what: Asked, found: TimedProfile) -> None:
+def keep(what: ProfileRequest, found: TimedProfile) -> None:
     """Store the result beside the trials that it comes from. Raises HostError."""
     with told_as_disk_trouble(what.folder):
         write_whole(what.folder / "profile.json", msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
         write_whole(what.folder / "profile.svg", as_svg(found).encode())
 
 
-def narrowed(ready: Ready, what: Asked, cache: Cache) -> Ready:
+def narrowed(ready: Ready, what: ProfileRequest, cache: Cache) -> Ready:
     """Two contenders and one step of what was made ready, with perf around the step."""
     study = structs.replace(
         ready.study,
@@ -177,7 +179,7 @@ def narrowed(ready: Ready, what: Asked, cache: Cache) -> Ready:
     return Ready(study=study, arms=arms, machine=ready.machine, prepared=prepared, dress=dress)
 
 
-def read_profile(what: Asked, run: RunDir, ready: Ready) -> TimedProfile:
+def read_profile(what: ProfileRequest, run: RunDir, ready: Ready) -> TimedProfile:
     """From the raw files of complete blocks. Raises NotMeasuredError where there are none."""
     found: dict[tuple[int, str], ProfiledTrial] = {}
     values: dict[str, list[float]] = {name: [] for name in what.names}
@@ -201,7 +203,7 @@ def read_profile(what: Asked, run: RunDir, ready: Ready) -> TimedProfile:
         )
     releases = {one.name: kernel.release for one, kernel in zip(what.lock.contenders, what.lock.kernels, strict=True)}
     arms = [
-        Arm(name=name, release=releases[name], trials=[found[block, name] for block in complete])
+        ProfiledArm(name=name, release=releases[name], trials=[found[block, name] for block in complete])
         for name in what.names
     ]
     try:
@@ -222,7 +224,7 @@ def read_profile(what: Asked, run: RunDir, ready: Ready) -> TimedProfile:
     return result
 
 
-def profiled_trial(directory: Path, what: Asked, value: float) -> ProfiledTrial:
+def profiled_trial(directory: Path, what: ProfileRequest, value: float) -> ProfiledTrial:
     """One trial's step. Raises Garbled, OSError, InputError, ValueError."""
     step = step_directory(directory, 0, what.step.label)
     before, after = (read(step / f"stat.{when}", 1 << 20) for when in ("before", "after"))
@@ -244,7 +246,7 @@ def idle_share(before: str, after: str) -> float:
     return (spent[3] + spent[4]) / sum(spent)
 
 
-def unprofiled(what: Asked) -> dict[str, list[float]]:
+def unprofiled(what: ProfileRequest) -> dict[str, list[float]]:
     """The run's own values of the metric, by contender."""
     tables = (
         one
@@ -257,7 +259,7 @@ def unprofiled(what: Asked) -> dict[str, list[float]]:
     return {name: [value for value in values if value is not None] for name, values in table.values.items()}
 
 
-def exact_command(what: Asked) -> str:
+def exact_command(what: ProfileRequest) -> str:
     """How to count the same operation exactly; empty where the exact machine does not have it."""
     operation = what.step.parameters.get("operation")
     if what.step.benchmark != "kbench" or not isinstance(operation, str):
@@ -266,7 +268,7 @@ def exact_command(what: Asked) -> str:
     return shlex.join(["kduel", "explain", *(kernels[name] for name in what.names), "--benchmark", operation])
 
 
-def exact_counts(what: Asked) -> tuple[float, float] | None:
+def exact_counts(what: ProfileRequest) -> tuple[float, float] | None:
     """Instructions of the same operation in both contenders, from the run's exact part."""
     part = what.run.exact_part
     if part is None or what.step.benchmark != "kbench":
