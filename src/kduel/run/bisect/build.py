@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -12,6 +13,10 @@ from kduel.core.errors import InputError
 from kduel.kernels.build.make import FIXED, Make, Unbuildable, log_command, wants_modules
 
 __all__ = ["Builder", "Unbuildable"]
+
+
+UNFINISHED = ".kduel-building"
+"""In the build directory: there since before the last build began, until it ended."""
 
 
 class Builder(Struct, frozen=True, kw_only=True):
@@ -42,6 +47,9 @@ class Builder(Struct, frozen=True, kw_only=True):
                 raise Unbuildable(f"the build command left no {self.image}")
             return str(image)
         self._check_clean()
+        marker = self.build / UNFINISHED
+        remove_unfinished(self.build)
+        marker.touch()
         make = Make(
             source=self.source,
             build=self.build,
@@ -49,10 +57,16 @@ class Builder(Struct, frozen=True, kw_only=True):
             ccache=shutil.which("ccache") is not None,
             environment=environment,
         )
-        self._configure(make)
-        config = (self.build / ".config").read_text("utf-8", errors="replace")
-        targets = ["bzImage", *(["modules"] if wants_modules(config) else [])]
-        make.run(f"-j{self.jobs or len(os.sched_getaffinity(0))}", *targets)
+        try:
+            self._configure(make)
+            config = (self.build / ".config").read_text("utf-8", errors="replace")
+            targets = ["bzImage", *(["modules"] if wants_modules(config) else [])]
+            make.run(f"-j{self.jobs or len(os.sched_getaffinity(0))}", *targets)
+        except Unbuildable:
+            # make removed what the failing command left.
+            marker.unlink()
+            raise
+        marker.unlink()
         return f"tree:{self.build}"
 
     def _check_clean(self) -> None:
@@ -77,3 +91,23 @@ class Builder(Struct, frozen=True, kw_only=True):
         if given != own:
             shutil.copyfile(given, own)
         make.run("olddefconfig")
+
+
+def remove_unfinished(build: Path) -> None:
+    """Remove what a build that was killed wrote: an object may be cut short, and make would take it for a new one.
+
+    Headers and settings stay: the kernel's build writes them beside and renames them, and new ones would mean that
+    everything is built again.
+    """
+    marker = build / UNFINISHED
+    if not marker.exists():
+        return
+    began = marker.stat().st_mtime_ns
+    for folder, folders, names in os.walk(build):
+        folders[:] = [name for name in folders if name not in ("include", "source")]
+        for name in names:
+            path = Path(folder, name)
+            if path != marker and not name.startswith(".config") and not path.is_symlink():
+                with contextlib.suppress(FileNotFoundError):
+                    if path.stat().st_mtime_ns >= began:
+                        path.unlink()

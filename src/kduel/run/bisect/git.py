@@ -39,10 +39,12 @@ def _no_commit(tree: Path, revision: str) -> str:
 
 @contextmanager
 def worktree(tree: Path, place: Path, commit: str) -> Iterator[Path]:
-    """A checkout in a directory of its own, removed afterwards."""
-    shutil.rmtree(place, ignore_errors=True)
-    git(tree, "worktree", "prune")
-    git(tree, "worktree", "add", "--quiet", "--force", "--detach", str(place), commit)
+    """A checkout in a directory of its own, removed afterwards. One that was left by a search that was killed is used again:
+    in a fresh one all files are new, and everything would be built again."""
+    if not _taken_over(tree, place, commit):
+        shutil.rmtree(place, ignore_errors=True)
+        git(tree, "worktree", "prune")
+        git(tree, "worktree", "add", "--quiet", "--force", "--detach", str(place), commit)
     try:
         yield place
     finally:
@@ -50,6 +52,24 @@ def worktree(tree: Path, place: Path, commit: str) -> Iterator[Path]:
         git(tree, "worktree", "remove", "--force", str(place), check=False)
         shutil.rmtree(place, ignore_errors=True)
         git(tree, "worktree", "prune", check=False)
+
+
+def _taken_over(tree: Path, place: Path, commit: str) -> bool:
+    """Whether `place` is a checkout of this tree, which then is at the commit."""
+    try:
+        if not (place / ".git").is_file():
+            return False
+        common, own = git(place, "rev-parse", "--path-format=absolute", "--git-common-dir", "--git-dir").splitlines()
+        if common != git(tree, "rev-parse", "--path-format=absolute", "--git-common-dir"):
+            return False
+        # Nobody else is at work there: the caller holds the directory above.
+        for lock in Path(own).glob("*.lock"):
+            lock.unlink()
+        git(place, "bisect", "reset", commit, check=False)
+        check_out(place, commit)
+    except (InputError, OSError):
+        return False
+    return True
 
 
 def check_out(place: Path, commit: str) -> None:
