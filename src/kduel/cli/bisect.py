@@ -240,7 +240,7 @@ def git_step(
     def build(commit: str) -> str:
         # What lies in the tree may be more than the commit: nothing is taken from the cache.
         with progress.task(f"building {commit[:12]}"):
-            return made.make()
+            return str(made.make())
 
     trier = exact_trier(build, given, cache, progress)
     try:
