@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from kduel.core.cache import Cache
-from kduel.core.progress import Progress
+from kduel.core.errors import HostError
+from kduel.core.progress import Once, Progress
 from kduel.run.bisect import exact, kernels
 from kduel.run.bisect.build import UNFINISHED, Builder, Unbuildable, remove_unfinished
 from kduel.run.bisect.exact import ExactStep, Result, Trier, bisect
@@ -107,6 +108,44 @@ def test_only_a_build_that_ended_counts_as_ended(tmp_path: Path, monkeypatch: py
     assert builder.make() == f"tree:{build}"
     assert not (build / UNFINISHED).exists()
     assert seen == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "told"),
+    [
+        ("ld: final link failed: No space left on device", HostError, "No space left"),
+        ("gcc: fatal error: Killed signal terminated program cc1", HostError, "Killed"),
+        ("$PWD/kernel/a.c:1:2: error: bad", Unbuildable, "^kernel/a.c:1:2: error: bad"),
+    ],
+)
+def test_a_full_disk_is_not_taken_for_a_commit_that_does_not_build(
+    tmp_path: Path, said: str, error: type[Exception], told: str
+) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "Makefile").write_text(
+        "olddefconfig:\n\nbzImage:\n\t@echo '" + said.replace("$PWD", str(source)) + "' >&2; exit 1\n"
+    )
+    (tmp_path / "config").write_text("CONFIG_X86=y\n")
+    builder = Builder(source=source, build=tmp_path / "build", config=tmp_path / "config", log=tmp_path / "log")
+    with pytest.raises(error, match=told):
+        builder.make()
+
+
+def test_a_warning_is_passed_on_once() -> None:
+    told: list[str] = []
+
+    class Listening(Progress):
+        def warn(self, text: str) -> None:
+            told.append(text)
+
+        info = warn
+
+    once = Once(Listening())
+    for _ in range(2):
+        once.warn("KVM does not work")
+        once.info("line")
+    assert told == ["KVM does not work", "line", "line"]
 
 
 @pytest.fixture

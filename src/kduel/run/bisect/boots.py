@@ -9,7 +9,7 @@ import msgspec
 from kduel.benchmarks.kbench import OPERATIONS
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
-from kduel.core.progress import Progress
+from kduel.core.progress import Once, Progress
 from kduel.machines import Trial, machine_kind
 from kduel.run.bisect.build import Builder, Unbuildable
 from kduel.run.bisect.kernels import CommitKernels
@@ -79,7 +79,7 @@ class Boots:
     ) -> None:  # fmt: skip
         self.kernels, self.trials = CommitKernels(builder, cache=cache, progress=progress), trials
         self.machine, self.benchmark, self.metric = machine, benchmark, metric
-        self.cache, self.progress = cache, progress
+        self.cache, self.progress = cache, Once(progress)
         self.ready: dict[str, Ready] = {}
 
     def __call__(self, commit: str) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kduel.core.errors import InputError
+from kduel.core.errors import HostError, InputError
 from kduel.kernels.build.make import FIXED, Make, Unbuildable, log_command, wants_modules
 
 __all__ = ["Builder", "Unbuildable"]
@@ -62,10 +62,13 @@ class Builder(Struct, frozen=True, kw_only=True):
             config = (self.build / ".config").read_text("utf-8", errors="replace")
             targets = ["bzImage", *(["modules"] if wants_modules(config) else [])]
             make.run(f"-j{self.jobs or len(os.sched_getaffinity(0))}", *targets)
-        except Unbuildable:
+        except Unbuildable as error:
             # make removed what the failing command left.
             marker.unlink()
-            raise
+            if error.why.passing:
+                # Of this commit it says nothing, and the next one would fail in the same way.
+                raise HostError(f"the build was cut off: {error}", error.why.remedy) from error
+            raise Unbuildable(str(error).replace(f"{self.source}/", ""), error.why) from error
         marker.unlink()
         return f"tree:{self.build}"
 

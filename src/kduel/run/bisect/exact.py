@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
-from kduel.core.progress import Progress
+from kduel.core.progress import Once, Progress
 from kduel.explain.compare import Explanation
 from kduel.run.bisect.build import Unbuildable
 from kduel.run.bisect.git import check_out, git, subject
@@ -40,7 +40,7 @@ class Trier:
     ) -> None:
         """`build` gives the specification of a commit's kernel. It raises Unbuildable, and what builders raise."""
         self.build, self.benchmark, self.metric = build, benchmark, metric
-        self.cache, self.progress = cache, progress
+        self.cache, self.progress = cache, Once(progress)
         self.tried: dict[str, Tried] = {}
 
     def _ready(self, spec: str) -> Ready:

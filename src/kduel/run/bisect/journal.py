@@ -80,7 +80,7 @@ class Journal:
         restart: bool = False,
     ) -> None:
         self.path = directory / FILE
-        self.measure = measure
+        self.measure, self.progress = measure, progress
         self.ends = (head.good, head.bad)
         with told_as_disk_trouble(
             self.path, "Free some space or correct the permissions; the same command continues."
@@ -132,6 +132,7 @@ class Journal:
                 if commit in self.ends:
                     # Without it there is no search: the next one shall try again.
                     raise
+                self.progress.info(f"{commit[:12]} is skipped: {entry.why}")
             self._append(entry)
         self.next += 1
         if entry.value is None:
