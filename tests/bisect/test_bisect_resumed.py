@@ -47,11 +47,30 @@ def test_a_checkout_that_a_killed_search_left_is_used_again_so_that_nothing_is_b
     Path(git(place, "rev-parse", "--absolute-git-dir"), "index.lock").touch()
     git(place, "bisect", "start", check=False)
     with worktree(tree, place, commits[1]) as taken:
+        check_out(taken, commits[1])
         assert (taken / "same.c").stat().st_mtime == 1e9
         assert (taken / "other.c").read_text() == "2"
         check_out(taken, commits[0])
         assert (taken / "other.c").read_text() == "1"
     assert not place.exists()
+
+
+def test_a_later_search_builds_only_what_differs_from_the_commit_that_was_built_last(tmp_path: Path) -> None:
+    tree, work = tmp_path / "linux", tmp_path / "work"
+    make = "olddefconfig:\n\t@:\nbzImage: $O/a $O/b\n$O/%: %.c\n\t@echo $* >>$O/made; cp $< $@\n"
+    commits = repository(tree, [{"Makefile": make, "a.c": "1", "b.c": "1"}, {"b.c": "2"}, {"a.c": "3"}])
+    (tmp_path / "config").write_text("CONFIG_X86=y\n")
+    builder = Builder(source=work / "source", build=work / "build", config=tmp_path / "config", log=tmp_path / "log")
+    made: list[str] = []
+    for commit in (commits[0], commits[1], commits[1], commits[2]):
+        with worktree(tree, builder.source, commits[0], builder.built()) as place:
+            check_out(place, commit)
+            builder.make()
+            builder.is_of(commit)
+        made.append("".join((work / "build" / "made").read_text().split()))
+    assert [len(names) for names in made] == [2, 3, 3, 4]
+    assert made[-1].endswith("ba")
+    assert (work / "build" / "a").read_text() + (work / "build" / "b").read_text() == "32"
 
 
 def test_the_checkout_of_another_tree_is_replaced(tmp_path: Path) -> None:
@@ -85,6 +104,21 @@ def test_objects_of_a_build_that_was_killed_are_removed_and_headers_stay(tmp_pat
     (tmp_path / "b.o").write_text("new")
     remove_unfinished(tmp_path)
     assert (tmp_path / "b.o").exists()
+
+
+def test_what_is_built_is_not_known_while_a_build_runs_or_after_one_that_failed(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "Makefile").write_text("olddefconfig:\nbzImage:\n\t@exit 1\n")
+    (tmp_path / "config").write_text("CONFIG_X86=y\n")
+    builder = Builder(source=source, build=tmp_path / "build", config=tmp_path / "config", log=tmp_path / "log")
+    assert builder.built() == ""
+    (tmp_path / "build").mkdir()
+    builder.is_of("0" * 40)
+    assert builder.built() == "0" * 40
+    with pytest.raises(Unbuildable):
+        builder.make()
+    assert builder.built() == ""
 
 
 def test_only_a_build_that_ended_counts_as_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

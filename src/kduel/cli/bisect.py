@@ -260,8 +260,9 @@ def exact(
     from kduel.run.bisect.kernels import CommitKernels
 
     old, new = (commit_of(tree, end) for end in ends[:2])
-    with worktree(tree, work / "source", old) as place:
-        kernels = CommitKernels(builder(tree, place, work, given), cache=cache, progress=progress)
+    made = builder(tree, work / "source", work, given)
+    with worktree(tree, made.source, old, made.built()) as place:
+        kernels = CommitKernels(made, cache=cache, progress=progress)
         trier = exact_trier(lambda commit: str(kernels(commit)), given, cache, progress)
         result = bisect(place, old, new, trier, progress=progress, first_parent=given["first_parent"], paths=ends[2:])
         if given["form"] == "json":
@@ -301,8 +302,8 @@ def by_boots(tree: Path, work: Path, history: Any, given: dict[str, Any], cache:
     subject = f"{benchmark} in fresh boots of each commit's kernel on the machine {machine}"
     task = task_of(tree, history, f"{benchmark} {metric}", subject, given)
     state = state_directory(work, task)
-    with worktree(tree, work / "source", history.good) as place:
-        made = builder(tree, place, work, given)
+    made = builder(tree, work / "source", work, given)
+    with worktree(tree, made.source, history.good, made.built()):
         boots = Boots(made, machine, benchmark, metric, state / "trials", cache=cache, progress=progress)
         try:
             outcome = search(task, state, boots, progress)

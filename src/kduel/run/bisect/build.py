@@ -18,6 +18,9 @@ __all__ = ["Builder", "Unbuildable"]
 UNFINISHED = ".kduel-building"
 """In the build directory: there since before the last build began, until it ended."""
 
+BUILT = ".kduel-built"
+"""In the build directory: the commit that was built last, while nothing was begun since."""
+
 
 class Builder(Struct, frozen=True, kw_only=True):
     """How to make a kernel of a source tree."""
@@ -38,6 +41,7 @@ class Builder(Struct, frozen=True, kw_only=True):
     def make(self) -> str:
         """Build what is checked out. Gives the kernel's specification. Raises Unbuildable, HostError, InputError."""
         self.build.mkdir(parents=True, exist_ok=True)
+        (self.build / BUILT).unlink(missing_ok=True)
         # The user's own environment counts here: what they build with is what they want to be told of.
         environment = {**os.environ, **FIXED, "KDUEL_BUILD": str(self.build)}
         if self.command:
@@ -71,6 +75,17 @@ class Builder(Struct, frozen=True, kw_only=True):
             raise Unbuildable(str(error).replace(f"{self.source}/", ""), error.why) from error
         marker.unlink()
         return f"tree:{self.build}"
+
+    def built(self) -> str:
+        """The commit of which everything in the build directory is; empty where that is not known."""
+        try:
+            return (self.build / BUILT).read_text("ascii", errors="replace").strip()
+        except OSError:
+            return ""
+
+    def is_of(self, commit: str) -> None:
+        """Keep that what was just made is of this commit, for `built`."""
+        (self.build / BUILT).write_text(f"{commit}\n", "ascii")
 
     def _check_clean(self) -> None:
         """The kernel's make refuses to build elsewhere what was built in place: no commit would build."""

@@ -13,7 +13,7 @@ from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Once, Progress
 from kduel.explain.compare import Explanation
 from kduel.run.bisect.build import Unbuildable
-from kduel.run.bisect.git import check_out, git, subject
+from kduel.run.bisect.git import git, subject
 from kduel.run.bisect.outcome import Interval, Level, SearchOutcome
 from kduel.run.bisect.search import ExactResult, ExactStep, search
 from kduel.run.exact.measure import Counted, count_arm, exact_machine, explanation, step_index
@@ -133,7 +133,6 @@ def bisect(
     """
     ends = []
     for commit in (old, new):
-        check_out(place, commit)
         try:
             ends.append(trier.count(commit).value)
         except (Unbuildable, NotMeasuredError) as error:

@@ -54,6 +54,8 @@ class CommitKernels:
             check_out(place, commit)
             with self.progress.task(f"building {commit[:12]}"):
                 spec = self.builder.make()
+            if not self.builder.command:
+                self.builder.is_of(commit)
             try:
                 made = resolve(spec, cache=self.cache, progress=self.progress)
             except InputError as error:
