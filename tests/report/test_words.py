@@ -314,3 +314,7 @@ def test_visible_shows_tricks() -> None:
 @given(st.text(max_size=100))
 def test_ascii_only_is(text: str) -> None:
     assert ascii_only(text).isascii()
+
+
+def test_compilers_quotes_are_readable_in_ascii() -> None:
+    assert ascii_only("error: ‘LVL_DEPTHS’ undeclared; “x” – no") == "error: 'LVL_DEPTHS' undeclared; \"x\" - no"
