@@ -45,7 +45,7 @@ free_mib = 1
 mode = "fixed"
 seconds = 0
 [blocks]
-fixed = 2
+fixed = {blocks}
 [[benchmark]]
 use = "command"
 label = "release"
@@ -82,9 +82,9 @@ def cluster(need: Callable[..., str]) -> Iterator[Cluster]:
 def node_study(tmp_path: Path, cluster: Cluster, environment: dict[str, str]) -> Callable[..., Path]:
     environment["SLURM_CONF"] = os.environ["SLURM_CONF"]
 
-    def write(new: str = NEW, deadline: int = 55) -> Path:
+    def write(new: str = NEW, deadline: int = 55, blocks: int = 2) -> Path:
         path = tmp_path / "nodes.toml"
-        path.write_text(STUDY.format(old=OLD, new=new, deadline=deadline))
+        path.write_text(STUDY.format(old=OLD, new=new, deadline=deadline, blocks=blocks))
         return path
 
     return write
@@ -152,7 +152,7 @@ def test_a_user_who_may_not_reboot_is_told_so(cluster: Cluster, monkeypatch: pyt
 def test_a_node_that_does_not_return_is_told_with_slurms_reason(kduel, node_study, cluster: Cluster, tmp_path: Path):
     (cluster.directory / "n2.dead").touch()
     run = tmp_path / "run"
-    done = kduel("run", node_study(deadline=5), "--fleet", "slurm:nodelist=n2,poll=0.5", "--out", run)
+    done = kduel("run", node_study(deadline=5, blocks=1), "--fleet", "slurm:nodelist=n2,poll=0.5", "--out", run)
     (cluster.directory / "n2.dead").unlink()
     assert done.returncode == 1, done.stderr
     assert "no-return: Slurm did not bring n2 up within 5 s" in done.stderr and "Traceback" not in done.stderr
