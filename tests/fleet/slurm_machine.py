@@ -25,6 +25,8 @@ from real_machine import UP, Real
 
 IDENTITY = "0b7c5e0a-1f4e-4a7c-9a51-5f3f3b0c9d11"
 """Of the root file system, in the names of GRUB's entries; nothing else depends on it."""
+COMMAND_LINE = f"{build_machine.COMMAND_LINE} no_timer_check"
+"""An emulator that gets no processor for a moment fails the kernel's check of the timer, and the kernel panics."""
 SHIPPED = Path(__file__).parents[2] / "contrib" / "slurm"
 CONTROLLER = "10.0.2.2"
 """Where the machine finds this host's loopback."""
@@ -56,7 +58,7 @@ def menu(releases: list[str]) -> str:
     def entry(indent: str, title: str, name: str, release: str) -> str:
         return (
             f"{indent}menuentry '{title}' --class debian --class os $menuentry_id_option '{name}' {{\n"
-            f"{indent}\tlinux /boot/vmlinuz-{release} {build_machine.COMMAND_LINE}\n{indent}}}\n"
+            f"{indent}\tlinux /boot/vmlinuz-{release} {COMMAND_LINE}\n{indent}}}\n"
         )
 
     listed = "".join(
