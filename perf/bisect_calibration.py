@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     lines = [
-        "| scene | commits | effect | set holds it | one commit | measurements | plain, with references | plain, ends known "
+        "| scenario | commits | effect | set contains it | one commit | measurements | plain, with references | plain, ends known "
         "| bound | of plain | of bound |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]

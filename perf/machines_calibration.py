@@ -135,7 +135,7 @@ def false_alarms(runs: int) -> list[str]:
     heads = [
         "machines",
         "SD of effects",
-        "one louder",
+        "one noisier by",
         "leave",
         "these: false, %",
         "covered, %",
@@ -173,7 +173,7 @@ def disagreement(runs: int) -> list[str]:
             cells.append(pct(held))
         rows.append(cells)
     heads = [
-        "machines", "named, none is off, %", "one louder", "named, one off by 3 SD, %", "by 6 SD",
+        "machines", "named, none differs, %", "named, one 4 times noisier, %", "named, one differs by 3 SD, %", "by 6 SD",
         "SD of effects 0: held, %", "0.5", "2",
     ]  # fmt: skip
     return table(heads, rows)
@@ -202,7 +202,7 @@ def candidates(runs: int) -> list[str]:
         "machines",
         "blocks",
         "SD of effects",
-        "one louder",
+        "one noisier by",
         "t over machines",
         "Hartung-Knapp, by precision",
         "DerSimonian-Laird, normal",

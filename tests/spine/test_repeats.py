@@ -117,7 +117,7 @@ def test_other_work_before_each_boot_is_a_covariate_where_the_study_declares_it(
 def test_a_machine_that_records_nothing_of_its_host_cannot_be_held_to_it(kduel, write_study, tmp_path: Path):
     for key in ("max_wait = 5", "covariate = true"):
         done = kduel("run", write_study(blocks=f"fixed = 1\n[host]\n{key}\n"), "--out", tmp_path / "run")
-        assert done.returncode == 2 and "does not record what its host does" in done.stderr
+        assert done.returncode == 2 and "does not record the load of its host" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def as_text(boots: Sequence[BootTimelines], limit: int = 15) -> str:
         if late:
             lines += [
                 "",
-                f"{each.name}: the console spoke {median(late):.2f} s of the kernel's own time late, so that its stage "
+                f"{each.name}: the console started {median(late):.2f} s late by the kernel's clock, so that its stage "
                 "`load` is too long and `kernel` too short by that. `earlycon` on the command line corrects it.",
             ]
     return "\n".join([*lines, "", *initcall_lines(boots, limit), ""])

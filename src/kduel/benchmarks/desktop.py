@@ -73,7 +73,7 @@ class Desktop(Benchmark):
                 "hog-rate",
                 "Mpoints/s",
                 "higher",
-                "What the hogs got done meanwhile.",
+                "Work that the CPU hogs completed meanwhile.",
                 "mean",
                 aspect="background-throughput",
             ),

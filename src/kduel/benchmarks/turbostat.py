@@ -19,7 +19,7 @@ COLUMNS: dict[str, tuple[str, str, Better, str, Aspect]] = {
         "busy-clock",
         "MHz",
         "none",
-        "Clock while they did not idle: what turbo and the governor made of it.",
+        "Clock while they did not idle: the result of turbo and governor.",
         "clock",
     ),
     "PkgTmp": ("package-temperature", "°C", "lower", "Of the hottest package, at the end.", "temperature"),

@@ -48,7 +48,10 @@ NOISES = ("normal", "floor", "bimodal", "heavy", "drift")
     help="Runs to simulate.",
 )
 @click.option(
-    "--metrics", type=click.IntRange(1, 1000), metavar="N", help="Primary metrics of a run.  [default: RUN's, or 1]"
+    "--metrics",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Number of primary metrics of a run.  [default: RUN's, or 1]",
 )
 @click.option("--delta", type=float, metavar="PCT", help="Smallest effect of interest, in %.  [default: RUN's, or 1]")
 @alpha_option

@@ -225,7 +225,7 @@ def too_short(study: Study) -> str:
         return ""
     return (
         f"{blocks} blocks are too few for a statistical verdict: one of {comparisons} primary comparison(s) takes {fewest} "
-        "complete blocks. Only values that chance has no part in can be decided."
+        "complete blocks. Only exact values can be decided."
     )
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--all-findings",
     is_flag=True,
-    help="Show every finding with every metric it affects, not only the three weightiest.",
+    help="Show every finding with every metric it affects, not only the three most important.",
 )
 @click.option("--open", "open_it", is_flag=True, help="Open the page in a browser (html).")
 def command(run: Path, form: str, output: Path | None, all_findings: bool, open_it: bool) -> None:

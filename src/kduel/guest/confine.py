@@ -46,7 +46,7 @@ def prefix(user: int | None, accelerator: str) -> list[str]:
     """The command that starts QEMU confined, and lets it die with us however we die. Raises HostError."""
     if shutil.which("setpriv") is None:
         raise HostError(
-            "setpriv is not installed; it takes QEMU's rights away", "Install it: apt-get install util-linux."
+            "setpriv is not installed; it drops QEMU's privileges", "Install it: apt-get install util-linux."
         )
     lower: list[str] = []
     if user is not None:

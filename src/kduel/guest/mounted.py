@@ -63,4 +63,4 @@ def why_another(into: Path, script: str) -> str:
         said = []
     if said == [hashlib.sha256(script.encode()).hexdigest()]:
         return ""
-    return "its root holds another trial's script: it was not replaced, or its server offers what it had kept of it"
+    return "its root holds another trial's script: it was not replaced, or its server returned a cached copy"

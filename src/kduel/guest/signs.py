@@ -76,7 +76,7 @@ LOCKUPS = (
         ),
         "had a CPU locked up",
     ),
-    Sign("workqueue-lockup", _any(r"BUG: workqueue lockup"), "had a work queue that stood still"),
+    Sign("workqueue-lockup", _any(r"BUG: workqueue lockup"), "had a workqueue that made no progress"),
     Sign(
         "hang",
         _any(r"INFO: task .{1,80}:\d+ (?:is )?blocked (?:in I/O wait )?for more than \d+ seconds"),

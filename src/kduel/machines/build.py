@@ -78,7 +78,7 @@ class BuildMachine(Machine):
                 return not_built("not-configured", "its configuration cannot be made", told, error.why.remedy)
             if missed and plan.key not in self.warned:
                 self.warned.add(plan.key)
-                self.progress.warn(f"{plan.spec}: this tree did not take {', '.join(missed)}")
+                self.progress.warn(f"{plan.spec}: this tree did not accept {', '.join(missed)}")
             config = (make.build / ".config").read_text("utf-8", errors="replace")
             read_all(plan.source.tree)
             timings = {"ready": round(time.monotonic() - began, 3)}

@@ -178,7 +178,7 @@ class IcountMachine(QemuMachine):
         self.keep_proof(twins[0], prints[1 if odd == 0 else 0])
         outcome.facts["odd_boot"] = difference
         which = ("first", "second")[odd] if odd < 2 else "third"
-        return self.proved(outcome, f"two of three boots are the same; the {which} stood alone: {difference}")
+        return self.proved(outcome, f"two of three boots are the same; the {which} one differs: {difference}")
 
     def proved(self, outcome: Outcome, how: str) -> Outcome:
         """The outcome with the words on its proof."""

@@ -37,7 +37,7 @@ from kduel.machines.host.processors import host_cpu, host_cpus
 TCG_WARNING = (
     "Trials ran in an emulator (QEMU TCG): a difference in time between kernels need not exist on hardware. Every "
     "instruction is translated, and times have a cost model of their own (a context switch, a page-table change or a "
-    "clock read costs far more than on a real CPU). Counts, sizes and behaviour do hold."
+    "clock read costs far more than on a real CPU). Counts, sizes and behaviour are valid."
 )
 
 
@@ -156,7 +156,9 @@ class GuestMachine(Machine):
         """Which properties of the guest differ from the plan; a boot may have captured its environment several times."""
         captured = environments_in(trial.into)
         expected = self.expected(trial.arm)
-        reasons = [gate(read_environment(path), expected) for path in captured] or ["it captured nothing of itself"]
+        reasons = [gate(read_environment(path), expected) for path in captured] or [
+            "it recorded nothing of its environment"
+        ]
         return next((reason for reason in reasons if reason), "")
 
     @staticmethod

@@ -20,7 +20,7 @@ class Ssh(MachineKind):
 
     name: ClassVar[str] = "ssh"
     summary: ClassVar[str] = (
-        "a real machine reached by SSH, rebooted into its kernels or brought ones (grub-reboot, bootctl or kexec)"
+        "a real machine reached by SSH, rebooted into its own kernels or copied ones (grub-reboot, bootctl or kexec)"
     )
     Settings = SshSettings
     installed_kernels: ClassVar[bool] = True
@@ -58,7 +58,7 @@ def check_arms(settings: SshSettings, arms: Sequence[Arm]) -> None:
             continue
         if settings.boot == "bootctl":
             raise InputError(
-                f"{arm.contender.name}: with bootctl kernels must be installed there; {arm.kernel.spec!r} would be brought",
+                f"{arm.contender.name}: with bootctl kernels must be installed there; {arm.kernel.spec!r} would be copied",
                 'Install it there, then write kernel = "installed:RELEASE"; or use boot = "kexec".',
             )
         if images.setdefault(arm.kernel.release, arm.kernel.sha256) != arm.kernel.sha256:

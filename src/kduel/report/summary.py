@@ -25,7 +25,7 @@ class SummaryFormat(Format):
     """A table for each benchmark, then what follows from the verdicts, and what does not."""
 
     name: ClassVar[str] = "summary"
-    summary: ClassVar[str] = "tables with deltas, and a summary for whoever decides"
+    summary: ClassVar[str] = "tables with deltas, and a summary in sentences"
     suffix: ClassVar[str] = ".txt"
 
     def render(self, results: Results) -> str:
@@ -134,7 +134,7 @@ def sentences(metrics: list[MetricResult]) -> Iterator[str]:
         why = (
             "measured once each, so that no difference can be distinguished from chance" if single else "not decided"
         )
-        yield f"No verdict on {listed(undecided)}: {why}. A delta in the table is no finding."
+        yield f"No verdict on {listed(undecided)}: {why}. A delta in the table is not a result."
     missing = [m for m in judged if not m.n]
     if missing:
         yield f"Not measurable in both: {listed(missing)}."

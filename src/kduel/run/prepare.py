@@ -149,7 +149,7 @@ def disturbance_of(study: Study, machine: Machine) -> Disturbance | None:
         return None
     if machine.max_wait_pct is None and (study.host.max_wait is not None or study.host.covariate):
         raise InputError(
-            f"the machine {study.machine} does not record what its host does, so [host] cannot be kept to",
+            f"the machine {study.machine} does not record the load of its host, so [host] cannot be applied",
             "Leave max_wait and covariate out of [host], or measure on the machine qemu.",
         )
     allowed = machine.max_wait_pct if study.host.max_wait is None else study.host.max_wait

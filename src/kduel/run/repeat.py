@@ -85,7 +85,7 @@ class Repeats:
         if not again and not self.rule.strict:
             return list(ended), ""
         why = (
-            f"The guest waited for a CPU of the host {100 * max(waited):.0f} % of the time that it wanted one; at most "
+            f"The guest waited for a CPU of the host {100 * max(waited):.0f} % of the time in which it was runnable; at most "
             f"{self.rule.max_wait_pct:g} % are allowed."
         )
         return [voided(one, Void(HOST_DISTURBED, why)) for one in ended], HOST_DISTURBED if again else ""
@@ -119,7 +119,7 @@ class Repeats:
 
 def of_kernel(ended: Ended) -> Ended:
     """The same fault boot after boot is not chance: it is the kernel's oops."""
-    why = f"{EMULATOR_REPEATS + 1} boots in a row ended so, which an emulator's fault does not. "
+    why = f"{EMULATOR_REPEATS + 1} boots in a row ended this way, which the emulator's fault seldom causes. "
     return voided(ended, Void("oops", why + (ended.record.void.message if ended.record.void else "")))
 
 

@@ -74,7 +74,7 @@ class Front(Struct, kw_only=True):
             )
         else:
             said.append(
-                f"Choosing among {listed(self.unbeaten)} is a matter of taste: none beats another over {over}."
+                f"Choosing among {listed(self.unbeaten)} depends on preference: none beats another over {over}."
             )
         return said
 

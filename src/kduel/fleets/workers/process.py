@@ -1,6 +1,6 @@
 """A worker that is a child process: blocks go in by its standard input, events come out by its standard output.
 
-The open input is a leash: when this process dies, however it dies, the worker reads the end of its input and stops.
+The open input ends with this process, however it dies: the worker then reads the end of its input and stops.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Worker:
             log = (directory / LOG).open("ab")
             with log:
                 self.process = subprocess.Popen(
-                    [*self.command(directory), "--leash", *(["--describe"] if describe else [])],
+                    [*self.command(directory), "--stdin", *(["--describe"] if describe else [])],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
@@ -106,7 +106,7 @@ class Worker:
         return not self.describes and not self.todo
 
     def cancel(self) -> None:
-        """End it: by its leash, then by force."""
+        """End it: close its input, then kill it."""
         process, self.process = self.process, None
         if process is None:
             return

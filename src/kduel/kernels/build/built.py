@@ -113,7 +113,7 @@ def _build(planned: Planned, into: Path, *, cache: Cache, progress: Progress) ->
             with progress.task(told):
                 missed = configure(planned.recipe, make)
                 if missed:
-                    progress.warn(f"{planned.spec}: this tree did not take {', '.join(missed)}")
+                    progress.warn(f"{planned.spec}: this tree did not accept {', '.join(missed)}")
                 config = (place / ".config").read_text("utf-8", errors="replace")
                 jobs = len(os.sched_getaffinity(0))
                 make.run(f"-j{jobs}", target.make, *(["modules"] if wants_modules(config) else []))

@@ -113,9 +113,7 @@ def kvm(root: Path) -> Iterator[Check]:
             weight="disturbs", what="/dev/kvm may not be opened by this user", remedy="Add the user to the group kvm."
         )
     else:
-        yield Check(
-            weight="good", what="/dev/kvm can be opened; `kduel run` proves it with a guest before it trusts it"
-        )
+        yield Check(weight="good", what="/dev/kvm can be opened; `kduel run` tests it with a guest before it uses it")
 
 
 def memory(root: Path) -> Iterator[Check]:
@@ -153,8 +151,8 @@ def load(root: Path) -> Iterator[Check]:
         yield Check(
             weight="disturbs",
             what=f"the host is busy (load {text.split()[0]})",
-            effect="Other work takes CPUs, caches and memory from trials, another share each time: wider intervals.",
-            remedy="End other work; randomised blocks keep it fair, but it costs blocks. icount does not mind.",
+            effect="Other work takes CPUs, caches and memory from trials, a different share each time: wider intervals.",
+            remedy="End other work; randomised blocks keep the comparison fair, but it takes more blocks. Counts on icount are not affected.",
         )
 
 
@@ -164,11 +162,11 @@ def weight(root: Path) -> Iterator[Check]:
         return
     got = priority.obtainable()
     if got:
-        yield Check(weight="good", what=f"guests get weight against other work: {', '.join(got)}")
+        yield Check(weight="good", what=f"guests have priority over other work: {', '.join(got)}")
     if not any(word.startswith(("autogroup", "cgroup")) for word in got):
         yield Check(
             weight="disturbs",
-            what="guests compete with other work as equals" + (f" (only {', '.join(got)})" if got else ""),
+            what="guests have the same priority as other work" + (f" (only {', '.join(got)})" if got else ""),
             effect="With one busy program per CPU a guest waits for half of its time: wider intervals.",
             remedy="Run KDuel as root, which gives the guests' group the largest weight; or end other work.",
         )
@@ -208,7 +206,7 @@ def steal(root: Path) -> Iterator[Check]:
         yield Check(
             weight="disturbs",
             what=f"noisy neighbours: CPU steal time of {100 * times[7] / wanted:.1f} %",
-            effect="Trials slow down with what strangers do: wider intervals, and drift.",
+            effect="Trials slow down by the load of other virtual machines: wider intervals, and drift.",
             remedy="Measure on a machine, or a virtual one with CPUs, of your own; or count instructions (machine icount).",
         )
 
@@ -263,7 +261,7 @@ def governor(root: Path) -> Iterator[Check]:
         yield Check(
             weight="disturbs",
             what=f"the frequency governor is {', '.join(sorted(found))}",
-            effect="The clock follows the load with a delay: short benchmarks run at a speed that chance decides.",
+            effect="The clock follows the load with a delay: short benchmarks run at a random speed.",
             remedy="cpupower frequency-set -g performance",
         )
 
@@ -286,7 +284,7 @@ def smt(root: Path) -> Iterator[Check]:
         yield Check(
             weight="disturbs",
             what="SMT is on",
-            effect="Two threads share a core: where the scheduler happens to put them decides the speed of both.",
+            effect="Two threads share a core: their placement by the scheduler decides the speed of both.",
             remedy="echo off > /sys/devices/system/cpu/smt/control",
         )
 
@@ -298,7 +296,7 @@ def battery(root: Path) -> Iterator[Check]:
             yield Check(
                 weight="disturbs",
                 what="it runs on battery",
-                effect="Firmware and services lower the power limits, the more the emptier it is: a drift over the run.",
+                effect="Firmware and services lower the power limits as the battery empties: a drift over the run.",
                 remedy="Connect the power supply.",
             )
 
@@ -313,7 +311,7 @@ def services(root: Path) -> Iterator[Check]:
             yield Check(
                 weight="disturbs",
                 what=f"{name} is running",
-                effect="It works, or changes settings, when it likes: in some trials and not in others.",
+                effect="It works, or changes settings, at times of its own: in some trials and not in others.",
                 remedy=f"systemctl stop {name}",
             )
 
@@ -336,7 +334,7 @@ def units(root: Path) -> Iterator[Check]:
             yield Check(
                 weight="disturbs",
                 what=f"{unit} is enabled",
-                effect="It sets governor, limits and power saving as it likes, at another time of each boot; two such fight.",
+                effect="It changes governor, limits and power saving, at another time of each boot; two of them override each other.",
                 remedy=f"systemctl disable --now {unit}; enable it again after measuring",
             )
     timers = [unit for unit in known if unit.endswith(".timer")]

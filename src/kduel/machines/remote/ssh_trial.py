@@ -155,7 +155,7 @@ class Journey:
         clear = f"cd {place} && [ -O . ] || exit 0; sh conditions.sh restore >&2; s=$?; rm -rf {place}; exit $s"
         done = self.patiently(lambda: self.connection.run(clear), 60.0)
         if done.status:
-            self.tell(f"what the trial had changed is not put back yet: {last_line(done.stderr)}")
+            self.tell(f"what the trial had changed is not restored yet: {last_line(done.stderr)}")
         return Outcome(
             void="rebooted",
             message="The machine rebooted in mid-trial (a panic, a power failure): its log is in console.log.",
@@ -216,7 +216,7 @@ class Journey:
             raise Refused("disk-full", f"{self.settings.directory} has too little room: {last_line(done.stderr)}")
         if done.status:
             raise Refused(
-                "setup-failed", f"the script cannot be brought to {self.directory}: {last_line(done.stderr)}"
+                "setup-failed", f"the script cannot be copied to {self.directory}: {last_line(done.stderr)}"
             )
         # Not `&&`: whatever was set is put back, however the script ended.
         run = (
@@ -322,9 +322,7 @@ class Journey:
             )
         if status == OUT_OF_BAND:
             said = tail(self.trial.into / "conditions.log", 1000) or "without an error message"
-            return Outcome(
-                void="conditions", message=f"The machine was not within the bands that the study asks: {said}."
-            )
+            return Outcome(void="conditions", message=f"Conditions were outside the configured limits: {said}.")
         if status != 0:
             return Outcome(void="setup-failed", message=f"The setup lines failed; the script ended with {status}.")
         expected = {"release": self.trial.arm.kernel.release, "architecture": now.architecture}
@@ -336,7 +334,9 @@ class Journey:
             # Of several contenders in one boot each has an environment of its own; the conditions are the boot's.
             if told.is_file() and path != told.parent and not (path / "conditions").is_dir():
                 shutil.copyfile(told, path / "conditions")
-        reasons = [gate(read_environment(path), expected) for path in captured] or ["it captured nothing of itself"]
+        reasons = [gate(read_environment(path), expected) for path in captured] or [
+            "it recorded nothing of its environment"
+        ]
         if wrong := next((reason for reason in reasons if reason), ""):
             return Outcome(void="wrong-machine", message=f"The machine is not what was planned: {wrong}.")
         return Outcome()

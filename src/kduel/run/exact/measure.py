@@ -141,7 +141,7 @@ def entry_of(machine: IcountMachine, arm: Arm) -> int:
     if entry is None:
         raise NotMeasuredError(
             f"the boot of {arm.contender.name} cannot be counted",
-            "Build it with CONFIG_PVH, and leave --layouts away.",
+            "Build it with CONFIG_PVH, and omit --layouts.",
         )
     return entry
 
@@ -157,7 +157,7 @@ def name_functions(machine: IcountMachine, arm: Arm, kallsyms: Path) -> None:
         if machine.icount.layouts:
             raise NotMeasuredError(
                 f"{arm.contender.name} does not export its symbol names, and its addresses are random",
-                "Build it with CONFIG_KALLSYMS=y, or leave --layouts away.",
+                "Build it with CONFIG_KALLSYMS=y, or omit --layouts.",
             ) from error
         kallsyms.write_text(of_build(arm.kernel))
         Symbols.read(kallsyms)
