@@ -89,7 +89,8 @@ def read_boots(path: Path) -> list[BootTimelines]:
 
 
 def same_init(consoles: Sequence[Sequence[ConsoleLine]]) -> Init:
-    """Whose words tell of init's beginning in all boots: the kernel's, unless one that came to its end lacks them."""
+    """The source of the line that marks init's beginning in all boots: the kernel's, unless one that came to its end
+    lacks them."""
     whole = [lines for lines in consoles if "ready" in timeline(lines).moments]
     return "kernel" if all("init" in timeline(lines, "kernel").moments for lines in whole) else "greeting"
 

@@ -33,7 +33,7 @@ class ParserFault(ParseError):
 
 
 class Files(Mapping[str, str]):
-    """Files by name, each read when it is asked for, so that only what a parser wants is ever in memory."""
+    """Files by name, each read when a parser accesses it, so that no other file is in memory."""
 
     def __init__(self, paths: dict[str, Path], limit: int) -> None:
         self._paths, self._limit = paths, limit
@@ -134,7 +134,7 @@ class Benchmark(ABC):
         """
 
     def details(self, raw: Raw, parameters: Any) -> Details:
-        """What the output says beyond one number a metric; nothing, for most. Raises ParseError as `parse` does."""
+        """Details of the output beyond one number a metric; nothing, for most. Raises ParseError as `parse` does."""
         return Details()
 
     def __init_subclass__(cls, **keywords: Any) -> None:

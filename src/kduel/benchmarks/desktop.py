@@ -108,7 +108,7 @@ class Desktop(Benchmark):
 
 
 class KwakeRequest(Struct, frozen=True):
-    """What kwake was asked for, by its own words."""
+    """The parameters that kwake reports."""
 
     workers: int
     rate: int

@@ -29,7 +29,7 @@ COLUMNS: dict[str, tuple[str, str, Better, str, Aspect]] = {
 }
 """By turbostat's column: the metric."""
 PLACES = ("Package", "Node", "Die", "Core", "CPU", "APIC", "X2APIC")
-"""Columns that say where a row is from; the summary has a dash in them. A table without them has no other row."""
+"""Columns that locate a row; the summary has a dash in them. A table without them has no other row."""
 
 
 class Turbostat(Benchmark):

@@ -181,7 +181,7 @@ def compared(path: Path, rule: Rule) -> list[Comparison]:
 
 
 def chosen(found: list[Comparison], path: Path, keys: tuple[str, ...]) -> list[Comparison]:
-    """Those that were asked for, or else the primary ones, or else all. Raises InputError where there is none."""
+    """Those that were requested, or else the primary ones, or else all. Raises InputError where there is none."""
     known = {c.table.key for c in found}
     unknown = [key for key in keys if key not in known]
     if unknown:

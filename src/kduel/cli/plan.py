@@ -127,7 +127,7 @@ def said(rule: Rule, delta: float | None, alpha: float | None, measured: int) ->
 
 
 def choose(samples: list[Samples], keys: tuple[str, ...]) -> list[Samples]:
-    """The metrics that were asked for, else the primary ones, else all; as primary ones, which alpha is split over.
+    """The requested metrics, else the primary ones, else all; as primary ones, which alpha is split over.
 
     Raises InputError where one is not there.
     """

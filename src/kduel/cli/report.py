@@ -1,4 +1,4 @@
-"""`kduel report`: a run, judged again from its raw files, in the format asked for."""
+"""`kduel report`: a run, judged again from its raw files, in the requested format."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class MachineStatus(Struct, kw_only=True):
 
     name: str
     state: str
-    """working, waiting, ahead, idle, done, lost, quarantined; empty where no controller has told."""
+    """working, waiting, ahead, idle, done, lost, quarantined; empty where no controller has reported."""
     doing: list[int]
     """The blocks that it was last given and has not finished."""
     blocks: int

@@ -1,8 +1,8 @@
 """The cache: directories that are built once, appear whole, and are never changed afterwards.
 
-Several KDuels may use one cache at the same time: whoever comes first builds, the others wait. What lies there is not
-believed: each entry has a manifest of its files (kduel.core.manifest), and an entry that differs from it is built again.
-"""
+Several KDuels may use one cache at the same time: whoever comes first builds, the others wait. Its content is not
+trusted: each entry has a manifest of its files (kduel.core.manifest), and an entry that differs from it is built
+again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def told_as_cache_trouble(where: Path) -> AbstractContextManager[None]:
 class Cache:
     """A directory of entries `<kind>/<key>/`; an entry that is there is complete.
 
-    Each entry is checked against its manifest when it is first asked for. `progress` hears of damaged ones.
+    Each entry is checked against its manifest when it is first used. Damaged ones are reported to `progress`.
     Raises HostError, when made, where the directory cannot be made or read.
     """
 
@@ -55,7 +55,7 @@ class Cache:
 
     @property
     def used(self) -> frozenset[tuple[str, str]]:
-        """Kind and key of every entry that was asked for, and is there."""
+        """Kind and key of every entry that was used, and is there."""
         return frozenset(self._checked)
 
     def path(self, kind: str, key: str) -> Path:
@@ -119,7 +119,7 @@ class Cache:
         return self.root / "manifests" / kind / f"{key}.json"
 
     def _why_not_usable(self, kind: str, key: str) -> str:
-        """Empty where the entry is as its manifest says; whoever removes the manifest must not get the entry believed."""
+        """Empty where the entry matches its manifest. An entry without a manifest does not match."""
         directory, file = self.path(kind, key), self._manifest(kind, key)
         manifest = Manifest.read(file)
         if manifest is None:

@@ -48,7 +48,7 @@ class BundledEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BundleContents(Struct, frozen=True, forbid_unknown_fields=True):
-    """What CONTENTS says."""
+    """The content of CONTENTS."""
 
     schema: int
     entries: list[BundledEntry]

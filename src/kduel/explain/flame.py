@@ -1,8 +1,8 @@
 """A differential flame graph: call chains as boxes, their widths the instructions, their colours the differences.
 
 A box is as wide as what both kernels do below it, the larger of the two counted at each place, so that what only one
-of them does is seen too. Red: the contender takes more there; blue: fewer; a hatched edge: only one of the kernels
-ever comes there. No script: the figures are in each box's title.
+of them does is visible too. Red: the contender takes more there; blue: fewer; a hatched edge: only one of the kernels
+reaches it. No script: the figures are in each box's title.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Fleets, one module each: where the blocks of a run are carried out when there are several machines.
 
 A module here, or one behind an entry point of the group `kduel.fleets`, offers `PLUGIN`, a `FleetKind`. An adapter
-knows nothing of blocks, orders and verdicts: it has a machine to itself, has `kduel worker` run on it, tells whether
-that goes on, and gives the machine back.
-"""
+has no access to orders and verdicts: it acquires a machine, runs `kduel worker` on it, reports whether that is still
+running, and releases the machine."""
 
 from __future__ import annotations
 

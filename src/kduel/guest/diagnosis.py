@@ -38,7 +38,7 @@ def diagnose(
     """Why there are no results.
 
     `console` are its lines without the host's times; `ended` as in kduel.guest.launch.Run; `ready` whether the
-    script began; `seconds` how long the machine ran; `stderr` what QEMU itself said; `stuck` as in Run.
+    script began; `seconds` how long the machine ran; `stderr` QEMU's own messages; `stuck` as in Run.
     """
     console = looked_at(console)
     if told := told_by_kernel(console):

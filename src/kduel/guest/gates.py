@@ -1,4 +1,5 @@
-"""The gate that every trial passes: was it the machine that was planned? It never sees a name or a measured value."""
+"""The gate that every trial passes: was it the machine that was planned? It has no access to names or measured
+values."""
 
 from __future__ import annotations
 

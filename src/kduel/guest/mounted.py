@@ -15,7 +15,7 @@ from kduel.guest.cpio import unpack
 OURS = "kduel"
 """The directory in each such root that distinguishes it from what is somebody else's."""
 SAID = "script.sha256"
-"""Where a trial says which script its root held."""
+"""The file in which a trial reports which script its root contained."""
 
 
 def fill(directory: Path, archive: bytes) -> None:

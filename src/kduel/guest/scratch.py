@@ -13,7 +13,8 @@ from typing import IO
 from kduel.core.cache import Cache, told_as_cache_trouble
 from kduel.core.errors import HostError
 
-# Said in full, because hosts' defaults differ, and features that only newer kernels know would treat arms unequally.
+# Written in full, because hosts' defaults differ, and features that only newer kernels know would treat arms
+# unequally.
 _MKE2FS_CONF = """\
 [defaults]
 base_features = sparse_super,large_file,filetype,resize_inode,dir_index,ext_attr

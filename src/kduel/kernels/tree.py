@@ -27,7 +27,7 @@ IMAGES = {
     "riscv": "arch/riscv/boot/Image",
     "powerpc": "vmlinux",
 }
-"""By the architecture that the head of a .config names: as make was told by ARCH=, or as the host has it."""
+"""By the architecture that the head of a .config names: by the ARCH= given to make, or the host's."""
 LISTS = ("modules.builtin", "modules.builtin.modinfo", "modules.order")
 
 

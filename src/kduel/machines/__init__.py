@@ -34,7 +34,7 @@ class Arm(Struct, frozen=True):
 
 
 class Needs(Struct, frozen=True, kw_only=True):
-    """What a study's steps ask of a machine."""
+    """What a study's steps need on a machine."""
 
     packages: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Needs(Struct, frozen=True, kw_only=True):
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """What a machine is asked to do."""
+    """One trial to be carried out by a machine."""
 
     id: str
     arm: Arm
@@ -140,7 +140,7 @@ class MachineKind(ABC):
     def kernel(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:
-        """A contender's kernel, to be booted. A kind that boots nothing may want something else of it."""
+        """A contender's kernel, to be booted. A kind that boots nothing may need something else."""
         found = resolve(spec, cache=cache, progress=progress, offline=offline, modules=modules)
         if isinstance(found, InstalledKernel) and not self.installed_kernels:
             raise InputError(

@@ -187,7 +187,7 @@ def not_built(void: str, what: str, told: str, remedy: str = "") -> Outcome:
 
 
 def relative(text: str, work: Path, plan: Planned) -> str:
-    """A log's words with paths as the kernel's developers say them."""
+    """A log's text with paths relative to the source tree, as kernel developers write them."""
     for place in (plan.source.tree, work / "build"):
         text = text.replace(f"{place}/", "")
     return text

@@ -112,7 +112,7 @@ class IcountMachine(QemuMachine):
             self.facts["root"] = {"sha256": root.sha256, "suite": root.suite, "packages": root.packages}
         api = plugin_api(self.facts["qemu"])
         self.plugin = programs.build_plugin(api=api, cache=cache)
-        """Counts where it is asked to, and tells the guard of every halt."""
+        """Counts in the marked regions, and reports every halt to the guard."""
         self.guard = programs.build_plugin("guard", api=api, cache=cache)
         self._slots = threading.BoundedSemaphore(self.parallel)
 
@@ -121,8 +121,8 @@ class IcountMachine(QemuMachine):
         return structs.replace(super().describe(arm, initrd, disk), root=None)
 
     def expected(self, arm: Arm) -> dict[str, Any]:
-        """What the environment of a valid trial says; a guest this quick looks at itself when its clock source is
-        still called tsc-early."""
+        """The expected environment of a valid trial; in so quick a guest the clock source may still be called
+        tsc-early when it is read."""
         return {key: value for key, value in super().expected(arm).items() if key != "clocksource"}
 
     def boot(self, trial: Trial) -> Outcome:
@@ -270,7 +270,7 @@ class IcountMachine(QemuMachine):
 
     def boot_instructions(self, trial: Trial, head: bytes, notes: dict[str, str]) -> str:
         """How many instructions this boot takes up to init, counted in one that is the same but for the count itself;
-        always as long. Empty where the kernel has no entry that QEMU knows."""
+        always as long. Empty where the kernel has no entry that QEMU can boot."""
         arm = trial.arm
         entry = self.entry(arm)
         if entry is None:

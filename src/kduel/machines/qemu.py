@@ -380,7 +380,7 @@ class Qemu(MachineKind):
 
 
 def choose_accelerator(wanted: str, kernel: Path, busybox: Path, cache: Cache, progress: Progress) -> str:
-    """`kvm` or `tcg`. Raises HostError where `kvm` is asked for and does not work."""
+    """`kvm` or `tcg`. Raises HostError where `kvm` is requested and does not work."""
     if wanted == "tcg":
         return "tcg"
     verdict = probe.kvm(kernel, busybox, cache=cache)

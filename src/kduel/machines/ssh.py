@@ -69,7 +69,7 @@ def check_arms(settings: SshSettings, arms: Sequence[Arm]) -> None:
 
 
 def connect(settings: SshSettings) -> tuple[Connection, Observation]:
-    """A connection as root, by sudo where the user is not root. Raises HostError that says what to do."""
+    """A connection as root, by sudo where the user is not root. Raises HostError with the remedy."""
     where = {"port": settings.port, "identity": settings.identity, "known_hosts": settings.known_hosts}
     try:
         plain = Connection(settings.place, **where)  # type: ignore[arg-type]

@@ -164,7 +164,7 @@ def phrase(metric: MetricResult) -> str:
 
 
 def listed(metrics: list[MetricResult]) -> str:
-    """All of them: whoever decides should not have to ask which."""
+    """All of them, because readers need the complete list."""
     return ", ".join(f"{visible(m.benchmark, 100)}/{visible(m.metric, 60)}" for m in metrics)
 
 

@@ -138,7 +138,7 @@ class Quiet:
         self.rule, self.progress, self.root = rule, progress, root
         self.patience = rule.quiet_seconds if rule else 0.0
         self.busy = True
-        """Whether other work was seen last: at the start nothing is known."""
+        """Whether other work was found last: at the start nothing is known."""
 
     def saw(self, record: TrialRecord) -> None:
         """A trial has ended; what the host did during it is known."""
@@ -190,5 +190,5 @@ class Quiet:
 
 
 def pause(seconds: float) -> None:
-    """Wait. Not time.sleep, which asks for an absolute time and fails where a library fakes the clock."""
+    """Wait. Not time.sleep, which uses an absolute time and fails where a library fakes the clock."""
     threading.Event().wait(seconds)

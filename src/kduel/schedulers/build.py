@@ -26,7 +26,7 @@ LEAST_MEMORY = 2 << 30
 
 
 class Tools:
-    """The tools of a build, found; `missing` says what is not there and how a Debian or Ubuntu gets it."""
+    """The tools of a build, found; `missing` names what is not there and its packages in Debian and Ubuntu."""
 
     def __init__(self) -> None:
         self.missing: list[str] = []
@@ -82,7 +82,7 @@ class Tools:
 
     @property
     def llvm_libraries(self) -> Path | None:
-        """Where the libclang of the chosen clang is, for bindgen; None where the system knows by itself."""
+        """Where the libclang of the chosen clang is, for bindgen; None where bindgen finds it by itself."""
         found = output(self.clang, "-print-prog-name=clang")
         if not found:
             return None
@@ -187,7 +187,7 @@ def tail(log: Path, lines: int = 25) -> str:
 def find(command: str, *, cache: Cache) -> tuple[Bundle, Path]:
     """The scheduler that a contender's `scheduler` begins with: a path, a built one, or one in PATH; with its directory.
 
-    Raises InputError that says how to get it.
+    Raises InputError with the command that gets it.
     """
     name = command.split()[0]
     if "/" not in name and name in KNOWN and cache.has(KIND, key_of(KNOWN[name])):

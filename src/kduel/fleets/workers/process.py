@@ -43,7 +43,7 @@ class Worker:
             self.launch(directory, describe=not blocks)
         self.todo |= set(blocks)
         assert self.process is not None and self.process.stdin is not None
-        # Where it has just died, its exit status tells why.
+        # Where it has just died, its exit status shows why.
         with contextlib.suppress(OSError):
             self.process.stdin.write("".join(f"{block}\n" for block in blocks))
             self.process.stdin.flush()
@@ -76,7 +76,7 @@ class Worker:
                     self.fetch(directory, what)
                 elif word == "done":
                     self.todo.discard(int(what))
-            except Exception as error:  # noqa: BLE001 - told by the next heartbeat
+            except Exception as error:  # noqa: BLE001 - reported by the next heartbeat
                 self.trouble = str(error)
                 process.kill()
 
@@ -123,7 +123,7 @@ class Worker:
 
 
 def last_words(directory: Path, status: int | None = None) -> str:
-    """What a worker that failed said last: the paragraph after `kduel:`, else its last line."""
+    """The last message of a worker that failed: the paragraph after `kduel:`, else its last line."""
     try:
         with (directory / LOG).open("rb") as stream:
             stream.seek(0, 2)

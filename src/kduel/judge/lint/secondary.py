@@ -24,8 +24,8 @@ NAMED = 3
 def robust_disagrees(case: Case) -> Iterator[Warning_]:
     """The trimmed t test and the signed-rank test on the pairs, against the verdict.
 
-    They have a level of their own, far below the verdict's: what they add must be worth reading. They know nothing of
-    several machines, whose effects may differ, and are not asked then.
+    They have a level of their own, far below the verdict's: what they add must be worth reading. They do not model
+    several machines, whose effects may differ, and are not applied then.
     """
     if case.steady or not case.paired or case.result.scale == "exact" or case.result.machines is not None:
         return

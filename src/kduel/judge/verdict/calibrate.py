@@ -227,7 +227,7 @@ def one_by_one(rule: Rule, drawn: Drawn) -> Judged:
 
 
 def after(c: Comparison, decision: Decision | None, block: int) -> int:
-    """The side that a comparison shows after so many blocks, as the runner sees it then."""
+    """The side that a comparison shows after so many blocks, as in a run at that time."""
     if decision is None or block not in c.looks.blocks or not decision.holds[c.looks.blocks.index(block)]:
         return UNDECIDED
     side = int(decision.side)

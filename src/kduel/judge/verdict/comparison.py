@@ -226,7 +226,7 @@ class Comparison:
         return told_apart(self.order, self.looks.pairs, self.rule)
 
     def decision(self, alpha: float) -> Decision:
-        """The look that decided, and whether the present one still does. Not to be asked where there is no look."""
+        """The look that decided, and whether the present one still does. Not to be called where there is no look."""
         low, high = repeated_interval(self.estimates, self.looks.levels(self.rule, alpha))
         return decide(low, high, self.looks, self.margins, self.rule, self.told_apart & self.sufficient)
 

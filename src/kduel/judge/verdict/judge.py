@@ -21,7 +21,7 @@ from kduel.judge.verdict.voids import flattered
 def judge(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> list[MetricResult]:
     """Every metric of every contender against the baseline, in the order of `samples`.
 
-    `exact` says that the machine is deterministic: values are counted, not estimated, and one pair is enough.
+    `exact`: the machine is deterministic, values are counted, not estimated, and one pair is enough.
     Raises InputError naming the metric where a table is not usable: no finite number, a block twice, one arm only.
     """
     comparisons = compare(samples, rule)

@@ -1,7 +1,7 @@
-"""Debian's archive, asked by apt with a private state: the system's own sources and package state stay untouched.
+"""Debian's archive, queried by apt with a private state: the system's own sources and package state stay untouched.
 
-What the suites offer of the kernel team's packages is kept as one small index in the cache, so that a question that
-was asked before needs no apt. Signatures and hashes are checked by apt.
+What the suites offer of the kernel team's packages is kept as one small index in the cache, so that a repeated
+query needs no apt. Signatures and hashes are checked by apt.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Archive:
     def candidates(self, pattern: str) -> list[Package]:
         """The packages whose name matches `pattern` (`linux-image-*-cloud-amd64`), the newest version first.
 
-        Only names that begin with `linux-` are known. Raises HostError where the archive cannot be asked.
+        Only names that begin with `linux-` are known. Raises HostError where the archive cannot be queried.
         """
         found = [p for p in self.index().packages if fnmatch.fnmatchcase(p.name, pattern)]
         return sorted(found, key=lambda package: version_key(package.version), reverse=True)

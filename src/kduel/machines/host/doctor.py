@@ -21,7 +21,7 @@ from kduel.guest.emulator import has_patching_fault
 MEMORY_FOR_GUEST = 5 << 30
 DISK_FOR_CACHE = 4 << 30
 STOLEN = 0.01
-"""Of the CPU time wanted: more is no accident."""
+"""Share of steal time from which on it is reported."""
 PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86",
     "mmdebstrap": "mmdebstrap",
@@ -76,7 +76,8 @@ def examine_host(root: Path = Path("/")) -> list[Check]:
 
 
 def examine_tree(root: Path) -> list[Check]:
-    """Of another machine, whose files lie below `root`: what disturbs measuring on it. What prevents it, a run tells."""
+    """Of another machine, whose files lie below `root`: conditions that bias measurements on it. A run reports what
+    prevents them."""
     looks = (load, steal, governor, turbo, throttling, smt, battery, services, units, threads)
     found = [finding for look in looks for finding in look(root)]
     return sorted(found, key=lambda finding: finding.weight == "good")
@@ -302,7 +303,7 @@ def battery(root: Path) -> Iterator[Check]:
 
 
 def services(root: Path) -> Iterator[Check]:
-    """Services that work when they like."""
+    """Services that start work at times of their own."""
     running = set()
     for entry in (root / "proc").glob("[0-9]*/comm"):
         running.add(read(entry) or "")

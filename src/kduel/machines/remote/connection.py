@@ -1,4 +1,4 @@
-"""One command on another machine, by the system's own ssh client; nothing is ever asked, every wait has an end."""
+"""One command on another machine, by the system's own ssh client; it never prompts, and every wait is bounded."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Connection:
         root: bool = True,
         out: BinaryIO | None = None,
     ) -> Done:
-        """Shell lines there, as root unless told otherwise. What they print goes to the file `out` where one is given,
+        """Shell lines there, as root by default. What they print goes to the file `out` where one is given,
         and is else in `Done`. Raises Broken and Refused."""
         command = f"sh -c {shlex.quote(script)}"
         if root and self.sudo:
@@ -148,6 +148,6 @@ class Connection:
 
 
 def last_line(text: str, nothing: str = "ssh printed no message") -> str:
-    """The last line that says something, bounded; `nothing` where none does."""
+    """The last line that is not blank, bounded; `nothing` where none does."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:300] if lines else nothing

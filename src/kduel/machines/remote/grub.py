@@ -19,7 +19,7 @@ class MenuEntry(Struct, frozen=True):
     """A menu entry that boots Linux."""
 
     path: str
-    """As grub-reboot wants it: `submenu>entry`."""
+    """As grub-reboot takes it: `submenu>entry`."""
     title: str
     image: str
     """The kernel's file, as GRUB names it."""
@@ -29,7 +29,7 @@ class MenuEntry(Struct, frozen=True):
 
     @property
     def release(self) -> str:
-        """What `uname -r` will say, by the image's name."""
+        """The release, by the image's name."""
         return self.image.rsplit("/", 1)[-1].removeprefix("vmlinuz-").removeprefix("vmlinux-")
 
 

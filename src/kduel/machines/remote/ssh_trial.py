@@ -33,8 +33,8 @@ RETRY = 3.0
 LEAST_FREE = 256
 """KiB: with less the disk counts as full."""
 OWN_WORDS = "   "
-"""Stands before a contender's own words on the command line: a kernel does not mind, and a run that goes on from such a boot
-must not take them for the machine's."""
+"""Stands before a contender's own words on the command line: a kernel ignores it, and a run that goes on from such a
+boot must not take them for the machine's."""
 RESTORE = "/var/lib/kduel-restore.sh"
 """What a crash leaves behind there, for the next trial, or a person, to run."""
 
@@ -49,7 +49,7 @@ class RealSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True
     free_mib: Annotated[int, Meta(ge=0, le=1 << 30)] = 512
     """What must be free there before a trial."""
     clocksource: str = ""
-    """What a trial must have; empty: whatever the kernel chooses, told in the report."""
+    """What a trial must have; empty: whatever the kernel chooses, shown in the report."""
     conditions: Bands = Bands()
 
 
@@ -57,7 +57,7 @@ class SshSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_only
     """The [machine] table of a study with kind = "ssh"."""
 
     place: str
-    """As ssh knows it: HOST or USER@HOST."""
+    """Destination for ssh: HOST or USER@HOST."""
     port: Annotated[int, Meta(ge=0, le=65_535)] = 0
     """0: as ~/.ssh/config says."""
     identity: str = ""
@@ -110,7 +110,7 @@ class Journey:
         self.timings[name] = round(time.monotonic() - self.start, 3)
 
     def go(self) -> Outcome:
-        """The whole way. Raises Broken and Refused where the machine can no longer be spoken with."""
+        """The whole way. Raises Broken and Refused where the connection is lost."""
         before = self.patiently(lambda: look(self.connection), 120.0)
         self.reboot(before)
         self.mark("launched")
@@ -149,7 +149,8 @@ class Journey:
         return self.bring_home(after)
 
     def died(self) -> Outcome:
-        """The machine went down in mid-trial: what it said, and nothing of the trial left there. Raises Broken, Refused."""
+        """The machine went down in mid-trial: keep its messages, and remove the trial's files there. Raises Broken,
+        Refused."""
         self.tell(self.last_words())
         place = shlex.quote(self.directory)
         clear = f"cd {place} && [ -O . ] || exit 0; sh conditions.sh restore >&2; s=$?; rm -rf {place}; exit $s"
@@ -281,7 +282,8 @@ class Journey:
                 return found
 
     def compare_clocks(self, began: Observation, ended: Observation) -> None:
-        """A clock that was set meanwhile is a fact worth keeping; durations are taken from uptime and do not mind."""
+        """A clock that was set meanwhile is a fact worth keeping; durations are taken from uptime, which is not
+        affected."""
         jump = (ended.date - began.date) - (ended.at - began.at)
         if abs(jump) > 2 + 0.01 * (ended.at - began.at) and ended.boot_id == began.boot_id:
             self.facts["clock_jump_seconds"] = round(jump, 1)

@@ -312,7 +312,7 @@ def open_questions(
 
 
 def named(metrics: Iterable[MetricResult], notes: Notes, with_need: bool = False, with_effect: bool = False) -> str:
-    """`a/b, c/d and 5 more`, each with the blocks it still needs or with its effect where asked for."""
+    """`a/b, c/d and 5 more`, each with the blocks it still needs or with its effect on request."""
 
     def words(metric: MetricResult) -> str:
         if with_effect:

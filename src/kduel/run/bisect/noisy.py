@@ -122,7 +122,7 @@ class Search:
         return enough and float(self.group_probability().max()) >= needed
 
     def smallest_set(self) -> tuple[list[str], float]:
-        """The fewest commits, whole groups, that hold the culprit with the wanted probability."""
+        """The fewest commits, whole groups, that hold the culprit with the required probability."""
         mass = self.group_probability()
         size = np.bincount(self.groups)
         # Groups by the probability of each of their commits: the fewest commits come out.

@@ -1,4 +1,4 @@
-"""What a search under noise is asked for, what it tells, and what a measurement is."""
+"""The request of a search under noise, its progress, and a measurement."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ MOST_NAMED = 5
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """A fleet as it was asked for."""
+    """A fleet as requested."""
 
     kind: str
     settings: dict[str, Any]
@@ -100,7 +100,7 @@ def draft_lock(study: Study, wanted: Wanted, origin: str) -> Lock:
 def described(
     fleet: Fleet, members: Sequence[Member], place: Path, draft: Lock, text: str, advance: Callable[[], None]
 ) -> dict[str, Described]:
-    """By name, what each member says of itself; `clock` is how far its clock is ahead. Raises HostError."""
+    """By name, the description of each member; `clock` is how far its clock is ahead. Raises HostError."""
     began: dict[str, float] = {}
     found: dict[str, Described] = {}
     trouble: dict[str, str] = {}

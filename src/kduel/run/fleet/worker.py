@@ -132,7 +132,7 @@ class BlockWorker:
         self.runner.done(progress)
 
     def work(self, block: int) -> None:
-        """Run what is missing of a block; what is there already is told of again.
+        """Run what is missing of a block; what is there already is reported again.
 
         Raises InputError for a block of another member.
         """

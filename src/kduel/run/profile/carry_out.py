@@ -3,7 +3,7 @@
     RUN/explain/pipe-time.debian-6.12.8x999/{lock.json,plan.jsonl,trials/...}   profile.json  profile.svg
 
 It has the run's kernels, machine and conditions, and an order drawn from a seed of its own. It is resumed like any run,
-and the run's own trials, verdict and manifests never see it.
+and does not affect the run's own trials, verdict and manifests.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ProfileRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def folder(self) -> Path:
-        """Where the profiled trials are, one directory for each way to ask."""
+        """Where the profiled trials are, one directory for each set of options."""
         name = f"{self.step.label}-{self.metric.name}.{self.names[1]}.{self.blocks}x{self.frequency}"
         return self.run.path / EXPLAIN / slug(name)
 

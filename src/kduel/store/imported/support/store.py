@@ -75,7 +75,7 @@ class Import(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ReportedRange(Struct, forbid_unknown_fields=True):
-    """What a source says of repeats of one metric that it gives no values of: the lowest and the highest, and where."""
+    """Repeats of one metric that a source reports without their values: the lowest and the highest, and where."""
 
     low: float
     high: float
@@ -153,7 +153,8 @@ def bring_in(
 
 
 def the_format(path: Path, name: str | None) -> ForeignFormat:
-    """The format asked for, or the one that the file's beginning shows. Raises InputError that lists what there is."""
+    """The requested format, or the one that the file's beginning shows. Raises InputError that lists what there
+    is."""
     formats = plugins("imported")
     known = ", ".join(formats)
     data = beginning(path, MOST_BYTES)
@@ -284,7 +285,8 @@ def conditions_of(run: Path, record: Import) -> Conditions:
 
 
 def environments(run: Path) -> dict[str, dict[str, Any]]:
-    """By contender, what its file and the conditions say of where it was measured; empty where nothing is known."""
+    """By contender, the facts of its file and of the conditions about where it was measured; empty where nothing is
+    known."""
     record = record_of(run)
     found: dict[str, dict[str, Any]] = {name: {} for name in record.contenders}
     formats = plugins("imported")
@@ -300,5 +302,5 @@ def environments(run: Path) -> dict[str, dict[str, Any]]:
 
 
 def declared(run: Path) -> tuple[str, ...]:
-    """What the conditions say was meant to differ: keys such as `release` or `conditions.cooldown`."""
+    """What is meant to differ, by the conditions: keys such as `release` or `conditions.cooldown`."""
     return tuple(conditions_of(run, record_of(run)).declared)
