@@ -108,7 +108,7 @@ def test_other_work_before_each_boot_is_a_covariate_where_the_study_declares_it(
     assert kduel("run", study, "--out", run).returncode == 0
     assert json.loads((run / "lock.json").read_text())["covariates"] == ["other work before the boot"]
     assert all(0 <= one["other_work_before"] <= 1.1 for one in records(run))
-    monkeypatch.setattr("kduel.benchmarks.plugins", lambda _: {BENCHMARK.name: BENCHMARK})
+    monkeypatch.setattr("kduel.core.plugins.plugins", lambda _: {BENCHMARK.name: BENCHMARK})
     [table, _] = collect(run)
     assert all(None not in values for values in table.covariates["other work before the boot"].values())
     assert results(kduel, run)["study"]["covariates"] == ["other work before the boot"]

@@ -114,11 +114,7 @@ class Wakeup(Benchmark):
         return tuple(found)
 
     def script(self, parameters: Any) -> str:
-        p = parameters
-        return (
-            f'"$KDUEL_PROGRAMS/kwake" --workers {p.workers} --rate {p.rate} --requests {p.requests} --work {p.work} '
-            f"--hogs {p.hogs}\n"
-        )
+        return kwake(parameters)
 
     def seconds(self, parameters: Any) -> float:
         return 0.5 + float(parameters.requests) / float(parameters.rate)
@@ -137,6 +133,15 @@ class Wakeup(Benchmark):
         if parameters.workers * parameters.requests >= 1000:
             found["latency-p99.9"] = percentile(out.start_ns, "p999")
         return found
+
+
+def kwake(parameters: Any) -> str:
+    """The shell line that starts kwake; the parameters are those that `read_kwake` checks."""
+    p = parameters
+    return (
+        f'"$KDUEL_PROGRAMS/kwake" --workers {p.workers} --rate {p.rate} --requests {p.requests} --work {p.work} '
+        f"--hogs {p.hogs}\n"
+    )
 
 
 def read_kwake(text: str, parameters: Any) -> WakeupOutput:

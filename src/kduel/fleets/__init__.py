@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-import msgspec
 from msgspec import Meta, Struct, field
 
 from kduel.core.errors import InputError
-from kduel.core.plugins import plugins
+from kduel.core.plugins import named_plugin, typed
 from kduel.core.progress import Progress
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
@@ -111,19 +110,12 @@ class FleetKind(ABC):
 
     def read_settings(self, table: dict[str, Any]) -> Any:
         """The typed settings. Raises InputError naming the key."""
-        try:
-            return msgspec.convert(table, self.Settings, strict=True)
-        except msgspec.ValidationError as error:
-            known = ", ".join(self.Settings.__struct_fields__)
-            raise InputError(f"fleet {self.name}: {error}", f"Its settings: {known}.") from error
+        return typed(table, self.Settings, f"fleet {self.name}", "settings")
 
 
 def fleet_kind(name: str) -> FleetKind:
     """The adapter of that name. Raises InputError that lists what there is."""
-    found = plugins("fleets")
-    if name not in found:
-        raise InputError(f"there is no fleet {name!r}", f"`kduel list fleets` knows: {', '.join(sorted(found))}.")
-    chosen: FleetKind = found[name]
+    chosen: FleetKind = named_plugin("fleets", "fleet", name)
     return chosen
 
 

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NotRequired, TypedDict, Unpack
 
-import msgspec
 from msgspec import Meta, Struct, field
 
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender, Void
 from kduel.core.host import HostStep
-from kduel.core.plugins import plugins
+from kduel.core.plugins import named_plugin, typed
 from kduel.core.progress import Progress
 from kduel.guest import programs
 from kduel.kernels import InstalledKernel, Kernel, resolve
@@ -151,17 +150,10 @@ class MachineKind(ABC):
 
     def read_settings(self, table: dict[str, Any]) -> Any:
         """The typed settings. Raises InputError naming the key."""
-        try:
-            return msgspec.convert(table, self.Settings, strict=True)
-        except msgspec.ValidationError as error:
-            known = ", ".join(self.Settings.__struct_fields__) or "none"
-            raise InputError(f"machine {self.name}: {error}", f"Its settings: {known}.") from error
+        return typed(table, self.Settings, f"machine {self.name}", "settings")
 
 
 def machine_kind(name: str) -> MachineKind:
     """The kind of that name. Raises InputError that lists what there is."""
-    found = plugins("machines")
-    if name not in found:
-        raise InputError(f"there is no machine {name!r}", f"`kduel list machines` knows: {', '.join(sorted(found))}.")
-    chosen: MachineKind = found[name]
+    chosen: MachineKind = named_plugin("machines", "machine", name)
     return chosen

@@ -211,6 +211,11 @@ def study_of(lock: Lock, text: str) -> Study:
     )
 
 
+def document_bytes(document: object) -> bytes:
+    """A document as KDuel's files have it: JSON with a line a key."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
 def read_lock(path: Path) -> Lock:
     """A lock.json. Raises InputError naming the file and the key."""
     lock = read_document(path, Lock, LOCK_SCHEMA, convert_lock)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,12 +21,12 @@ from msgspec import Struct
 
 from kduel import __version__
 from kduel.core.errors import InputError
-from kduel.store.documents import RESTORE, Lock, MemberRecord, read_document
+from kduel.store.documents import RESTORE, Lock, MemberRecord, document_bytes, read_document
 from kduel.store.identity import listed, plain, protocol_differences
 from kduel.store.integrity import Integrity, trials_of, verify
 from kduel.store.manifest import NAME as MANIFEST
 from kduel.store.manifest import digest
-from kduel.store.rundir import CHOOSE, MERGED, RunDir, sync_tree, told_as_disk_trouble
+from kduel.store.rundir import MERGED, RunDir, whole_directory
 from kduel.study.plan import slug
 
 MERGE_SCHEMA = 1
@@ -97,24 +96,16 @@ def merge(paths: Sequence[Path], out: Path, machines: Sequence[str] = ()) -> Mer
     record = Merge(
         kduel=__version__, merged=datetime.now(UTC).isoformat(timespec="seconds"), parts=[one.part for one in found]
     )
-    with told_as_disk_trouble(out, CHOOSE):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{out.name[:40]}-", dir=out.parent))
-        try:
-            for one in found:
-                with at_rest(one.run):
-                    shutil.copytree(
-                        one.run.path,
-                        fresh / "runs" / one.part.name,
-                        symlinks=True,
-                        ignore=shutil.ignore_patterns(*LEFT_OUT),
-                    )
-            (fresh / MERGED).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
-            fresh.chmod(0o755)
-            sync_tree(fresh)
-            fresh.rename(out)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+    with whole_directory(out) as fresh:
+        for one in found:
+            with at_rest(one.run):
+                shutil.copytree(
+                    one.run.path,
+                    fresh / "runs" / one.part.name,
+                    symlinks=True,
+                    ignore=shutil.ignore_patterns(*LEFT_OUT),
+                )
+        (fresh / MERGED).write_bytes(document_bytes(record))
     return record
 
 

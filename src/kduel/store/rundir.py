@@ -23,7 +23,7 @@ import msgspec
 
 from kduel.core.errors import InputError, file_trouble
 from kduel.core.untrusted import entries, read_whole
-from kduel.store.documents import RESTORE, Lock, TrialRecord, read_lock, read_trial
+from kduel.store.documents import RESTORE, Lock, TrialRecord, document_bytes, read_lock, read_trial
 from kduel.store.manifest import write_manifest
 from kduel.study.plan import PlannedTrial
 
@@ -90,6 +90,24 @@ def write_whole(path: Path, data: bytes) -> None:
         stream.write(data)
 
 
+@contextmanager
+def whole_directory(path: Path) -> Iterator[Path]:
+    """A directory to fill, which appears as `path`, whole, when the block ends; after an error nothing is left of it.
+
+    Raises HostError.
+    """
+    with told_as_disk_trouble(path, CHOOSE):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}-", dir=path.parent))
+        try:
+            fresh.chmod(0o755)
+            yield fresh
+            sync_tree(fresh)
+            fresh.replace(path)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+
 def sync_tree(directory: Path) -> None:
     """fsync every file and directory below.
 
@@ -130,22 +148,13 @@ class RunDir:
                 f"{path} is there already and holds something else",
                 "Give another --out, or `kduel resume` it if it is a run.",
             )
-        with told_as_disk_trouble(path, CHOOSE):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            fresh = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-            try:
-                fresh.chmod(0o755)
-                (fresh / "study.toml").write_text(study_text, "utf-8")
-                (fresh / "lock.json").write_bytes(msgspec.json.format(msgspec.json.encode(lock), indent=1) + b"\n")
-                lines = b"".join(msgspec.json.encode(trial) + b"\n" for trial in plan)
-                (fresh / "plan.jsonl").write_bytes(lines)
-                (fresh / "trials").mkdir()
-                if exact_part:
-                    (fresh / EXACT).mkdir()
-                sync_tree(fresh)
-                fresh.replace(path)
-            finally:
-                shutil.rmtree(fresh, ignore_errors=True)
+        with whole_directory(path) as fresh:
+            (fresh / "study.toml").write_text(study_text, "utf-8")
+            (fresh / "lock.json").write_bytes(document_bytes(lock))
+            (fresh / "plan.jsonl").write_bytes(b"".join(msgspec.json.encode(trial) + b"\n" for trial in plan))
+            (fresh / "trials").mkdir()
+            if exact_part:
+                (fresh / EXACT).mkdir()
         return cls(path)
 
     @classmethod
@@ -250,7 +259,7 @@ class RunDir:
 
     def _keep(self, staged: Path, record: TrialRecord, target: Path) -> None:
         with told_as_disk_trouble(target.parent):
-            (staged / "trial.json").write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+            (staged / "trial.json").write_bytes(document_bytes(record))
             write_manifest(staged)
             staged.chmod(0o755)
             sync_tree(staged)

@@ -150,7 +150,7 @@ def hint_for(table: dict[str, Any], error: msgspec.ValidationError) -> str:
     known = {"study": StudyHeader, "settle": Settle, "blocks": Blocks, "host": HostTable}
     for name, kind in known.items():
         if name in table and f"$.{name}" in str(error):
-            return f"[{name}] knows: {', '.join(kind.__struct_fields__)}."
+            return f"The keys of [{name}]: {', '.join(kind.__struct_fields__)}."
     return f"A study knows the tables: {', '.join(StudyFile.__struct_fields__)}."
 
 

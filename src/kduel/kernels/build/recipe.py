@@ -68,7 +68,7 @@ def read_recipe(spec: str) -> tuple[str, KernelRecipe]:
     for word in filter(None, match["options"].split(",")):
         key, _, value = word.partition("=")
         if key not in KEYS:
-            raise InputError(f"{spec}: a kernel from source knows no {key}=", f"It knows: {', '.join(KEYS)}.")
+            raise InputError(f"{spec}: a kernel from source knows no {key}=", f"There are: {', '.join(KEYS)}.")
         if key in given or not value:
             raise InputError(f"{spec}: {key}= is there {'twice' if key in given else 'without a value'}", HELP)
         given[key] = value

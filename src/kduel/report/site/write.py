@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Struct, field
 
 from kduel import __version__
@@ -17,6 +16,7 @@ from kduel.core.untrusted import Garbled, decode, read_whole
 from kduel.report.html import templates
 from kduel.report.site.content import pages
 from kduel.report.site.parts import HEIGHT, WIDTH
+from kduel.store.documents import document_bytes
 from kduel.store.rundir import CHOOSE, sync_tree, sync_tree_top, told_as_disk_trouble, write_whole
 
 MARK = "kduel-site.json"
@@ -67,7 +67,7 @@ def write_site(place: Path, index: Path, out: Path) -> list[str]:
 
 def write_mark(out: Path, names: list[str]) -> None:
     """Replace the file MARK. Raises OSError."""
-    write_whole(out / MARK, msgspec.json.format(msgspec.json.encode(Site(pages=names)), indent=1) + b"\n")
+    write_whole(out / MARK, document_bytes(Site(pages=names)))
 
 
 def pages_of(out: Path) -> set[str]:

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct, structs
 
 from kduel.analysis.profile import ProfiledArm, ProfiledTrial, TimedProfile, nanoseconds, overhead, profile, unit_of
@@ -31,7 +30,7 @@ from kduel.run.profile.dress import ProfilingDress
 from kduel.run.runner import run_study
 from kduel.run.watch import Begun, Watcher
 from kduel.store.collect import Prepared, collect, step_directory
-from kduel.store.documents import Lock, study_of
+from kduel.store.documents import Lock, document_bytes, study_of
 from kduel.store.identity import check_same_run
 from kduel.store.integrity import trials_of
 from kduel.store.rundir import EXPLAIN, PROFILE_ORIGIN, RunDir, told_as_disk_trouble, write_whole
@@ -159,7 +158,7 @@ def carry_out(
 def keep(what: ProfileRequest, found: TimedProfile) -> None:
     """Store the result beside the trials that it comes from. Raises HostError."""
     with told_as_disk_trouble(what.folder):
-        write_whole(what.folder / "profile.json", msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+        write_whole(what.folder / "profile.json", document_bytes(found))
         write_whole(what.folder / "profile.svg", as_svg(found).encode())
 
 
