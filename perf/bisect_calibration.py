@@ -21,11 +21,11 @@ import numpy as np
 from scipy.special import ndtri
 from simulated import SCENES, Simulated
 
-from kduel.run.bisect.terms import Settings
+from kduel.run.bisect.terms import SearchSettings
 
 DOCUMENT = Path(__file__).parents[1] / "docs/bisect.md"
 BEGIN, END = "<!-- table calibration -->\n", "<!-- end of calibration -->"
-SETTINGS = Settings(confirm=0, negligible=1e-6, most=3000)
+SETTINGS = SearchSettings(confirm=0, negligible=1e-6, most=3000)
 ERROR = 1 - SETTINGS.probability
 
 

@@ -74,7 +74,7 @@ class Cyclictest(Benchmark):
         )
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        what = "idle" if parameters.load == "idle" else f"under {parameters.load}"
+        what = load.described(parameters.load)
         return (
             Metric(
                 "latency-p99",

@@ -296,10 +296,10 @@ def by_boots(tree: Path, work: Path, history: Any, given: dict[str, Any], cache:
 
 def task_of(tree: Path, history: Any, metric: str, subject: str, given: dict[str, Any]) -> Any:
     """The search that the options request."""
-    from kduel.run.bisect.terms import Settings
+    from kduel.run.bisect.terms import SearchSettings
     from kduel.run.bisect.timed import SearchTask
 
-    settings = Settings(
+    settings = SearchSettings(
         probability=given["probability"],
         most=given["measurements"],
         confirm=given["confirm"],
