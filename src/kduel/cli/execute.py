@@ -286,9 +286,9 @@ def write_up(path: Path, fail_on: str | None) -> None:
 
 def keep_report(path: Path, results: Results) -> None:
     """Write results.json and the page of a run next to its raw files. Ends the process where the page cannot be written."""
-    from kduel.store.rundir import told_as_disk_trouble, write_whole
+    from kduel.store.rundir import as_disk_error, write_whole
 
-    with told_as_disk_trouble(path):
+    with as_disk_error(path):
         write_whole(path / "results.json", msgspec.json.encode(results) + b"\n")
     sys.stdout.flush()
     # In a process of its own: drawing takes more memory than all else, and never gives it back.

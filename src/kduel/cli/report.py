@@ -98,9 +98,9 @@ def relative_url(run: Path, start: Path) -> str:
 
 def save(output: Path, text: str, inside: Path) -> None:
     """Write the report whole; its directory is made only where it is the run's own. Raises HostError."""
-    from kduel.store.rundir import told_as_disk_trouble
+    from kduel.store.rundir import as_disk_error
 
     if output.parent == inside / "report":
-        with told_as_disk_trouble(output.parent):
+        with as_disk_error(output.parent):
             output.parent.mkdir(exist_ok=True)
     write(output, text.encode("utf-8", errors="backslashreplace"))

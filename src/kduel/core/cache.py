@@ -28,7 +28,7 @@ def cache_root() -> Path:
     return Path(base).expanduser() / "kduel"
 
 
-def told_as_cache_trouble(where: Path) -> AbstractContextManager[None]:
+def as_cache_error(where: Path) -> AbstractContextManager[None]:
     """Turn an OSError about the cache into a HostError with a remedy."""
     return file_trouble(
         f"the cache at {where} is not usable",
@@ -49,7 +49,7 @@ class Cache:
         self.progress = progress or Progress()
         self._checked: set[tuple[str, str]] = set()
         self._told: set[tuple[str, str]] = set()
-        with told_as_cache_trouble(self.root):
+        with as_cache_error(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
             next(self.root.iterdir(), None)
 
@@ -64,7 +64,7 @@ class Cache:
 
     def has(self, kind: str, key: str) -> bool:
         """Whether the entry is there, complete and unchanged. Raises HostError where the cache cannot be read."""
-        with told_as_cache_trouble(self.root):
+        with as_cache_error(self.root):
             path = self.path(kind, key)
             try:
                 next(path.iterdir(), None)
@@ -90,11 +90,11 @@ class Cache:
         with self.lock(f"{kind}-{key}"):
             if self.has(kind, key):
                 return path
-            with told_as_cache_trouble(self.root):
+            with as_cache_error(self.root):
                 path.parent.mkdir(parents=True, exist_ok=True)
-            with temporary_directory(path.parent, ".making-", told_as_cache_trouble(self.root)) as fresh:
+            with temporary_directory(path.parent, ".making-", as_cache_error(self.root)) as fresh:
                 build(fresh)
-                with told_as_cache_trouble(self.root):
+                with as_cache_error(self.root):
                     fresh.chmod(0o755)
                     Manifest.of(fresh).write(self._manifest(kind, key))
                     if path.exists():
@@ -107,7 +107,7 @@ class Cache:
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
         """Hold the cache's lock of that name; wait for whoever has it."""
-        with told_as_cache_trouble(self.root):
+        with as_cache_error(self.root):
             locks = self.root / "locks"
             locks.mkdir(parents=True, exist_ok=True)
             handle = open(locks / name.replace("/", "_"), "a")  # noqa: SIM115, PTH123 - closed below

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from kduel.core.errors import HostError
-from kduel.core.temporary import temporary_directory, told_as_temporary_trouble
+from kduel.core.temporary import as_temporary_error, temporary_directory
 from kduel.guest import scratch
 from kduel.guest.cpio import unpack
 
@@ -48,7 +48,7 @@ def check_ours(directory: Path) -> None:
 
 def disk(archive: bytes) -> bytes:
     """An ext4 file system with what the archive of an initial RAM disk holds. Raises HostError."""
-    with temporary_directory() as place, told_as_temporary_trouble():
+    with temporary_directory() as place, as_temporary_error():
         tree, image = place / "root", place / "root.ext4"
         fill(tree, archive)
         scratch.format_ext4(image, 8 + (len(archive) * 5 >> 22), "root", tree)

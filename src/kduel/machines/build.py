@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Unpack
 
 from msgspec.structs import replace
 
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError
 from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
@@ -243,7 +243,7 @@ class Build(MachineKind):
         for arm in arms:
             # Sources are in the cache by now.
             exact = arm.kernel.provenance["exact"]
-            with told_as_cache_trouble(cache.root):
+            with as_cache_error(cache.root):
                 plans[arm.kernel.sha256] = plan_of(exact, modules="", **means)
         if shutil.which("nproc") is None:
             raise InputError("nproc is not installed", "Install coreutils.")

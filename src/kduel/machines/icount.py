@@ -21,9 +21,9 @@ import msgspec
 from msgspec import Meta, structs
 
 from kduel.benchmarks.boot_instructions import GUEST_FILE
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError, NotMeasuredError
-from kduel.core.temporary import temporary_directory, told_as_temporary_trouble
+from kduel.core.temporary import as_temporary_error, temporary_directory
 from kduel.guest import boots, confine, initramfs, programs
 from kduel.guest.cpio import Cpio
 from kduel.guest.launch import run
@@ -134,7 +134,7 @@ class IcountMachine(QemuMachine):
         known = self.cache.path("proofs", self.key(trial)) / "files.json"
         with temporary_directory() as place:
             twins = [trial, *(structs.replace(trial, into=place / number) for number in ("2", "3"))]
-            with told_as_temporary_trouble(place):
+            with as_temporary_error(place):
                 for twin in twins[1:]:
                     twin.into.mkdir()
             if known.is_file():
@@ -265,7 +265,7 @@ class IcountMachine(QemuMachine):
 
     def entry(self, arm: Arm) -> int | None:
         """The address of the kernel's first instruction; None where QEMU does not enter it itself."""
-        with told_as_cache_trouble(self.cache.root):
+        with as_cache_error(self.cache.root):
             return pvh_entry(self.images[arm.kernel.sha256].read_bytes())
 
     def boot_instructions(self, trial: Trial, head: bytes, notes: dict[str, str]) -> str:

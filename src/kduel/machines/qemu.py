@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Unpack
 from msgspec import Meta, structs
 
 from kduel.core import untrusted
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 from kduel.core.experiment import EMULATOR_FAULT
 from kduel.core.progress import Progress
@@ -106,7 +106,7 @@ class GuestMachine(Machine):
 
     def carried(self, trial: Trial) -> bytes:
         """What a trial's boot brings along: its initial RAM disk."""
-        with told_as_cache_trouble(self.cache.root):
+        with as_cache_error(self.cache.root):
             base = self.bases[trial.arm.kernel.sha256].read_bytes()
         return base + initramfs.trial_archive(trial.script)
 

@@ -28,7 +28,7 @@ from kduel.run.watch import Begun, GiveUp, TrialDone, Watcher
 from kduel.store.collect import Collector, Values
 from kduel.store.documents import TrialRecord
 from kduel.store.integrity import checked_plan, trials_of
-from kduel.store.rundir import RunDir, told_as_disk_trouble
+from kduel.store.rundir import RunDir, as_disk_error
 from kduel.study.plan import PlannedTrial
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class Runner:
             # Interrupted, or the host's trouble: there are no results.
             shutil.rmtree(staged, ignore_errors=True)
             raise
-        with told_as_disk_trouble(self.run.trials):
+        with as_disk_error(self.run.trials):
             parts = bring_home(staged, boot, self.run.stage)
             hosts = host_parts(boot, self.lock.steps, outcome.host)
             seconds = time.monotonic() - clock

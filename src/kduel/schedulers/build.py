@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
@@ -115,7 +115,7 @@ def build(names: list[str], *, cache: Cache, progress: Progress, jobs: int) -> l
         tools = Tools()
         tools.require(", ".join(chosen.name for chosen in lacking))
         # One target directory for all: they share most of what they depend on.
-        with temporary_directory(cache.root, ".building-", told_as_cache_trouble(cache.root)) as target:
+        with temporary_directory(cache.root, ".building-", as_cache_error(cache.root)) as target:
             for chosen in lacking:
                 _build_one(chosen, tools, target, cache, progress, jobs)
     return [cached(chosen, cache) for chosen in wanted]

@@ -43,7 +43,7 @@ CHOOSE = "Free some space, correct the permissions, or name another place with -
 
 
 @contextmanager
-def told_as_disk_trouble(where: Path, remedy: str = GO_ON) -> Iterator[None]:
+def as_disk_error(where: Path, remedy: str = GO_ON) -> Iterator[None]:
     """Turn an OSError while writing into an error with a remedy; what is on disk stays as it is.
 
     A file elsewhere that it is about, such as one that was deleted from the cache, is named in place of `where`.
@@ -96,7 +96,7 @@ def whole_directory(path: Path) -> Iterator[Path]:
 
     Raises HostError.
     """
-    with told_as_disk_trouble(path, CHOOSE):
+    with as_disk_error(path, CHOOSE):
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}-", dir=path.parent))
         try:
@@ -244,7 +244,7 @@ class RunDir:
 
     def stage(self) -> Path:
         """A new empty directory next to the trials, to be filled and then kept."""
-        with told_as_disk_trouble(self.trials):
+        with as_disk_error(self.trials):
             return Path(tempfile.mkdtemp(prefix=".new-", dir=self.trials))
 
     def keep(self, staged: Path, record: TrialRecord) -> None:
@@ -253,12 +253,12 @@ class RunDir:
 
     def put_aside(self, staged: Path, record: TrialRecord) -> None:
         """Make a staged boot visible next to the trials: its trial is made again."""
-        with told_as_disk_trouble(self.repeated):
+        with as_disk_error(self.repeated):
             self.repeated.mkdir(exist_ok=True)
         self._keep(staged, record, self.repeated / f"{record.id}.{record.repeats + 1}")
 
     def _keep(self, staged: Path, record: TrialRecord, target: Path) -> None:
-        with told_as_disk_trouble(target.parent):
+        with as_disk_error(target.parent):
             (staged / "trial.json").write_bytes(document_bytes(record))
             write_manifest(staged)
             staged.chmod(0o755)
@@ -289,7 +289,7 @@ class RunDir:
     @contextmanager
     def held(self, patience: float = 0.0) -> Iterator[None]:
         """Hold the run for writing. Raises InputError where another runner has it, for more than `patience` seconds."""
-        with told_as_disk_trouble(self.path), (self.path / ".held").open("a") as handle:
+        with as_disk_error(self.path), (self.path / ".held").open("a") as handle:
             end = time.monotonic() + patience
             while True:
                 try:

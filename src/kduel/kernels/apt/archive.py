@@ -20,7 +20,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.kernels.apt.answer import ANSWERED, NO_SUCH_SUITE, suites_answered, telling_line
@@ -202,7 +202,7 @@ class Archive:
         self.download(packages, into)
 
     def _stored(self) -> Index | None:
-        with told_as_cache_trouble(self.place):
+        with as_cache_error(self.place):
             try:
                 text = (self.place / "index.json").read_bytes()
             except FileNotFoundError:
@@ -252,7 +252,7 @@ class Archive:
             failed=failed,
         )
         if not failed:
-            with told_as_cache_trouble(self.place):
+            with as_cache_error(self.place):
                 fresh = self.place / f".index.{os.getpid()}"
                 fresh.write_bytes(msgspec.json.encode(index))
                 fresh.rename(self.place / "index.json")
@@ -335,7 +335,7 @@ class Archive:
             # The cache is the user's own; apt's helper user need not be able to reach it.
             'APT::Sandbox::User "root";',
         ]
-        with told_as_cache_trouble(self.place):
+        with as_cache_error(self.place):
             for directory in ("state/lists/partial", "cache/archives/partial"):
                 (self.place / directory).mkdir(parents=True, exist_ok=True)
             (self.place / "status").touch()
@@ -355,7 +355,7 @@ class Archive:
                     f"Types: deb\nURIs: {address}\nSuites: {' '.join(names)}\nComponents: main\n"
                     f"Architectures: {self.architecture}\nSigned-By: {keys}\n{extra}"
                 )
-        with told_as_cache_trouble(self.place):
+        with as_cache_error(self.place):
             self.place.mkdir(parents=True, exist_ok=True)
             (self.place / "debian.sources").write_text("\n".join(stanzas), encoding="utf-8")
 

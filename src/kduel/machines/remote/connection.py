@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from kduel.core.temporary import told_as_temporary_trouble
+from kduel.core.temporary import as_temporary_error
 
 MOST_BYTES = 300 << 20
 FATAL = (
@@ -102,7 +102,7 @@ class Connection:
         if root and self.sudo:
             command = f"sudo -n {command}"
         with ExitStack() as held:
-            with told_as_temporary_trouble():
+            with as_temporary_error():
                 given, kept, err = (held.enter_context(tempfile.TemporaryFile()) for _ in range(3))
                 given.write(stdin)
                 given.seek(0)

@@ -17,7 +17,7 @@ from kduel.report.html import templates
 from kduel.report.site.content import pages
 from kduel.report.site.parts import HEIGHT, WIDTH
 from kduel.store.documents import document_bytes
-from kduel.store.rundir import CHOOSE, sync_tree, sync_tree_top, told_as_disk_trouble, write_whole
+from kduel.store.rundir import CHOOSE, as_disk_error, sync_tree, sync_tree_top, write_whole
 
 MARK = "kduel-site.json"
 """The file that says which files of a directory are pages that KDuel wrote: those may be replaced or removed."""
@@ -47,9 +47,9 @@ def write_site(place: Path, index: Path, out: Path) -> list[str]:
         if name not in earlier and os.path.lexists(out / name):
             raise InputError(f"{out / name} is there already, and KDuel did not write it", ELSEWHERE)
     template = templates().get_template("site.html")
-    with told_as_disk_trouble(out, CHOOSE):
+    with as_disk_error(out, CHOOSE):
         out.mkdir(parents=True, exist_ok=True)
-        with temporary_directory(out, FRESH, told_as_disk_trouble(out, CHOOSE)) as fresh:
+        with temporary_directory(out, FRESH, as_disk_error(out, CHOOSE)) as fresh:
             for page in found:
                 text = template.render(page=page, version=__version__, width=WIDTH, height=HEIGHT)
                 (fresh / page.name).write_text(text, "utf-8", errors="backslashreplace")

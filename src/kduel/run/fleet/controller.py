@@ -29,7 +29,7 @@ from kduel.store.documents import TrialRecord, read_trial
 from kduel.store.fleet_state import FOLDER, Live, LiveMember, Out, read_state, write_live, write_state
 from kduel.store.integrity import follows
 from kduel.store.manifest import RUN_FILES, changes, run_digests
-from kduel.store.rundir import RunDir, sync_tree, sync_tree_top, told_as_disk_trouble
+from kduel.store.rundir import RunDir, as_disk_error, sync_tree, sync_tree_top
 from kduel.study.plan import PlannedTrial
 
 ATTEMPTS = 3
@@ -162,7 +162,7 @@ class Controller(Runner):
 
     def prepare(self) -> None:
         """A directory for each member, with the run's own documents."""
-        with told_as_disk_trouble(self.run.path):
+        with as_disk_error(self.run.path):
             for name in self.lock.hosts:
                 directory = self.directory(name)
                 (directory / "trials").mkdir(parents=True, exist_ok=True)
@@ -320,7 +320,7 @@ class Controller(Runner):
             )
         before = self.rounds()
         staged = self.run.stage()
-        with told_as_disk_trouble(self.run.trials):
+        with as_disk_error(self.run.trials):
             link_tree(directory, staged)
             staged.chmod(0o755)
             sync_tree(staged)

@@ -33,7 +33,7 @@ from kduel.store.collect import Prepared, collect, step_directory
 from kduel.store.documents import Lock, document_bytes, study_of
 from kduel.store.identity import check_same_run
 from kduel.store.integrity import trials_of
-from kduel.store.rundir import EXPLAIN, PROFILE_ORIGIN, RunDir, told_as_disk_trouble, write_whole
+from kduel.store.rundir import EXPLAIN, PROFILE_ORIGIN, RunDir, as_disk_error, write_whole
 from kduel.study.load import Blocks, Study
 from kduel.study.plan import slug
 
@@ -136,7 +136,7 @@ def carry_out(
     try:
         check_same_run(what.lock, lock_of(ready, what.lock.seed, what.lock.origin), what.run.path)
         narrow = narrowed(ready, what, cache)
-        with told_as_disk_trouble(what.folder):
+        with as_disk_error(what.folder):
             what.folder.parent.mkdir(exist_ok=True)
         with shown(narrow.study, ready.machine.parallel) as (watch, begun):
             run = run_study(
@@ -157,7 +157,7 @@ def carry_out(
 
 def keep(what: ProfileRequest, found: TimedProfile) -> None:
     """Store the result beside the trials that it comes from. Raises HostError."""
-    with told_as_disk_trouble(what.folder):
+    with as_disk_error(what.folder):
         write_whole(what.folder / "profile.json", document_bytes(found))
         write_whole(what.folder / "profile.svg", as_svg(found).encode())
 
