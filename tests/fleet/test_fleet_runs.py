@@ -34,10 +34,10 @@ def workers(run: Path) -> list[int]:
 
 
 def wait_for(condition: Any, what: str) -> None:
-    for _ in range(1200):
+    for _ in range(3000):
         if condition():
             return
-        time.sleep(0.05)
+        time.sleep(0.02)
     pytest.fail(f"no {what} within 60 s")
 
 
