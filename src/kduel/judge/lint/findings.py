@@ -320,7 +320,7 @@ CATALOGUE: tuple[FindingKind, ...] = (
         code=Code.CONFIG_DIFFERS,
         cause=Cause.CONFIG,
         weight=20,
-        meaning="The kernels' configurations differ in the options that are counted. The verdicts compare these builds.",
+        meaning="The kernels' configurations differ; the message counts the options by topic. The verdicts compare these builds.",
         remedy="Build both kernels with one configuration if the versions alone are to be compared.",
     ),
     FindingKind(
