@@ -9,6 +9,7 @@ A trial becomes visible only whole: written to trials/.new-*, synced, renamed.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -62,7 +63,7 @@ def is_elsewhere(name: object, where: Path) -> bool:
     if not isinstance(name, str):
         return False
     path, run = Path(name).absolute(), where.absolute()
-    beside = f"{run.parent}/.{run.name}-"
+    beside = f"{run.parent}/.{run.name[:40]}-"
     return not (path.is_relative_to(run) or run.is_relative_to(path) or str(path).startswith(beside))
 
 
@@ -92,18 +93,22 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextmanager
 def whole_directory(path: Path) -> Iterator[Path]:
-    """A directory to fill, which appears as `path`, whole, when the block ends; after an error nothing is left of it.
+    """A directory beside `path` that gets its name when it is whole and synced, or disappears.
 
-    Raises HostError.
+    Raises InputError where another command has put something there in the meantime, and HostError.
     """
     with as_disk_error(path, CHOOSE):
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}-", dir=path.parent))
         try:
-            fresh.chmod(0o755)
             yield fresh
+            fresh.chmod(0o755)
             sync_tree(fresh)
             fresh.replace(path)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                raise occupied(path) from None
+            raise
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
 
@@ -130,6 +135,14 @@ def _sync(path: str | Path) -> None:
         os.close(handle)
 
 
+def occupied(path: Path) -> InputError:
+    """The error for a run's name that something else has."""
+    return InputError(
+        f"{path} is there already and holds something else",
+        "Give another --out, or `kduel resume` it if it is a run.",
+    )
+
+
 class RunDir:
     """A run's directory, opened. Reading never changes it."""
 
@@ -144,10 +157,7 @@ class RunDir:
     ) -> RunDir:
         """A new run. It appears whole, or not at all. `exact_part`: it is to have one. Raises InputError where something is in the way."""
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise InputError(
-                f"{path} is there already and holds something else",
-                "Give another --out, or `kduel resume` it if it is a run.",
-            )
+            raise occupied(path)
         with whole_directory(path) as fresh:
             (fresh / "study.toml").write_text(study_text, "utf-8")
             (fresh / "lock.json").write_bytes(document_bytes(lock))

@@ -104,6 +104,11 @@ class Node(Struct, frozen=True):
         return any(word in self.state for word in UNUSABLE)
 
     @property
+    def completing(self) -> bool:
+        """Whether a job on it is ending: killed, or in its epilog."""
+        return "COMPLETING" in self.state
+
+    @property
     def usable(self) -> bool:
         """Whether jobs can be given to it."""
         return not self.away and not self.state.endswith("*")

@@ -217,9 +217,13 @@ class NodeJourney(Journey):
         self.mark("launched")
 
     def await_node(self) -> None:
-        """Wait until Slurm has the node in service: after a panic it comes back. Raises Refused, HostError."""
+        """Wait until Slurm has the node in service: after a panic it comes back. Raises Refused, HostError.
+
+        The job before must have ended, too: for a node that has to reboot, and still completes a job, Slurm finds the
+        constraints of the next one bad, and looks at it again after a minute.
+        """
         end = time.monotonic() + self.settings.boot_deadline
-        while away := [one for one in nodes() if one.name == self.settings.node and one.away]:
+        while away := [one for one in nodes() if one.name == self.settings.node and (one.away or one.completing)]:
             if time.monotonic() > end:
                 why = f": {away[0].reason}" if away[0].reason else ""
                 raise Refused("no-node", f"{away[0].name} is {away[0].state}{why}")
