@@ -128,6 +128,8 @@ class MachineKind(ABC):
     summary: ClassVar[str]
     installed_kernels: ClassVar[bool] = False
     """Whether the machine has kernels of its own to boot."""
+    timed_on_host: ClassVar[bool] = True
+    """Whether time is measured on the host that KDuel runs on: then several workers there would disturb one another."""
 
     class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """Overridden by each kind."""

@@ -24,6 +24,7 @@ class Ssh(MachineKind):
     )
     Settings = SshSettings
     installed_kernels: ClassVar[bool] = True
+    timed_on_host: ClassVar[bool] = False
 
     def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         progress = means["progress"]
