@@ -181,6 +181,7 @@ def test_settings_that_are_missing_are_named(changed: dict[str, str], said: str)
         "ResumeTimeout": "600 sec",
         "ReturnToService": "2",
         "BootTime": "300",
+        "ExecTime": "60",
     }
     assert check_settings(good, 600.0) == []
     with pytest.raises(HostError, match=said):
@@ -189,6 +190,8 @@ def test_settings_that_are_missing_are_named(changed: dict[str, str], said: str)
     assert "stays DOWN" in note
     (note,) = check_settings(good | {"BootTime": "900"}, 600.0)
     assert "more than ResumeTimeout" in note
+    (note,) = check_settings(good | {"ExecTime": "10"}, 600.0)
+    assert "ExecTime in helpers.conf is 10 s" in note
 
 
 def test_the_shipped_helper_names_and_chooses_kernels(tmp_path: Path):

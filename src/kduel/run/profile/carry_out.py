@@ -189,7 +189,7 @@ def read_profile(what: ProfileRequest, run: RunDir, ready: Ready) -> TimedProfil
             why = why or f"{record.id}: {record.void or ''}{'; '.join(record.failed_steps.values())}"
             continue
         try:
-            value = ready.prepared.parse(directory, 0)[what.metric.name]
+            value = metric_value(ready.prepared.parse(directory, 0), what.metric.name)
             found[record.block, record.contender] = profiled_trial(directory, what, value)
         except (Garbled, OSError, ValueError, InputError) as error:
             why = why or f"{record.id}: {error}"
@@ -223,6 +223,13 @@ def read_profile(what: ProfileRequest, run: RunDir, ready: Ready) -> TimedProfil
     return result
 
 
+def metric_value(values: dict[str, float], name: str) -> float:
+    """The metric that is explained. Raises Garbled: not every output has an optional one."""
+    if name not in values:
+        raise Garbled(f"it has no value of {name}")
+    return values[name]
+
+
 def profiled_trial(directory: Path, what: ProfileRequest, value: float) -> ProfiledTrial:
     """One trial's step. Raises Garbled, OSError, InputError, ValueError."""
     step = step_directory(directory, 0, what.step.label)
@@ -230,17 +237,27 @@ def profiled_trial(directory: Path, what: ProfileRequest, value: float) -> Profi
     sampled = read_sampled(step, whole(read(step / "perf.pid", 100).strip()))
     return ProfiledTrial(
         time=nanoseconds(what.metric, value),
-        cpus=sum(line.startswith("cpu") and line[3:4].isdigit() for line in before.splitlines()),
+        cpus=cpus_of(before),
         idle=0.0 if sampled.event == CLOCK else idle_share(before, after),
         sampled=sampled,
     )
+
+
+def cpus_of(text: str) -> int:
+    """How many CPUs /proc/stat lists. Raises Garbled where there is none."""
+    count = sum(line.startswith("cpu") and line[3:4].isdigit() for line in text.splitlines())
+    if not count:
+        raise Garbled("/proc/stat lists no CPU")
+    return count
 
 
 def idle_share(before: str, after: str) -> float:
     """The share of all CPUs' time without work between two readings of /proc/stat, from 0 to 1. Raises Garbled."""
     first, last = ([whole(word) for word in text.split("\n")[0].split()[1:9]] for text in (before, after))
     spent = [late - early for early, late in zip(first, last, strict=True)]
-    if len(spent) < 5 or sum(spent) <= 0:
+    if len(spent) >= 5:
+        spent[4] = max(0, spent[4])  # Waiting for I/O may go back, by proc_stat(5); nothing else does.
+    if len(spent) < 5 or sum(spent) <= 0 or min(spent) < 0:
         raise Garbled("/proc/stat did not advance during the step")
     return (spent[3] + spent[4]) / sum(spent)
 
