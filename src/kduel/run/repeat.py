@@ -150,12 +150,14 @@ class Quiet:
         if self.rule is None or not self.busy or self.patience < LOOK_SECONDS:
             return
         deadline = time.monotonic() + self.patience
-        shown = False
+        # The shorter waits that follow one in vain are not worth two lines each.
+        shown = silent = self.patience < self.rule.quiet_seconds
         while (share := self.other_share()) is not None and 100 * share > self.rule.max_wait_pct:
             if time.monotonic() >= deadline:
-                self.progress.info(
-                    f"the host is not quiet (other work takes {100 * share:.0f} % of the CPUs): going on"
-                )
+                if not silent:
+                    self.progress.info(
+                        f"the host is not quiet (other work takes {100 * share:.0f} % of the CPUs): going on"
+                    )
                 self.patience /= 2
                 return
             if not shown:
