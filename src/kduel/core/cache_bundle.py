@@ -20,7 +20,7 @@ from typing import IO, Self
 import msgspec
 from msgspec import Struct
 
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError, file_trouble
 from kduel.core.manifest import Manifest
 from kduel.core.text import visible
@@ -72,7 +72,7 @@ class BundledEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BundleContents(Struct, frozen=True, forbid_unknown_fields=True):
-    """What CONTENTS says."""
+    """The content of CONTENTS."""
 
     schema: int
     entries: list[BundledEntry]
@@ -89,7 +89,7 @@ def contents_of(cache: Cache, entries: Collection[tuple[str, str]]) -> BundleCon
     Raises HostError where the cache cannot be read.
     """
     found = []
-    with told_as_cache_trouble(cache.root):
+    with as_cache_error(cache.root):
         for kind, key in sorted(set(entries)):
             if kind in CARRIED:
                 manifest = Manifest.of(cache.path(kind, key))
@@ -113,7 +113,7 @@ def pack(cache: Cache, contents: BundleContents, target: IO[bytes], advance: Cal
         _add(tar, CONTENTS, io.BytesIO(text := msgspec.json.encode(contents)), len(text), executable=False)
         for entry in contents.entries:
             for path, file in sorted(entry.manifest.files.items()):
-                with told_as_cache_trouble(cache.root):
+                with as_cache_error(cache.root):
                     source = (cache.path(entry.kind, entry.key) / path).open("rb")
                 with source:
                     _add(tar, f"{entry.kind}/{entry.key}/{path}", source, file.size, executable=file.executable)
@@ -235,14 +235,14 @@ def _extract(
 ) -> None:
     for path, facts in sorted(entry.manifest.files.items()):
         source = _next(tar, f"{entry.kind}/{entry.key}/{path}", facts.size, file)
-        with told_as_cache_trouble(into):
+        with as_cache_error(into):
             target = into / path
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as stream:
                 shutil.copyfileobj(source, stream, 1 << 20)
             target.chmod(0o755 if facts.executable else 0o644)
         advance(facts.size)
-    with told_as_cache_trouble(into):
+    with as_cache_error(into):
         # Links come last, so that no file is written through one.
         for path, target_of_link in entry.manifest.links.items():
             (into / path).parent.mkdir(parents=True, exist_ok=True)

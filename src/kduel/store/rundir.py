@@ -24,7 +24,7 @@ import msgspec
 
 from kduel.core.errors import InputError, file_trouble
 from kduel.core.untrusted import entries, read_whole
-from kduel.store.documents import RESTORE, Lock, TrialRecord, read_lock, read_trial
+from kduel.store.documents import RESTORE, Lock, TrialRecord, document_bytes, read_lock, read_trial
 from kduel.store.manifest import write_manifest
 from kduel.study.plan import PlannedTrial
 
@@ -44,7 +44,7 @@ CHOOSE = "Free some space, correct the permissions, or name another place with -
 
 
 @contextmanager
-def told_as_disk_trouble(where: Path, remedy: str = GO_ON) -> Iterator[None]:
+def as_disk_error(where: Path, remedy: str = GO_ON) -> Iterator[None]:
     """Turn an OSError while writing into an error with a remedy; what is on disk stays as it is.
 
     A file elsewhere that it is about, such as one that was deleted from the cache, is named in place of `where`.
@@ -91,6 +91,28 @@ def write_whole(path: Path, data: bytes) -> None:
         stream.write(data)
 
 
+@contextmanager
+def whole_directory(path: Path) -> Iterator[Path]:
+    """A directory beside `path` that gets its name when it is whole and synced, or disappears.
+
+    Raises InputError where another command has put something there in the meantime, and HostError.
+    """
+    with as_disk_error(path, CHOOSE):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}-", dir=path.parent))
+        try:
+            yield fresh
+            fresh.chmod(0o755)
+            sync_tree(fresh)
+            fresh.replace(path)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                raise occupied(path) from None
+            raise
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+
 def sync_tree(directory: Path) -> None:
     """fsync every file and directory below.
 
@@ -111,27 +133,6 @@ def _sync(path: str | Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-@contextmanager
-def whole_directory(path: Path) -> Iterator[Path]:
-    """A directory beside `path` that gets its name when it is whole and synced, or disappears.
-
-    Raises InputError where another command has put something there in the meantime, and OSError.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}-", dir=path.parent))
-    try:
-        yield fresh
-        fresh.chmod(0o755)
-        sync_tree(fresh)
-        fresh.replace(path)
-    except OSError as error:
-        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-            raise occupied(path) from None
-        raise
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
 
 
 def occupied(path: Path) -> InputError:
@@ -157,11 +158,10 @@ class RunDir:
         """A new run. It appears whole, or not at all. `exact_part`: it is to have one. Raises InputError where something is in the way."""
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise occupied(path)
-        with told_as_disk_trouble(path, CHOOSE), whole_directory(path) as fresh:
+        with whole_directory(path) as fresh:
             (fresh / "study.toml").write_text(study_text, "utf-8")
-            (fresh / "lock.json").write_bytes(msgspec.json.format(msgspec.json.encode(lock), indent=1) + b"\n")
-            lines = b"".join(msgspec.json.encode(trial) + b"\n" for trial in plan)
-            (fresh / "plan.jsonl").write_bytes(lines)
+            (fresh / "lock.json").write_bytes(document_bytes(lock))
+            (fresh / "plan.jsonl").write_bytes(b"".join(msgspec.json.encode(trial) + b"\n" for trial in plan))
             (fresh / "trials").mkdir()
             if exact_part:
                 (fresh / EXACT).mkdir()
@@ -254,7 +254,7 @@ class RunDir:
 
     def stage(self) -> Path:
         """A new empty directory next to the trials, to be filled and then kept."""
-        with told_as_disk_trouble(self.trials):
+        with as_disk_error(self.trials):
             return Path(tempfile.mkdtemp(prefix=".new-", dir=self.trials))
 
     def keep(self, staged: Path, record: TrialRecord) -> None:
@@ -263,13 +263,13 @@ class RunDir:
 
     def put_aside(self, staged: Path, record: TrialRecord) -> None:
         """Make a staged boot visible next to the trials: its trial is made again."""
-        with told_as_disk_trouble(self.repeated):
+        with as_disk_error(self.repeated):
             self.repeated.mkdir(exist_ok=True)
         self._keep(staged, record, self.repeated / f"{record.id}.{record.repeats + 1}")
 
     def _keep(self, staged: Path, record: TrialRecord, target: Path) -> None:
-        with told_as_disk_trouble(target.parent):
-            (staged / "trial.json").write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+        with as_disk_error(target.parent):
+            (staged / "trial.json").write_bytes(document_bytes(record))
             write_manifest(staged)
             staged.chmod(0o755)
             sync_tree(staged)
@@ -299,7 +299,7 @@ class RunDir:
     @contextmanager
     def held(self, patience: float = 0.0) -> Iterator[None]:
         """Hold the run for writing. Raises InputError where another runner has it, for more than `patience` seconds."""
-        with told_as_disk_trouble(self.path), (self.path / ".held").open("a") as handle:
+        with as_disk_error(self.path), (self.path / ".held").open("a") as handle:
             end = time.monotonic() + patience
             while True:
                 try:

@@ -19,7 +19,7 @@ UNUSABLE = ("DOWN", "DRAIN", "FAIL", "POWER", "UNKNOWN", "FUTURE")
 
 
 class Wishes(Protocol):
-    """What settings say of the jobs that are submitted; empty for Slurm's default."""
+    """Settings of the jobs that are submitted; empty for Slurm's default."""
 
     @property
     def partition(self) -> str: ...

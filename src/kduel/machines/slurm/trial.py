@@ -61,11 +61,11 @@ class NodeSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_onl
         return "slurm"
 
     def feature(self, contender: str, release: str) -> str:
-        """The feature to ask Slurm for."""
+        """The feature to request from Slurm."""
         return self.features.get(contender) or "kernel_" + re.sub(r"[^A-Za-z0-9]", "_", release)
 
     def options(self, feature: str = "") -> list[str]:
-        """sbatch's arguments that say what a job needs; with a feature, a fresh boot of it."""
+        """sbatch's arguments for what a job needs; with a feature, a fresh boot of it."""
         return [
             f"--nodelist={self.node}",
             *("--nodes=1", "--ntasks=1", "--exclusive", "--mem=0", "--no-requeue"),
@@ -75,13 +75,13 @@ class NodeSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class NodeConnection(Connection):
-    """Speaks with a node through a job that has it. `attach` says which."""
+    """The connection to a node through the job that holds it, which `attach` sets."""
 
     def __init__(self, node: str) -> None:
         super().__init__(node)
         self.job = ""
         self.boots: set[str] = set()
-        """Boot ids that were seen there."""
+        """Boot ids observed there."""
 
     def attach(self, job: str) -> None:
         """From now on through this job."""
@@ -180,7 +180,7 @@ class NodeJourney(Journey):
     connection: NodeConnection
 
     def go(self) -> Outcome:
-        """The whole way. Raises Broken and Refused where the node cannot be had or spoken with."""
+        """The whole way. Raises Broken and Refused where the node cannot be acquired or reached."""
         contender = self.trial.arm.contender.name
         feature = self.settings.feature(contender, self.trial.arm.kernel.release)
         name = job_name(self.trial.into, self.settings.node)

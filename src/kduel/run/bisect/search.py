@@ -43,8 +43,8 @@ def search(
     first_parent: bool = False,
     paths: Sequence[str] = (),
 ) -> ExactResult:
-    """Bisect between two commits whose judgements are known. `judge` tries what is checked out; `told` hears of it
-    and of how many commits are left. Raises InputError, NotMeasuredError where git comes to no end."""
+    """Bisect between two commits whose judgements are known. `judge` tries what is checked out; `told` is called
+    with it and with the number of commits left. Raises InputError, NotMeasuredError where git comes to no end."""
     if "new" not in git(place, "bisect", "terms", check=False):
         line = ["--first-parent"] if first_parent else []
         git(place, "bisect", "start", "--term-old=old", "--term-new=new", *line, "--", *paths)

@@ -3,7 +3,7 @@
     RUN/explain/pipe-time.debian-6.12.8x999/{lock.json,plan.jsonl,trials/...}   profile.json  profile.svg
 
 It has the run's kernels, machine and conditions, and an order drawn from a seed of its own. It is resumed like any run,
-and the run's own trials, verdict and manifests never see it.
+and does not affect the run's own trials, verdict and manifests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct, structs
 
 from kduel.analysis.profile import ProfiledArm, ProfiledTrial, TimedProfile, nanoseconds, overhead, profile, unit_of
@@ -31,10 +30,10 @@ from kduel.run.profile.dress import ProfilingDress
 from kduel.run.runner import run_study
 from kduel.run.watch import Begun, Watcher
 from kduel.store.collect import Prepared, collect, step_directory
-from kduel.store.documents import Lock, study_of
+from kduel.store.documents import Lock, document_bytes, study_of
 from kduel.store.identity import check_same_run
 from kduel.store.integrity import trials_of
-from kduel.store.rundir import EXPLAIN, PROFILE_ORIGIN, RunDir, told_as_disk_trouble, write_whole
+from kduel.store.rundir import EXPLAIN, PROFILE_ORIGIN, RunDir, as_disk_error, write_whole
 from kduel.study.load import Blocks, Study
 from kduel.study.plan import slug
 
@@ -56,7 +55,7 @@ class ProfileRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def folder(self) -> Path:
-        """Where the profiled trials are, one directory for each way to ask."""
+        """Where the profiled trials are, one directory for each set of options."""
         name = f"{self.step.label}-{self.metric.name}.{self.names[1]}.{self.blocks}x{self.frequency}"
         return self.run.path / EXPLAIN / slug(name)
 
@@ -137,7 +136,7 @@ def carry_out(
     try:
         check_same_run(what.lock, lock_of(ready, what.lock.seed, what.lock.origin), what.run.path)
         narrow = narrowed(ready, what, cache)
-        with told_as_disk_trouble(what.folder):
+        with as_disk_error(what.folder):
             what.folder.parent.mkdir(exist_ok=True)
         with shown(narrow.study, ready.machine.parallel) as (watch, begun):
             run = run_study(
@@ -158,8 +157,8 @@ def carry_out(
 
 def keep(what: ProfileRequest, found: TimedProfile) -> None:
     """Store the result beside the trials that it comes from. Raises HostError."""
-    with told_as_disk_trouble(what.folder):
-        write_whole(what.folder / "profile.json", msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    with as_disk_error(what.folder):
+        write_whole(what.folder / "profile.json", document_bytes(found))
         write_whole(what.folder / "profile.svg", as_svg(found).encode())
 
 
