@@ -18,10 +18,11 @@ from kduel.core.errors import HostError
 from kduel.core.experiment import Contender
 from kduel.core.progress import Progress
 from kduel.kernels import installed
-from kduel.machines import Arm
+from kduel.machines import Arm, Trial
+from kduel.machines.remote.ssh_trial import Observation
 from kduel.machines.slurm import cluster as asked
 from kduel.machines.slurm.reboots import check_settings
-from kduel.machines.slurm.trial import NodeSettings
+from kduel.machines.slurm.trial import NodeConnection, NodeJourney, NodeSettings
 from kduel.machines.slurm_node import check_node
 
 STANDIN = Path(__file__).parent / "standin_node"
@@ -164,6 +165,21 @@ def test_a_node_that_does_not_return_is_told_with_slurms_reason(kduel, node_stud
     assert "no-return: Slurm did not bring n2 up within 5 s" in done.stderr and "Traceback" not in done.stderr
     assert "no-node: n2 is IDLE+NOT_RESPONDING+POWERING_UP" in done.stderr
     assert {one["status"] for one in records(run)} == {"void"}
+
+
+def test_a_node_with_its_default_kernel_is_told_with_both_reasons(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    spec = f"installed:{NEW}"
+    kernel = installed.PLUGIN.resolve(spec, cache=Cache(tmp_path), progress=Progress())
+    trial = Trial(
+        id="0001", arm=Arm(Contender(name="new", kernel=spec), kernel), script="", deadline=1, into=tmp_path
+    )
+    monkeypatch.setattr(NodeJourney, "last_words", lambda _: "")
+    journey = NodeJourney(
+        NodeSettings(node="n1"), NodeConnection("n1"), trial, boot="slurm", entries={}, cmdline="", bundle=b""
+    )
+    outcome = journey.measure(Observation("boot", OLD, "x86_64", 1.0, 1.0, "", 1.0))
+    assert outcome.void == "fell-back"
+    assert "did not boot" in outcome.message and "or its helper could not choose that kernel" in outcome.message
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import tarfile
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -82,6 +82,9 @@ class Observation(Struct, frozen=True):
 class Journey:
     """One trial on the machine, step by step; what happened goes to its log."""
 
+    or_else: ClassVar[str] = ""
+    """What else can have brought the default kernel up, for the message."""
+
     def __init__(
         self,
         settings: RealSettings,
@@ -135,7 +138,7 @@ class Journey:
             return Outcome(
                 void="fell-back",
                 message=f"{wanted} was requested, and the machine booted {now.release}: {wanted} did not boot, and "
-                "the boot loader fell back to its default.",
+                f"the boot loader fell back to its default{self.or_else}.",
             )
         if missing := [word for word in self.trial.arm.contender.cmdline.split() if word not in now.cmdline.split()]:
             return Outcome(void="wrong-machine", message=f"The command line lacks {' '.join(missing)}: {now.cmdline}")

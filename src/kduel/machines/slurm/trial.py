@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, ClassVar
 
 from msgspec import Meta, field
 
@@ -178,6 +178,7 @@ class NodeJourney(Journey):
 
     settings: NodeSettings
     connection: NodeConnection
+    or_else: ClassVar[str] = ", or its helper could not choose that kernel: slurmd's log there has the reason"
 
     def go(self) -> Outcome:
         """The whole way. Raises Broken and Refused where the node cannot be acquired or reached."""
