@@ -16,6 +16,7 @@ from kduel.core.experiment import Void
 from kduel.core.progress import Progress
 from kduel.kernels import Kernel
 from kduel.run.bisect import boots as module
+from kduel.run.bisect import kernels
 from kduel.run.bisect.boots import Boots, chosen_metric, study_for
 from kduel.run.bisect.build import Builder
 from kduel.run.bisect.git import git, worktree
@@ -75,7 +76,7 @@ def test_kernels_are_built_once_a_tree_and_failing_commits_are_unmeasurable(
         built.append(spec)
         return Kernel(spec=spec, release="6.1", image=Path(spec), sha256="0" * 64)
 
-    monkeypatch.setattr(module, "resolve", resolve)
+    monkeypatch.setattr(kernels, "resolve", resolve)
     monkeypatch.setattr(module, "make_ready", lambda *_, **__: ready(machine))
     commits = git(tree, "rev-list", "--reverse", "HEAD").splitlines()
     with worktree(tree, tmp_path / "source", commits[0]) as place:
@@ -83,7 +84,7 @@ def test_kernels_are_built_once_a_tree_and_failing_commits_are_unmeasurable(
             source=place, build=tmp_path / "build", command="sh recipe", image="k", log=tmp_path / "build.log"
         )
         measured = Boots(
-            place, builder, "qemu", "pipe", "time", tmp_path / "trials", cache=Cache(tmp_path / "cache"),
+            builder, "qemu", "pipe", "time", tmp_path / "trials", cache=Cache(tmp_path / "cache"),
             progress=Progress(),
         )  # fmt: skip
         assert measured(commits[0]) == 5.5

@@ -61,6 +61,24 @@ def test_stopped_at_every_measurement_it_comes_to_the_same_answer(tmp_path: Path
     assert (parts / FILE).read_bytes() == (whole / FILE).read_bytes()
 
 
+def test_a_skipped_commit_is_told_when_it_is_measured_and_not_again(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    class Listening(Progress):
+        def info(self, text: str) -> None:
+            told.append(text)
+
+    def measure(commit: str) -> float:
+        raise Unmeasurable("does not build: a.c:1: error: no")
+
+    for _ in range(2):
+        with pytest.raises(Unmeasurable):
+            Journal(tmp_path, HEAD, measure, Listening())(NAMES[3], 1)
+    assert [text for text in told if "is skipped:" in text] == [
+        f"{NAMES[3][:12]} is skipped: does not build: a.c:1: error: no"
+    ]
+
+
 def test_the_state_of_another_search_or_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Killed):
         carry_out(tmp_path, 2)

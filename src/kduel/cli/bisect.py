@@ -14,6 +14,8 @@ from kduel.cli.output import emit, emit_json, write_plot
 from kduel.core.text import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kduel.core.progress import Progress
     from kduel.run.bisect.outcome import SearchOutcome
 
@@ -213,8 +215,8 @@ def builder(tree: Path, source: Path, work: Path, given: dict[str, Any]) -> Any:
     )
 
 
-def exact_trier(tree: Path, source: Path, work: Path, given: dict[str, Any], cache: Any, progress: Progress) -> Any:
-    """Counts commits. Raises InputError for an operation or metric that is not counted."""
+def exact_trier(build: Callable[[str], str], given: dict[str, Any], cache: Any, progress: Progress) -> Any:
+    """Counts the commits that `build` builds. Raises InputError for an operation or metric that is not counted."""
     from kduel.core.errors import InputError
     from kduel.run.bisect.exact import Trier
     from kduel.run.exact.subject import check_operation
@@ -223,7 +225,7 @@ def exact_trier(tree: Path, source: Path, work: Path, given: dict[str, Any], cac
     metric = given["metric"] or EXACT_METRICS[0]
     if metric not in EXACT_METRICS:
         raise InputError(f"there is no exact metric {metric!r}", f"There are: {', '.join(EXACT_METRICS)}.")
-    return Trier(builder(tree, source, work, given), given["benchmark"], metric, cache=cache, progress=progress)
+    return Trier(build, given["benchmark"], metric, cache=cache, progress=progress)
 
 
 def git_step(
@@ -233,7 +235,14 @@ def git_step(
     from kduel.core.errors import KduelError
     from kduel.run.bisect.exact import one_step
 
-    trier = exact_trier(tree, tree, work, given, cache, progress)
+    made = builder(tree, tree, work, given)
+
+    def build(commit: str) -> str:
+        # What lies in the tree may be more than the commit: nothing is taken from the cache.
+        with progress.task(f"building {commit[:12]}"):
+            return str(made.make())
+
+    trier = exact_trier(build, given, cache, progress)
     try:
         status, said = one_step(trier, tree, *step)
     except KduelError as error:
@@ -248,12 +257,21 @@ def exact(
     """Search by exact counts."""
     from kduel.run.bisect.exact import bisect
     from kduel.run.bisect.git import commit_of, worktree
+    from kduel.run.bisect.kernels import CommitKernels
 
     old, new = (commit_of(tree, end) for end in ends[:2])
-    with worktree(tree, work / "source", old) as place:
-        trier = exact_trier(tree, place, work, given, cache, progress)
+    made = builder(tree, work / "source", work, given)
+    with worktree(tree, made.source, old, made.built()) as place:
+        kernels = CommitKernels(made, cache=cache, progress=progress)
+        trier = exact_trier(lambda commit: str(kernels(commit)), given, cache, progress)
         result = bisect(place, old, new, trier, progress=progress, first_parent=given["first_parent"], paths=ends[2:])
-        tell(place, result, given["benchmark"], given["limit"], given["plot"])
+        if given["form"] == "json":
+            metric = f"{given['benchmark']} {given['metric'] or EXACT_METRICS[0]}"
+            emit_json(result.outcome(old, new, metric).document())
+            if given["plot"]:
+                write_flames(result, given["plot"])
+        else:
+            tell(place, result, given["benchmark"], given["limit"], given["plot"])
 
 
 def by_command(tree: Path, work: Path, history: Any, given: dict[str, Any], progress: Progress) -> None:
@@ -284,9 +302,9 @@ def by_boots(tree: Path, work: Path, history: Any, given: dict[str, Any], cache:
     subject = f"{benchmark} in fresh boots of each commit's kernel on the machine {machine}"
     task = task_of(tree, history, f"{benchmark} {metric}", subject, given)
     state = state_directory(work, task)
-    with worktree(tree, work / "source", history.good) as place:
-        made = builder(tree, place, work, given)
-        boots = Boots(place, made, machine, benchmark, metric, state / "trials", cache=cache, progress=progress)
+    made = builder(tree, work / "source", work, given)
+    with worktree(tree, made.source, history.good, made.built()):
+        boots = Boots(made, machine, benchmark, metric, state / "trials", cache=cache, progress=progress)
         try:
             outcome = search(task, state, boots, progress)
         finally:
@@ -338,7 +356,6 @@ def show(outcome: SearchOutcome, task: Any, given: dict[str, Any]) -> None:
 
 def tell(place: Path, result: Any, benchmark: str, limit: int, plot: Path | None) -> None:
     """What was found, in words."""
-    from kduel.explain.flame import as_svg
     from kduel.explain.show import as_text
     from kduel.run.bisect.git import git
 
@@ -362,5 +379,13 @@ def tell(place: Path, result: Any, benchmark: str, limit: int, plot: Path | None
         )
     if result.explanation is not None:
         click.echo("\n" + printable(as_text(result.explanation, limit)), nl=False)
-        if plot is not None:
-            write_plot(plot, as_svg(result.explanation))
+    if plot is not None:
+        write_flames(result, plot)
+
+
+def write_flames(result: Any, plot: Path) -> None:
+    """The plot of exact counts, where one commit was found and its parent was counted, too."""
+    from kduel.explain.flame import as_svg
+
+    if result.explanation is not None:
+        write_plot(plot, as_svg(result.explanation))

@@ -29,3 +29,24 @@ class Progress:
     def task(self, text: str, total: float | None = None) -> Iterator[Task]:
         """Long work, shown with a bar and an ETA where `total` is known."""
         yield Task()
+
+
+class Once(Progress):
+    """Passes messages on, but each warning only the first time: for work that is made ready again and again."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.warned: set[str] = set()
+
+    def info(self, text: str) -> None:
+        self.progress.info(text)
+
+    def warn(self, text: str) -> None:
+        if text not in self.warned:
+            self.warned.add(text)
+            self.progress.warn(text)
+
+    @contextmanager
+    def task(self, text: str, total: float | None = None) -> Iterator[Task]:
+        with self.progress.task(text, total) as task:
+            yield task

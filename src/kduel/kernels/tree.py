@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
+from kduel.core.text import plural
 from kduel.kernels import Kernel, KernelSource
 from kduel.kernels.files import store as stored
 from kduel.kernels.files.image import identify
@@ -55,8 +56,9 @@ class Tree(KernelSource):
         def build(into: Path) -> None:
             copied, digest = stored.copy_image(image, into)
             (into / "config").write_text(config, encoding="utf-8")
-            with progress.task(f"copying {len(files)} modules of {release}"):
-                copy_modules(tree, files, into / "lib/modules" / release)
+            if files:
+                with progress.task(f"copying {plural(len(files), 'module')} of {release}"):
+                    copy_modules(tree, files, into / "lib/modules" / release)
             kernel = Kernel(
                 spec=spec,
                 release=release,

@@ -29,6 +29,11 @@ FIRST = re.compile(
     re.MULTILINE,
 )
 GENERAL = re.compile(r"^(?:make|gmake)(?:\[\d+\])?: \*\*\* .+", re.MULTILINE)
+PASSING = re.compile(
+    r"No space left on device|Disk quota exceeded|Cannot allocate memory"
+    r"|Killed signal terminated program|internal compiler error: Killed"
+)
+"""What is the host's trouble of the moment, not the kernel's."""
 LONGEST = 220
 """Characters of a line that are reported."""
 
@@ -39,6 +44,8 @@ class BuildFailure(Struct, frozen=True):
     lines: tuple[str, ...]
     """The decisive ones, the first error first; at most four."""
     remedy: str = ""
+    passing: bool = False
+    """Whether the host lacked space or memory: the same kernel may build later."""
 
     @property
     def told(self) -> str:
@@ -64,4 +71,5 @@ def cause(log: str, status: int) -> BuildFailure:
     return BuildFailure(
         tuple(line[:LONGEST] for line in lines) or (f"make ended with status {status} and printed no message",),
         remedy,
+        PASSING.search(text) is not None,
     )

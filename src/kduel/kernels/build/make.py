@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import re
 import shlex
+import shutil
+import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from msgspec import Struct
 
@@ -24,6 +29,12 @@ FIXED = {
 """So that equal sources give equal kernels."""
 KEPT = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME")
 """What of the user's environment a build sees: ARCH, KCFLAGS, MAKEFLAGS and the like would change the kernel."""
+WITH_US = """exec 3<&0 </dev/null
+((read -r over || kill -KILL 0) <&3 >&- 2>&- &)
+exec 3<&-
+exec "$@"
+"""
+"""Runs a command in a process group that is killed when the other end of its standard input is closed without a word."""
 LOG_END = 1 << 20
 """Bytes of a log that are searched for the cause."""
 
@@ -97,18 +108,37 @@ def log_command(
         stream.flush()
         begin = stream.tell()
         try:
-            done = subprocess.run(
-                command, cwd=cwd, env=dict(environment), stdin=subprocess.DEVNULL, stdout=stream, stderr=stream,
-                check=False,
-            )  # fmt: skip
+            status = _run(command, stream, environment, cwd)
         except OSError as error:
             raise HostError(
                 f"{command[0]} cannot be run: {error.strerror}",
                 "Install what a kernel build needs: make, gcc, flex, bison, bc, libelf-dev.",
             ) from error
-    if done.returncode:
-        why = cause(tail(log, begin), done.returncode)
+    if status:
+        why = cause(tail(log, begin), status)
         raise Unbuildable(f"{why.told} (see {log})", why)
+
+
+def _run(command: Sequence[str], stream: IO[bytes], environment: Mapping[str, str], cwd: Path | None) -> int:
+    """The command's status. It and its children end with us, whatever ends us."""
+    if shutil.which(command[0], path=environment.get("PATH")) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            process = subprocess.Popen(
+                ["sh", "-c", WITH_US, "sh", *command], cwd=cwd, env=dict(environment), stdin=theirs.fileno(), stdout=stream,
+                stderr=stream, process_group=0,
+            )  # fmt: skip
+        try:
+            status = process.wait()
+            with contextlib.suppress(OSError):
+                ours.send(b"\n")
+        except BaseException:
+            ours.close()
+            process.wait()
+            raise
+    return status
 
 
 def tail(log: Path, begin: int = 0) -> str:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import shutil
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
 from kduel.benchmarks.kbench import OPERATIONS
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
-from kduel.core.progress import Progress
-from kduel.kernels import resolve
+from kduel.core.progress import Once, Progress
 from kduel.machines import Trial, machine_kind
 from kduel.run.bisect.build import Builder, Unbuildable
-from kduel.run.bisect.git import check_out, git
+from kduel.run.bisect.kernels import CommitKernels
 from kduel.run.bisect.terms import Unmeasurable
 from kduel.run.prepare import Ready, make_ready
 from kduel.run.script import BOOT_ALLOWANCE
@@ -27,7 +23,6 @@ ATTEMPTS = 2
 """Boots of a commit before it counts as one that does not boot: a guest may fail by chance."""
 MOST_WHY = 300
 """Characters of the reason why a commit is skipped; the console log has the rest."""
-KIND = "bisected"
 STUDY = """[study]
 name = "bisect"
 [blocks]
@@ -39,7 +34,6 @@ primary = "*"
 CONTENDER = """[[contender]]
 name = {name}
 kernel = {kernel}
-modules = {modules}
 """
 
 
@@ -48,14 +42,7 @@ def quoted(text: str) -> str:
     return msgspec.json.encode(text).decode()
 
 
-class Kept(Struct, frozen=True):
-    """A commit's kernel in the cache."""
-
-    image: Path
-    modules: Path | None
-
-
-def study_for(benchmark: str, machine: str, kernel: Kept | None = None) -> Study:
+def study_for(benchmark: str, machine: str, kernel: Path | None = None) -> Study:
     """A study of one benchmark; a study has two contenders, of which only the first is booted. `benchmark` may
     be an operation of kbench. Raises InputError."""
     if benchmark in OPERATIONS:
@@ -63,9 +50,9 @@ def study_for(benchmark: str, machine: str, kernel: Kept | None = None) -> Study
     else:
         use = f"use = {quoted(benchmark)}"
     text = STUDY.format(benchmark=use)
-    image, modules = (str(kernel.image), str(kernel.modules or "")) if kernel else ("debian:6.1", "")
+    image = str(kernel) if kernel else "debian:6.1"
     for name in ("measured", "spare"):
-        text += CONTENDER.format(name=quoted(name), kernel=quoted(image), modules=quoted(modules))
+        text += CONTENDER.format(name=quoted(name), kernel=quoted(image))
     return assemble(parse_study(text, "bisect"), text, "bisect", machine=machine)
 
 
@@ -84,15 +71,15 @@ def chosen_metric(study: Study, metric: str) -> str:
 
 
 class Boots:
-    """Measures commits in the worktree `place`; each call is one boot, its raw files are kept below `trials`."""
+    """Measures commits; each call is one boot, its raw files are kept below `trials`."""
 
     def __init__(
-        self, place: Path, builder: Builder, machine: str, benchmark: str, metric: str, trials: Path, *, cache: Cache,
+        self, builder: Builder, machine: str, benchmark: str, metric: str, trials: Path, *, cache: Cache,
         progress: Progress,
     ) -> None:  # fmt: skip
-        self.place, self.builder, self.trials = place, builder, trials
+        self.kernels, self.trials = CommitKernels(builder, cache=cache, progress=progress), trials
         self.machine, self.benchmark, self.metric = machine, benchmark, metric
-        self.cache, self.progress = cache, progress
+        self.cache, self.progress = cache, Once(progress)
         self.ready: dict[str, Ready] = {}
 
     def __call__(self, commit: str) -> float:
@@ -117,36 +104,12 @@ class Boots:
                 raise Unmeasurable(error.message, error.remedy) from error
         return self.ready[commit]
 
-    def kernel(self, commit: str) -> Kept:
-        """The kernel in the cache, by the commit's tree, the configuration and the build command."""
-        config = self.builder.config
-        parts = (
-            git(self.place, "rev-parse", f"{commit}^{{tree}}"),
-            self.builder.command,
-            self.builder.image,
-            config.read_text("utf-8", errors="replace") if config else "",
-        )
-        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
-
-        def build(into: Path) -> None:
-            check_out(self.place, commit)
-            with self.progress.task(f"building {commit[:12]}"):
-                spec = self.builder.make()
-            made = resolve(spec, cache=self.cache, progress=self.progress)
-            home = into / made.release
-            home.mkdir()
-            shutil.copyfile(made.image, home / "vmlinuz")
-            if made.config:
-                shutil.copyfile(made.config, home / "config")
-            if made.modules:
-                shutil.copytree(made.modules, into / "modules")
-
+    def kernel(self, commit: str) -> Path:
+        """The commit's kernel. Raises Unmeasurable where it does not build."""
         try:
-            entry = self.cache.entry(KIND, key, build)
+            return self.kernels(commit)
         except Unbuildable as error:
             raise Unmeasurable(f"does not build: {error}") from error
-        image = next(entry.glob("*/vmlinuz"))
-        return Kept(image, entry / "modules" if (entry / "modules").is_dir() else None)
 
     def boot(self, ready: Ready, commit: str) -> tuple[float | None, str]:
         """A trial's value, or why there is none."""

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
 
 from msgspec import Struct
 
-from kduel.core.errors import InputError
+from kduel.core.errors import HostError, InputError
 from kduel.kernels.build.make import FIXED, Make, Unbuildable, log_command, wants_modules
 
 __all__ = ["Builder", "Unbuildable"]
+
+
+UNFINISHED = ".kduel-building"
+"""In the build directory: there since before the last build began, until it ended."""
+
+BUILT = ".kduel-built"
+"""In the build directory: the commit that was built last, while nothing was begun since."""
 
 
 class Builder(Struct, frozen=True, kw_only=True):
@@ -33,6 +41,7 @@ class Builder(Struct, frozen=True, kw_only=True):
     def make(self) -> str:
         """Build what is checked out. Gives the kernel's specification. Raises Unbuildable, HostError, InputError."""
         self.build.mkdir(parents=True, exist_ok=True)
+        (self.build / BUILT).unlink(missing_ok=True)
         # The user's own environment counts here: the result is to hold for what they build with.
         environment = {**os.environ, **FIXED, "KDUEL_BUILD": str(self.build)}
         if self.command:
@@ -42,6 +51,9 @@ class Builder(Struct, frozen=True, kw_only=True):
                 raise Unbuildable(f"the build command left no {self.image}")
             return str(image)
         self._check_clean()
+        marker = self.build / UNFINISHED
+        remove_unfinished(self.build)
+        marker.touch()
         make = Make(
             source=self.source,
             build=self.build,
@@ -49,11 +61,31 @@ class Builder(Struct, frozen=True, kw_only=True):
             ccache=shutil.which("ccache") is not None,
             environment=environment,
         )
-        self._configure(make)
-        config = (self.build / ".config").read_text("utf-8", errors="replace")
-        targets = ["bzImage", *(["modules"] if wants_modules(config) else [])]
-        make.run(f"-j{self.jobs or len(os.sched_getaffinity(0))}", *targets)
+        try:
+            self._configure(make)
+            config = (self.build / ".config").read_text("utf-8", errors="replace")
+            targets = ["bzImage", *(["modules"] if wants_modules(config) else [])]
+            make.run(f"-j{self.jobs or len(os.sched_getaffinity(0))}", *targets)
+        except Unbuildable as error:
+            # make removed what the failing command left.
+            marker.unlink()
+            if error.why.passing:
+                # Of this commit it says nothing, and the next one would fail in the same way.
+                raise HostError(f"the build was cut off: {error}", error.why.remedy) from error
+            raise Unbuildable(str(error).replace(f"{self.source}/", ""), error.why) from error
+        marker.unlink()
         return f"tree:{self.build}"
+
+    def built(self) -> str:
+        """The commit of which everything in the build directory is; empty where that is not known."""
+        try:
+            return (self.build / BUILT).read_text("ascii", errors="replace").strip()
+        except OSError:
+            return ""
+
+    def is_of(self, commit: str) -> None:
+        """Keep that what was just made is of this commit, for `built`."""
+        (self.build / BUILT).write_text(f"{commit}\n", "ascii")
 
     def _check_clean(self) -> None:
         """The kernel's make refuses to build elsewhere what was built in place: no commit would build."""
@@ -77,3 +109,23 @@ class Builder(Struct, frozen=True, kw_only=True):
         if given != own:
             shutil.copyfile(given, own)
         make.run("olddefconfig")
+
+
+def remove_unfinished(build: Path) -> None:
+    """Remove what a build that was killed wrote: an object may be cut short, and make would take it for a new one.
+
+    Headers and settings stay: the kernel's build writes them beside and renames them, and new ones would mean that
+    everything is built again.
+    """
+    marker = build / UNFINISHED
+    if not marker.exists():
+        return
+    began = marker.stat().st_mtime_ns
+    for folder, folders, names in os.walk(build):
+        folders[:] = [name for name in folders if name not in ("include", "source")]
+        for name in names:
+            path = Path(folder, name)
+            if path != marker and not name.startswith(".config") and not path.is_symlink():
+                with contextlib.suppress(FileNotFoundError):
+                    if path.stat().st_mtime_ns >= began:
+                        path.unlink()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
-from kduel.core.progress import Progress
+from kduel.core.progress import Once, Progress
 from kduel.explain.compare import Explanation
-from kduel.run.bisect.build import Builder, Unbuildable
-from kduel.run.bisect.git import check_out, git, subject
+from kduel.run.bisect.build import Unbuildable
+from kduel.run.bisect.git import git, subject
+from kduel.run.bisect.outcome import Interval, Level, SearchOutcome
 from kduel.run.bisect.search import ExactResult, ExactStep, search
 from kduel.run.exact.measure import Counted, count_arm, exact_machine, explanation, step_index
 from kduel.run.exact.subject import pair
@@ -34,9 +35,12 @@ class Tried(Struct, frozen=True, kw_only=True):
 class Trier:
     """Counts commits of one worktree."""
 
-    def __init__(self, builder: Builder, benchmark: str, metric: str, *, cache: Cache, progress: Progress) -> None:
-        self.builder, self.benchmark, self.metric = builder, benchmark, metric
-        self.cache, self.progress = cache, progress
+    def __init__(
+        self, build: Callable[[str], str], benchmark: str, metric: str, *, cache: Cache, progress: Progress
+    ) -> None:
+        """`build` gives the specification of a commit's kernel. It raises Unbuildable, and what builders raise."""
+        self.build, self.benchmark, self.metric = build, benchmark, metric
+        self.cache, self.progress = cache, Once(progress)
         self.tried: dict[str, Tried] = {}
 
     def _ready(self, spec: str) -> Ready:
@@ -46,11 +50,9 @@ class Trier:
             raise NotMeasuredError(f"what was built cannot be used: {error.message}", error.remedy) from error
 
     def count(self, commit: str) -> Tried:
-        """Build and count what is checked out. Raises Unbuildable, NotMeasuredError, and what builders raise."""
+        """Build and count a commit. Raises Unbuildable, NotMeasuredError, and what builders raise."""
         if commit not in self.tried:
-            with self.progress.task(f"building {commit[:12]}"):
-                spec = self.builder.make()
-            ready = self._ready(spec)
+            ready = self._ready(self.build(commit))
             arm = ready.arms[0]
             with self.progress.task(f"counting {commit[:12]}"):
                 script = ready.dress.script(arm.contender, range(len(ready.study.steps)))
@@ -74,6 +76,41 @@ class Result(Struct, frozen=True, kw_only=True):
     after: float | None = None
     explanation: Explanation | None = None
 
+    def outcome(self, good: str, bad: str, metric: str) -> SearchOutcome:
+        """As a search under noise would say it. A count has no interval: its two ends are the count."""
+        status = {"old": "before", "new": "after", "skip": "skipped"}
+        levels = [exact_level(good, self.old_value, "good")]
+        for step in self.found.steps:
+            what = f"skipped: {step.why}" if step.value is None else status[step.judgement]
+            levels.append(exact_level(step.commit, step.value, what))
+        levels.append(exact_level(bad, self.new_value, "bad"))
+        effect = None
+        if self.before and self.after is not None:
+            change = 100 * (self.after - self.before) / self.before
+            effect = Interval(change, change, change)
+        commits = [step.commit for step in self.found.steps]
+        return SearchOutcome(
+            good=good,
+            bad=bad,
+            metric=metric,
+            set=self.found.commits,
+            probability=1.0,
+            effect=effect,
+            levels=levels,
+            measurements=2 + sum(step.value is not None for step in self.found.steps),
+            blocks=0,
+            confirmed=None,
+            segments=[],
+            posterior=dict.fromkeys([*commits, *self.found.commits], 0.0)
+            | dict.fromkeys(self.found.commits, 1 / len(self.found.commits)),
+            why="",
+        )
+
+
+def exact_level(commit: str, value: float | None, status: str) -> Level:
+    """What was counted of a commit."""
+    return Level(commit=commit, n=int(value is not None), mean=value, ci_low=value, ci_high=value, status=status)
+
 
 def is_new(value: float, old: float, new: float) -> bool:
     """Whether a value is on the new side: nearer to the new end's than to the old one's."""
@@ -96,7 +133,6 @@ def bisect(
     """
     ends = []
     for commit in (old, new):
-        check_out(place, commit)
         try:
             ends.append(trier.count(commit).value)
         except (Unbuildable, NotMeasuredError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -9,6 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kduel.core.errors import HostError, InputError
+
+OLD = 946_684_800
+"""The year 2000."""
 
 
 def git(tree: Path, *words: str, check: bool = True) -> str:
@@ -38,11 +42,21 @@ def _no_commit(tree: Path, revision: str) -> str:
 
 
 @contextmanager
-def worktree(tree: Path, place: Path, commit: str) -> Iterator[Path]:
-    """A checkout in a directory of its own, removed afterwards."""
-    shutil.rmtree(place, ignore_errors=True)
-    git(tree, "worktree", "prune")
-    git(tree, "worktree", "add", "--quiet", "--force", "--detach", str(place), commit)
+def worktree(tree: Path, place: Path, commit: str, built: str = "") -> Iterator[Path]:
+    """A checkout in a directory of its own, removed afterwards: at `commit`, or where an earlier search left off.
+
+    In a fresh checkout all files are new, so that make would build everything again. Therefore one that was left by a
+    search that was killed is used as it is, and a fresh one is at `built`, a commit of which there are objects, and old.
+    """
+    if not _taken_over(tree, place):
+        shutil.rmtree(place, ignore_errors=True)
+        git(tree, "worktree", "prune")
+        known = bool(built) and git(tree, "cat-file", "-t", built, check=False).startswith("commit\n")
+        git(tree, "worktree", "add", "--quiet", "--force", "--detach", str(place), built if known else commit)
+        if known:
+            make_old(place)
+            # Else git would take the files for changed ones, and write them again.
+            git(place, "update-index", "-q", "--refresh", check=False)
     try:
         yield place
     finally:
@@ -50,6 +64,31 @@ def worktree(tree: Path, place: Path, commit: str) -> Iterator[Path]:
         git(tree, "worktree", "remove", "--force", str(place), check=False)
         shutil.rmtree(place, ignore_errors=True)
         git(tree, "worktree", "prune", check=False)
+
+
+def make_old(place: Path) -> None:
+    """Make all files of a checkout older than anything built of them."""
+    for folder, _, names in os.walk(place):
+        for name in names:
+            os.utime(Path(folder, name), (OLD, OLD), follow_symlinks=False)
+
+
+def _taken_over(tree: Path, place: Path) -> bool:
+    """Whether `place` is a checkout of this tree, which then is whole."""
+    try:
+        if not (place / ".git").is_file():
+            return False
+        common, own = git(place, "rev-parse", "--path-format=absolute", "--git-common-dir", "--git-dir").splitlines()
+        if common != git(tree, "rev-parse", "--path-format=absolute", "--git-common-dir"):
+            return False
+        # Nobody else is at work there: the caller holds the directory above.
+        for lock in Path(own).glob("*.lock"):
+            lock.unlink()
+        git(place, "bisect", "reset", "HEAD", check=False)
+        check_out(place, "HEAD")
+    except (InputError, OSError):
+        return False
+    return True
 
 
 def check_out(place: Path, commit: str) -> None:

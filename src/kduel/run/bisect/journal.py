@@ -80,7 +80,7 @@ class Journal:
         restart: bool = False,
     ) -> None:
         self.path = directory / FILE
-        self.measure = measure
+        self.measure, self.progress = measure, progress
         self.ends = (head.good, head.bad)
         with as_disk_error(self.path, "Free some space or correct the permissions; the same command continues."):
             if restart or not self.path.is_file():
@@ -130,6 +130,7 @@ class Journal:
                 if commit in self.ends:
                     # Without it there is no search: the next one shall try again.
                     raise
+                self.progress.info(f"{commit[:12]} is skipped: {entry.why}")
             self._append(entry)
         self.next += 1
         if entry.value is None:

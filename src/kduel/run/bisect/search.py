@@ -43,11 +43,12 @@ def search(
     first_parent: bool = False,
     paths: Sequence[str] = (),
 ) -> ExactResult:
-    """Bisect between two commits whose judgements are known. `judge` tries what is checked out; `told` is called
-    with it and with the number of commits left. Raises InputError, NotMeasuredError where git comes to no end."""
+    """Bisect between two commits whose judgements are known. `judge` tries a commit, and checks it out where that is
+    needed: each checkout makes files new for make. `told` is called with it and with the number of commits left.
+    Raises InputError, NotMeasuredError where git comes to no end."""
     if "new" not in git(place, "bisect", "terms", check=False):
         line = ["--first-parent"] if first_parent else []
-        git(place, "bisect", "start", "--term-old=old", "--term-new=new", *line, "--", *paths)
+        git(place, "bisect", "start", "--no-checkout", "--term-old=old", "--term-new=new", *line, "--", *paths)
     said = git(place, "bisect", "old", old) + git(place, "bisect", "new", new)
     steps: list[ExactStep] = []
     for _ in range(10_000):
@@ -56,11 +57,10 @@ def search(
         if "only 'skip'ped commits left" in said:
             return ExactResult(commits=re.findall(r"^([0-9a-f]{40})\b", said, re.MULTILINE), steps=steps)
         left = re.search(r"Bisecting: (\d+) revision", said)
-        commit = git(place, "rev-parse", "HEAD")
+        commit = git(place, "rev-parse", "BISECT_HEAD")
         step = judge(commit)
         steps.append(step)
         told(step, int(left[1]) if left else 0)
-        git(place, "checkout", "--quiet", "--force", "--detach", commit)
         said = git(place, "bisect", step.judgement, check=False)
         if not any(word in said for word in ("Bisecting:", "first new commit", "'skip'ped")):
             raise NotMeasuredError(f"git bisect does not go on: {said.strip()[:500]}")

@@ -1,0 +1,254 @@
+"""What a search that was killed leaves behind: the checkout and its objects, kernels, half-written files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError
+from kduel.core.progress import Once, Progress
+from kduel.run.bisect import exact, kernels
+from kduel.run.bisect.build import UNFINISHED, Builder, Unbuildable, remove_unfinished
+from kduel.run.bisect.exact import ExactStep, Result, Trier, bisect
+from kduel.run.bisect.git import check_out, git, worktree
+from kduel.run.bisect.kernels import CommitKernels
+from kduel.run.bisect.search import ExactResult
+
+PERSON = {f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+
+def repository(place: Path, files: list[dict[str, str]]) -> list[str]:
+    subprocess.run(["git", "init", "-q", str(place)], check=True)
+    for number, contents in enumerate(files):
+        for name, text in contents.items():
+            (place / name).write_text(text)
+        for words in (["add", "."], ["commit", "-q", "-m", f"Commit {number}"]):
+            subprocess.run(["git", "-C", str(place), *words], check=True, env=os.environ | PERSON)
+    return git(place, "rev-list", "--reverse", "HEAD").splitlines()
+
+
+def killed(tree: Path, place: Path, commit: str) -> None:
+    """Leave what a killed search leaves."""
+    git(tree, "worktree", "add", "--quiet", "--detach", str(place), commit)
+
+
+def test_a_checkout_that_a_killed_search_left_is_used_again_so_that_nothing_is_built_twice(tmp_path: Path) -> None:
+    tree, place = tmp_path / "linux", tmp_path / "work" / "source"
+    commits = repository(tree, [{"same.c": "1", "other.c": "1"}, {"other.c": "2"}])
+    killed(tree, place, commits[0])
+    os.utime(place / "same.c", (1e9, 1e9))
+    (place / "other.c").unlink()
+    Path(git(place, "rev-parse", "--absolute-git-dir"), "index.lock").touch()
+    git(place, "bisect", "start", check=False)
+    with worktree(tree, place, commits[1]) as taken:
+        check_out(taken, commits[1])
+        assert (taken / "same.c").stat().st_mtime == 1e9
+        assert (taken / "other.c").read_text() == "2"
+        check_out(taken, commits[0])
+        assert (taken / "other.c").read_text() == "1"
+    assert not place.exists()
+
+
+def test_a_later_search_builds_only_what_differs_from_the_commit_that_was_built_last(tmp_path: Path) -> None:
+    tree, work = tmp_path / "linux", tmp_path / "work"
+    make = "olddefconfig:\n\t@:\nbzImage: $O/a $O/b\n$O/%: %.c\n\t@echo $* >>$O/made; cp $< $@\n"
+    commits = repository(tree, [{"Makefile": make, "a.c": "1", "b.c": "1"}, {"b.c": "2"}, {"a.c": "3"}])
+    (tmp_path / "config").write_text("CONFIG_X86=y\n")
+    builder = Builder(source=work / "source", build=work / "build", config=tmp_path / "config", log=tmp_path / "log")
+    made: list[str] = []
+    for commit in (commits[0], commits[1], commits[1], commits[2]):
+        with worktree(tree, builder.source, commits[0], builder.built()) as place:
+            check_out(place, commit)
+            builder.make()
+            builder.is_of(commit)
+        made.append("".join((work / "build" / "made").read_text().split()))
+    assert [len(names) for names in made] == [2, 3, 3, 4]
+    assert made[-1].endswith("ba")
+    assert (work / "build" / "a").read_text() + (work / "build" / "b").read_text() == "32"
+
+
+def test_the_checkout_of_another_tree_is_replaced(tmp_path: Path) -> None:
+    place = tmp_path / "work" / "source"
+    first, second = tmp_path / "first", tmp_path / "second"
+    killed(first, place, repository(first, [{"a.c": "first"}])[0])
+    commits = repository(second, [{"a.c": "second"}])
+    with worktree(second, place, commits[0]) as taken:
+        assert (taken / "a.c").read_text() == "second"
+
+
+def test_objects_of_a_build_that_was_killed_are_removed_and_headers_stay(tmp_path: Path) -> None:
+    old, new = (1e9, 1e9), (2e9, 2e9)
+    times = {
+        "a.o": old,
+        "b.o": new,
+        "fs/c.o": new,
+        "include/generated/h.h": new,
+        ".config": new,
+        UNFINISHED: (1.5e9,) * 2,
+    }
+    for name, when in times.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+        os.utime(path, when)
+    remove_unfinished(tmp_path)
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == {"a.o", "include/generated/h.h", ".config", UNFINISHED}
+    (tmp_path / UNFINISHED).unlink()
+    (tmp_path / "b.o").write_text("new")
+    remove_unfinished(tmp_path)
+    assert (tmp_path / "b.o").exists()
+
+
+def test_what_is_built_is_not_known_while_a_build_runs_or_after_one_that_failed(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "Makefile").write_text("olddefconfig:\nbzImage:\n\t@exit 1\n")
+    (tmp_path / "config").write_text("CONFIG_X86=y\n")
+    builder = Builder(source=source, build=tmp_path / "build", config=tmp_path / "config", log=tmp_path / "log")
+    assert builder.built() == ""
+    (tmp_path / "build").mkdir()
+    builder.is_of("0" * 40)
+    assert builder.built() == "0" * 40
+    with pytest.raises(Unbuildable):
+        builder.make()
+    assert builder.built() == ""
+
+
+def test_only_a_build_that_ended_counts_as_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: list[BaseException | None] = [KeyboardInterrupt(), Unbuildable("bad"), None]
+    seen: list[bool] = []
+    (tmp_path / "config").write_text("CONFIG_X86=y\n")
+    build = tmp_path / "build"
+
+    def run(self: Any, *words: str) -> None:
+        if "bzImage" in words:
+            seen.append((build / UNFINISHED).exists())
+            if error := ends.pop(0):
+                raise error
+
+    monkeypatch.setattr("kduel.kernels.build.make.Make.run", run)
+    builder = Builder(source=tmp_path / "source", build=build, config=tmp_path / "config", log=tmp_path / "log")
+    for error, left in ((KeyboardInterrupt, True), (Unbuildable, False)):
+        with pytest.raises(error):
+            builder.make()
+        assert (build / UNFINISHED).exists() == left
+    assert builder.make() == f"tree:{build}"
+    assert not (build / UNFINISHED).exists()
+    assert seen == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "told"),
+    [
+        ("ld: final link failed: No space left on device", HostError, "No space left"),
+        ("gcc: fatal error: Killed signal terminated program cc1", HostError, "Killed"),
+        ("$PWD/kernel/a.c:1:2: error: bad", Unbuildable, "^kernel/a.c:1:2: error: bad"),
+    ],
+)
+def test_a_full_disk_is_not_taken_for_a_commit_that_does_not_build(
+    tmp_path: Path, said: str, error: type[Exception], told: str
+) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "Makefile").write_text(
+        "olddefconfig:\n\nbzImage:\n\t@echo '" + said.replace("$PWD", str(source)) + "' >&2; exit 1\n"
+    )
+    (tmp_path / "config").write_text("CONFIG_X86=y\n")
+    builder = Builder(source=source, build=tmp_path / "build", config=tmp_path / "config", log=tmp_path / "log")
+    with pytest.raises(error, match=told):
+        builder.make()
+
+
+def test_a_warning_is_passed_on_once() -> None:
+    told: list[str] = []
+
+    class Listening(Progress):
+        def warn(self, text: str) -> None:
+            told.append(text)
+
+        info = warn
+
+    once = Once(Listening())
+    for _ in range(2):
+        once.warn("KVM does not work")
+        once.info("line")
+    assert told == ["KVM does not work", "line", "line"]
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> tuple[Path, list[str]]:
+    tree = tmp_path / "linux"
+    costs = ["100", "100", "bad", "100", "104", "104"]
+    return tree, repository(tree, [{"cost": cost, "number": str(n)} for n, cost in enumerate(costs)])
+
+
+def counting(tree: Path, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Trier, list[str]]:
+    """A trier whose counts are what the commit's file says, and the list of what it built."""
+    built: list[str] = []
+
+    def resolve(spec: str, **_: Any) -> Any:
+        built.append(git(place, "rev-parse", "HEAD"))
+        return SimpleNamespace(release="6.1", image=Path(spec), config=None, modules=None, vmlinux=None)
+
+    def make_ready(pair: list[str], **_: Any) -> Any:
+        study = SimpleNamespace(steps=[SimpleNamespace(label="pipe", benchmark="kbench", parameters={})])
+        arm = SimpleNamespace(contender=None, text=Path(pair[0]).read_text())
+        return SimpleNamespace(arms=[arm], dress=SimpleNamespace(script=lambda *_: None), study=study)
+
+    def count_arm(machine: Any, arm: Any, *_: Any, **__: Any) -> exact.Counted:
+        monkeypatch.setattr(exact.Counted, "step", lambda self, *_: SimpleNamespace(median=float(self.name)))
+        return exact.Counted(name=arm.text, directory=place, dump=None, symbols=None)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(kernels, "resolve", resolve)
+    monkeypatch.setattr(exact, "make_ready", make_ready)
+    monkeypatch.setattr(exact, "pair", lambda specs, _: specs)
+    monkeypatch.setattr(exact, "exact_machine", lambda _: None)
+    monkeypatch.setattr(exact, "count_arm", count_arm)
+    monkeypatch.setattr(exact, "replace", lambda counted, **_: counted)
+    monkeypatch.setattr(exact, "explanation", lambda *_: None)
+    builder = Builder(
+        source=place, build=tmp_path / "build", log=tmp_path / "log", image="k",
+        command="grep -v bad cost >$KDUEL_BUILD/k",
+    )  # fmt: skip
+    kept = CommitKernels(builder, cache=Cache(tmp_path / "cache"), progress=Progress())
+    return Trier(
+        lambda commit: str(kept(commit)), "pipe", "instructions", cache=kept.cache, progress=Progress()
+    ), built
+
+
+def test_exact_searches_build_no_commit_twice_and_give_the_document_of_timed_ones(
+    history: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree, commits = history
+    place = tmp_path / "source"
+    for first in (True, False):
+        with worktree(tree, place, commits[0]):
+            trier, built = counting(tree, place, tmp_path, monkeypatch)
+            result = bisect(place, commits[0], commits[-1], trier, progress=Progress())
+        assert bool(built) == first
+        assert len(set(built)) == len(built)
+    document = result.outcome(commits[0], commits[-1], "pipe instructions").document()
+    assert document["set"] == [commits[4]]
+    assert document["probability"] == 1.0
+    assert document["effect_pct"] == document["ci_low_pct"] == document["ci_high_pct"] == pytest.approx(4.0)
+    status = {level.commit: level.status for level in document["levels"]}
+    assert status[commits[0]] == "good" and status[commits[-1]] == "bad"
+    assert status[commits[3]] == "before" and status[commits[4]] == "after"
+    assert document["measurements"] == sum(level.n for level in document["levels"])
+
+
+def test_skipped_commits_are_in_the_exact_document(history: tuple[Path, list[str]]) -> None:
+    _, commits = history
+    steps = [ExactStep(commit=commits[2], subject="", judgement="skip", why="does not build: bad")]
+    found = Result(found=ExactResult(commits=commits[2:4], steps=steps), old_value=100, new_value=104)
+    document = found.outcome(commits[0], commits[-1], "pipe instructions").document()
+    assert document["set"] == commits[2:4] and document["effect_pct"] is None
+    assert [level.status for level in document["levels"]] == ["good", "skipped: does not build: bad", "bad"]
+    assert document["measurements"] == 2
