@@ -21,11 +21,11 @@ import numpy as np
 from scipy.special import ndtri
 from simulated import SCENES, Simulated
 
-from kduel.run.bisect.terms import Settings
+from kduel.run.bisect.terms import SearchSettings
 
 DOCUMENT = Path(__file__).parents[1] / "docs/bisect.md"
 BEGIN, END = "<!-- table calibration -->\n", "<!-- end of calibration -->"
-SETTINGS = Settings(confirm=0, negligible=1e-6, most=3000)
+SETTINGS = SearchSettings(confirm=0, negligible=1e-6, most=3000)
 ERROR = 1 - SETTINGS.probability
 
 
@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     lines = [
-        "| scene | commits | effect | set holds it | one commit | measurements | plain, with references | plain, ends known "
+        "| scenario | commits | effect | set contains it | one commit | measurements | plain, with references | plain, ends known "
         "| bound | of plain | of bound |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]

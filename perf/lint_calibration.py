@@ -1,4 +1,4 @@
-"""What the lint finds and what it invents: python perf/lint_calibration.py [--runs N] [--write].
+"""Detection rates and false alarms of the findings: python perf/lint_calibration.py [--runs N] [--write].
 
 Simulates runs of two contenders and lets the product's own code judge and examine them. First clean data, normal and
 Student's t with 3 degrees of freedom, with 10, 20 and 100 blocks: the share of runs with any finding. Then planted
@@ -49,7 +49,7 @@ def tables(runs: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-HEAD = """# What the lint finds, and what it invents
+HEAD = """# Findings: detection rates and false alarms
 
 Written by `perf/lint_calibration.py --write` ({runs:,} clean runs a line, {flawed:,} for each planted flaw). A run has two
 contenders and one metric; the simulation judges and examines it with the product's own code. Every check that can raise a false

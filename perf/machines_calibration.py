@@ -20,7 +20,7 @@ from verdict_calibration import main, pct, table
 from kduel.core.experiment import Scope
 from kduel.judge.verdict import strata
 from kduel.judge.verdict.classify import ABOVE, UNDECIDED
-from kduel.judge.verdict.looks import Looks, decide, plan_looks, repeated_interval, told_apart
+from kduel.judge.verdict.looks import Looks, decide, orders_vary, plan_looks, repeated_interval
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import Floats, critical_t
 
@@ -91,7 +91,7 @@ def simulated(
     levels = planned.levels(rule, rule.alpha)[kept]
     found = strata.estimates(values, [places], order, looks.pairs, rule.adjusts_from, scope)
     low, high = repeated_interval(found, levels)
-    may = told_apart(places, looks.pairs, rule) & strata.enough(order, looks.pairs, rule.fewest)
+    may = orders_vary(places, looks.pairs, rule) & strata.enough(order, looks.pairs, rule.fewest)
     decision = decide(low, high, looks, MARGIN, rule, may)
     decided = decision.holds & stop
     end = np.where(decided.any(axis=1), decided.argmax(axis=1), len(looks.blocks) - 1)
@@ -135,7 +135,7 @@ def false_alarms(runs: int) -> list[str]:
     heads = [
         "machines",
         "SD of effects",
-        "one louder",
+        "one noisier by",
         "leave",
         "these: false, %",
         "covered, %",
@@ -173,7 +173,7 @@ def disagreement(runs: int) -> list[str]:
             cells.append(pct(held))
         rows.append(cells)
     heads = [
-        "machines", "named, none is off, %", "one louder", "named, one off by 3 SD, %", "by 6 SD",
+        "machines", "named, none differs, %", "named, one 4 times noisier, %", "named, one differs by 3 SD, %", "by 6 SD",
         "SD of effects 0: held, %", "0.5", "2",
     ]  # fmt: skip
     return table(heads, rows)
@@ -202,7 +202,7 @@ def candidates(runs: int) -> list[str]:
         "machines",
         "blocks",
         "SD of effects",
-        "one louder",
+        "one noisier by",
         "t over machines",
         "Hartung-Knapp, by precision",
         "DerSimonian-Laird, normal",

@@ -87,7 +87,7 @@ def error_rates(runs: int) -> list[str]:
             "false positives, spread 1 %",
             "4.2 %",
             "any of seven, 4.2 %",
-            "equivalent, rightly",
+            "equivalent, correctly",
             "blocks",
             "2 % found",
             "blocks",
@@ -138,7 +138,8 @@ def orders(runs: int) -> list[str]:
         found = [tried(rule, noise, runs=runs) for rule in (never, early, RULE)]
         rows.append((about, pct(turned.any_difference), *(pct(one.any_difference) for one in found)))
     return table(
-        ("noise", "turned round (first edition)", "free, no covariate", "free, covariate from 6", "as it is"), rows
+        ("noise", "reversed (first edition)", "random, no covariate", "random, covariate from 6", "present method"),
+        rows,
     )
 
 

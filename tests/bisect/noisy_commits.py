@@ -10,7 +10,7 @@ import numpy as np
 from kduel.run.bisect.history import History
 from kduel.run.bisect.noisy import Search
 from kduel.run.bisect.outcome import SearchOutcome
-from kduel.run.bisect.terms import Settings, Unmeasurable
+from kduel.run.bisect.terms import SearchSettings, Unmeasurable
 
 LEVEL = 100.0
 SCENES = ("steady", "drift", "random walk", "heavy tails", "outliers", "skips", "two changes")
@@ -47,7 +47,7 @@ def noise_of(scene: str, random: np.random.Generator) -> Callable[[], float]:
 class Simulated:
     """A search in a scene. `effect` is in spreads of a paired difference."""
 
-    def __init__(self, count: int, effect: float, scene: str, seed: int, settings: Settings) -> None:
+    def __init__(self, count: int, effect: float, scene: str, seed: int, settings: SearchSettings) -> None:
         random = np.random.default_rng([seed, count, SCENES.index(scene)])
         history = linear(count)
         change = effect * math.sqrt(2)

@@ -12,7 +12,7 @@ from kduel.core.progress import Progress
 from kduel.run.bisect.history import History
 from kduel.run.bisect.journal import FILE, Head, Journal, held
 from kduel.run.bisect.noisy import Search
-from kduel.run.bisect.terms import Settings, Unmeasurable
+from kduel.run.bisect.terms import SearchSettings, Unmeasurable
 
 NAMES = [f"{number:040x}" for number in range(13)]
 HISTORY = History(NAMES[0], NAMES[-1], {name: [NAMES[number]] for number, name in enumerate(NAMES[1:])})
@@ -41,7 +41,7 @@ class Measured:
 
 def carry_out(directory: Path, stop: int) -> object:
     journal = Journal(directory, HEAD, Measured(directory, stop), Progress())
-    return Search(HISTORY, "m", journal, Settings(), lambda _: None).run()
+    return Search(HISTORY, "m", journal, SearchSettings(), lambda _: None).run()
 
 
 def test_stopped_at_every_measurement_it_comes_to_the_same_answer(tmp_path: Path) -> None:

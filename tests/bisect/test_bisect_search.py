@@ -13,12 +13,12 @@ from kduel.run.bisect.history import History
 from kduel.run.bisect.noisy import Search
 from kduel.run.bisect.outcome import Reading, difference, interval
 from kduel.run.bisect.posterior import RATIOS, SCALES, Model
-from kduel.run.bisect.terms import Settings, Unmeasurable
+from kduel.run.bisect.terms import SearchSettings, Unmeasurable
 
 sys.path.insert(0, str(Path(__file__).parent))
 from noisy_commits import SCENES, Simulated, linear
 
-QUICK = Settings(confirm=0, negligible=0.001, most=1500)
+QUICK = SearchSettings(confirm=0, negligible=0.001, most=1500)
 
 
 def log_evidence(z: np.ndarray, y: np.ndarray, blocks: np.ndarray, ratio: float, scale: float) -> float:
@@ -72,13 +72,13 @@ def test_the_set_holds_the_culprit(scene: str) -> None:
 
 
 def test_one_search_in_twenty_at_most_finds_a_change_that_is_not_there() -> None:
-    settings = Settings(confirm=0, negligible=0.5, most=60)
+    settings = SearchSettings(confirm=0, negligible=0.5, most=60)
     found = [bool(Simulated(16, 0.0, "steady", seed, settings).outcome.set) for seed in range(40)]
     assert sum(found) <= 5
 
 
 def test_ends_that_do_not_differ_are_told() -> None:
-    run = Simulated(16, 0.0, "steady", 3, Settings(negligible=2.0))
+    run = Simulated(16, 0.0, "steady", 3, SearchSettings(negligible=2.0))
     assert run.outcome.set == []
     assert "differ by less than 2 %" in run.outcome.why
     assert run.outcome.effect is not None and run.outcome.effect.within(2.0)
@@ -92,7 +92,7 @@ def outcome_of(levels: list[float], spread: float = 0.1, **settings: float) -> t
         history,
         "m",
         lambda commit, _: float(levels[order.index(commit)] + random.normal(0, spread)),
-        Settings(**settings),  # type: ignore[arg-type]
+        SearchSettings(**settings),  # type: ignore[arg-type]
         lambda _: None,
     )
     return search, order
@@ -142,7 +142,7 @@ def test_commits_that_cannot_be_measured_stay_in_the_set() -> None:
             raise Unmeasurable("does not build")
         return 100 + 5 * (place >= 5) + float(random.normal(0, 0.2))
 
-    found = Search(history, "m", measure, Settings(), lambda _: None).run()
+    found = Search(history, "m", measure, SearchSettings(), lambda _: None).run()
     assert set(found.set) == set(history.commits[3:7])
     assert found.confirmed is True
     assert {level.commit for level in found.levels if level.status.startswith("skipped")} <= set(history.commits[3:6])
@@ -157,7 +157,7 @@ def test_an_end_that_cannot_be_measured_is_an_error_before_anything_else_is_meas
 
     history = linear(30)
     with pytest.raises(NotMeasuredError, match="an end of the search"):
-        Search(history, "m", measure, Settings(), lambda _: None).run()
+        Search(history, "m", measure, SearchSettings(), lambda _: None).run()
     assert tried in ([history.good], [history.bad])
 
 
@@ -176,7 +176,7 @@ def test_a_history_with_merges(culprit: str) -> None:
         has = history.row(commit)[history.index[culprit]]
         return float(100 + 4 * has + random.normal(0, 0.3))
 
-    assert Search(history, "m", measure, Settings(), lambda _: None).run().set == [culprit]
+    assert Search(history, "m", measure, SearchSettings(), lambda _: None).run().set == [culprit]
 
 
 def test_a_part_of_a_history_with_merges() -> None:

@@ -36,12 +36,21 @@ primary = ["letters"]
 """
 
 
+class Started(subprocess.Popen[str]):
+    """Does not wait for ever for a command that a test gave up."""
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, *rest)
+
+
 @pytest.fixture
-def start(environment: dict[str, str], tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+def start(environment: dict[str, str], tmp_path: Path) -> Callable[..., Started]:
     """Starts `kduel ARGUMENTS...`."""
 
-    def call(*arguments: object) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+    def call(*arguments: object) -> Started:
+        return Started(
             [sys.executable, "-P", "-m", "kduel", *map(str, arguments)],
             env=environment,
             cwd=tmp_path,
@@ -60,11 +69,7 @@ def kduel(start: Callable[..., subprocess.Popen[str]]) -> Callable[..., subproce
 
     def call(*arguments: object) -> subprocess.CompletedProcess[str]:
         with start(*arguments) as process:
-            try:
-                out, err = process.communicate(timeout=300)
-            except BaseException:
-                process.kill()
-                raise
+            out, err = process.communicate(timeout=300)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     return call

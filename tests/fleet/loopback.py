@@ -25,6 +25,12 @@ class Cluster:
     def pid(self, name: str) -> int:
         return int((self.directory / "run" / f"{name}.pid").read_text())
 
+    @property
+    def saved(self) -> int:
+        """When the controller last saved its jobs. It does so every five seconds, and forgets what came after if it
+        is killed: it then gives the same job ids again, and drains the nodes that still know the old ones."""
+        return (self.directory / "state" / "job_state").stat().st_mtime_ns
+
     def ask(self, *words: str) -> str:
         return subprocess.run(words, check=True, capture_output=True, text=True, timeout=60).stdout
 

@@ -13,6 +13,10 @@ from typing import Any
 
 import pytest
 
+from kduel.core.errors import InputError
+from kduel.core.progress import Progress
+from kduel.fleets import fleet_kind
+
 FLEET = "local:workers=3,poll=0.05"
 
 
@@ -34,10 +38,10 @@ def workers(run: Path) -> list[int]:
 
 
 def wait_for(condition: Any, what: str) -> None:
-    for _ in range(1200):
+    for _ in range(3000):
         if condition():
             return
-        time.sleep(0.05)
+        time.sleep(0.02)
     pytest.fail(f"no {what} within 60 s")
 
 
@@ -124,6 +128,17 @@ def test_a_fleet_that_cannot_be_meant_is_refused_before_anything_is_made(kduel, 
     done = kduel("run", write_study(), "--fleet", fleet, "--out", tmp_path / "run")
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("machine", ["qemu", "local", "build", "board"])
+def test_workers_that_would_disturb_each_others_timings_are_refused(machine: str) -> None:
+    kind = fleet_kind("local")
+    with pytest.raises(InputError, match=f"the machine {machine} measures time, and 2 workers"):
+        kind.open(kind.read_settings({"workers": 2}), machine=machine, run="r", known=(), progress=Progress())
+    for allowed, workers in ((machine, 1), ("icount", 2), ("ssh", 2), ("slurm-node", 2)):
+        settings = kind.read_settings({"workers": workers})
+        fleet = kind.open(settings, machine=allowed, run="r", known=(), progress=Progress())
+        assert len(fleet.members) == workers
 
 
 def test_a_member_that_cannot_take_part_is_named_before_the_first_trial(kduel, write_study, tmp_path: Path):

@@ -35,7 +35,7 @@ def test_a_run_on_nodes_whose_daemon_controller_and_job_are_killed(
     kduel, start, write_study, tmp_path: Path, shared: Cluster
 ):
     run = tmp_path / "run"
-    words = ("run", write_study("sleep = 1.5", "fixed = 9"), "--fleet", FLEET, "--out", run, "--seed", 7)
+    words = ("run", write_study("sleep = 2.5", "fixed = 9"), "--fleet", FLEET, "--out", run, "--seed", 7)
     with start(*words) as controller:
         wait_for(lambda: len(records(run)) >= 2 or controller.poll() is not None, "trial")
         # A node's daemon: its job goes on or is repeated by Slurm, and nothing is run twice.
@@ -46,7 +46,9 @@ def test_a_run_on_nodes_whose_daemon_controller_and_job_are_killed(
     seen = {record["id"] for record in records(run)}
     assert shared.ask("squeue", "-h", "-o", "%j").count("kduel-run-") >= 1
     shared.script("node", "n1")
-    os.kill(shared.pid("slurmctld"), signal.SIGKILL)
+    controller_of_slurm, before = shared.pid("slurmctld"), shared.saved
+    wait_for(lambda: shared.saved != before, "saved state of Slurm")
+    os.kill(controller_of_slurm, signal.SIGKILL)
     with start("resume", run) as controller:
         time.sleep(2)
         shared.script("controller")

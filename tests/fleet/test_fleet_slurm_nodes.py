@@ -18,10 +18,11 @@ from kduel.core.errors import HostError
 from kduel.core.experiment import Contender
 from kduel.core.progress import Progress
 from kduel.kernels import installed
-from kduel.machines import Arm
+from kduel.machines import Arm, Trial
+from kduel.machines.remote.ssh_trial import Observation
 from kduel.machines.slurm import cluster as asked
 from kduel.machines.slurm.reboots import check_settings
-from kduel.machines.slurm.trial import NodeSettings
+from kduel.machines.slurm.trial import NodeConnection, NodeJourney, NodeSettings
 from kduel.machines.slurm_node import check_node
 
 STANDIN = Path(__file__).parent / "standin_node"
@@ -45,7 +46,7 @@ free_mib = 1
 mode = "fixed"
 seconds = 0
 [blocks]
-fixed = 2
+fixed = {blocks}
 [[benchmark]]
 use = "command"
 label = "release"
@@ -60,8 +61,12 @@ def furnish(directory: Path) -> None:
     for file in STANDIN.iterdir():
         shutil.copy(file, directory)
     (directory / "loopback").symlink_to(SCRIPT)
+    # A job's end takes a moment, as on most clusters.
+    (directory / "epilog").write_text("#!/bin/sh\nsleep 1\n")
+    (directory / "epilog").chmod(0o755)
     (directory / "local.conf").write_text(
         f"NodeFeaturesPlugins=node_features/helpers\nRebootProgram={directory}/reboot\nResumeTimeout=60\n"
+        f"Epilog={directory}/epilog\n"
         f"NodeName=DEFAULT Features={','.join(FEATURES)}\n"
     )
     lines = [f"Feature={feature} Helper={directory}/helper\n" for feature in FEATURES]
@@ -82,9 +87,9 @@ def cluster(need: Callable[..., str]) -> Iterator[Cluster]:
 def node_study(tmp_path: Path, cluster: Cluster, environment: dict[str, str]) -> Callable[..., Path]:
     environment["SLURM_CONF"] = os.environ["SLURM_CONF"]
 
-    def write(new: str = NEW, deadline: int = 55) -> Path:
+    def write(new: str = NEW, deadline: int = 55, blocks: int = 2) -> Path:
         path = tmp_path / "nodes.toml"
-        path.write_text(STUDY.format(old=OLD, new=new, deadline=deadline))
+        path.write_text(STUDY.format(old=OLD, new=new, deadline=deadline, blocks=blocks))
         return path
 
     return write
@@ -109,6 +114,8 @@ def test_slurm_reboots_each_node_for_each_trial(kduel, start, node_study, cluste
         kernel = (run / "trials" / one["id"] / "environment" / "uname").read_text()
         assert (NEW if "6.12" in one["contender"] else OLD) in kernel
         assert one["facts"]["job"].isdecimal()
+        # Slurm looks at jobs with bad constraints once a minute: the one before had ended.
+        assert one["facts"]["queued_seconds"] < 30
     assert len((cluster.directory / "reboots").read_text().split()) >= 4
     assert cluster.ask("squeue", "-h") == ""
     assert "nothing changed afterwards" in kduel("verify", run).stdout
@@ -152,12 +159,27 @@ def test_a_user_who_may_not_reboot_is_told_so(cluster: Cluster, monkeypatch: pyt
 def test_a_node_that_does_not_return_is_told_with_slurms_reason(kduel, node_study, cluster: Cluster, tmp_path: Path):
     (cluster.directory / "n2.dead").touch()
     run = tmp_path / "run"
-    done = kduel("run", node_study(deadline=5), "--fleet", "slurm:nodelist=n2,poll=0.5", "--out", run)
+    done = kduel("run", node_study(deadline=5, blocks=1), "--fleet", "slurm:nodelist=n2,poll=0.5", "--out", run)
     (cluster.directory / "n2.dead").unlink()
     assert done.returncode == 1, done.stderr
     assert "no-return: Slurm did not bring n2 up within 5 s" in done.stderr and "Traceback" not in done.stderr
     assert "no-node: n2 is IDLE+NOT_RESPONDING+POWERING_UP" in done.stderr
     assert {one["status"] for one in records(run)} == {"void"}
+
+
+def test_a_node_with_its_default_kernel_is_told_with_both_reasons(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    spec = f"installed:{NEW}"
+    kernel = installed.PLUGIN.resolve(spec, cache=Cache(tmp_path), progress=Progress())
+    trial = Trial(
+        id="0001", arm=Arm(Contender(name="new", kernel=spec), kernel), script="", deadline=1, into=tmp_path
+    )
+    monkeypatch.setattr(NodeJourney, "last_words", lambda _: "")
+    journey = NodeJourney(
+        NodeSettings(node="n1"), NodeConnection("n1"), trial, boot="slurm", entries={}, cmdline="", bundle=b""
+    )
+    outcome = journey.measure(Observation("boot", OLD, "x86_64", 1.0, 1.0, "", 1.0))
+    assert outcome.void == "fell-back"
+    assert "did not boot" in outcome.message and "or its helper could not choose that kernel" in outcome.message
 
 
 @pytest.mark.parametrize(
@@ -175,6 +197,7 @@ def test_settings_that_are_missing_are_named(changed: dict[str, str], said: str)
         "ResumeTimeout": "600 sec",
         "ReturnToService": "2",
         "BootTime": "300",
+        "ExecTime": "60",
     }
     assert check_settings(good, 600.0) == []
     with pytest.raises(HostError, match=said):
@@ -183,6 +206,8 @@ def test_settings_that_are_missing_are_named(changed: dict[str, str], said: str)
     assert "stays DOWN" in note
     (note,) = check_settings(good | {"BootTime": "900"}, 600.0)
     assert "more than ResumeTimeout" in note
+    (note,) = check_settings(good | {"ExecTime": "10"}, 600.0)
+    assert "ExecTime in helpers.conf is 10 s" in note
 
 
 def test_the_shipped_helper_names_and_chooses_kernels(tmp_path: Path):

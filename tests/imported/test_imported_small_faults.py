@@ -304,7 +304,7 @@ def test_plan_works_for_values_that_nothing_pairs(tmp_path: Path) -> None:
     (cost,) = json.loads(told.stdout)["costs"]
     assert (cost["pairs"], cost["paired"]) == (10, False)
     assert 1.0 < cost["spread_pct"] < 2.5
-    assert "Nothing pairs these values" in CliRunner().invoke(kduel, ["plan", str(path)]).stdout
+    assert "These values are not paired" in CliRunner().invoke(kduel, ["plan", str(path)]).stdout
     bring_in([Source(path)], tmp_path / "run")
     (same,) = json.loads(CliRunner().invoke(kduel, ["plan", str(tmp_path / "run"), "--format", "json"]).stdout)[
         "costs"

@@ -336,7 +336,7 @@ class TestSecondaryTests:
         new[2] = 400
         old = noise(20)
         message = said(table(old, new))["robust-disagrees"]
-        assert "would have called a difference, +1.5" in message and "3" in message
+        assert "would have found a difference, +1.5" in message and "3" in message
         assert result_of(table(old, new)).verdict == "undecided"
 
     def test_the_arithmetic_mean_under_unequal_spread(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kduel.store import merged, rundir
+from kduel.store import rundir
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -19,5 +19,5 @@ def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(_: Path) -> None:
         return None
 
-    for module, name in ((rundir, "sync_tree"), (rundir, "sync_tree_top"), (merged, "sync_tree")):
-        monkeypatch.setattr(module, name, nothing)
+    for name in ("sync_tree", "sync_tree_top"):
+        monkeypatch.setattr(rundir, name, nothing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from kduel.core.untrusted import Garbled, read, whole
 from kduel.explain.profile import IDLE, INTERRUPT, OPERATION, THREAD, USER, USER_FUNCTION
 from kduel.explain.samples import PROFILER, read_sampled, sampled, unpacked
 from kduel.explain.symbols import UNKNOWN, Symbols
-from kduel.run.profile.carry_out import idle_share
+from kduel.run.profile.carry_out import cpus_of, idle_share, metric_value
 
 DATA = Path(__file__).parent / "data"
 """Parts of what profiled trials of two Debian kernels left (kbench pipe, QEMU 7.2, perf 6.1), with the symbols that occur."""
@@ -67,6 +68,7 @@ def test_a_return_address_just_behind_a_function_belongs_to_the_caller() -> None
         (sample(7, 2) + "Error: no trace\n", "none that perf script prints"),
         (sample(7, 2) + sample(7, 2, event="cycles"), "several events"),
         (sample(7, 2).replace("1001001", "1" * 40), "none that perf script prints"),
+        (sample(7, 2).replace("1001001", "0"), "has a period"),
     ],
 )
 def test_what_is_no_output_of_perf_script_is_refused(text: str, why: str) -> None:
@@ -121,3 +123,37 @@ def test_samples_of_a_real_guest(version: str, own: str, other: str) -> None:
 def test_a_damaged_proc_stat_is_refused(text: str) -> None:
     with pytest.raises((Garbled, ValueError)):
         idle_share(text, "cpu 1 2 3 4 5")
+
+
+def test_an_idle_share_is_none_where_a_counter_went_back() -> None:
+    """Idle time that fell by 900 of 100 ticks in all was a share of -900 %, and a cost of idle CPUs below 0."""
+    with pytest.raises(Garbled):
+        idle_share("cpu 0 0 0 1000 0 0 0 0", "cpu 1000 0 0 100 0 0 0 0")
+    assert idle_share("cpu 0 0 0 0 50 0 0 0", "cpu 50 0 0 50 20 0 0 0") == 0.5
+
+
+def test_a_proc_stat_without_cpus_and_a_missing_metric_are_refused() -> None:
+    with pytest.raises(Garbled, match="lists no CPU"):
+        cpus_of("cpu 1 2 3 4 5\ncpux\n")
+    assert cpus_of("cpu 1\ncpu0 1\ncpu1 1\n") == 2
+    with pytest.raises(Garbled, match="no value of p99"):
+        metric_value({"mean": 1.0}, "p99")
+
+
+def test_reading_samples_takes_no_many_times_their_size() -> None:
+    """A list of all lines takes many times the memory of the text."""
+    text = sample(7, 2) + " a\n" * 1_000_000
+    tracemalloc.start()
+    try:
+        sampled(text, SYMBOLS, 99)
+        assert tracemalloc.get_traced_memory()[1] < 5 * len(text)
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_symbol_table_has_a_smaller_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kduel.explain.samples.MOST_SYMBOLS", 1000)
+    (tmp_path / "samples.gz").write_bytes(gzip.compress(sample(7, 2).encode()))
+    (tmp_path / "kallsyms.gz").write_bytes(gzip.compress(b"ffffffff81000000 T schedule\n" * 1000))
+    with pytest.raises(Garbled, match="more than 1,000 bytes"):
+        read_sampled(tmp_path, 99)

@@ -73,15 +73,16 @@ def grub_config(kernels: list[Kernel]) -> str:
     )
 
 
-def machine(cache: Cache, progress: Progress) -> Path:
-    """The directory with disk.img, id, id.pub and host.pub."""
+def machine(cache: Cache, progress: Progress, packages: tuple[str, ...] = ()) -> Path:
+    """The directory with disk.img, id, id.pub and host.pub; with further packages, where a test needs them."""
     kernels = [resolve(spec, cache=cache, progress=progress) for spec in KERNELS]
-    told = [RECIPE, PACKAGES, NETWORK, MASKED, grub_config(kernels), [kernel.sha256 for kernel in kernels]]
+    packages = PACKAGES + packages
+    told = [RECIPE, packages, NETWORK, MASKED, grub_config(kernels), [kernel.sha256 for kernel in kernels]]
     key = hashlib.sha256(repr(told).encode()).hexdigest()[:24]
-    return cache.entry("test-machine", key, lambda directory: build(directory, kernels))
+    return cache.entry("test-machine", key, lambda directory: build(directory, kernels, packages))
 
 
-def build(directory: Path, kernels: list[Kernel]) -> None:
+def build(directory: Path, kernels: list[Kernel], packages: tuple[str, ...]) -> None:
     """Fill the cache's entry. Needs what KDuel's own guest roots need, and nothing of the host's boot loader."""
     (directory / "network.service").write_text(NETWORK)
     (directory / "grub.cfg").write_text(grub_config(kernels))
@@ -132,7 +133,7 @@ def build(directory: Path, kernels: list[Kernel]) -> None:
     subprocess.run(
         [
             *("mmdebstrap", "--quiet", "--variant=minbase", "--mode=auto", "--format=null"),
-            f"--include={','.join(PACKAGES)}",
+            f"--include={','.join(packages)}",
             '--aptopt=Apt::Install-Recommends "false"',
             "--dpkgopt=path-exclude=/usr/share/doc/*",
             "--dpkgopt=path-exclude=/usr/share/man/*",

@@ -54,9 +54,11 @@ class Real:
     cpus = 2
     more: tuple[str, ...] = ()
     """Further words for QEMU."""
+    forwarded: tuple[int, ...] = ()
+    """Ports of loopback that lead to the same ones of the machine."""
 
     def __init__(self, place: Path) -> None:
-        self.entry = build_machine.machine(Cache(), Progress())
+        self.entry = self.image()
         self.releases = [resolve(s, cache=Cache(), progress=Progress()).release for s in build_machine.KERNELS]
         subprocess.run(["cp", "--sparse=always", self.entry / "disk.img", place / "disk.img"], check=True)
         self.place = place
@@ -71,7 +73,15 @@ class Real:
         self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {kind} {key}\n")
         self.process: subprocess.Popen[bytes] | None = None
 
+    def image(self) -> Path:
+        """The directory of its disk and keys."""
+        return build_machine.machine(Cache(), Progress())
+
     def switch_on(self) -> None:
+        forwards = "".join(
+            f",hostfwd=tcp:127.0.0.1:{to}-:{at}"
+            for to, at in [(self.port, 22), *zip(self.forwarded, self.forwarded, strict=True)]
+        )
         argv = [
             *(
                 "qemu-system-x86_64",
@@ -85,7 +95,7 @@ class Real:
             *("-cpu", "max", "-smp", str(self.cpus), "-m", "1024M", "-serial", f"file:{self.place / 'serial.log'}"),
             *("-drive", f"if=none,id=disk,format=raw,cache=unsafe,file={self.place / 'disk.img'}"),
             *("-device", "nvme,drive=disk,serial=1,bootindex=0"),
-            *("-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{self.port}-:22"),
+            *("-netdev", f"user,id=net{forwards}"),
             *("-device", "virtio-net-pci,netdev=net"),
             *self.more,
         ]

@@ -281,7 +281,7 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
     (root / "boot/grub").mkdir(parents=True)
     (root / "boot/grub/custom.cfg").write_text(f"mine\n{grub.BEGIN}\nours\n{grub.END}\n")
     said = "\n".join(local_unit.remove(root))
-    assert "put back" in said and "unfinished trial" in said
+    assert "restored the settings" in said and "unfinished trial" in said
     assert (tmp_path / "governor").read_text() == "powersave\n"
     assert (root / "boot/grub/custom.cfg").read_text() == "mine\n"
     assert not path.exists() and not wants.is_symlink() and not any((root / "var/lib").iterdir())

@@ -132,9 +132,7 @@ def test_json_schema_rejects_what_is_not_results() -> None:
 
 
 def test_published_schema_is_the_present_one() -> None:
-    assert (ROOT / "docs/results.schema.json").read_text() == schema_text(), (
-        "write it anew: python -m kduel.report.json > docs/results.schema.json"
-    )
+    assert (ROOT / "docs/results.schema.json").read_text() == schema_text(), "write it anew: scripts/reference"
 
 
 def test_json_keeps_the_contract() -> None:

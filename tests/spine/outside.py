@@ -107,6 +107,7 @@ class ProcessMachine(Machine):
 class Process(MachineKind):
     name = "process"
     summary = "no boot at all"
+    timed_on_host = False
 
     class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         sleep: float = 0.0

@@ -18,7 +18,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import HostError
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
-from kduel.store.rundir import told_as_disk_trouble
+from kduel.store.rundir import as_disk_error
 
 
 class Heard(Progress):
@@ -215,13 +215,13 @@ def test_a_full_tmpdir_is_named(tmp_path: Path, monkeypatch) -> None:
 
 
 def test_what_is_not_of_the_run_is_not_called_so(tmp_path: Path) -> None:
-    with pytest.raises(HostError) as caught, told_as_disk_trouble(tmp_path / "run"):
+    with pytest.raises(HostError) as caught, as_disk_error(tmp_path / "run"):
         (tmp_path / "cache" / "initramfs.cpio").read_bytes()
     assert "cannot use" in caught.value.message and "initramfs.cpio" in caught.value.message
     assert str(tmp_path / "run") not in caught.value.message
     with (
         pytest.raises(HostError, match=f"cannot write to {tmp_path / 'run'}"),
-        told_as_disk_trouble(tmp_path / "run"),
+        as_disk_error(tmp_path / "run"),
     ):
         (tmp_path / "run" / "file").write_text("")
 

@@ -108,7 +108,7 @@ def test_other_work_before_each_boot_is_a_covariate_where_the_study_declares_it(
     assert kduel("run", study, "--out", run).returncode == 0
     assert json.loads((run / "lock.json").read_text())["covariates"] == ["other work before the boot"]
     assert all(0 <= one["other_work_before"] <= 1.1 for one in records(run))
-    monkeypatch.setattr("kduel.benchmarks.plugins", lambda _: {BENCHMARK.name: BENCHMARK})
+    monkeypatch.setattr("kduel.core.plugins.plugins", lambda _: {BENCHMARK.name: BENCHMARK})
     [table, _] = collect(run)
     assert all(None not in values for values in table.covariates["other work before the boot"].values())
     assert results(kduel, run)["study"]["covariates"] == ["other work before the boot"]
@@ -117,7 +117,7 @@ def test_other_work_before_each_boot_is_a_covariate_where_the_study_declares_it(
 def test_a_machine_that_records_nothing_of_its_host_cannot_be_held_to_it(kduel, write_study, tmp_path: Path):
     for key in ("max_wait = 5", "covariate = true"):
         done = kduel("run", write_study(blocks=f"fixed = 1\n[host]\n{key}\n"), "--out", tmp_path / "run")
-        assert done.returncode == 2 and "does not record what its host does" in done.stderr
+        assert done.returncode == 2 and "does not record the load of its host" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -194,8 +194,8 @@ def test_a_full_disk_is_told_and_loses_nothing():
     # /dev/full is the kernel's own full disk.
     with pytest.raises(OSError, match="No space"):
         Path("/dev/full").write_bytes(b"x" * 10)
-    from kduel.store.rundir import told_as_disk_trouble
+    from kduel.store.rundir import as_disk_error
 
-    with pytest.raises(HostError, match="No space") as caught, told_as_disk_trouble(Path("run")):
+    with pytest.raises(HostError, match="No space") as caught, as_disk_error(Path("run")):
         Path("/dev/full").write_bytes(b"x" * 10)
     assert "kduel resume" in caught.value.remedy

@@ -62,6 +62,8 @@ def test_a_whole_run_in_80_columns_and_24_rows(environment, tmp_path: Path, writ
     assert len([line for line in last[title:] if line]) < HEIGHT, "the result fits the screen"
 
 
+# Beside other tests the run may end before its terminal has been read.
+@pytest.mark.alone
 def test_a_window_that_changes_its_size_has_one_table(environment, tmp_path: Path, write_study):
     sizes = {4: (60, 20), 10: (100, 30), 16: (80, 24)}
     settled: list[int] = []

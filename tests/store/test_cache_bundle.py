@@ -160,6 +160,69 @@ def test_a_file_is_not_written_through_a_link_of_the_bundle(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
+    "links",
+    [
+        {"a": "OUTSIDE", "a/planted": "/etc/passwd"},
+        {"a": "OUTSIDE", "a/new/planted": "/etc/passwd"},
+        {"vmlinuz": "/etc/passwd"},
+        {"vmlinuz/x": "/etc/passwd"},
+        {"a": ""},
+        {"a": "b\0c"},
+        {"a": "b" * 5000},
+        {"/".join("d" * 1500): "b"},
+    ],
+)
+def test_no_link_of_a_bundle_is_made_outside_its_entry(tmp_path: Path, links: dict[str, str]) -> None:
+    """Links come after the files, and one was made through another: {a: /home/user, a/.config/...}."""
+    (tmp_path / "outside").mkdir()
+
+    def plant(table: dict[str, object]) -> None:
+        given = {path: target.replace("OUTSIDE", str(tmp_path / "outside")) for path, target in links.items()}
+        table["entries"][0]["manifest"]["links"] = given  # type: ignore[index]
+
+    with pytest.raises(InputError, match="is not a whole bundle"):
+        unpacked(changed(packed(filled(tmp_path / "one")), plant), tmp_path)
+    assert not list((tmp_path / "outside").iterdir())
+
+
+def header(kind: bytes, text: bytes = b"", size: int | None = None) -> bytes:
+    member = tarfile.TarInfo("header")
+    member.type, member.size = kind, len(text) if size is None else size
+    return member.tobuf(tarfile.GNU_FORMAT) + text + b"\0" * (-len(text) % 512)
+
+
+def record(text: bytes) -> bytes:
+    """One line of a header of POSIX.1-2001, after its own length."""
+    length = next(total for total in range(len(text), len(text) + 20) if len(b"%d %b\n" % (total, text)) == total)
+    return header(tarfile.XHDTYPE, b"%d %b\n" % (length, text))
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        record(b"a=b") * 5000,
+        header(tarfile.GNUTYPE_LONGNAME, b"a\0") * 5000,
+        record(b"GNU.sparse.size=many"),
+        record(b"GNU.sparse.map=a,b"),
+        record(b"GNU.sparse.size=" + b"9" * 5000),
+        record(b"GNU.sparse.size=99\n24 GNU.sparse.map=0,9\n"),
+        header(tarfile.XHDTYPE, b"9" * 5000 + b" a=b\n"),
+        header(tarfile.XHDTYPE, size=1 << 40),
+        header(tarfile.XGLTYPE, size=1 << 40),
+        header(tarfile.GNUTYPE_SPARSE, size=1 << 40),
+    ],
+)
+@pytest.mark.parametrize("later", [False, True])
+def test_hostile_headers_are_refused(tmp_path: Path, first: bytes, later: bool) -> None:
+    """A row of 5,000 headers, or a number that is none, was a traceback; a header's size was memory."""
+    whole = packed(filled(tmp_path / "one"))
+    with tarfile.open(fileobj=io.BytesIO(whole)) as tar:
+        place = tar.getmembers()[1].offset if later else 0
+    with pytest.raises(InputError, match=r"bundle\.tar is not a whole bundle"):
+        unpacked(whole[:place] + first + whole[place:], tmp_path)
+
+
+@pytest.mark.parametrize(
     ("kind", "key"), [("scratch", "8G"), ("locks", "x"), ("..", "x"), ("kernels", ".."), ("kernels", "a/b")]
 )
 def test_a_bundle_holds_nothing_but_entries(tmp_path: Path, kind: str, key: str) -> None:

@@ -102,3 +102,21 @@ def test_what_cannot_have_one_is_refused():
     other = Contender(name="b", kernel="x", policy="fifo:5")
     with pytest.raises(InputError, match="b sets a scheduler"):
         first_part(msgspec.structs.replace(set_up, contenders=[set_up.contenders[0], other]))
+
+
+def test_of_two_that_make_the_same_run_one_is_told(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from kduel.store import rundir
+
+    sync = rundir.sync_tree
+
+    def other_was_quicker(fresh: Path) -> None:
+        (tmp_path / "new").mkdir()
+        (tmp_path / "new" / "lock.json").touch()
+        sync(fresh)
+
+    monkeypatch.setattr(rundir, "sync_tree", other_was_quicker)
+    old = RunDir.open(run)
+    with pytest.raises(InputError, match="is there already"):
+        RunDir.create(tmp_path / "new", old.study_text(), old.lock(), old.plan())
+    assert not list(tmp_path.glob(".new-*"))
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["lock.json"]

@@ -116,7 +116,7 @@ def test_reports_tell_what_was_changed(output, run: RunDir):
     shutil.copy(first(run) / "console.log", first(run) / "console.bak")
     warnings = json.loads(output("report", run.path, "--format", "json"))["warnings"]
     (told,) = [one["message"] for one in warnings if one["code"] == "changed-afterwards"]
-    assert told == f"The run is not as it was left: trials/{first(run).name}: console.bak was added."
+    assert told == f"The run was changed afterwards: trials/{first(run).name}: console.bak was added."
     for form in ("text", "markdown", "mail", "latex", "html"):
         assert "console.bak was added" in " ".join(output("report", run.path, "-f", form, "-o", "-").split()), form
     for command in ("diff", "history"):

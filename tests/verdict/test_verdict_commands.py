@@ -135,7 +135,7 @@ def test_plan_from_a_csv() -> None:
     assert costs["events_per_second"]["seconds"] == 3000
     assert costs["max_latency"]["no_difference"] > 10_000
     text = output("plan", PUBLISHED)
-    assert "varies too much for 1 %" in text and "--max-blocks 10 would do for the rest" in text
+    assert "varies too much for 1 %" in text and "--max-blocks 10 would suffice for the rest" in text
     wide = json.loads(output("plan", PUBLISHED, "--delta", 10, "--format", "json"))
     assert {c["metric"]: c for c in wide["costs"]}["context_switches"]["no_difference"] < 40
 

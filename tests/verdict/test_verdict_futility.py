@@ -21,7 +21,7 @@ def test_noise_far_beyond_delta_is_hopeless_from_the_sixth_block_on() -> None:
     assert one.delta_pct is not None and 8 < one.delta_pct < 40
     said = tell([one], Rule(), ["The host was busy."])
     assert "cpu/rate of B has a probability of" in said and "The host was busy." in said
-    assert "20 blocks can settle a delta of" in said
+    assert "20 blocks can decide at a delta of" in said
     assert futile([samples], Rule()) == [], "at its maximum a run ends anyway"
 
 

@@ -72,7 +72,7 @@ def test_a_result_is_always_told_and_never_a_number_from_nothing(samples: Sample
     if result.verdict == "undecided":
         assert result.decided_at is None and not result.below_delta
     else:
-        assert result.decided_at is not None and result.n >= 5
+        assert result.decided_at is not None and result.n >= rule.fewest
         assert result.blocks_more is None
     for name, p in result.beside.items():
         if name.startswith("p_") and p is not None:

@@ -89,7 +89,8 @@ def read_boots(path: Path) -> list[BootTimelines]:
 
 
 def same_init(consoles: Sequence[Sequence[ConsoleLine]]) -> Init:
-    """Whose words tell of init's beginning in all boots: the kernel's, unless one that came to its end lacks them."""
+    """The source of the line that marks init's beginning in all boots: the kernel's, unless one that came to its end
+    lacks them."""
     whole = [lines for lines in consoles if "ready" in timeline(lines).moments]
     return "kernel" if all("init" in timeline(lines, "kernel").moments for lines in whole) else "greeting"
 
@@ -121,7 +122,7 @@ def as_text(boots: Sequence[BootTimelines], limit: int = 15) -> str:
         if late:
             lines += [
                 "",
-                f"{each.name}: the console spoke {median(late):.2f} s of the kernel's own time late, so that its stage "
+                f"{each.name}: the console started {median(late):.2f} s late by the kernel's clock, so that its stage "
                 "`load` is too long and `kernel` too short by that. `earlycon` on the command line corrects it.",
             ]
     return "\n".join([*lines, "", *initcall_lines(boots, limit), ""])

@@ -186,7 +186,7 @@ def update(place: Path, runs: Sequence[Path], path: Path, progress: Progress) ->
 
 
 def bring_up_to_date(place: Path, runs: Sequence[Path], path: Path, shown: Path, progress: Progress) -> Indexed:
-    """As `update`, of the file `path`, which a user knows as `shown`."""
+    """As `update`, of the file `path`, shown to the user as `shown`."""
     from kduel.judge.evaluate import judge_run
 
     found = Indexed(path=shown)
@@ -287,7 +287,7 @@ def add(connection: sqlite3.Connection, name: str, stamp: str, results: Results)
 
 
 def stated_date(results: Results) -> str | None:
-    """When imported values were measured, as their conditions say; None where nothing says so."""
+    """When imported values were measured, as their conditions state; None where they do not."""
     for environment in results.environment.values():
         conditions = environment.get("conditions")
         if isinstance(conditions, dict) and conditions.get("date"):

@@ -24,7 +24,7 @@ def indexed_history(
 ) -> MetricHistory:
     """As `kduel.analysis.campaigns.history.history`, of the runs as they were when the index was written.
 
-    `attributed`: whether runs at a change are opened, to say what else changed with it. Raises InputError.
+    `attributed`: whether runs at a change are opened, to find what else changed with it. Raises InputError.
     """
     if not index.is_file():
         raise InputError(f"there is no index {index}", f"Make it first: kduel index {index.parent}")
@@ -53,7 +53,7 @@ def indexed_history(
 
 
 def changed(place: Path, contender: str, before: str, after: str) -> str:
-    """What else changed between two runs; why that cannot be told, where one cannot be read any more."""
+    """What else changed between two runs; or why that is unknown, where one cannot be read any more."""
     try:
         columns = [
             next(column for column in columns_of(place / run) if column.contender == contender)

@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import msgspec
 from msgspec import Struct
 
-from kduel.core.errors import HostError, InputError
+from kduel.core.errors import HostError
 from kduel.core.experiment import Metric
-from kduel.core.plugins import plugins
+from kduel.core.plugins import named_plugin, typed
 from kduel.core.samples import LARGEST, Details
 from kduel.core.untrusted import Garbled, entries, exit_status, read
 
@@ -33,7 +32,7 @@ class ParserFault(ParseError):
 
 
 class Files(Mapping[str, str]):
-    """Files by name, each read when it is asked for, so that only what a parser wants is ever in memory."""
+    """Files by name, each read when a parser accesses it, so that no other file is in memory."""
 
     def __init__(self, paths: dict[str, Path], limit: int) -> None:
         self._paths, self._limit = paths, limit
@@ -134,7 +133,7 @@ class Benchmark(ABC):
         """
 
     def details(self, raw: Raw, parameters: Any) -> Details:
-        """What the output says beyond one number a metric; nothing, for most. Raises ParseError as `parse` does."""
+        """Details of the output beyond one number a metric; nothing, for most. Raises ParseError as `parse` does."""
         return Details()
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -160,11 +159,7 @@ class Benchmark(ABC):
 
     def read_parameters(self, table: dict[str, Any]) -> Any:
         """The typed parameters from a study's table. Raises InputError naming the key."""
-        try:
-            return msgspec.convert(table, self.Parameters, strict=True)
-        except msgspec.ValidationError as error:
-            known = ", ".join(self.Parameters.__struct_fields__) or "none"
-            raise InputError(f"benchmark {self.name}: {error}", f"Its parameters: {known}.") from error
+        return typed(table, self.Parameters, f"benchmark {self.name}", "parameters")
 
 
 def checked(values: dict[str, float], metrics: Iterable[Metric]) -> dict[str, float]:
@@ -212,10 +207,5 @@ def _guarded(parse: Parse) -> Parse:
 
 def benchmark(name: str) -> Benchmark:
     """The benchmark of that name. Raises InputError that lists what there is."""
-    found = plugins("benchmarks")
-    if name not in found:
-        raise InputError(
-            f"there is no benchmark {name!r}", f"`kduel list benchmarks` knows: {', '.join(sorted(found))}."
-        )
-    chosen: Benchmark = found[name]
+    chosen: Benchmark = named_plugin("benchmarks", "benchmark", name)
     return chosen

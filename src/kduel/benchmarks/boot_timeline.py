@@ -31,9 +31,9 @@ class BootTimeline(Benchmark):
 
     class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """`stages`: leave out `start` and `userspace` where the console does not report when init starts; what lies between
-        two stages that are asked for belongs to the first. `init` is the line that tells it, the same for all
-        contenders: "kernel" is `Run ... as init process`, which kernels before 4.18 do not print; "greeting" is what
-        init itself says first."""
+        two stages that are asked for belongs to the first. `init` is the line that marks it, the same for all
+        contenders: "kernel" is `Run ... as init process`, which kernels before 4.18 do not print; "greeting" is the
+        first output of init itself."""
 
         stages: tuple[Stage, ...] = ("load", "kernel", "start", "userspace")
         init: Init = "kernel"

@@ -74,7 +74,7 @@ class Cyclictest(Benchmark):
         )
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        what = "idle" if parameters.load == "idle" else f"under {parameters.load}"
+        what = load.described(parameters.load)
         return (
             Metric(
                 "latency-p99",
@@ -156,7 +156,7 @@ class Cyclictest(Benchmark):
 
 
 def check(thread: Thread, where: str, parameters: Any) -> None:
-    """Raises ParseError where a thread's figures do not fit each other or what was asked for."""
+    """Raises ParseError where a thread's figures do not fit each other or the parameters."""
     seen = {latency: count for latency, count in thread.histogram.items() if count}
     counted = sum(seen.values())
     if not 0 < thread.cycles <= parameters.loops:

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support.parameters import Number, label_of
-from kduel.benchmarks.wakeup import Rate, Requests, percentile, read_kwake
+from kduel.benchmarks.wakeup import Rate, Requests, kwake, percentile, read_kwake
 from kduel.core.experiment import Metric
 
 
@@ -73,18 +73,14 @@ class Desktop(Benchmark):
                 "hog-rate",
                 "Mpoints/s",
                 "higher",
-                "What the hogs got done meanwhile.",
+                "Work that the CPU hogs completed meanwhile.",
                 "mean",
                 aspect="background-throughput",
             ),
         )
 
     def script(self, parameters: Any) -> str:
-        p = parameters
-        return (
-            f'"$KDUEL_PROGRAMS/kwake" --workers 1 --rate {p.rate} --requests {p.frames} --work {p.work} '
-            f"--hogs {p.hogs}\n"
-        )
+        return kwake(request(parameters))
 
     def seconds(self, parameters: Any) -> float:
         return 0.5 + float(parameters.frames) / float(parameters.rate)
@@ -93,9 +89,7 @@ class Desktop(Benchmark):
         return 1
 
     def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        out = read_kwake(
-            raw.stdout, KwakeRequest(1, parameters.rate, parameters.frames, parameters.work, parameters.hogs)
-        )
+        out = read_kwake(raw.stdout, request(parameters))
         if out.hog_points_per_s is None:
             raise ParseError("the output lacks the work done by the hogs")
         return {
@@ -108,13 +102,18 @@ class Desktop(Benchmark):
 
 
 class KwakeRequest(Struct, frozen=True):
-    """What kwake was asked for, by its own words."""
+    """What kwake is started with, and reports."""
 
     workers: int
     rate: int
     requests: int
     work: int
     hogs: int
+
+
+def request(parameters: Any) -> KwakeRequest:
+    """A frame is a request to a single worker."""
+    return KwakeRequest(1, parameters.rate, parameters.frames, parameters.work, parameters.hogs)
 
 
 PLUGIN = Desktop()

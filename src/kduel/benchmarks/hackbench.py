@@ -16,7 +16,7 @@ class Hackbench(Benchmark):
     """Like perf-sched-messaging, from which it differs by its knobs."""
 
     name = "hackbench"
-    summary = "Time until many senders and receivers have passed their messages; size and fan free (hackbench)"
+    summary = "Time until many senders and receivers have passed their messages; number and size of the groups are parameters (hackbench)"
     packages = ("rt-tests",)
 
     class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

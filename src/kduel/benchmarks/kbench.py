@@ -23,7 +23,7 @@ OPERATIONS = (
     "eventfd", "fallocate", "lock", "lseek", "pread-4k", "pwrite-4k", "sendfile", "splice", "inotify", "rename", "readdir-100",
     "pipe-create", "socketpair", "tcp-connect", "sched-yield", "futex-wake", "namespace", "seccomp", "io-uring",
 )  # fmt: skip
-"""In the program's own order, which numbers the regions that the counting plug-in knows (from 1)."""
+"""In the program's own order, which is the numbering of regions in the counting plug-in (from 1)."""
 
 GROUPS = {
     "system calls and files": (
@@ -109,7 +109,7 @@ class KbenchLine(Struct, frozen=True):
     max: Figure
     samples: list[Amount]
     region: Natural = 0
-    """By which the counting plug-in knows it."""
+    """Its number in the counting plug-in."""
     hops: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
     """Operations in a call: median, mean, min and max are (sample - empty) / hops."""
     resolution: Amount = 0.0

@@ -166,7 +166,7 @@ class Kload(Benchmark):
         return min(float(p.deadline), 1.0 + float(p.processes) * (arithmetic + files + 1e-3))
 
     def timeout(self, parameters: Any) -> float:
-        # Its own deadline ends it, and says so; a thousand deadline processes may need all of it.
+        # Its own deadline ends it, with a message; a thousand deadline processes may need all of it.
         return 60.0 + float(parameters.deadline)
 
     def policy_tasks(self, parameters: Any) -> int | None:

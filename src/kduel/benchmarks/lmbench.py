@@ -39,7 +39,7 @@ class Test(Struct, frozen=True, kw_only=True):
     pattern: str = ""
     """What one of these prints, with a group for the figure."""
     rate: bool = False
-    """Whether lmbench tells operations a second, to be made microseconds."""
+    """Whether lmbench prints operations a second, which are converted to microseconds."""
 
     def derived(self, program: str) -> str:
         """The arithmetic that makes the figure of what the program prints, empty for a change of unit."""
@@ -186,7 +186,7 @@ class Lmbench(Benchmark):
                 # Where lmbench looks for what it executes.
                 'mkdir -p /var/tmp/lmbench; cp "$bin"/hello /var/tmp/lmbench/hello; cp "$bin"/hello /tmp/hello',
                 "dd if=/dev/zero of=file bs=1M count=8 2>/dev/null",
-                # A guest knows no names.
+                # A guest has no name resolution.
                 "[ -s /etc/hosts ] || echo 127.0.0.1 localhost >/etc/hosts",
                 # As lmbench's own config-run does, once for all: else each command finds out for itself, for seconds.
                 'ENOUGH=$("$bin"/enough); export ENOUGH',

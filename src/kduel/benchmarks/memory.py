@@ -21,7 +21,9 @@ METRICS = {
         "What a program could write to before it was refused or killed.",
         aspect="memory",
     ),
-    "total": Metric("total", "KiB", "higher", "MemTotal: RAM less what the kernel took for good.", aspect="memory"),
+    "total": Metric(
+        "total", "KiB", "higher", "MemTotal: RAM less what the kernel keeps permanently.", aspect="memory"
+    ),
     "free": Metric("free", "KiB", "higher", "MemFree when this step began.", aspect="memory"),
     "available": Metric(
         "available", "KiB", "higher", "MemAvailable when this step began (kernels from 3.14 on).", aspect="memory"

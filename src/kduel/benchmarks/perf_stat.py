@@ -18,7 +18,7 @@ NANOSECONDS = {"msec": 1e6, "": 1.0}
 
 
 class PerfStat(Benchmark):
-    """System-wide counters. Idle they tell of the background (timers, kernel threads); what a scheduler does with
+    """System-wide counters. Idle they show the background (timers, kernel threads); what a scheduler does with
     work to be done shows only under a load, which the published study had none of."""
 
     name = "perf-stat"

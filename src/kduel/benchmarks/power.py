@@ -14,7 +14,7 @@ from kduel.core.experiment import Aspect, Metric
 
 MOST_WATTS = 1000.0
 """No package takes more. A counter that half of this could carry around a whole time may have gone around unseen, and
-one that says more has not gone around but back: its figure would be a guess."""
+one that shows more has not wrapped around but gone back: its figure would be a guess."""
 
 
 POWER = "difference of two readings of the energy counters / seconds between them"

@@ -30,7 +30,7 @@ ABOUT = {
     "timer": "POSIX timers that fire",
     "nanosleep": "short sleeps",
 }
-"""The stressors that tell of the kernel rather than of the processor, and what one does."""
+"""The stressors that measure the kernel rather than the processor, and what one does."""
 
 OPTIONS = {"mmap": ("--mmap-bytes 1m",)}
 """stress-ng's own 256 MiB are about one operation a second: too few to count."""

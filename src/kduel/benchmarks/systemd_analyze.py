@@ -1,4 +1,4 @@
-"""systemd-analyze: how long the boot took, by stage, as systemd tells it."""
+"""systemd-analyze: how long the boot took, by stage, as systemd reports it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Stage = Literal["firmware", "loader", "kernel", "initrd", "userspace"]
 
 
 class SystemdAnalyze(Benchmark):
-    """The boot of the trial itself. A USB drive that is waited for counts: the stages tell what it is that changed."""
+    """The boot of the trial itself. A USB drive that is waited for counts: the stages show what changed."""
 
     name = "systemd-analyze"
     summary = "Boot time by stage: firmware, loader, kernel, initrd, userspace (systemd-analyze; real machines)"

@@ -19,7 +19,7 @@ COLUMNS: dict[str, tuple[str, str, Better, str, Aspect]] = {
         "busy-clock",
         "MHz",
         "none",
-        "Clock while they did not idle: what turbo and the governor made of it.",
+        "Clock while they did not idle: the result of turbo and governor.",
         "clock",
     ),
     "PkgTmp": ("package-temperature", "°C", "lower", "Of the hottest package, at the end.", "temperature"),
@@ -29,7 +29,7 @@ COLUMNS: dict[str, tuple[str, str, Better, str, Aspect]] = {
 }
 """By turbostat's column: the metric."""
 PLACES = ("Package", "Node", "Die", "Core", "CPU", "APIC", "X2APIC")
-"""Columns that say where a row is from; the summary has a dash in them. A table without them has no other row."""
+"""Columns that locate a row; the summary has a dash in them. A table without them has no other row."""
 
 
 class Turbostat(Benchmark):

@@ -36,7 +36,7 @@ class Vmstat(Benchmark):
         return label_of("vmstat-{load}", parameters, time="{}s")
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        what = "idle" if parameters.load == "idle" else f"under {parameters.load}"
+        what = load.described(parameters.load)
         metrics = [
             Metric(
                 "context-switches",

@@ -53,8 +53,8 @@ class WakeupOutput(Struct):
 
 
 class Wakeup(Benchmark):
-    """Like schbench in what it asks, and a program of our own: a dispatcher above all others posts requests at planned
-    times, whatever the answers do, so that a stall is noticed by every request that falls into it."""
+    """It answers the same question as schbench, by a program of our own: a dispatcher above all others posts requests
+    at planned times, whatever the answers do, so that a stall is noticed by every request that falls into it."""
 
     name = "wakeup"
     summary = "Wake-up latency at a fixed rate, p50, p99, p99.9, with or without CPU load (KDuel's kwake)"
@@ -114,11 +114,7 @@ class Wakeup(Benchmark):
         return tuple(found)
 
     def script(self, parameters: Any) -> str:
-        p = parameters
-        return (
-            f'"$KDUEL_PROGRAMS/kwake" --workers {p.workers} --rate {p.rate} --requests {p.requests} --work {p.work} '
-            f"--hogs {p.hogs}\n"
-        )
+        return kwake(parameters)
 
     def seconds(self, parameters: Any) -> float:
         return 0.5 + float(parameters.requests) / float(parameters.rate)
@@ -139,8 +135,17 @@ class Wakeup(Benchmark):
         return found
 
 
+def kwake(parameters: Any) -> str:
+    """The shell line that starts kwake; the parameters are those that `read_kwake` checks."""
+    p = parameters
+    return (
+        f'"$KDUEL_PROGRAMS/kwake" --workers {p.workers} --rate {p.rate} --requests {p.requests} --work {p.work} '
+        f"--hogs {p.hogs}\n"
+    )
+
+
 def read_kwake(text: str, parameters: Any) -> WakeupOutput:
-    """kwake's output, checked against what was asked and against itself. Raises ParseError."""
+    """kwake's output, checked against the parameters and for consistency. Raises ParseError."""
     out = json(text, WakeupOutput, "kwake's output")
     p = parameters
     for what in ("workers", "rate", "requests", "work", "hogs"):

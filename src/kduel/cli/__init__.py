@@ -1,4 +1,4 @@
-"""The command line. Every command is a module of this package, imported only when it is asked for."""
+"""The command line. Every command is a module of this package, imported only when it is used."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         complain(error)
         status = error.exit_status
     except BrokenPipeError:
-        # The reader of our output (head, less) has seen enough.
+        # The reader of our output (head, less) has closed it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
     except (KeyboardInterrupt, RuntimeError, OSError, ValueError) as error:

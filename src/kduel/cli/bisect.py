@@ -61,7 +61,7 @@ EXACT_METRICS = ("instructions", "instructions-mean")
 @click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The kernel configuration  [default: .config of the tree; with --step: none]",
+    help="The kernel configuration.  [default: .config of the tree; with --step: none]",
 )
 @click.option(
     "--build-dir",
@@ -81,7 +81,7 @@ EXACT_METRICS = ("instructions", "instructions-mean")
     help="With --build-command: path of the kernel image, relative to $KDUEL_BUILD.",
 )
 @click.option(
-    "--jobs", "-j", type=click.IntRange(0), default=0, help="Parallel jobs of make  [default: the number of CPUs]"
+    "--jobs", "-j", type=click.IntRange(0), default=0, help="Parallel jobs of make.  [default: the number of CPUs]"
 )
 @click.option(
     "--probability",
@@ -313,11 +313,11 @@ def by_boots(tree: Path, work: Path, history: Any, given: dict[str, Any], cache:
 
 
 def task_of(tree: Path, history: Any, metric: str, subject: str, given: dict[str, Any]) -> Any:
-    """The search that the options ask for."""
-    from kduel.run.bisect.terms import Settings
+    """The search that the options request."""
+    from kduel.run.bisect.terms import SearchSettings
     from kduel.run.bisect.timed import SearchTask
 
-    settings = Settings(
+    settings = SearchSettings(
         probability=given["probability"],
         most=given["measurements"],
         confirm=given["confirm"],

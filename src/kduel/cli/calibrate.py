@@ -48,7 +48,10 @@ NOISES = ("normal", "floor", "bimodal", "heavy", "drift")
     help="Runs to simulate.",
 )
 @click.option(
-    "--metrics", type=click.IntRange(1, 1000), metavar="N", help="Primary metrics of a run.  [default: RUN's, or 1]"
+    "--metrics",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Number of primary metrics of a run.  [default: RUN's, or 1]",
 )
 @click.option("--delta", type=float, metavar="PCT", help="Smallest effect of interest, in %.  [default: RUN's, or 1]")
 @alpha_option
@@ -178,7 +181,7 @@ def compared(path: Path, rule: Rule) -> list[Comparison]:
 
 
 def chosen(found: list[Comparison], path: Path, keys: tuple[str, ...]) -> list[Comparison]:
-    """Those that were asked for, or else the primary ones, or else all. Raises InputError where there is none."""
+    """Those that were requested, or else the primary ones, or else all. Raises InputError where there is none."""
     known = {c.table.key for c in found}
     unknown = [key for key in keys if key not in known]
     if unknown:

@@ -1,7 +1,7 @@
 """The exact part of a run, counted before its trials are timed: an answer within a minute, on however busy a host.
 
 It is a run of its own in the directory `exact` of the run, with its own report, and each command that reads a run finds
-it there. Without working KVM it comes by itself; `--exact-first` asks for it.
+it there. Without working KVM it comes by itself; `--exact-first` requests it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def wanted(asked: bool | None, study: Study, ready: Ready, path: Path, *, by_def
 def count_first(study: Study, path: Path, terminal: Terminal, *, offline: bool, asked: bool | None) -> None:
     """Carry out what is left of the exact part of the run in `path`, and show what it found.
 
-    Where it cannot be done, a warning gives the reason and the timed part follows; an error where it was asked for.
+    Where it cannot be done, a warning gives the reason and the timed part follows; an error where it was requested.
     """
     from kduel.cli.execute import EXACT_SEED, keep_report, shown
     from kduel.core.cache import Cache

@@ -55,12 +55,11 @@ def carry_out(
     exact_first: bool | None = False,
     counts_by_default: bool = False,
 ) -> None:
-    """Make ready, run, judge, report; ends the process with the exit status that `--fail-on` asks for.
+    """Make ready, run, judge, report; ends the process with the exit status that `--fail-on` requires.
 
-    Without a seed the run's own is used, or else one that is drawn. On an exact machine it is always the same one, so that
-    a repetition of the command gives the same numbers. `exact_first` asks for an exact part before the timed one, or for
-    none; `counts_by_default` says that, unasked, there is one where KVM does not work.
-    """
+    Without a seed the run's own is used, or else one that is drawn. On an exact machine it is always the same one, so
+    that a repetition of the command gives the same numbers. `exact_first` requests an exact part before the timed
+    one, or for none; `counts_by_default`: without a request there is one where KVM does not work."""
     from kduel.core.cache import Cache
     from kduel.run.prepare import make_ready, open_run
     from kduel.run.runner import run_study
@@ -200,7 +199,7 @@ def unfinished(path: Path, study: Study) -> bool:
 
 
 def seed_of(lock: Lock, path: Path, seed: int | None) -> int:
-    """The seed of the run that is there. Raises InputError where another one was asked for."""
+    """The seed of the run that is there. Raises InputError where another one was requested."""
     if seed not in (None, lock.seed):
         raise InputError(f"{path} was planned with --seed {lock.seed}, not {seed}", "Give another --out.")
     return lock.seed
@@ -225,7 +224,7 @@ def too_short(study: Study) -> str:
         return ""
     return (
         f"{blocks} blocks are too few for a statistical verdict: one of {comparisons} primary comparison(s) takes {fewest} "
-        "complete blocks. Only values that chance has no part in can be decided."
+        "complete blocks. Only exact values can be decided."
     )
 
 
@@ -287,9 +286,9 @@ def write_up(path: Path, fail_on: str | None) -> None:
 
 def keep_report(path: Path, results: Results) -> None:
     """Write results.json and the page of a run next to its raw files. Ends the process where the page cannot be written."""
-    from kduel.store.rundir import told_as_disk_trouble, write_whole
+    from kduel.store.rundir import as_disk_error, write_whole
 
-    with told_as_disk_trouble(path):
+    with as_disk_error(path):
         write_whole(path / "results.json", msgspec.json.encode(results) + b"\n")
     sys.stdout.flush()
     # In a process of its own: drawing takes more memory than all else, and never gives it back.

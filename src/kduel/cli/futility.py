@@ -31,7 +31,7 @@ futility_option = click.option(
 
 
 def chosen(given: Choice | None, quiet: bool) -> Choice:
-    """What applies here. Raises InputError where nobody can be asked."""
+    """What applies here. Raises InputError where there is no terminal to ask on."""
     terminal = sys.stdin.isatty() and sys.stderr.isatty()
     if given == "ask" and not terminal:
         raise InputError("--futility ask needs a terminal to ask on", "Give --futility stop or --futility continue.")

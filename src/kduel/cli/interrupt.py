@@ -8,9 +8,8 @@ import time
 class Interrupt:
     """Handles SIGINT, SIGTERM and SIGHUP: each ends the work like Ctrl-C, cleanly, with everything kept.
 
-    One wish may come as several signals (`timeout` tells the process, then its group; people press twice): those that
-    follow within a second must not tear the cleaning up.
-    """
+    One interruption may arrive as several signals (`timeout` signals the process, then its group; users press twice):
+    those that follow within a second must not tear the cleaning up."""
 
     def __init__(self) -> None:
         self.heard = 0.0

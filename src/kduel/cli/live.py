@@ -48,7 +48,7 @@ class HostLoad(Struct, kw_only=True):
 
 
 class LiveRun:
-    """The state of a run as its watcher knows it. Methods may be called from several threads."""
+    """The state of a run as it is shown. Methods may be called from several threads."""
 
     def __init__(self, study: Study, machine: str, parallel: int | None = 1) -> None:
         self.study, self.machine, self.parallel = study, machine, parallel

@@ -34,7 +34,7 @@ def install(run: Path) -> None:
     path = carry_out(run)
     click.echo(f"installed {path}: after each boot of this machine it runs `kduel resume {run.absolute()}`.")
     click.echo(f"Begin with: kduel run STUDY.toml --machine local:boot=grub-reboot --out {run.absolute()}")
-    click.echo("Its messages: journalctl -u kduel-resume. Take it away: kduel local remove")
+    click.echo("Its messages: journalctl -u kduel-resume. Remove it: kduel local remove")
 
 
 @command.command("remove")
@@ -57,4 +57,4 @@ def status() -> None:
     if (ROOT / STATE).exists():
         click.echo("a trial is in flight")
     if Path(RESTORE).exists():
-        click.echo("settings wait to be put back: the next trial does it, or `kduel local remove`")
+        click.echo("settings have yet to be restored: by the next trial, or by `kduel local remove`")

@@ -18,7 +18,8 @@ def names_file(names: Sequence[str]) -> bool:
 
 
 def named_study(names: Sequence[str], suite: str, aa: int | None = None) -> tuple[str, StudyFile, str]:
-    """The study's text, what it says, and its origin: the file or the suite. With `aa`, one kernel under so many names.
+    """The study's text, its parsed content, and its origin: the file or the suite. With `aa`, one kernel under so
+    many names.
 
     Raises InputError.
     """

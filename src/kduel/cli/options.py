@@ -102,7 +102,8 @@ benchmark_option = click.option(
     "-b",
     required=True,
     metavar="NAME",
-    help="An operation of kbench, such as pipe or null-call; an unknown name lists all.",
+    help="An operation of kbench, such as pipe or null-call; for a timed RUN any of its steps or benchmarks. "
+    "An unknown name lists all.",
 )
 run_argument = click.argument("run", type=click.Path(path_type=Path), metavar="RUN", shell_complete=runs)
 machine_help = "KIND[:key=value,...], for example qemu:cpus=4,memory=2G or icount; `kduel list machines` shows all."

@@ -127,7 +127,7 @@ def said(rule: Rule, delta: float | None, alpha: float | None, measured: int) ->
 
 
 def choose(samples: list[Samples], keys: tuple[str, ...]) -> list[Samples]:
-    """The metrics that were asked for, else the primary ones, else all; as primary ones, which alpha is split over.
+    """The requested metrics, else the primary ones, else all; as primary ones, which alpha is split over.
 
     Raises InputError where one is not there.
     """
@@ -185,18 +185,18 @@ def cost_lines(costs: list[VerdictCost], silent: list[str], rule: Rule) -> list[
     lines.append("")
     if needed:
         lines.append(
-            f"--max-blocks {needed} would do{' for the rest' if hopeless else ''}; large effects end a run sooner."
+            f"--max-blocks {needed} would suffice{' for the rest' if hopeless else ''}; large effects end a run sooner."
         )
     for cost in hopeless:
         lines.insert(
             -1 if needed else len(lines),
-            f"{name_of(cost)} varies too much for {rule.delta_pct:g} %: measure longer in each trial, or be content with "
+            f"{name_of(cost)} varies too much for {rule.delta_pct:g} %: measure longer in each trial, or accept "
             f"a delta of {cost.delta_reached_pct:.1f} %.",
         )
     lines.append('"Safely": if the spread is as high as so few pairs cannot exclude (its upper bound at 80 %).')
     if not all(cost.paired for cost in costs):
         lines.append(
-            "Nothing pairs these values, so the spread is that of independent ones (pairs: the values of the smaller "
+            "These values are not paired, so the spread is that of independent ones (pairs: the values of the smaller "
             "arm); blocks of a run may need fewer."
         )
     if silent:

@@ -1,4 +1,4 @@
-"""`kduel report`: a run, judged again from its raw files, in the format asked for."""
+"""`kduel report`: a run, judged again from its raw files, in the requested format."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--all-findings",
     is_flag=True,
-    help="Show every finding with every metric it affects, not only the three weightiest.",
+    help="Show every finding with every metric it affects, not only the three most important.",
 )
 @click.option("--open", "open_it", is_flag=True, help="Open the page in a browser (html).")
 def command(run: Path, form: str, output: Path | None, all_findings: bool, open_it: bool) -> None:
@@ -98,9 +98,9 @@ def relative_url(run: Path, start: Path) -> str:
 
 def save(output: Path, text: str, inside: Path) -> None:
     """Write the report whole; its directory is made only where it is the run's own. Raises HostError."""
-    from kduel.store.rundir import told_as_disk_trouble
+    from kduel.store.rundir import as_disk_error
 
     if output.parent == inside / "report":
-        with told_as_disk_trouble(output.parent):
+        with as_disk_error(output.parent):
             output.parent.mkdir(exist_ok=True)
     write(output, text.encode("utf-8", errors="backslashreplace"))

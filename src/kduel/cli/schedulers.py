@@ -46,7 +46,9 @@ def list_() -> None:
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--jobs", type=click.IntRange(1, 256), default=None, help="Compilers at once; by default all CPUs.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 256), default=None, help="Parallel compilers.  [default: the number of CPUs]"
+)
 def build(names: tuple[str, ...], jobs: int | None) -> None:
     """Build schedulers from their crates, once; later runs take them from the cache.
 

@@ -17,7 +17,7 @@ class MachineStatus(Struct, kw_only=True):
 
     name: str
     state: str
-    """working, waiting, ahead, idle, done, lost, quarantined; empty where no controller has told."""
+    """working, waiting, ahead, idle, done, lost, quarantined; empty where no controller has reported."""
     doing: list[int]
     """The blocks that it was last given and has not finished."""
     blocks: int
@@ -50,7 +50,7 @@ class RunStatus(Struct, kw_only=True):
 @run_argument
 @format_option("text", "json")
 def command(run: Path, form: str) -> None:
-    """Show the progress of RUN: each machine's blocks, void trials and present work, the primary metrics, the time left.
+    """Show the progress of RUN: each machine's blocks, void trials and current work, the primary metrics, the time left.
 
     It reads the run's directory and changes nothing, so it works from any machine that sees the directory.
     """

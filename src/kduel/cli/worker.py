@@ -24,9 +24,11 @@ EVERY = 5.0
 @click.option(
     "--block", "blocks", type=click.IntRange(1), multiple=True, metavar="N", help="Run this block; repeatable."
 )
-@click.option("--leash", is_flag=True, help="Read the numbers of blocks from standard input; stop when it ends.")
+@click.option(
+    "--stdin", "from_stdin", is_flag=True, help="Read the numbers of blocks from standard input; stop when it ends."
+)
 @offline_option
-def command(directory: Path, describe: bool, blocks: tuple[int, ...], leash: bool, offline: bool) -> None:
+def command(directory: Path, describe: bool, blocks: tuple[int, ...], from_stdin: bool, offline: bool) -> None:
     """Run blocks of a fleet's run on this machine. `kduel run --fleet` starts it; it is not meant to be called by hand.
 
     DIR is the machine's directory. Completed trials are not run again. Standard output has one event per line: `alive`,
@@ -36,8 +38,8 @@ def command(directory: Path, describe: bool, blocks: tuple[int, ...], leash: boo
     from kduel.run.fleet.worker import BlockWorker
     from kduel.run.fleet.worker import describe as describe_machine
 
-    if describe + bool(blocks) + leash - (describe and leash) != 1:
-        raise InputError("give one of --describe, --block and --leash", "A controller starts workers by itself.")
+    if describe + bool(blocks) + from_stdin - (describe and from_stdin) != 1:
+        raise InputError("give one of --describe, --block and --stdin", "A controller starts workers by itself.")
     speaking = threading.Lock()
 
     def say(event: str) -> None:
@@ -45,7 +47,7 @@ def command(directory: Path, describe: bool, blocks: tuple[int, ...], leash: boo
             print(event, flush=True)
 
     orders: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-    if leash:
+    if from_stdin:
         threading.Thread(target=listen, args=(orders,), daemon=True).start()
     threading.Thread(target=live, args=(say,), daemon=True).start()
     terminal = Terminal()
@@ -57,7 +59,7 @@ def command(directory: Path, describe: bool, blocks: tuple[int, ...], leash: boo
     try:
         for block in blocks:
             worker.work(block)
-        while leash and (order := orders.get()) is not None:
+        while from_stdin and (order := orders.get()) is not None:
             worker.work(order)
     finally:
         worker.close()

@@ -1,8 +1,8 @@
 """The cache: directories that are built once, appear whole, and are never changed afterwards.
 
-Several KDuels may use one cache at the same time: whoever comes first builds, the others wait. What lies there is not
-believed: each entry has a manifest of its files (kduel.core.manifest), and an entry that differs from it is built again.
-"""
+Several KDuels may use one cache at the same time: whoever comes first builds, the others wait. Its content is not
+trusted: each entry has a manifest of its files (kduel.core.manifest), and an entry that differs from it is built
+again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cache_root() -> Path:
     return Path(base).expanduser() / "kduel"
 
 
-def told_as_cache_trouble(where: Path) -> AbstractContextManager[None]:
+def as_cache_error(where: Path) -> AbstractContextManager[None]:
     """Turn an OSError about the cache into a HostError with a remedy."""
     return file_trouble(
         f"the cache at {where} is not usable",
@@ -40,7 +40,7 @@ def told_as_cache_trouble(where: Path) -> AbstractContextManager[None]:
 class Cache:
     """A directory of entries `<kind>/<key>/`; an entry that is there is complete.
 
-    Each entry is checked against its manifest when it is first asked for. `progress` hears of damaged ones.
+    Each entry is checked against its manifest when it is first used. Damaged ones are reported to `progress`.
     Raises HostError, when made, where the directory cannot be made or read.
     """
 
@@ -49,13 +49,13 @@ class Cache:
         self.progress = progress or Progress()
         self._checked: set[tuple[str, str]] = set()
         self._told: set[tuple[str, str]] = set()
-        with told_as_cache_trouble(self.root):
+        with as_cache_error(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
             next(self.root.iterdir(), None)
 
     @property
     def used(self) -> frozenset[tuple[str, str]]:
-        """Kind and key of every entry that was asked for, and is there."""
+        """Kind and key of every entry that was used, and is there."""
         return frozenset(self._checked)
 
     def path(self, kind: str, key: str) -> Path:
@@ -64,7 +64,7 @@ class Cache:
 
     def has(self, kind: str, key: str) -> bool:
         """Whether the entry is there, complete and unchanged. Raises HostError where the cache cannot be read."""
-        with told_as_cache_trouble(self.root):
+        with as_cache_error(self.root):
             path = self.path(kind, key)
             try:
                 next(path.iterdir(), None)
@@ -90,11 +90,11 @@ class Cache:
         with self.lock(f"{kind}-{key}"):
             if self.has(kind, key):
                 return path
-            with told_as_cache_trouble(self.root):
+            with as_cache_error(self.root):
                 path.parent.mkdir(parents=True, exist_ok=True)
-            with temporary_directory(path.parent, ".making-", told_as_cache_trouble(self.root)) as fresh:
+            with temporary_directory(path.parent, ".making-", as_cache_error(self.root)) as fresh:
                 build(fresh)
-                with told_as_cache_trouble(self.root):
+                with as_cache_error(self.root):
                     fresh.chmod(0o755)
                     Manifest.of(fresh).write(self._manifest(kind, key))
                     if path.exists():
@@ -107,7 +107,7 @@ class Cache:
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
         """Hold the cache's lock of that name; wait for whoever has it."""
-        with told_as_cache_trouble(self.root):
+        with as_cache_error(self.root):
             locks = self.root / "locks"
             locks.mkdir(parents=True, exist_ok=True)
             handle = open(locks / name.replace("/", "_"), "a")  # noqa: SIM115, PTH123 - closed below
@@ -119,7 +119,7 @@ class Cache:
         return self.root / "manifests" / kind / f"{key}.json"
 
     def _why_not_usable(self, kind: str, key: str) -> str:
-        """Empty where the entry is as its manifest says; whoever removes the manifest must not get the entry believed."""
+        """Empty where the entry matches its manifest. An entry without a manifest does not match."""
         directory, file = self.path(kind, key), self._manifest(kind, key)
         manifest = Manifest.read(file)
         if manifest is None:

@@ -15,12 +15,12 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Self
 
 import msgspec
 from msgspec import Struct
 
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError, file_trouble
 from kduel.core.manifest import Manifest
 from kduel.core.text import visible
@@ -32,6 +32,30 @@ MOST_CONTENTS = 64 << 20
 CARRIED = frozenset({"busybox", "deb", "kernels", "programs", "root", "schedulers", "source"})
 """Kinds of entries that need the network or a compiler. All others are made from these."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~:-]{0,200}")
+LONGEST_PATH = 1000
+"""Characters of a path inside an entry."""
+MOST_HEADER = 64 << 10
+"""Bytes of the header that holds a member's long name. The tar module reads it into memory whole."""
+
+
+class BundleMember(tarfile.TarInfo):
+    """A member of a tar of which only the kinds that `pack` writes are read: regular files, and headers with long names."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Raises ReadError for any other kind."""
+        found = super().frombuf(buf, encoding, errors)
+        if found.type not in (tarfile.REGTYPE, tarfile.XHDTYPE):
+            raise tarfile.ReadError("it has a member that is no regular file")
+        if found.type == tarfile.XHDTYPE and not 0 <= found.size <= MOST_HEADER:
+            raise tarfile.ReadError(f"it has a header of more than {MOST_HEADER:,} bytes")
+        return found
+
+
+class BundleForm(Struct):
+    """Of CONTENTS in any version, the part that names the version."""
+
+    schema: int
 
 
 class BundledEntry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,7 +72,7 @@ class BundledEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BundleContents(Struct, frozen=True, forbid_unknown_fields=True):
-    """What CONTENTS says."""
+    """The content of CONTENTS."""
 
     schema: int
     entries: list[BundledEntry]
@@ -65,7 +89,7 @@ def contents_of(cache: Cache, entries: Collection[tuple[str, str]]) -> BundleCon
     Raises HostError where the cache cannot be read.
     """
     found = []
-    with told_as_cache_trouble(cache.root):
+    with as_cache_error(cache.root):
         for kind, key in sorted(set(entries)):
             if kind in CARRIED:
                 manifest = Manifest.of(cache.path(kind, key))
@@ -89,7 +113,7 @@ def pack(cache: Cache, contents: BundleContents, target: IO[bytes], advance: Cal
         _add(tar, CONTENTS, io.BytesIO(text := msgspec.json.encode(contents)), len(text), executable=False)
         for entry in contents.entries:
             for path, file in sorted(entry.manifest.files.items()):
-                with told_as_cache_trouble(cache.root):
+                with as_cache_error(cache.root):
                     source = (cache.path(entry.kind, entry.key) / path).open("rb")
                 with source:
                     _add(tar, f"{entry.kind}/{entry.key}/{path}", source, file.size, executable=file.executable)
@@ -130,9 +154,10 @@ def _opened(file: Path) -> Iterator[tarfile.TarFile]:
         raise InputError(f"{file} is not a file", "Name a file that `kduel bundle` wrote.")
     with file_trouble(f"cannot read {file}", "Check its permissions, or copy it again."), file.open("rb") as stream:
         try:
-            with tarfile.open(fileobj=stream, mode="r|") as tar:
+            with tarfile.open(fileobj=stream, mode="r|", tarinfo=BundleMember) as tar:
                 yield tar
-        except (tarfile.TarError, EOFError, UnicodeError) as error:
+        except (tarfile.TarError, EOFError, ValueError, RecursionError) as error:
+            # The tar module raises the last two for headers with malformed numbers, and for long rows of headers.
             raise _damaged(file, visible(str(error), 200)) from error
 
 
@@ -142,15 +167,15 @@ def _damaged(file: Path, what: str) -> InputError:
 
 def _read_contents(tar: tarfile.TarFile, file: Path) -> BundleContents:
     first = tar.next()
-    if first is None or first.name != CONTENTS or not first.isreg() or first.size > MOST_CONTENTS:
+    if first is None or first.name != CONTENTS or not _plain(first) or first.size > MOST_CONTENTS:
         raise _damaged(file, f"it does not begin with {CONTENTS}")
     source = tar.extractfile(first)
     assert source is not None
     try:
         text = source.read()
-        if (schema := msgspec.json.decode(text, type=dict).get("schema")) != SCHEMA:
+        if (schema := msgspec.json.decode(text, type=BundleForm).schema) != SCHEMA:
             raise InputError(
-                f"{file} is a bundle of form {schema!r}; this version of KDuel reads form {SCHEMA}",
+                f"{file} is a bundle of form {schema}; this version of KDuel reads form {SCHEMA}",
                 "Make it with this version.",
             )
         contents = msgspec.json.decode(text, type=BundleContents)
@@ -161,13 +186,34 @@ def _read_contents(tar: tarfile.TarFile, file: Path) -> BundleContents:
             raise _damaged(
                 file, f"it holds {visible(f'{entry.kind}/{entry.key}', 200)}, which is no entry of a bundle"
             )
-        for path in (*entry.manifest.files, *entry.manifest.links):
-            if _outside(path):
-                raise _damaged(file, f"{visible(path, 200)} is not a path inside an entry")
+        if wrong := _wrong_path(entry.manifest):
+            raise _damaged(file, wrong)
     return contents
 
 
+def _plain(member: tarfile.TarInfo) -> bool:
+    """A sparse file may be small in the bundle and without bound on the disk; none is packed as one."""
+    return member.isreg() and not member.issparse()
+
+
+def _wrong_path(manifest: Manifest) -> str:
+    """What is wrong with the paths of an entry, or empty. Each must lie inside the entry, also behind its own links."""
+    paths = (*manifest.files, *manifest.links)
+    for path in filter(_outside, paths):
+        return f"{visible(path, 200)} is not a path inside an entry"
+    for path in paths:
+        above = {str(parent) for parent in PurePosixPath(path).parents}
+        if not above.isdisjoint(manifest.links) or not above.isdisjoint(manifest.files):
+            return f"{visible(path, 200)} lies below a link or a file"
+    for path, target in manifest.links.items():
+        if path in manifest.files or not target or "\0" in target or len(target) > LONGEST_PATH:
+            return f"{visible(path, 200)} is not a link that an entry can have"
+    return ""
+
+
 def _outside(path: str) -> bool:
+    if len(path) > LONGEST_PATH:
+        return True
     parts = PurePosixPath(path).parts
     return not parts or path.startswith("/") or ".." in parts or "\0" in path or str(PurePosixPath(path)) != path
 
@@ -177,7 +223,7 @@ def _next(tar: tarfile.TarFile, name: str, size: int, file: Path) -> IO[bytes]:
     member = tar.next()
     if member is None:
         raise _damaged(file, f"it ends before {visible(name, 200)}")
-    if member.name != name or member.size != size or not member.isreg():
+    if member.name != name or member.size != size or not _plain(member):
         raise _damaged(file, f"{visible(member.name, 200)} comes where {visible(name, 200)} must")
     source = tar.extractfile(member)
     assert source is not None
@@ -189,14 +235,14 @@ def _extract(
 ) -> None:
     for path, facts in sorted(entry.manifest.files.items()):
         source = _next(tar, f"{entry.kind}/{entry.key}/{path}", facts.size, file)
-        with told_as_cache_trouble(into):
+        with as_cache_error(into):
             target = into / path
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as stream:
                 shutil.copyfileobj(source, stream, 1 << 20)
             target.chmod(0o755 if facts.executable else 0o644)
         advance(facts.size)
-    with told_as_cache_trouble(into):
+    with as_cache_error(into):
         # Links come last, so that no file is written through one.
         for path, target_of_link in entry.manifest.links.items():
             (into / path).parent.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ class HostStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     psi_cpu_some: float | None = None
     """The share of the step, from 0 to 1, in which some task of the host waited for a CPU (pressure stall information)."""
     steal_s: float | None = None
-    """CPU time that this host, itself a virtual machine, wanted and did not get, over its CPUs."""
+    """CPU time that this host, itself a virtual machine, could not get (steal), over its CPUs."""
     clock_mhz: float | None = None
     """Mean clock of the CPUs that the guest may use."""
     other_work: float | None = None

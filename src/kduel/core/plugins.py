@@ -1,4 +1,5 @@
-"""Finding the plug-ins: every module of a built-in package, and what other distributions offer by entry point."""
+"""Finding the plug-ins (every module of a built-in package, and what other distributions offer by entry point), and
+reading their settings."""
 
 from __future__ import annotations
 
@@ -6,12 +7,36 @@ import importlib
 import pkgutil
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, TypeVar
 
-from kduel.core.errors import HostError
+import msgspec
+
+from kduel.core.errors import HostError, InputError
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 PACKAGES = {"imported": "kduel.store.imported"}
 """Where built-in plug-ins lie, if not in the folder of their kind's name."""
+
+
+def named_plugin(kind: str, what: str, name: str) -> Any:
+    """The plug-in of a kind with that name; `what` is the kind in a message. Raises InputError that lists all."""
+    found = plugins(kind)
+    if name not in found:
+        raise InputError(f"there is no {what} {name!r}", f"There are: {', '.join(sorted(found))}.")
+    return found[name]
+
+
+def typed(table: dict[str, Any], kind: type[T], what: str, keys: str) -> T:
+    """A table of a study as a struct. `what` has the table, and `keys` is the word for them in the message.
+
+    Raises InputError naming the key.
+    """
+    try:
+        return msgspec.convert(table, kind, strict=True)
+    except msgspec.ValidationError as error:
+        known = ", ".join(kind.__struct_fields__) or "none"
+        raise InputError(f"{what}: {error}", f"Its {keys}: {known}.") from error
 
 
 @cache

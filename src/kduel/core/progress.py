@@ -20,7 +20,7 @@ class Progress:
     """Receives progress messages from modules. All methods may be called from any thread."""
 
     def info(self, text: str) -> None:
-        """A line that a user wants to read."""
+        """A line of information for the user."""
 
     def warn(self, text: str) -> None:
         """A line that a user must not miss."""

@@ -274,7 +274,7 @@ class PartResult(Struct, kw_only=True):
 
 
 class StudyResult(Struct, kw_only=True):
-    """The study as it was carried out. What an import does not know is null, or absent from its lists."""
+    """The study as it was carried out. What an import does not state is null, or absent from its lists."""
 
     name: str = ""
     title: str = ""
@@ -334,4 +334,4 @@ class Results(Struct, kw_only=True):
     exact: Results | None = None
     """What was counted exactly before anything was timed: a run of its own, in the directory `exact` of this one."""
     explanations: list[dict[str, Any]] = field(default_factory=list)
-    """Where exact differences come from, as far as `kduel explain` was asked: kduel.explain.compare.Explanation."""
+    """Where exact differences come from, as far as `kduel explain` was run: kduel.explain.compare.Explanation."""

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from kduel.core.errors import file_trouble
 
 
-def told_as_temporary_trouble(where: Path | None = None) -> AbstractContextManager[None]:
+def as_temporary_error(where: Path | None = None) -> AbstractContextManager[None]:
     """Turn an OSError about temporary files into a HostError with a remedy."""
     return file_trouble(
         f"cannot write temporary files to {where or tempfile.gettempdir()}",
@@ -40,7 +40,7 @@ def temporary_directory(
     Its maker holds a lock on it, which ends with the process; those next to it that nobody holds any more are removed.
     Raises HostError where none can be made, worded by `told`.
     """
-    with told or told_as_temporary_trouble(parent):
+    with told or as_temporary_error(parent):
         place = parent or Path(tempfile.gettempdir())
         _sweep(place, prefix)
         path, held = _made(place, prefix)

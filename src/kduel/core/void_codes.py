@@ -31,7 +31,7 @@ VOID_CODES: tuple[VoidCode, ...] = (
     ),
     VoidCode("soft-lockup", "A CPU was locked up, or RCU stalled.", "Check the load of the host; else report it."),
     VoidCode("hard-lockup", "A CPU took no interrupts for seconds.", "Check the load of the host; else report it."),
-    VoidCode("workqueue-lockup", "A work queue stood still.", "Check the load of the host; else report it."),
+    VoidCode("workqueue-lockup", "A workqueue made no progress.", "Check the load of the host; else report it."),
     VoidCode("qemu-killed", "A signal ended QEMU.", "Check the host's memory (dmesg), and who killed it."),
     VoidCode("qemu-failed", "QEMU ended with an error.", "Read QEMU's message in the trial's message."),
     VoidCode("hang", "The guest froze, or never started its script.", "Read the end of console.log."),
@@ -39,7 +39,7 @@ VOID_CODES: tuple[VoidCode, ...] = (
     VoidCode(
         "boot-failed", "The guest booted, but its script could not start.", "Read console.log: a module is missing."
     ),
-    VoidCode("no-console", "Nothing arrived over the console.", "Build in the serial console, or check the image."),
+    VoidCode("no-console", "The console produced no output.", "Build in the serial console, or check the image."),
     VoidCode("silent-exit", "The guest exited without an error message.", "Read console.log and QEMU's own message."),
     VoidCode("deadline", "The script did not end in time.", "Raise the deadline, or find the step that hangs."),
     VoidCode("flood", "The guest sent more results than a trial may.", "Write less to standard output in the step."),
@@ -50,9 +50,7 @@ VOID_CODES: tuple[VoidCode, ...] = (
     ),
     VoidCode("unreadable-results", "The results that arrived cannot be read.", "The message has the reason."),
     VoidCode("wrong-clock", "The guest's clock ran wrong.", "Check the clock source and the load of the host."),
-    VoidCode(
-        "wrong-machine", "The machine is not what was planned.", "The message names what differs: set it right."
-    ),
+    VoidCode("wrong-machine", "The machine is not what was planned.", "The message names what differs: correct it."),
     VoidCode("setup-failed", "The setup lines of the trial failed.", "Read setup/stderr in the trial's directory."),
     VoidCode("no-results", "No step gave a number.", "Read the standard error of the steps."),
     VoidCode(
@@ -71,7 +69,9 @@ VOID_CODES: tuple[VoidCode, ...] = (
     VoidCode("no-node", "Slurm did not give the node to the trial.", "Check `sinfo -R` and `squeue`."),
     VoidCode("disk-full", "The disk was full when the script ended.", "Free space in the directory of the trials."),
     VoidCode(
-        "conditions", "A condition was outside the configured limits.", "The message names it: wait, or widen it."
+        "conditions",
+        "A condition was outside the configured limits.",
+        "The message names it: wait, or widen the limit.",
     ),
     VoidCode("no-start", "The machine did not start.", "The message has the reason that QEMU gives."),
     VoidCode(
@@ -79,20 +79,24 @@ VOID_CODES: tuple[VoidCode, ...] = (
     ),
     VoidCode("gate-failed", "A scheduler check failed.", "Read gates/ in the trial's directory."),
     VoidCode("knob-changed", "A sysctl or knob changed during the trial.", "Find what else on the machine sets it."),
-    VoidCode("scheduler-in-the-way", "A sched_ext scheduler ran where none was to run.", "Stop it on the machine."),
+    VoidCode(
+        "scheduler-in-the-way", "A sched_ext scheduler ran, but the contender has none.", "Stop it on the machine."
+    ),
     VoidCode(
         "scheduler-ejected", "The kernel ejected the sched_ext scheduler.", "The message has the kernel's reason."
     ),
-    VoidCode("wrong-scheduler", "Another scheduler ran than the study names.", "Stop the other one."),
+    VoidCode("wrong-scheduler", "Not the scheduler of the study, but another one ran.", "Stop the other one."),
     VoidCode("scheduler-ended", "The scheduler's process ended.", "Read its output in the trial's directory."),
-    VoidCode("not-all-tasks", "The scheduler did not have all tasks.", "Start it without a partial mode."),
-    VoidCode("scheduler-changed", "The scheduler was exchanged during the trial.", "Find what restarts it."),
+    VoidCode(
+        "not-all-tasks", "The sched_ext scheduler did not handle all tasks.", "Start it without a partial mode."
+    ),
+    VoidCode("scheduler-changed", "The sched_ext scheduler was replaced during the trial.", "Find what restarts it."),
     VoidCode("scheduler-not-started", "The scheduler did not start in time.", "The message has its last lines."),
     VoidCode("scheduler-does-not-end", "The scheduler did not stop when asked.", "Stop it on the machine."),
     VoidCode(
         "no-sched-ext", "The kernel has no sched_ext.", "Use a kernel of 6.12 or later with CONFIG_SCHED_CLASS_EXT."
     ),
-    VoidCode("not-ready", "A step ran though the setup had failed.", "Read setup/stdout in the trial's directory."),
+    VoidCode("not-ready", "A step ran although the setup had failed.", "Read setup/stdout in the trial's directory."),
     VoidCode("no-such-knob", "The kernel has no such knob.", "Remove it from the study for this kernel."),
     VoidCode(
         "no-such-feature", "The kernel's scheduler has no such feature.", "The message lists those that it has."
@@ -105,9 +109,9 @@ VOID_CODES: tuple[VoidCode, ...] = (
     VoidCode("no-answer", "The machine stopped answering during the trial.", "Check the network and the machine."),
     VoidCode("unreachable", "The machine cannot be reached.", "Check that it is on and that `ssh` reaches it."),
     VoidCode("wrong-host-key", "The machine's host key is not the known one.", "Check that it is the right machine."),
-    VoidCode("not-admitted", "The machine does not admit this user.", "Let it admit a key (ssh-copy-id)."),
+    VoidCode("not-admitted", "The machine refuses this user's login.", "Install a public key there (ssh-copy-id)."),
     VoidCode("no-such-host", "The machine's name cannot be resolved.", "Write `place` as for ssh."),
-    VoidCode("ssh-settings", "ssh does not accept its settings.", "Correct ~/.ssh/config."),
+    VoidCode("ssh-settings", "ssh rejects its configuration.", "Correct ~/.ssh/config."),
     VoidCode("no-sudo", "sudo asks for a password or refuses.", "Log in as root, or allow sudo without a password."),
     VoidCode("too-much-output", "A step sent more than a trial may.", "Write less to standard output in the step."),
 )

@@ -33,7 +33,7 @@ class Clock(Struct, frozen=True, kw_only=True):
 
     baseline: float
     contender: float
-    """Instructions over all operations, as the guest's clock told."""
+    """Instructions over all operations, by the guest's clock."""
 
 
 class Shift(Struct, frozen=True, kw_only=True):
@@ -83,13 +83,13 @@ class Explanation(Struct, kw_only=True):
     """Call chains, `context;outer;...;inner`, to baseline and contender."""
     clock: Clock | None = None
     releases: tuple[str, str] = ("", "")
-    """Of the kernels, as `uname -r` says them."""
+    """Of the kernels, as printed by `uname -r`."""
     qemu: str = ""
     conditions: list[Conditioned] = field(default_factory=list)
     """Each condition that it was counted under, the plain one first; empty where there was one only."""
 
     def counted_by(self) -> str:
-        """QEMU, and the kernels' releases where their names do not say them; empty where it is not known."""
+        """QEMU, and the kernels' releases where their names do not contain them; empty where it is not known."""
         pairs = zip((self.baseline, self.contender), self.releases, strict=True)
         unsaid = [f"{name} is {release}" for name, release in pairs if release not in name]
         return "; ".join(filter(None, [f"QEMU {self.qemu}" if self.qemu else "", ", ".join(unsaid)]))

@@ -1,8 +1,8 @@
 """A differential flame graph: call chains as boxes, their widths the instructions, their colours the differences.
 
 A box is as wide as what both kernels do below it, the larger of the two counted at each place, so that what only one
-of them does is seen too. Red: the contender takes more there; blue: fewer; a hatched edge: only one of the kernels
-ever comes there. No script: the figures are in each box's title.
+of them does is visible too. Red: the contender takes more there; blue: fewer; a hatched edge: only one of the kernels
+reaches it. No script: the figures are in each box's title.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def drawn(flame: Flame) -> str:
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
         f'<text x="{MARGIN}" y="18" font-size="13" font-weight="bold" fill="#1a1a1a">{escape(flame.title)}</text>',
         f'<text x="{MARGIN}" y="35" fill="#555555">red: {escape(flame.contender)} takes more; blue: fewer; hatched: '
-        f"only one of the two comes there; width: the larger of both{escape(flame.note)}</text>",
+        f"reached by only one of the two; width: the larger of both{escape(flame.note)}</text>",
     ]
     lines += [_drawn(box, level, x, width, flame.figures) for box, level, x, width in boxes]
     return "\n".join([*lines, "</svg>", ""])

@@ -71,7 +71,7 @@ class Instruction(Struct, frozen=True):
     text: str
     times: int
     block: int
-    """The address of the block of code that it was seen in."""
+    """The address of the block of code that it belongs to."""
 
 
 class Profile(Struct, kw_only=True):

@@ -46,9 +46,12 @@ CLOCK = "cpu-clock"
 """The event where the machine counts no cycles. It samples idle CPUs too, and its periods are nanoseconds."""
 MOST_UNPACKED = 256 << 20
 """Bytes of unpacked text of one file."""
+MOST_SYMBOLS = 32 << 20
+"""Of kallsyms, which becomes a table of many times its size; a distribution's kernel with its modules has a few MB."""
 DEEPEST = 128
 """Functions of a call chain; perf itself records at most 127."""
 _HEAD = re.compile(r"^\s*(-?\d{1,10})\s+(\d{1,18})\s+([\w./=-]{1,60})(?::[a-zA-Z]{0,8})?:\s*$")
+_LINE = re.compile(r"[^\n]+")
 _FRAME = re.compile(r"^\s+([0-9a-f]{1,16})\s*$")
 
 
@@ -71,19 +74,20 @@ class Sampled(Struct, frozen=True, kw_only=True):
 
 def read_sampled(step: Path, profiler: int) -> Sampled:
     """The samples in a step's directory. `profiler` is perf's own process id. Raises Garbled, OSError, InputError."""
-    symbols = Symbols.from_kallsyms(unpacked(step / "kallsyms.gz"))
+    symbols = Symbols.from_kallsyms(unpacked(step / "kallsyms.gz", MOST_SYMBOLS))
     return sampled(unpacked(step / "samples.gz"), symbols, profiler)
 
 
-def unpacked(path: Path) -> str:
+def unpacked(path: Path, most: int | None = None) -> str:
     """The text of a gzip file, bounded before and after it is unpacked. Raises Garbled, OSError."""
+    most = most or MOST_UNPACKED
     try:
         stream = zlib.decompressobj(31)
-        data = stream.decompress(read_bytes(path, MOST_TEXT), MOST_UNPACKED)
+        data = stream.decompress(read_bytes(path, MOST_TEXT), most)
     except zlib.error as error:
         raise Garbled(f"{path.name} is no gzip file: {error}") from error
     if not stream.eof:
-        raise Garbled(f"{path.name} is cut short, or has more than {MOST_UNPACKED:,} bytes")
+        raise Garbled(f"{path.name} is cut short, or has more than {most:,} bytes")
     return data.decode("utf-8", errors="replace")
 
 
@@ -111,6 +115,8 @@ def sampled(text: str, symbols: Symbols, profiler: int) -> Sampled:
             stacks[context_of(names, process), *names] += period
     if not count:
         raise Garbled("perf recorded no samples")
+    if not any(stacks.values()):
+        raise Garbled("no sample of perf has a period")
     if len(events) > 1:
         raise Garbled(f"the samples are of several events: {', '.join(sorted(events))}")
     return Sampled(event=events.pop(), stacks=dict(stacks), samples=count, known=frozenset(symbols.names))
@@ -130,7 +136,8 @@ def blocks(text: str) -> Iterator[tuple[int, int, str, list[int]]]:
     """Process id, period, event and addresses of each sample. Raises Garbled for a line that belongs to none."""
     head: tuple[int, int, str] | None = None
     addresses: list[int] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, found in enumerate(_LINE.finditer(text), 1):  # A list of lines could take many times the text.
+        line = found[0]
         if match := _HEAD.match(line):
             if head is not None:
                 yield *head, addresses

@@ -74,7 +74,7 @@ def next_command(found: Explanation, targets: Sequence[str], contender: str = ""
 def clock_sentence(found: Explanation) -> str:
     """Whether the guest's own clock agrees."""
     if found.clock is None:
-        return "The guest's own clock was not asked."
+        return "The guest's own clock was not read."
     said = []
     for counted, clock in zip(found.total(), (found.clock.baseline, found.clock.contender), strict=True):
         said.append(Fraction(counted - round(clock), found.operations))

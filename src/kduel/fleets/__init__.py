@@ -1,9 +1,8 @@
 """Fleets, one module each: where the blocks of a run are carried out when there are several machines.
 
 A module here, or one behind an entry point of the group `kduel.fleets`, offers `PLUGIN`, a `FleetKind`. An adapter
-knows nothing of blocks, orders and verdicts: it has a machine to itself, has `kduel worker` run on it, tells whether
-that goes on, and gives the machine back.
-"""
+has no access to orders and verdicts: it acquires a machine, runs `kduel worker` on it, reports whether that is still
+running, and releases the machine."""
 
 from __future__ import annotations
 
@@ -13,11 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-import msgspec
 from msgspec import Meta, Struct, field
 
 from kduel.core.errors import InputError
-from kduel.core.plugins import plugins
+from kduel.core.plugins import named_plugin, typed
 from kduel.core.progress import Progress
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
@@ -112,19 +110,12 @@ class FleetKind(ABC):
 
     def read_settings(self, table: dict[str, Any]) -> Any:
         """The typed settings. Raises InputError naming the key."""
-        try:
-            return msgspec.convert(table, self.Settings, strict=True)
-        except msgspec.ValidationError as error:
-            known = ", ".join(self.Settings.__struct_fields__)
-            raise InputError(f"fleet {self.name}: {error}", f"Its settings: {known}.") from error
+        return typed(table, self.Settings, f"fleet {self.name}", "settings")
 
 
 def fleet_kind(name: str) -> FleetKind:
     """The adapter of that name. Raises InputError that lists what there is."""
-    found = plugins("fleets")
-    if name not in found:
-        raise InputError(f"there is no fleet {name!r}", f"`kduel list fleets` knows: {', '.join(sorted(found))}.")
-    chosen: FleetKind = found[name]
+    chosen: FleetKind = named_plugin("fleets", "fleet", name)
     return chosen
 
 

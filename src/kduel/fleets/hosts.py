@@ -24,7 +24,7 @@ class Host(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     name: str
     place: str = ""
-    """As ssh knows it: HOST or USER@HOST; the name if empty."""
+    """Destination for ssh: HOST or USER@HOST; the name if empty."""
     port: Annotated[int, Meta(ge=0, le=65_535)] = 0
     identity: str = ""
     known_hosts: str = ""

@@ -20,7 +20,7 @@ from kduel.fleets.local import LocalFleet
 
 PROGRAM = "labgrid-client"
 OURS = "already acquired place"
-"""What labgrid-client says of a place that its user has, such as one of a controller that was killed."""
+"""What labgrid-client prints for a place that its user has acquired, such as one of a controller that was killed."""
 ANSWER = 60.0
 """Seconds in which labgrid-client must answer."""
 
@@ -55,7 +55,7 @@ class LabgridFleet(LocalFleet):
             try:
                 client(self.settings, "-p", name, "release")
             except HostError:
-                # The coordinator is away: it knows the place as ours, and the next lease finds it so.
+                # The coordinator is away: the place stays acquired by this user, and the next lease finds it so.
                 return
 
 

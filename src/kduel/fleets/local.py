@@ -1,4 +1,4 @@
-"""Several workers on this machine: for the machine icount, whose values no neighbour changes, and for several SSH
+"""Several workers on this machine: for machines that are not timed on it (icount, whose counts are exact), and for SSH
 machines or boards that are driven from here."""
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from kduel.core.errors import InputError
 from kduel.core.progress import Progress
 from kduel.fleets import Beat, Count, Fleet, FleetKind, FleetSettings, Member
 from kduel.fleets.workers.process import Worker
+from kduel.machines import machine_kind
 
 
 class LocalFleetSettings(FleetSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,7 +48,7 @@ class LocalFleetKind(FleetKind):
     Settings: ClassVar[type[FleetSettings]] = LocalFleetSettings
 
     def open(self, settings: Any, *, machine: str, run: str, known: Sequence[str], progress: Progress) -> Fleet:
-        if machine in ("qemu", "local") and settings.workers > 1:
+        if settings.workers > 1 and machine_kind(machine).timed_on_host:
             raise InputError(
                 f"the machine {machine} measures time, and {settings.workers} workers on one host disturb one another",
                 "Use --fleet local with machine icount; for timings, one worker a host: --fleet hosts or slurm.",

@@ -46,7 +46,7 @@ def prefix(user: int | None, accelerator: str) -> list[str]:
     """The command that starts QEMU confined, and lets it die with us however we die. Raises HostError."""
     if shutil.which("setpriv") is None:
         raise HostError(
-            "setpriv is not installed; it takes QEMU's rights away", "Install it: apt-get install util-linux."
+            "setpriv is not installed; it drops QEMU's privileges", "Install it: apt-get install util-linux."
         )
     lower: list[str] = []
     if user is not None:
@@ -85,7 +85,7 @@ class Open(Protocol):
 
 
 class Handles:
-    """Open files that QEMU inherits. It knows them as /proc/self/fd/N; they are closed with `held`."""
+    """Open files that QEMU inherits. Their paths there are /proc/self/fd/N; they are closed with `held`."""
 
     def __init__(self, user: int | None, held: contextlib.ExitStack) -> None:
         self.user, self.held = user, held
@@ -141,7 +141,7 @@ class Handles:
         return self._known_as(file)
 
     def socket(self, end: Open) -> int:
-        """The number by which QEMU is to know an end of a socket."""
+        """The descriptor number of an end of a socket in QEMU."""
         self.numbers.append(end.fileno())
         return end.fileno()
 
@@ -152,7 +152,7 @@ class Handles:
 
 @contextlib.contextmanager
 def nameless(data: bytes) -> Iterator[Path]:
-    """A file in memory with that content, by a path that this process knows it by."""
+    """A file in memory with that content, by a path that is valid in this process."""
     with memory_file() as stream:
         stream.write(data)
         stream.flush()

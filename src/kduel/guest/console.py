@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 LIMIT = 8 << 20
-"""Bytes of a console that are kept; a guest that floods its console is cut there, and the log says so."""
+"""Bytes of a console that are kept; a guest that floods its console is cut there, with a line in the log."""
 
 
 class ConsoleLog:

@@ -38,7 +38,7 @@ def diagnose(
     """Why there are no results.
 
     `console` are its lines without the host's times; `ended` as in kduel.guest.launch.Run; `ready` whether the
-    script began; `seconds` how long the machine ran; `stderr` what QEMU itself said; `stuck` as in Run.
+    script began; `seconds` how long the machine ran; `stderr` QEMU's own messages; `stuck` as in Run.
     """
     console = looked_at(console)
     if told := told_by_kernel(console):
@@ -64,7 +64,7 @@ def diagnose(
     if ended == "flood":
         return Diagnosis("flood", f"The guest sent more results than a trial may.{where} {tail}")
     if ended == "boot-deadline" or (ended == "deadline" and not ready):
-        return Diagnosis("hang", f"The guest did not come to its script in {seconds:.0f} s. {tail}")
+        return Diagnosis("hang", f"The guest did not reach its script in {seconds:.0f} s. {tail}")
     if stuck:
         return Diagnosis("hang", f"The guest froze: {'; '.join(stuck)}.{where} {tail}")
     if ended == "deadline":

@@ -46,7 +46,7 @@ class BrokenEnvelope(Exception):
 
 
 class Inbox:
-    """Takes the stream as it comes into the file `path`, and knows how far it has come."""
+    """Takes the stream as it comes into the file `path`, and keeps track of how far it has come."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

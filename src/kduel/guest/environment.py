@@ -1,4 +1,4 @@
-"""What a trial's raw environment files say, as one dictionary for the lint, the gates and the report."""
+"""The content of a trial's raw environment files, as one dictionary for the lint, the gates and the report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLOCK = "/sys/devices/system/clocksource/clocksource0"
 _VOLATILE = re.compile(
     r"/proc/sys/(?:kernel/(?:random/|ns_last_pid|hostname|pty/nr|keys/|version|osrelease|ostype)|vm/stat_refresh)"
 )
-"""Sysctls that count, or that say what is said elsewhere."""
+"""Sysctls that are counters, or repeat what is recorded elsewhere."""
 _MOVING = re.compile(r"temperatures$|load$|fans\.")
 """Conditions that are another at every moment."""
 
@@ -88,7 +88,7 @@ def preemption(debugfs: str, uname: str, config: Mapping[str, str]) -> str:
     if match := re.search(r"\((\w+)\)", debugfs):
         return match[1]
     if "PREEMPT_DYNAMIC" in uname:
-        return ""  # chosen at boot, and not to be seen without debugfs
+        return ""  # chosen at boot, and not visible without debugfs
     options = {"PREEMPT": "full", "PREEMPT_LAZY": "lazy", "PREEMPT_VOLUNTARY": "voluntary", "PREEMPT_NONE": "none"}
     return next((name for option, name in options.items() if config.get(option) == "y"), "")
 

@@ -1,4 +1,5 @@
-"""The gate that every trial passes: was it the machine that was planned? It never sees a name or a measured value."""
+"""The gate that every trial passes: was it the machine that was planned? It has no access to names or measured
+values."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def clock_trouble(guest: float, host: float) -> str:
     held up while it measured its clock's frequency is wrong by much more (50 times was seen)."""
     if abs(guest - host) <= 5 + host / 4:
         return ""
-    return f"by its clock {guest:,.0f} s passed while {host:,.0f} s did; its kernel mistook the clock's frequency"
+    return f"its clock advanced by {guest:,.0f} s in {host:,.0f} s; its kernel measured the clock's frequency wrongly"
 
 
 def gate(environment: Mapping[str, Any], expected: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """What the host does while a guest runs a step, from /proc and /sys: cheap enough to look at each start and end.
 
-The guest says on its console when a step begins and ends. Scheduling times are those of `schedstat` (the kernel's
+The guest marks on its console when a step begins and ends. Scheduling times are those of `schedstat` (the kernel's
 Documentation/scheduler/sched-stats.rst), pressure that of Documentation/accounting/psi.rst.
 """
 

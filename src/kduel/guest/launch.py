@@ -145,8 +145,9 @@ def run(
 
 
 def _pipe(held: contextlib.ExitStack) -> tuple[io.FileIO, io.FileIO]:
-    """For what the guest says, of which a socket would lose bytes: the console writes them one by one, which soon fills
-    it, and does not wait for long; and a guest that switches itself off takes along what a full one has not taken."""
+    """For the guest's output, of which a socket would lose bytes: the console writes them one by one, which soon
+    fills it, and does not wait for long; and a guest that switches itself off takes along what a full one has not
+    taken."""
     read_end, write_end = os.pipe()
     ours = held.enter_context(os.fdopen(read_end, "rb", buffering=0))
     theirs = held.enter_context(os.fdopen(write_end, "wb", buffering=0))
@@ -226,7 +227,7 @@ def _release(
 
 
 class _Watch:
-    """Reads a running machine's three outputs and knows when it is over."""
+    """Reads a running machine's three outputs and detects when it has ended."""
 
     def __init__(
         self,

@@ -8,14 +8,14 @@ import shutil
 from pathlib import Path
 
 from kduel.core.errors import HostError
-from kduel.core.temporary import temporary_directory, told_as_temporary_trouble
+from kduel.core.temporary import as_temporary_error, temporary_directory
 from kduel.guest import scratch
 from kduel.guest.cpio import unpack
 
 OURS = "kduel"
 """The directory in each such root that distinguishes it from what is somebody else's."""
 SAID = "script.sha256"
-"""Where a trial says which script its root held."""
+"""The file in which a trial reports which script its root contained."""
 
 
 def fill(directory: Path, archive: bytes) -> None:
@@ -48,7 +48,7 @@ def check_ours(directory: Path) -> None:
 
 def disk(archive: bytes) -> bytes:
     """An ext4 file system with what the archive of an initial RAM disk holds. Raises HostError."""
-    with temporary_directory() as place, told_as_temporary_trouble():
+    with temporary_directory() as place, as_temporary_error():
         tree, image = place / "root", place / "root.ext4"
         fill(tree, archive)
         scratch.format_ext4(image, 8 + (len(archive) * 5 >> 22), "root", tree)
@@ -63,4 +63,4 @@ def why_another(into: Path, script: str) -> str:
         said = []
     if said == [hashlib.sha256(script.encode()).hexdigest()]:
         return ""
-    return "its root holds another trial's script: it was not replaced, or its server offers what it had kept of it"
+    return "its root holds another trial's script: it was not replaced, or its server returned a cached copy"

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError
 from kduel.core.temporary import temporary_directory
 from kduel.guest import confine
@@ -57,7 +57,7 @@ def kvm(kernel: Path, busybox: Path, *, cache: Cache) -> Verdict:
         return Verdict(False, f"{error.message}. {error.remedy}")
     session = Path("/proc/sys/kernel/random/boot_id").read_text().strip() + f"-{KVM.stat().st_ctime_ns}"
     note = cache.root / "probe" / f"kvm-{hashlib.sha256(session.encode()).hexdigest()[:16]}.json"
-    with told_as_cache_trouble(cache.root):
+    with as_cache_error(cache.root):
         note.parent.mkdir(parents=True, exist_ok=True)
         try:
             known = msgspec.json.decode(note.read_bytes(), type=Verdict)
@@ -73,7 +73,7 @@ def kvm(kernel: Path, busybox: Path, *, cache: Cache) -> Verdict:
         if (needed := time.monotonic() - began) > KVM_SECONDS / 2:
             # The host is busy, and KVM had no fair chance.
             verdict = _try(kernel, busybox, "kvm", 2 * needed)
-    with told_as_cache_trouble(cache.root):
+    with as_cache_error(cache.root):
         note.write_bytes(msgspec.json.encode(structs.replace(verdict, made=time.time())))
     return verdict
 

@@ -20,7 +20,8 @@ versions from 7.2 on emulate, so that kernels take the same paths in all of them
 
 
 def cpu_model(known: Collection[str]) -> str:
-    """The default processor, for a QEMU that knows these features: what it does not know it cannot be told to leave out."""
+    """The default processor, for a QEMU that knows these features: a feature that it does not know cannot be disabled
+    either."""
     return ",".join([CPU, *(f"-{name}" for name in MASKED if name in known)])
 
 

@@ -10,10 +10,11 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError
 
-# Said in full, because hosts' defaults differ, and features that only newer kernels know would treat arms unequally.
+# Written in full, because hosts' defaults differ, and features that only newer kernels know would treat arms
+# unequally.
 _MKE2FS_CONF = """\
 [defaults]
 base_features = sparse_super,large_file,filetype,resize_inode,dir_index,ext_attr
@@ -75,7 +76,7 @@ def format_ext4(image: Path, mebibytes: int, label: str, tree: Path | None = Non
 
 def fresh_copy(image: Path, cache: Cache) -> IO[bytes]:
     """A nameless copy of the image, as sparse as it is, gone when closed. Raises HostError for trouble with space."""
-    with told_as_cache_trouble(cache.root):
+    with as_cache_error(cache.root):
         directory = cache.root / "tmp"
         directory.mkdir(parents=True, exist_ok=True)
         copy = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - the caller closes it

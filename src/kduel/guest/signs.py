@@ -1,7 +1,7 @@
-"""The words by which kernels tell of trouble, from 2.4 to 6.19 and over the architectures.
+"""The messages by which kernels report trouble, from 2.4 to 6.19 and over the architectures.
 
 Two kinds: what ends a boot or keeps it from going on (SIGNS), and reports after which a kernel goes on (REPORTS). What a
-kernel says of a program's fault (`traps: prog[123] general protection fault ip:...`, `segfault at`) is neither.
+kernel reports about a program's fault (`traps: prog[123] general protection fault ip:...`, `segfault at`) is neither.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ OWN_VICTIM = "kmem"
 
 
 class Sign(Struct, frozen=True):
-    """A trouble's name, how a kernel reports it, and what a sentence says of the guest."""
+    """A trouble's name, how a kernel reports it, and a predicate for a sentence about the guest."""
 
     name: str
     pattern: re.Pattern[str]
@@ -76,7 +76,7 @@ LOCKUPS = (
         ),
         "had a CPU locked up",
     ),
-    Sign("workqueue-lockup", _any(r"BUG: workqueue lockup"), "had a work queue that stood still"),
+    Sign("workqueue-lockup", _any(r"BUG: workqueue lockup"), "had a workqueue that made no progress"),
     Sign(
         "hang",
         _any(r"INFO: task .{1,80}:\d+ (?:is )?blocked (?:in I/O wait )?for more than \d+ seconds"),
@@ -159,8 +159,8 @@ _OOM = re.compile(r"\bOut of [Mm]emory|\bout of memory|\boom[-_]kill|oom-killer"
 
 
 def out_of_memory(console: Sequence[str]) -> Iterator[int]:
-    """The lines that tell of a kill for want of memory, but of our own program's: first those of kills, then those of a
-    call of the killer that no kill follows."""
+    """The lines that report a kill for lack of memory, except of our own program: first those of kills, then those of
+    a call of the killer that no kill follows."""
     calls: list[int] = []
     called: int | None = None
     for index, line in enumerate(console):

@@ -29,7 +29,7 @@ FILE, DIRECTORY, LONG_NAME, EXTENDED = b"0\0", b"5", b"L", b"x"
 
 
 class RefusedArchive(Exception):
-    """The tar is none, or holds something that results do not have. The message says what."""
+    """It is no tar, or contains something that results do not have, which the message names."""
 
 
 class TarMember(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The virtual machine, said once: from a description to QEMU's arguments."""
+"""The virtual machine, in one place: from a description to QEMU's arguments."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def judged(
     own_defaults = ("sysctl", "settings") if {"root", "busybox"} & lock.machine.facts.keys() else ()
     examine(results, samples, environments, lock.contenders, declared=own_defaults)
     results.warnings[:0] = [
-        Warning_(code=Code.CHANGED_AFTERWARDS, message=f"The run is not as it was left: {change}.")
+        Warning_(code=Code.CHANGED_AFTERWARDS, message=f"The run was changed afterwards: {change}.")
         for change in changes
     ]
     if hopeless := futile(samples, rule, exact=lock.machine.exact):

@@ -23,9 +23,9 @@ class Kernel(Struct, frozen=True, kw_only=True):
     spec: str
     """As the user wrote it."""
     release: str
-    """As `uname -r` will say."""
+    """As printed by its `uname -r`."""
     architecture: str = "x86_64"
-    """As `uname -m` will say: x86_64, aarch64, riscv64, ppc, ..."""
+    """As printed by `uname -m`: x86_64, aarch64, riscv64, ppc, ..."""
     image: Path
     """The bootable image: bzImage, Image, ..."""
     sha256: str

@@ -8,7 +8,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.kernels.apt.archive import Archive, Package
@@ -69,7 +69,7 @@ class DebianSource(FromSource):
     def _kept(self, place: str, cache: Cache) -> SourceTree:
         """The newest unpacked one in the cache."""
         found = []
-        with told_as_cache_trouble(cache.root):
+        with as_cache_error(cache.root):
             entries = sorted((cache.root / "source").glob("linux-source-*"))
         for entry in entries:
             name, _, rest = entry.name.partition("_")
@@ -113,7 +113,7 @@ def untar_inside(deb: Path, into: Path) -> None:
                     if member.isfile() and TARBALL.fullmatch(member.name):
                         content = outer.extractfile(member)
                         assert content is not None
-                        with told_as_cache_trouble(into), inner.open("wb") as stream:
+                        with as_cache_error(into), inner.open("wb") as stream:
                             shutil.copyfileobj(content, stream, 1 << 20)
             while process.stdout.read(1 << 16):
                 pass

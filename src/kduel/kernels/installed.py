@@ -14,7 +14,7 @@ NOWHERE = Path("/nonexistent/installed-elsewhere")
 
 
 class Installed(KernelSource):
-    """Named by its release; the machine says whether it is there."""
+    """Named by its release; whether it is there is checked on the machine."""
 
     name = "installed"
     summary = "installed:RELEASE: a kernel installed on the machine that is measured (ssh), by its `uname -r`"

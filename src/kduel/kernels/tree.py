@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
 from kduel.core.text import plural
@@ -28,7 +28,7 @@ IMAGES = {
     "riscv": "arch/riscv/boot/Image",
     "powerpc": "vmlinux",
 }
-"""By the architecture that the head of a .config names: as make was told by ARCH=, or as the host has it."""
+"""By the architecture that the head of a .config names: by the ARCH= given to make, or the host's."""
 LISTS = ("modules.builtin", "modules.builtin.modinfo", "modules.order")
 
 
@@ -141,7 +141,7 @@ def module_files(tree: Path, config: str) -> list[tuple[Path, str]]:
 def copy_modules(tree: Path, files: list[tuple[Path, str]], into: Path) -> None:
     if not files:
         return
-    with told_as_cache_trouble(into):
+    with as_cache_error(into):
         for source, target in files:
             (into / target).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, into / target)

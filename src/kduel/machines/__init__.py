@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NotRequired, TypedDict, Unpack
 
-import msgspec
 from msgspec import Meta, Struct, field
 
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender, Void
 from kduel.core.host import HostStep
-from kduel.core.plugins import plugins
+from kduel.core.plugins import named_plugin, typed
 from kduel.core.progress import Progress
 from kduel.guest import programs
 from kduel.kernels import InstalledKernel, Kernel, resolve
@@ -34,7 +33,7 @@ class Arm(Struct, frozen=True):
 
 
 class Needs(Struct, frozen=True, kw_only=True):
-    """What a study's steps ask of a machine."""
+    """What a study's steps need on a machine."""
 
     packages: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
@@ -50,7 +49,7 @@ class Needs(Struct, frozen=True, kw_only=True):
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """What a machine is asked to do."""
+    """One trial to be carried out by a machine."""
 
     id: str
     arm: Arm
@@ -129,6 +128,8 @@ class MachineKind(ABC):
     summary: ClassVar[str]
     installed_kernels: ClassVar[bool] = False
     """Whether the machine has kernels of its own to boot."""
+    timed_on_host: ClassVar[bool] = True
+    """Whether time is measured on the host that KDuel runs on: then several workers there would disturb one another."""
 
     class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """Overridden by each kind."""
@@ -140,7 +141,7 @@ class MachineKind(ABC):
     def kernel(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:
-        """A contender's kernel, to be booted. A kind that boots nothing may want something else of it."""
+        """A contender's kernel, to be booted. A kind that boots nothing may need something else."""
         found = resolve(spec, cache=cache, progress=progress, offline=offline, modules=modules)
         if isinstance(found, InstalledKernel) and not self.installed_kernels:
             raise InputError(
@@ -151,17 +152,10 @@ class MachineKind(ABC):
 
     def read_settings(self, table: dict[str, Any]) -> Any:
         """The typed settings. Raises InputError naming the key."""
-        try:
-            return msgspec.convert(table, self.Settings, strict=True)
-        except msgspec.ValidationError as error:
-            known = ", ".join(self.Settings.__struct_fields__) or "none"
-            raise InputError(f"machine {self.name}: {error}", f"Its settings: {known}.") from error
+        return typed(table, self.Settings, f"machine {self.name}", "settings")
 
 
 def machine_kind(name: str) -> MachineKind:
     """The kind of that name. Raises InputError that lists what there is."""
-    found = plugins("machines")
-    if name not in found:
-        raise InputError(f"there is no machine {name!r}", f"`kduel list machines` knows: {', '.join(sorted(found))}.")
-    chosen: MachineKind = found[name]
+    chosen: MachineKind = named_plugin("machines", "machine", name)
     return chosen

@@ -53,9 +53,9 @@ class BoardSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=Tru
     lab_place: str = ""
     """labgrid's place, in place of the one in the board's description, where @PLACE@ stands for it."""
     memory: Size = ""
-    """RAM; by default what the board's description says."""
+    """RAM; by default that of the board's description."""
     cpus: Annotated[int, Meta(ge=0, le=255)] = 0
-    """0: what the board's description says."""
+    """0: as in the board's description."""
     cmdline: str = ""
     """Words added to every contender's command line."""
     boot_deadline: Seconds = 300.0
@@ -175,7 +175,7 @@ class DescribedBoard(GuestMachine):
         return " ".join(word for word in words if word)
 
     def expected(self, arm: Arm) -> dict[str, Any]:
-        """What the environment of a valid trial says."""
+        """The expected environment of a valid trial."""
         found = super().expected(arm)
         if not self.board.clocksource:
             del found["clocksource"], found["clocksource_end"]

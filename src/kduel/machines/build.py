@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Unpack
 
 from msgspec.structs import replace
 
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError
 from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
@@ -78,7 +78,7 @@ class BuildMachine(Machine):
                 return not_built("not-configured", "its configuration cannot be made", told, error.why.remedy)
             if missed and plan.key not in self.warned:
                 self.warned.add(plan.key)
-                self.progress.warn(f"{plan.spec}: this tree did not take {', '.join(missed)}")
+                self.progress.warn(f"{plan.spec}: this tree did not accept {', '.join(missed)}")
             config = (make.build / ".config").read_text("utf-8", errors="replace")
             read_all(plan.source.tree)
             timings = {"ready": round(time.monotonic() - began, 3)}
@@ -187,7 +187,7 @@ def not_built(void: str, what: str, told: str, remedy: str = "") -> Outcome:
 
 
 def relative(text: str, work: Path, plan: Planned) -> str:
-    """A log's words with paths as the kernel's developers say them."""
+    """A log's text with paths relative to the source tree, as kernel developers write them."""
     for place in (plan.source.tree, work / "build"):
         text = text.replace(f"{place}/", "")
     return text
@@ -243,7 +243,7 @@ class Build(MachineKind):
         for arm in arms:
             # Sources are in the cache by now.
             exact = arm.kernel.provenance["exact"]
-            with told_as_cache_trouble(cache.root):
+            with as_cache_error(cache.root):
                 plans[arm.kernel.sha256] = plan_of(exact, modules="", **means)
         if shutil.which("nproc") is None:
             raise InputError("nproc is not installed", "Install coreutils.")

@@ -21,9 +21,9 @@ import msgspec
 from msgspec import Meta, structs
 
 from kduel.benchmarks.boot_instructions import GUEST_FILE
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError, NotMeasuredError
-from kduel.core.temporary import temporary_directory, told_as_temporary_trouble
+from kduel.core.temporary import as_temporary_error, temporary_directory
 from kduel.guest import boots, confine, initramfs, programs
 from kduel.guest.cpio import Cpio
 from kduel.guest.launch import run
@@ -112,7 +112,7 @@ class IcountMachine(QemuMachine):
             self.facts["root"] = {"sha256": root.sha256, "suite": root.suite, "packages": root.packages}
         api = plugin_api(self.facts["qemu"])
         self.plugin = programs.build_plugin(api=api, cache=cache)
-        """Counts where it is asked to, and tells the guard of every halt."""
+        """Counts in the marked regions, and reports every halt to the guard."""
         self.guard = programs.build_plugin("guard", api=api, cache=cache)
         self._slots = threading.BoundedSemaphore(self.parallel)
 
@@ -121,8 +121,8 @@ class IcountMachine(QemuMachine):
         return structs.replace(super().describe(arm, initrd, disk), root=None)
 
     def expected(self, arm: Arm) -> dict[str, Any]:
-        """What the environment of a valid trial says; a guest this quick looks at itself when its clock source is
-        still called tsc-early."""
+        """The expected environment of a valid trial; in so quick a guest the clock source may still be called
+        tsc-early when it is read."""
         return {key: value for key, value in super().expected(arm).items() if key != "clocksource"}
 
     def boot(self, trial: Trial) -> Outcome:
@@ -134,7 +134,7 @@ class IcountMachine(QemuMachine):
         known = self.cache.path("proofs", self.key(trial)) / "files.json"
         with temporary_directory() as place:
             twins = [trial, *(structs.replace(trial, into=place / number) for number in ("2", "3"))]
-            with told_as_temporary_trouble(place):
+            with as_temporary_error(place):
                 for twin in twins[1:]:
                     twin.into.mkdir()
             if known.is_file():
@@ -178,7 +178,7 @@ class IcountMachine(QemuMachine):
         self.keep_proof(twins[0], prints[1 if odd == 0 else 0])
         outcome.facts["odd_boot"] = difference
         which = ("first", "second")[odd] if odd < 2 else "third"
-        return self.proved(outcome, f"two of three boots are the same; the {which} stood alone: {difference}")
+        return self.proved(outcome, f"two of three boots are the same; the {which} one differs: {difference}")
 
     def proved(self, outcome: Outcome, how: str) -> Outcome:
         """The outcome with the words on its proof."""
@@ -265,12 +265,12 @@ class IcountMachine(QemuMachine):
 
     def entry(self, arm: Arm) -> int | None:
         """The address of the kernel's first instruction; None where QEMU does not enter it itself."""
-        with told_as_cache_trouble(self.cache.root):
+        with as_cache_error(self.cache.root):
             return pvh_entry(self.images[arm.kernel.sha256].read_bytes())
 
     def boot_instructions(self, trial: Trial, head: bytes, notes: dict[str, str]) -> str:
         """How many instructions this boot takes up to init, counted in one that is the same but for the count itself;
-        always as long. Empty where the kernel has no entry that QEMU knows."""
+        always as long. Empty where the kernel has no entry that QEMU can boot."""
         arm = trial.arm
         entry = self.entry(arm)
         if entry is None:
@@ -322,6 +322,7 @@ class Icount(MachineKind):
     """Exact machines on this host."""
 
     name: ClassVar[str] = "icount"
+    timed_on_host: ClassVar[bool] = False
     summary: ClassVar[str] = (
         "a deterministic virtual machine that counts instructions: exact, on any host, in parallel"
     )

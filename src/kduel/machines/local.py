@@ -130,7 +130,7 @@ class LocalMachine(RealMachine):
                 "this study reboots this very machine, and no unit continues it afterwards"
                 + (f" (the one that is installed is for {run})" if run else ""),
                 f"Install it: kduel local install {trial.into.parent.parent}. Then: kduel resume "
-                f"{trial.into.parent.parent}. `kduel local remove` takes it away.",
+                f"{trial.into.parent.parent}. `kduel local remove` removes it.",
             )
         return super().boot(trial)
 

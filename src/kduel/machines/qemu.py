@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Unpack
 from msgspec import Meta, structs
 
 from kduel.core import untrusted
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 from kduel.core.experiment import EMULATOR_FAULT
 from kduel.core.progress import Progress
@@ -37,7 +37,7 @@ from kduel.machines.host.processors import host_cpu, host_cpus
 TCG_WARNING = (
     "Trials ran in an emulator (QEMU TCG): a difference in time between kernels need not exist on hardware. Every "
     "instruction is translated, and times have a cost model of their own (a context switch, a page-table change or a "
-    "clock read costs far more than on a real CPU). Counts, sizes and behaviour do hold."
+    "clock read costs far more than on a real CPU). Counts, sizes and behaviour are valid."
 )
 
 
@@ -106,7 +106,7 @@ class GuestMachine(Machine):
 
     def carried(self, trial: Trial) -> bytes:
         """What a trial's boot brings along: its initial RAM disk."""
-        with told_as_cache_trouble(self.cache.root):
+        with as_cache_error(self.cache.root):
             base = self.bases[trial.arm.kernel.sha256].read_bytes()
         return base + initramfs.trial_archive(trial.script)
 
@@ -156,7 +156,9 @@ class GuestMachine(Machine):
         """Which properties of the guest differ from the plan; a boot may have captured its environment several times."""
         captured = environments_in(trial.into)
         expected = self.expected(trial.arm)
-        reasons = [gate(read_environment(path), expected) for path in captured] or ["it captured nothing of itself"]
+        reasons = [gate(read_environment(path), expected) for path in captured] or [
+            "it recorded nothing of its environment"
+        ]
         return next((reason for reason in reasons if reason), "")
 
     @staticmethod
@@ -378,7 +380,7 @@ class Qemu(MachineKind):
 
 
 def choose_accelerator(wanted: str, kernel: Path, busybox: Path, cache: Cache, progress: Progress) -> str:
-    """`kvm` or `tcg`. Raises HostError where `kvm` is asked for and does not work."""
+    """`kvm` or `tcg`. Raises HostError where `kvm` is requested and does not work."""
     if wanted == "tcg":
         return "tcg"
     verdict = probe.kvm(kernel, busybox, cache=cache)

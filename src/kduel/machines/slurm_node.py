@@ -41,6 +41,7 @@ class SlurmNode(MachineKind):
     )
     Settings = NodeSettings
     installed_kernels: ClassVar[bool] = True
+    timed_on_host: ClassVar[bool] = False
 
     def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         assert isinstance(settings, NodeSettings)

@@ -20,10 +20,11 @@ class Ssh(MachineKind):
 
     name: ClassVar[str] = "ssh"
     summary: ClassVar[str] = (
-        "a real machine reached by SSH, rebooted into its kernels or brought ones (grub-reboot, bootctl or kexec)"
+        "a real machine reached by SSH, rebooted into its own kernels or copied ones (grub-reboot, bootctl or kexec)"
     )
     Settings = SshSettings
     installed_kernels: ClassVar[bool] = True
+    timed_on_host: ClassVar[bool] = False
 
     def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         progress = means["progress"]
@@ -58,7 +59,7 @@ def check_arms(settings: SshSettings, arms: Sequence[Arm]) -> None:
             continue
         if settings.boot == "bootctl":
             raise InputError(
-                f"{arm.contender.name}: with bootctl kernels must be installed there; {arm.kernel.spec!r} would be brought",
+                f"{arm.contender.name}: with bootctl kernels must be installed there; {arm.kernel.spec!r} would be copied",
                 'Install it there, then write kernel = "installed:RELEASE"; or use boot = "kexec".',
             )
         if images.setdefault(arm.kernel.release, arm.kernel.sha256) != arm.kernel.sha256:
@@ -69,7 +70,7 @@ def check_arms(settings: SshSettings, arms: Sequence[Arm]) -> None:
 
 
 def connect(settings: SshSettings) -> tuple[Connection, Observation]:
-    """A connection as root, by sudo where the user is not root. Raises HostError that says what to do."""
+    """A connection as root, by sudo where the user is not root. Raises HostError with the remedy."""
     where = {"port": settings.port, "identity": settings.identity, "known_hosts": settings.known_hosts}
     try:
         plain = Connection(settings.place, **where)  # type: ignore[arg-type]

@@ -8,8 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from kduel.core.errors import InputError
-from kduel.core.plugins import plugins
+from kduel.core.plugins import named_plugin
 from kduel.core.results import Results
 
 
@@ -36,8 +35,5 @@ class Format(ABC):
 
 def report_format(name: str) -> Format:
     """The format of that name. Raises InputError that lists what there is."""
-    found = plugins("report")
-    if name not in found:
-        raise InputError(f"there is no report format {name!r}", f"There are: {', '.join(sorted(found))}.")
-    chosen: Format = found[name]
+    chosen: Format = named_plugin("report", "report format", name)
     return chosen

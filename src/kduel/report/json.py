@@ -43,7 +43,3 @@ def schema() -> dict[str, Any]:
 def schema_text() -> str:
     """The schema as the file docs/results.schema.json has it."""
     return msgspec.json.format(msgspec.json.encode(schema(), order="sorted"), indent=1).decode() + "\n"
-
-
-if __name__ == "__main__":
-    print(schema_text(), end="")

@@ -25,7 +25,7 @@ class SummaryFormat(Format):
     """A table for each benchmark, then what follows from the verdicts, and what does not."""
 
     name: ClassVar[str] = "summary"
-    summary: ClassVar[str] = "tables with deltas, and a summary for whoever decides"
+    summary: ClassVar[str] = "tables with deltas, and a summary in sentences"
     suffix: ClassVar[str] = ".txt"
 
     def render(self, results: Results) -> str:
@@ -134,7 +134,7 @@ def sentences(metrics: list[MetricResult]) -> Iterator[str]:
         why = (
             "measured once each, so that no difference can be distinguished from chance" if single else "not decided"
         )
-        yield f"No verdict on {listed(undecided)}: {why}. A delta in the table is no finding."
+        yield f"No verdict on {listed(undecided)}: {why}. A delta in the table is not a result."
     missing = [m for m in judged if not m.n]
     if missing:
         yield f"Not measurable in both: {listed(missing)}."
@@ -164,7 +164,7 @@ def phrase(metric: MetricResult) -> str:
 
 
 def listed(metrics: list[MetricResult]) -> str:
-    """All of them: whoever decides should not have to ask which."""
+    """All of them, because readers need the complete list."""
     return ", ".join(f"{visible(m.benchmark, 100)}/{visible(m.metric, 60)}" for m in metrics)
 
 

@@ -108,7 +108,7 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
 
 
 def page(width: int, colour: bool) -> tuple[StringIO, Console]:
-    """A place to print to, and rich's console that prints there, whatever the environment says."""
+    """A place to print to, and rich's console that prints there, independent of the environment."""
     from rich.console import Console
 
     out = StringIO()

@@ -144,12 +144,12 @@ def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
 
 
 def disturbance_of(study: Study, machine: Machine) -> Disturbance | None:
-    """What makes a trial `host-disturbed`: what the study says, else the machine's default; None where nothing does."""
+    """What makes a trial `host-disturbed`: the study's rule, else the machine's default; None where nothing does."""
     if machine.exact:
         return None
     if machine.max_wait_pct is None and (study.host.max_wait is not None or study.host.covariate):
         raise InputError(
-            f"the machine {study.machine} does not record what its host does, so [host] cannot be kept to",
+            f"the machine {study.machine} does not record the load of its host, so [host] cannot be applied",
             "Leave max_wait and covariate out of [host], or measure on the machine qemu.",
         )
     allowed = machine.max_wait_pct if study.host.max_wait is None else study.host.max_wait
@@ -192,7 +192,7 @@ def host_record() -> HostRecord:
 
 
 def machine_hash() -> str:
-    """A hash of this host's machine ID, as machine-id(5) asks of programs; empty where it has none."""
+    """A hash of this host's machine ID, as machine-id(5) recommends; empty where it has none."""
     try:
         known = Path("/etc/machine-id").read_bytes().strip()
     except OSError:

@@ -85,7 +85,7 @@ class Repeats:
         if not again and not self.rule.strict:
             return list(ended), ""
         why = (
-            f"The guest waited for a CPU of the host {100 * max(waited):.0f} % of the time that it wanted one; at most "
+            f"The guest waited for a CPU of the host {100 * max(waited):.0f} % of the time in which it was runnable; at most "
             f"{self.rule.max_wait_pct:g} % are allowed."
         )
         return [voided(one, Void(HOST_DISTURBED, why)) for one in ended], HOST_DISTURBED if again else ""
@@ -119,7 +119,7 @@ class Repeats:
 
 def of_kernel(ended: Ended) -> Ended:
     """The same fault boot after boot is not chance: it is the kernel's oops."""
-    why = f"{EMULATOR_REPEATS + 1} boots in a row ended so, which an emulator's fault does not. "
+    why = f"{EMULATOR_REPEATS + 1} boots in a row ended this way, which the emulator's fault seldom causes. "
     return voided(ended, Void("oops", why + (ended.record.void.message if ended.record.void else "")))
 
 
@@ -138,7 +138,7 @@ class Quiet:
         self.rule, self.progress, self.root = rule, progress, root
         self.patience = rule.quiet_seconds if rule else 0.0
         self.busy = True
-        """Whether other work was seen last: at the start nothing is known."""
+        """Whether other work was found last: at the start nothing is known."""
 
     def saw(self, record: TrialRecord) -> None:
         """A trial has ended; what the host did during it is known."""
@@ -150,12 +150,14 @@ class Quiet:
         if self.rule is None or not self.busy or self.patience < LOOK_SECONDS:
             return
         deadline = time.monotonic() + self.patience
-        shown = False
+        # The shorter waits that follow one in vain are not worth two lines each.
+        shown = silent = self.patience < self.rule.quiet_seconds
         while (share := self.other_share()) is not None and 100 * share > self.rule.max_wait_pct:
             if time.monotonic() >= deadline:
-                self.progress.info(
-                    f"the host is not quiet (other work takes {100 * share:.0f} % of the CPUs): going on"
-                )
+                if not silent:
+                    self.progress.info(
+                        f"the host is not quiet (other work takes {100 * share:.0f} % of the CPUs): going on"
+                    )
                 self.patience /= 2
                 return
             if not shown:
@@ -190,5 +192,5 @@ class Quiet:
 
 
 def pause(seconds: float) -> None:
-    """Wait. Not time.sleep, which asks for an absolute time and fails where a library fakes the clock."""
+    """Wait. Not time.sleep, which uses an absolute time and fails where a library fakes the clock."""
     threading.Event().wait(seconds)

@@ -28,7 +28,7 @@ from kduel.run.watch import Begun, GiveUp, TrialDone, Watcher
 from kduel.store.collect import Collector, Values
 from kduel.store.documents import TrialRecord
 from kduel.store.integrity import checked_plan, trials_of
-from kduel.store.rundir import RunDir, told_as_disk_trouble
+from kduel.store.rundir import RunDir, as_disk_error
 from kduel.study.plan import PlannedTrial
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def run_study(
     begun: Begun = lambda *_: None,
 ) -> RunDir:
     """Carry the study out in `path`, or go on there; returns when every primary metric is decided, the plan ends, or
-    nothing can be decided any more and `give_up` says so. It is asked once.
+    nothing can be decided any more and `give_up` returns True. It is called once.
 
     Raises NotMeasuredError where a contender's first trials are all void, InputError where `path` holds another run.
     """
@@ -85,7 +85,7 @@ class Runner:
         self.hopeless_metrics: list[Hopeless] = []
         """After the last complete block."""
         self.given_up: bool | None = None
-        """What `give_up` said; None while it was not asked."""
+        """The result of `give_up`; None until it is called."""
         self.lock = run.lock()
         self.plan = checked_plan(run, self.lock)
         self.collector = Collector(run, self.lock, ready.prepared)
@@ -244,7 +244,7 @@ class Runner:
             # Interrupted, or the host's trouble: there are no results.
             shutil.rmtree(staged, ignore_errors=True)
             raise
-        with told_as_disk_trouble(self.run.trials):
+        with as_disk_error(self.run.trials):
             parts = bring_home(staged, boot, self.run.stage)
             hosts = host_parts(boot, self.lock.steps, outcome.host)
             seconds = time.monotonic() - clock
@@ -323,7 +323,7 @@ class Runner:
         return min(HOPELESS, self.lock.blocks.fixed or HOPELESS)
 
     def of(self, contender: str) -> list[TrialRecord]:
-        """The trials of a contender so far, but for those that the host disturbed: they say nothing of it."""
+        """The trials of a contender so far, without those that the host disturbed."""
         return [
             record
             for record in list(self.records.values())
@@ -342,7 +342,7 @@ class Runner:
         return TrialRecord.unbooted(planned, Void("does-not-build", why))
 
     def keep(self, trials: list[Ended]) -> None:
-        """Make a boot's trials visible, tell of them, and give up on a contender that cannot be measured."""
+        """Make a boot's trials visible, report them, and give up on a contender that cannot be measured."""
         for trial in trials:
             record = trial.record
             before = len(self.complete_blocks())

@@ -25,6 +25,7 @@ from kduel.guest.environment import read_environment
 from kduel.guest.script import ScriptStep, compose
 from kduel.machines import Arm, Needs
 from kduel.store.collect import Prepared, step_directory
+from kduel.store.documents import document_bytes
 from kduel.study.load import Study
 from kduel.study.plan import PlannedTrial
 
@@ -111,7 +112,7 @@ def keep_environment(trial: Path) -> None:
         # It was captured as the guest came up, before the contender's own settings.
         if seen := schedulers.sysctls_seen(trial):
             found["sysctl"] = found.get("sysctl", {}) | seen
-        text = msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+        text = document_bytes(found)
         (trial / "environment.json").write_bytes(text)
 
 

@@ -24,7 +24,7 @@ class SmallestRam(Struct, frozen=True, kw_only=True):
     boots_in: int
     """MiB."""
     not_in: int
-    """MiB: the largest that was tried without success; 0 where the smallest that can be asked for did."""
+    """MiB: the largest that was tried without success; 0 where the smallest possible did."""
     why_not: str
     """What became of that boot."""
     boots: int
@@ -73,7 +73,7 @@ def smallest(machine: InQemu, arm: Arm, *, step: int, told: Told) -> SmallestRam
 
 
 def boot(machine: InQemu, arm: Arm) -> Outcome:
-    """One boot with a script that does nothing. The message of one that fails is the one line that tells why."""
+    """One boot with a script that does nothing. The message of one that fails is the line that shows why."""
     script = compose([], settle=Settle(mode="fixed", seconds=0))
     with temporary_directory() as into:
         (into / "guest.sh").write_text(script, "utf-8")

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
@@ -26,7 +26,7 @@ LEAST_MEMORY = 2 << 30
 
 
 class Tools:
-    """The tools of a build, found; `missing` says what is not there and how a Debian or Ubuntu gets it."""
+    """The tools of a build, found; `missing` names what is not there and its packages in Debian and Ubuntu."""
 
     def __init__(self) -> None:
         self.missing: list[str] = []
@@ -82,7 +82,7 @@ class Tools:
 
     @property
     def llvm_libraries(self) -> Path | None:
-        """Where the libclang of the chosen clang is, for bindgen; None where the system knows by itself."""
+        """Where the libclang of the chosen clang is, for bindgen; None where bindgen finds it by itself."""
         found = output(self.clang, "-print-prog-name=clang")
         if not found:
             return None
@@ -115,7 +115,7 @@ def build(names: list[str], *, cache: Cache, progress: Progress, jobs: int) -> l
         tools = Tools()
         tools.require(", ".join(chosen.name for chosen in lacking))
         # One target directory for all: they share most of what they depend on.
-        with temporary_directory(cache.root, ".building-", told_as_cache_trouble(cache.root)) as target:
+        with temporary_directory(cache.root, ".building-", as_cache_error(cache.root)) as target:
             for chosen in lacking:
                 _build_one(chosen, tools, target, cache, progress, jobs)
     return [cached(chosen, cache) for chosen in wanted]
@@ -187,7 +187,7 @@ def tail(log: Path, lines: int = 25) -> str:
 def find(command: str, *, cache: Cache) -> tuple[Bundle, Path]:
     """The scheduler that a contender's `scheduler` begins with: a path, a built one, or one in PATH; with its directory.
 
-    Raises InputError that says how to get it.
+    Raises InputError with the command that gets it.
     """
     name = command.split()[0]
     if "/" not in name and name in KNOWN and cache.has(KIND, key_of(KNOWN[name])):

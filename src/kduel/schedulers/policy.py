@@ -55,7 +55,7 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 
 def parse_policy(text: str) -> Policy:
-    """The policy that `text` says. Raises InputError that says what is wrong with it."""
+    """The policy that `text` describes. Raises InputError that states what is wrong with it."""
     found: dict[str, str | int] = {}
     words = text.replace("+", " ").split()
     for word in words:

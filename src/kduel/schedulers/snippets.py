@@ -33,7 +33,8 @@ class Setup(Struct, frozen=True, kw_only=True):
 
     contender: Contender
     before_all: str = ""
-    """In the script's setup, before settling. It does not fail: what is wrong the gates tell, with the kernel's words."""
+    """In the script's setup, before settling. It does not fail: faults are reported by the gates, with the kernel's
+    message."""
     before_each: str = ""
     """The gate before a step; it ends with 1, and so keeps the step from running, where `before_all` went wrong."""
     after_each: str = ""
@@ -94,7 +95,7 @@ def setup(contender: Contender, contenders: Sequence[Contender], *, cache: Cache
     begin.append("sched_ready\n")
     return Setup(
         contender=contender,
-        # In a shell of its own: where it ends early, the script goes on, and every gate tells.
+        # In a shell of its own: where it ends early, the script goes on, and every gate reports it.
         before_all=f"{install()}(\n{USE}{''.join(begin)}) || :\n",
         before_each=f"{USE}sched_before\n",
         after_each=f"{USE}sched_look\n",
@@ -119,6 +120,6 @@ UNDO = f"[ ! -e {LIBRARY} ] || (. {LIBRARY}; sched_stop)"
 
 
 def preempt_mode(cmdline: str) -> str:
-    """What the command line's last preempt= says; empty without one."""
+    """The value of the command line's last preempt=; empty without one."""
     found = re.findall(r"(?:^|\s)preempt=(\S+)", cmdline)
     return found[-1] if found else ""

@@ -109,7 +109,7 @@ def check_preempt(mode: str, contender: Contender, options: Options) -> None:
     if mode in ("none", "voluntary") and not options.knows(f"PREEMPT_{mode.upper()}"):
         raise InputError(
             f"contender {contender.name or contender.kernel!r}: the kernel {options.kernel.release} has no "
-            f"preempt={mode} any more (7.0 took it from the architectures with lazy preemption)",
+            f"preempt={mode} any more (7.0 removed it for the architectures with lazy preemption)",
             "Choose preempt=lazy or preempt=full, or an older kernel.",
         )
     if mode == "lazy":

@@ -33,7 +33,7 @@ Table = dict[str, Any]
 
 
 class KernelRecord(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a contender ran, besides what the study says of it."""
+    """What a contender ran, in addition to its definition in the study."""
 
     spec: str
     """The kernel's specification, as it was written."""
@@ -63,7 +63,7 @@ class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     them; empty where it has none."""
     load: float = 0.0
     architecture: str = ""
-    """As `uname -m` says it; empty in older runs."""
+    """As printed by `uname -m`; empty in older runs."""
 
 
 class Disturbance(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -76,8 +76,8 @@ class Disturbance(Struct, kw_only=True, forbid_unknown_fields=True):
     quiet_seconds: float = 10.0
     """How long the runner waits for a quiet host before a trial, at most."""
     strict: bool = False
-    """Whether the study asks for it: then a trial that is still disturbed is void. By a machine's default its last boot
-    counts."""
+    """Whether the study declares it: then a trial that is still disturbed is void. By a machine's default its last
+    boot counts."""
 
 
 class MemberRecord(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -211,6 +211,11 @@ def study_of(lock: Lock, text: str) -> Study:
     )
 
 
+def document_bytes(document: object) -> bytes:
+    """A document as KDuel's files have it: JSON with a line a key."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
 def read_lock(path: Path) -> Lock:
     """A lock.json. Raises InputError naming the file and the key."""
     lock = read_document(path, Lock, LOCK_SCHEMA, convert_lock)
@@ -268,7 +273,7 @@ def read_json(path: Path, kind: Any) -> Any:
 
 
 def convert_lock(old: Table) -> Table:
-    """Schema 1: one table `study` for all numbers; a kernel that does not build said so in its provenance."""
+    """Schema 1: one table `study` for all numbers; a kernel that does not build was marked in its provenance."""
     new = old | {"schema": 1}
     study, kernels = old.get("study"), old.get("kernels")
     if isinstance(study, dict):

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct, field, json
 
 from kduel.store.documents import read_document
-from kduel.store.rundir import told_as_disk_trouble, write_whole
+from kduel.store.rundir import as_disk_error, write_whole
 
 STATE_SCHEMA = 1
 FOLDER = "fleet"
@@ -63,7 +63,7 @@ def read_live(run: Path) -> Live | None:
 
 def write_live(run: Path, live: Live) -> None:
     """Write it whole. Raises HostError."""
-    with told_as_disk_trouble(run):
+    with as_disk_error(run):
         write_whole(run / FOLDER / "live.json", json.encode(live))
 
 
@@ -80,6 +80,6 @@ def read_state(run: Path) -> FleetState:
 
 def write_state(run: Path, state: FleetState) -> None:
     """Write it whole. Raises HostError."""
-    with told_as_disk_trouble(run):
+    with as_disk_error(run):
         state_path(run).parent.mkdir(exist_ok=True)
         write_whole(state_path(run), json.format(json.encode(state), indent=1) + b"\n")

@@ -41,7 +41,7 @@ def check_same_run(old: Lock, new: Lock, path: Path) -> None:
 
 
 def listed(found: list[tuple[str, Any, Any]], names: tuple[str, str]) -> str:
-    """The first differences, a line each; `names` say where the values are from."""
+    """The first differences, a line each; `names` are the sources of the values."""
     lines = [f"{what}: {short(was)} {names[0]}, {short(now)} {names[1]}" for what, was, now in found[:MOST_NAMED]]
     lines += [f"and {len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else []
     return "\n".join(f"  {line}" for line in lines)
@@ -81,8 +81,8 @@ def differences(old: Lock, new: Lock) -> list[tuple[str, Any, Any]]:
 
 
 def host_rules(old: Lock, new: Lock) -> tuple[Any, Any]:
-    """When a trial is disturbed, by each. A run continues by its own rule where no study asks for one: an older version
-    made it, or one with another default."""
+    """When a trial is disturbed, by each. A run continues by its own rule where the study declares none: an older
+    version made it, or one with another default."""
     asked = [lock.disturbance for lock in (old, new) if lock.disturbance is not None and lock.disturbance.strict]
     return (old.disturbance, new.disturbance) if asked else (None, None)
 
@@ -117,7 +117,7 @@ def numbers(lock: Lock) -> dict[str, Any]:
 
 
 def machines(old: Lock, new: Lock) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The machines' kinds, settings and facts; where one lock is older, the facts that both know."""
+    """The machines' kinds, settings and facts; where one lock is older, the facts that both have."""
     was, now = old.machine.facts, new.machine.facts
     left_out = set(WAYS) | {key for key in ADDED if key not in was or key not in now}
     if old.schema != new.schema:

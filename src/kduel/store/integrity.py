@@ -70,7 +70,7 @@ def check_planned(run: RunDir, record: TrialRecord, expected: dict[str, PlannedT
 
 
 def planned_as(record: TrialRecord) -> PlannedTrial:
-    """The line of the plan that a trial says it carried out."""
+    """The line of the plan that a trial names."""
     return PlannedTrial(
         id=record.id,
         block=record.block,

@@ -3,7 +3,7 @@
     RUN/merge.json  runs/NAME/{lock.json,plan.jsonl,study.toml,trials/...}
 
 Nothing in a part is rewritten: each stays a run by itself, its manifests hold, and results are derived from its raw
-files. merge.json says which parts there are, and on which machine each was measured.
+files. merge.json lists the parts, and the machine of each.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,12 +21,12 @@ from msgspec import Struct
 
 from kduel import __version__
 from kduel.core.errors import InputError
-from kduel.store.documents import RESTORE, Lock, MemberRecord, read_document
+from kduel.store.documents import RESTORE, Lock, MemberRecord, document_bytes, read_document
 from kduel.store.identity import listed, plain, protocol_differences
 from kduel.store.integrity import Integrity, trials_of, verify
 from kduel.store.manifest import NAME as MANIFEST
 from kduel.store.manifest import digest
-from kduel.store.rundir import CHOOSE, MERGED, RunDir, sync_tree, told_as_disk_trouble
+from kduel.store.rundir import MERGED, RunDir, whole_directory
 from kduel.study.plan import slug
 
 MERGE_SCHEMA = 1
@@ -78,7 +77,7 @@ def machine_of(part: str, member: str) -> str:
 
 def merge(paths: Sequence[Path], out: Path, machines: Sequence[str] = ()) -> Merge:
     """Make the merged run `out`, whole or not at all, of runs or merged runs. `machines` names the machine of each run;
-    without it they are distinguished by what the runs know of them. The machines of a fleet have names; the name that is
+    without it they are distinguished by the facts in the runs. The machines of a fleet have names; the name that is
     given stands before them.
 
     Raises InputError for imports, runs of different experiments, a run twice, or runs that are at work.
@@ -97,24 +96,16 @@ def merge(paths: Sequence[Path], out: Path, machines: Sequence[str] = ()) -> Mer
     record = Merge(
         kduel=__version__, merged=datetime.now(UTC).isoformat(timespec="seconds"), parts=[one.part for one in found]
     )
-    with told_as_disk_trouble(out, CHOOSE):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{out.name[:40]}-", dir=out.parent))
-        try:
-            for one in found:
-                with at_rest(one.run):
-                    shutil.copytree(
-                        one.run.path,
-                        fresh / "runs" / one.part.name,
-                        symlinks=True,
-                        ignore=shutil.ignore_patterns(*LEFT_OUT),
-                    )
-            (fresh / MERGED).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
-            fresh.chmod(0o755)
-            sync_tree(fresh)
-            fresh.rename(out)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+    with whole_directory(out) as fresh:
+        for one in found:
+            with at_rest(one.run):
+                shutil.copytree(
+                    one.run.path,
+                    fresh / "runs" / one.part.name,
+                    symlinks=True,
+                    ignore=shutil.ignore_patterns(*LEFT_OUT),
+                )
+        (fresh / MERGED).write_bytes(document_bytes(record))
     return record
 
 
@@ -204,7 +195,7 @@ def namesakes(lock: Lock, other: Lock) -> bool:
 
 
 def member_hardware(member: MemberRecord) -> bytes:
-    """What tells a member of a fleet from others of its name."""
+    """What distinguishes a member of a fleet from others of its name."""
     host = [member.host.machine, member.host.cpu, member.host.cpus]
     facts = {name: member.machine.facts.get(name) for name in HARDWARE}
     return msgspec.json.encode(plain([member.settings, facts, host]), order="sorted")
@@ -216,7 +207,7 @@ def is_place(lock: Lock) -> bool:
 
 
 def hardware(lock: Lock) -> bytes:
-    """What tells the run's machine from others: its place, or the host with the settings of its guests."""
+    """What distinguishes the run's machine from others: its place, or the host with the settings of its guests."""
     known: list[Any] = [lock.machine.kind, lock.hosts]
     if is_place(lock):
         known.append(lock.machine.settings["place"])

@@ -9,6 +9,7 @@ A trial becomes visible only whole: written to trials/.new-*, synced, renamed.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -23,7 +24,7 @@ import msgspec
 
 from kduel.core.errors import InputError, file_trouble
 from kduel.core.untrusted import entries, read_whole
-from kduel.store.documents import RESTORE, Lock, TrialRecord, read_lock, read_trial
+from kduel.store.documents import RESTORE, Lock, TrialRecord, document_bytes, read_lock, read_trial
 from kduel.store.manifest import write_manifest
 from kduel.study.plan import PlannedTrial
 
@@ -43,7 +44,7 @@ CHOOSE = "Free some space, correct the permissions, or name another place with -
 
 
 @contextmanager
-def told_as_disk_trouble(where: Path, remedy: str = GO_ON) -> Iterator[None]:
+def as_disk_error(where: Path, remedy: str = GO_ON) -> Iterator[None]:
     """Turn an OSError while writing into an error with a remedy; what is on disk stays as it is.
 
     A file elsewhere that it is about, such as one that was deleted from the cache, is named in place of `where`.
@@ -62,7 +63,7 @@ def is_elsewhere(name: object, where: Path) -> bool:
     if not isinstance(name, str):
         return False
     path, run = Path(name).absolute(), where.absolute()
-    beside = f"{run.parent}/.{run.name}-"
+    beside = f"{run.parent}/.{run.name[:40]}-"
     return not (path.is_relative_to(run) or run.is_relative_to(path) or str(path).startswith(beside))
 
 
@@ -90,6 +91,28 @@ def write_whole(path: Path, data: bytes) -> None:
         stream.write(data)
 
 
+@contextmanager
+def whole_directory(path: Path) -> Iterator[Path]:
+    """A directory beside `path` that gets its name when it is whole and synced, or disappears.
+
+    Raises InputError where another command has put something there in the meantime, and HostError.
+    """
+    with as_disk_error(path, CHOOSE):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}-", dir=path.parent))
+        try:
+            yield fresh
+            fresh.chmod(0o755)
+            sync_tree(fresh)
+            fresh.replace(path)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                raise occupied(path) from None
+            raise
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+
 def sync_tree(directory: Path) -> None:
     """fsync every file and directory below.
 
@@ -112,6 +135,14 @@ def _sync(path: str | Path) -> None:
         os.close(handle)
 
 
+def occupied(path: Path) -> InputError:
+    """The error for a run's name that something else has."""
+    return InputError(
+        f"{path} is there already and holds something else",
+        "Give another --out, or `kduel resume` it if it is a run.",
+    )
+
+
 class RunDir:
     """A run's directory, opened. Reading never changes it."""
 
@@ -126,26 +157,14 @@ class RunDir:
     ) -> RunDir:
         """A new run. It appears whole, or not at all. `exact_part`: it is to have one. Raises InputError where something is in the way."""
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise InputError(
-                f"{path} is there already and holds something else",
-                "Give another --out, or `kduel resume` it if it is a run.",
-            )
-        with told_as_disk_trouble(path, CHOOSE):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            fresh = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-            try:
-                fresh.chmod(0o755)
-                (fresh / "study.toml").write_text(study_text, "utf-8")
-                (fresh / "lock.json").write_bytes(msgspec.json.format(msgspec.json.encode(lock), indent=1) + b"\n")
-                lines = b"".join(msgspec.json.encode(trial) + b"\n" for trial in plan)
-                (fresh / "plan.jsonl").write_bytes(lines)
-                (fresh / "trials").mkdir()
-                if exact_part:
-                    (fresh / EXACT).mkdir()
-                sync_tree(fresh)
-                fresh.replace(path)
-            finally:
-                shutil.rmtree(fresh, ignore_errors=True)
+            raise occupied(path)
+        with whole_directory(path) as fresh:
+            (fresh / "study.toml").write_text(study_text, "utf-8")
+            (fresh / "lock.json").write_bytes(document_bytes(lock))
+            (fresh / "plan.jsonl").write_bytes(b"".join(msgspec.json.encode(trial) + b"\n" for trial in plan))
+            (fresh / "trials").mkdir()
+            if exact_part:
+                (fresh / EXACT).mkdir()
         return cls(path)
 
     @classmethod
@@ -235,7 +254,7 @@ class RunDir:
 
     def stage(self) -> Path:
         """A new empty directory next to the trials, to be filled and then kept."""
-        with told_as_disk_trouble(self.trials):
+        with as_disk_error(self.trials):
             return Path(tempfile.mkdtemp(prefix=".new-", dir=self.trials))
 
     def keep(self, staged: Path, record: TrialRecord) -> None:
@@ -244,13 +263,13 @@ class RunDir:
 
     def put_aside(self, staged: Path, record: TrialRecord) -> None:
         """Make a staged boot visible next to the trials: its trial is made again."""
-        with told_as_disk_trouble(self.repeated):
+        with as_disk_error(self.repeated):
             self.repeated.mkdir(exist_ok=True)
         self._keep(staged, record, self.repeated / f"{record.id}.{record.repeats + 1}")
 
     def _keep(self, staged: Path, record: TrialRecord, target: Path) -> None:
-        with told_as_disk_trouble(target.parent):
-            (staged / "trial.json").write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+        with as_disk_error(target.parent):
+            (staged / "trial.json").write_bytes(document_bytes(record))
             write_manifest(staged)
             staged.chmod(0o755)
             sync_tree(staged)
@@ -280,7 +299,7 @@ class RunDir:
     @contextmanager
     def held(self, patience: float = 0.0) -> Iterator[None]:
         """Hold the run for writing. Raises InputError where another runner has it, for more than `patience` seconds."""
-        with told_as_disk_trouble(self.path), (self.path / ".held").open("a") as handle:
+        with as_disk_error(self.path), (self.path / ".held").open("a") as handle:
             end = time.monotonic() + patience
             while True:
                 try:

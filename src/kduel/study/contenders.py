@@ -61,7 +61,7 @@ def read_contenders(tables: list[dict[str, Any]], origin: str) -> list[Contender
                 contender = msgspec.convert(choice, Contender, strict=True)
             except msgspec.ValidationError as error:
                 known = ", ".join(Contender.__struct_fields__)
-                raise InputError(f"{where}: {validation_message(error)}", f"A contender knows: {known}.") from error
+                raise InputError(f"{where}: {validation_message(error)}", f"Its keys: {known}.") from error
             check_texts(contender, where)
             if table.get("name") == "":
                 raise InputError(f'{where}: name = "" is no name', "Leave it out, or give one.")
@@ -98,7 +98,7 @@ def check_name(name: str, where: str) -> None:
 
 
 def check_policies(contenders: list[Contender], origin: str) -> None:
-    """Raises InputError naming file and contender for a policy that no kernel knows."""
+    """Raises InputError naming file and contender for an unknown policy."""
     from kduel.schedulers.policy import parse_policy
 
     for contender in contenders:
@@ -110,8 +110,8 @@ def check_policies(contenders: list[Contender], origin: str) -> None:
 
 
 def short_name(contender: Contender, parts: int = 1, *, recipe: bool = True) -> str:
-    """What a contender is called where the study gives no name; of a path, that many last parts. `recipe` says whether
-    how it is built belongs to it."""
+    """What a contender is called where the study gives no name; of a path, that many last parts. `recipe`: whether
+    the name contains how it is built."""
     kernel, *rest = contender.kernel.split(",")
     options = [word.partition("=")[2] for word in rest if re.match(r"[a-z]+=", word)]
     if not options and "/" not in contender.kernel:
@@ -131,7 +131,7 @@ def short_name(contender: Contender, parts: int = 1, *, recipe: bool = True) -> 
 
 def name_all(contenders: list[Contender], origin: str) -> list[Contender]:
     """Every contender with a name of its own. Raises InputError where two would have the same."""
-    # What all share tells none apart.
+    # What all share does not distinguish them.
     recipe = len({c.kernel.partition(",")[2] for c in contenders}) > 1
     named = [c if c.name else msgspec.structs.replace(c, name=short_name(c, recipe=recipe)) for c in contenders]
     # old/bzImage and new/bzImage are distinguished by as much of their paths as it takes.
@@ -145,7 +145,7 @@ def name_all(contenders: list[Contender], origin: str) -> list[Contender]:
         ]
     seen: set[str] = set()
     for contender in named:
-        # Nobody sees whether an é is one character, or an e with an accent after it.
+        # An é as one character looks the same as an e with a combining accent.
         shown = unicodedata.normalize("NFC", contender.name)
         if shown in seen:
             raise InputError(

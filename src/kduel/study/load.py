@@ -63,7 +63,7 @@ class HostTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Study(Struct, frozen=True, kw_only=True):
-    """A study ready to be planned. `text` is the TOML that says the same, kept with the run."""
+    """A study ready to be planned. `text` is the equivalent TOML, kept with the run."""
 
     about: StudyHeader
     contenders: list[Contender]
@@ -106,7 +106,7 @@ class StudyFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 LONGEST_TITLE = 300
 LONGEST_ABOUT = 10_000
-"""Characters of a study's title and of what it says about itself: reports set both in every format."""
+"""Characters of a study's title and of its description: reports show both in every format."""
 SUITE_REMEDY = "`kduel list suites` shows what there is; `kduel init` writes a study file to start from."
 
 
@@ -144,13 +144,13 @@ def parse_study(text: str, origin: str) -> StudyFile:
 
 
 def hint_for(table: dict[str, Any], error: msgspec.ValidationError) -> str:
-    """What to do about it: the keys that the table knows."""
+    """What to do about it: the keys that the table may have."""
     if "unknown field" not in str(error):
         return "`kduel init` writes a study file with every key explained."
     known = {"study": StudyHeader, "settle": Settle, "blocks": Blocks, "host": HostTable}
     for name, kind in known.items():
         if name in table and f"$.{name}" in str(error):
-            return f"[{name}] knows: {', '.join(kind.__struct_fields__)}."
+            return f"The keys of [{name}]: {', '.join(kind.__struct_fields__)}."
     return f"A study knows the tables: {', '.join(StudyFile.__struct_fields__)}."
 
 

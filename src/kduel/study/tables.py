@@ -10,7 +10,7 @@ import msgspec
 
 
 def validation_message(error: msgspec.ValidationError) -> str:
-    """msgspec's message with its `$.a[0].b` said as `a[1].b`, counted from one, as people do."""
+    """msgspec's message with its `$.a[0].b` written as `a[1].b`, counted from one."""
     message, _, where = str(error).partition(" - at `")
     if not where:
         return message

@@ -47,7 +47,7 @@ def attribute(before: Column, after: Column) -> Attribution:
             unknown=[],
             cause=None,
             same_run=together,
-            told=f"Nothing is known of where {' and '.join(blind)} was measured: a change can be put down to nothing.",
+            told=f"Nothing is known of where {' and '.join(blind)} was measured: no change can be attributed to anything.",
         )
     found = differences({"before": before.environments, "after": after.environments}, FOLLOWS)
     things, unknown = things_of(found)
@@ -93,8 +93,8 @@ def tell(things: Sequence[str], unknown: Sequence[str], same_run: bool) -> str:
     if len(things) == 1 and not unknown:
         return f"Only one known property differs: {things[0]}. A change may be attributed to it.{apart}"
     if len(things) == 1:
-        return f"{things[0]} differs{stated}: a change cannot be put down to one of them.{apart}"
-    return f"{plural(len(things), 'thing')} differ ({few(things)}){stated}: no change can be put down to one of them.{apart}"
+        return f"{things[0]} differs{stated}: a change cannot be attributed to one of them.{apart}"
+    return f"{plural(len(things), 'thing')} differ ({few(things)}){stated}: no change can be attributed to one of them.{apart}"
 
 
 def few(names: Sequence[str], most: int = 6) -> str:

@@ -44,7 +44,7 @@ class ClaimsFile(Struct, forbid_unknown_fields=True):
 
 
 class JudgedClaim(Struct, kw_only=True):
-    """A claim with what is to be said of it."""
+    """A claim with the result of its test."""
 
     claim: Claim
     standing: Standing
@@ -141,7 +141,7 @@ def uncertain(change: MetricResult) -> list[str]:
 
 
 def unsteady(claim: Claim, before: Column, after: Column) -> list[str]:
-    """Where the source itself tells of repeats that range further than the claimed change."""
+    """Where the source itself reports repeats that range further than the claimed change."""
     spread = after.spreads.get(claim.metric) or before.spreads.get(claim.metric)
     if spread is None:
         return []

@@ -22,7 +22,7 @@ Environment = dict[str, Any]
 MOST_COLUMNS = 26
 """They are called A to Z."""
 GUEST_FACTS = ("root", "caveat", "pinned", "argv")
-"""Of a machine: told by the captured environments and the other facts, or no property of it."""
+"""Of a machine: taken from the captured environments and the other facts, or no property of it."""
 
 
 class Series(Struct, kw_only=True):
@@ -55,7 +55,7 @@ class Column(Struct, kw_only=True):
     changed: list[str] = field(default_factory=list)
     """What of its run was changed after it had been measured, a sentence each."""
     spreads: dict[str, ReportedRange] = field(default_factory=dict)
-    """What the source itself says of repeats of a metric, by `benchmark/metric`."""
+    """What the source itself reports of repeats of a metric, by `benchmark/metric`."""
 
 
 def columns(arguments: Sequence[str]) -> list[Column]:
@@ -110,7 +110,7 @@ def columns_of(path: Path) -> list[Column]:
 
 
 def own_columns(run: RunDir) -> list[Column]:
-    """Of a run measured by KDuel: what its trials captured, and what its lock says of machine and scheduler."""
+    """Of a run measured by KDuel: what its trials captured, and the machine and scheduler of its lock."""
     lock = run.lock()
     records = trials_of(run, lock)
     environments = environments_of(run, lock, records)
@@ -144,7 +144,7 @@ def own_columns(run: RunDir) -> list[Column]:
 
 
 def imported_columns(path: Path) -> list[Column]:
-    """Of an import: what its conditions say."""
+    """Of an import: from its conditions."""
     record = record_of(path)
     known = imported.environments(path)
     spreads = conditions_of(path, record).spreads

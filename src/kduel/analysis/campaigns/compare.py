@@ -186,7 +186,7 @@ def cell(series: Series | None) -> Summary | None:
 
 
 def reliability(key: str, found: Sequence[Column], have: Sequence[Series | None]) -> str:
-    """How far repeats of the metric lie apart, by its own values or by what its source says of them."""
+    """How far repeats of the metric lie apart, by its own values or as its source states."""
     import statistics
 
     stated = next((column.spreads[key] for column in found if key in column.spreads), None)

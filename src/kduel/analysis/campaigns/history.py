@@ -154,7 +154,8 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
 def line_of(
     place: tuple[str, str, str], unit: str, points: list[Point], alpha: float, told: Callable[[str, str], str]
 ) -> MetricSeries:
-    """One line of points in the order of time, its steps, and what else changed at each: `told` says it of two runs."""
+    """One line of points in the order of time, its steps, and what else changed at each: `told` gives it for two
+    runs."""
     steps = change_points([point.mean for point in points], alpha=alpha, errors=[point.error for point in points])
     return MetricSeries(
         machine=place[0],

@@ -87,5 +87,5 @@ def interpolated(count: int, neighbours: float) -> tuple[Floats, Floats]:
     at = np.log(known.lengths)
     shares = [np.interp(np.log(count), at, of_rank) for of_rank in of_length.T]
     ranks = np.array(known.ranks, dtype=float)
-    # As for a short series: the chance counts the rank itself, and the series that is asked about.
+    # As for a short series: the chance counts the rank itself, and the series that is tested.
     return np.array(shares)[::-1], ((ranks + 1) / (SIMULATED + 1))[::-1]

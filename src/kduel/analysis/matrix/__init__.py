@@ -1,5 +1,5 @@
 """Factor matrices: `shape` turns a judged run into cells, verdicts of every pair that differs in one thing, and growth;
-`advise` says for what use a contender is better, where verdicts carry it."""
+`advise` derives for what use a contender is better, where verdicts support it."""
 
 from __future__ import annotations
 

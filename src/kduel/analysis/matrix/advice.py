@@ -20,7 +20,7 @@ USES: dict[str, dict[Aspect, tuple[Statistic, ...]]] = {
 
 
 MANY = 3.0
-"""From so large a change on, "5 times" says more than "+400 %"."""
+"""From so large a change on, "5 times" is clearer than "+400 %"."""
 
 
 class Support(Struct, frozen=True):
@@ -39,7 +39,7 @@ class Advice(Struct, kw_only=True):
     contender: str
     baseline: str
     told: str
-    """Empty support means that nothing is decided, and `told` says so."""
+    """Empty support means that nothing is decided, as `told` states."""
     better: list[Support] = field(default_factory=list)
     worse: list[Support] = field(default_factory=list)
     same: list[Support] = field(default_factory=list)

@@ -94,7 +94,7 @@ def sysctls(contender: ContenderResult) -> dict[str, object]:
 def pairs(results: Results) -> list[Pair]:
     """Each contender against the one that differs from it in a single factor and has the baseline's level of it.
 
-    Imported contenders say nothing of themselves but their name: each is compared with the baseline.
+    Of imported contenders only the name is known: each is compared with the baseline.
     """
     contenders = results.contenders
     if results.study.imported:

@@ -63,7 +63,7 @@ def relation(result: MetricResult) -> Relation:
 
 
 def duels(results: Results, wanted: Sequence[tuple[str, str]]) -> list[Duels]:
-    """The wanted metrics, in that order. Those that measure the harness are left out."""
+    """The requested metrics, in that order. Those that measure the harness are left out."""
     values, metrics = tables(results)
     names = [contender.name for contender in results.contenders]
     against: dict[tuple[str, str], dict[tuple[str, str], MetricResult]] = {}

@@ -44,7 +44,7 @@ class Scale(Struct, kw_only=True):
 
 
 class Front(Struct, kw_only=True):
-    """Two or three scales, and what the verdicts say of the contenders on all of them together."""
+    """Two or three scales, and the relation of the contenders on all of them together, by verdicts."""
 
     scales: list[Scale]
     contenders: list[str]
@@ -74,7 +74,7 @@ class Front(Struct, kw_only=True):
             )
         else:
             said.append(
-                f"Choosing among {listed(self.unbeaten)} is a matter of taste: none beats another over {over}."
+                f"Choosing among {listed(self.unbeaten)} depends on preference: none beats another over {over}."
             )
         return said
 

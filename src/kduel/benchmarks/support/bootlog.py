@@ -32,8 +32,8 @@ INIT: dict[Init, tuple[str, str]] = {
     "kernel": (r"Run \S+ as init process", "Run ... as init process"),
     "greeting": (r"kduel: init$|INIT: version \d|init started: |systemd\[1\]: systemd \d", "the first words of init"),
 }
-"""Who tells that init begins, in which words, and how an error names them. Init's own words come later than the kernel's,
-by up to seconds: what is compared must be reported by the same of the two."""
+"""By which line init begins, in which words, and how an error names them. Init's own words come later than the
+kernel's, by up to seconds: what is compared must be reported by the same of the two."""
 MARKS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("version", re.compile(r"Linux version \d"), "Linux version ..."),
     (
@@ -44,7 +44,7 @@ MARKS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("init", re.compile("|".join(pattern for pattern, _ in INIT.values())), "Run /init as init process"),
     ("ready", re.compile(r"kduel: script$|(?:^|\s)\S*login: *$"), "login:"),
 )
-"""What begins a stage, how lines say so, and how an error names it; in the order of a boot."""
+"""What begins a stage, the lines that mark it, and how an error names it; in the order of a boot."""
 STAGES = {
     "load": ("begin", "version"),
     "kernel": ("version", "freed"),
@@ -72,7 +72,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
     """The moments of a boot that its console shows, seconds from the machine's start."""
 
     moments: dict[str, float]
-    """begin, version, freed, init, ready: those that the console tells, in this order."""
+    """begin, version, freed, init, ready: those that the console shows, in this order."""
     late: float = 0.0
     """How much of the kernel's own time had passed before its console spoke: that much of the stage `kernel` is reported
     as `load`. 0 where it spoke at once (earlycon)."""
@@ -102,8 +102,8 @@ def console_lines(log: str) -> list[ConsoleLine]:
 def timeline(lines: Sequence[ConsoleLine], init: Init | None = None) -> Timeline:
     """The moments of a boot. A mark counts only after the one before it, so that nothing can end before it began.
 
-    The beginning is a boot loader's line about loading the kernel, else the machine's start. `init` says whose words
-    count as init's beginning: None takes the first of either, which is no measure to compare kernels by.
+    The beginning is a boot loader's line about loading the kernel, else the machine's start. `init` selects whose
+    line counts as init's beginning: None takes the first of either, which is no measure to compare kernels by.
     """
     moments: dict[str, float] = {}
     at = 0

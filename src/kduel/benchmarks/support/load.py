@@ -1,4 +1,4 @@
-"""Background loads that an observing benchmark (vmstat, perf-stat, cyclictest) may run under, declared by name."""
+"""Background loads that an observing benchmark (vmstat, perf-stat, cyclictest) may run under, selected by name."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ COMMANDS = {
 }
 """One endless thread a CPU; two a CPU, so that the scheduler must choose; 20 processes that pass messages."""
 PACKAGES = ("sysbench", "rt-tests")
+
+
+def described(load: Load) -> str:
+    """The load in the meaning of a metric."""
+    return "idle" if load == "idle" else f"under {load}"
 
 
 def under(load: Load, lines: str) -> str:

@@ -1,4 +1,5 @@
-"""What a kernel says about memory: the boot message `Memory: ...`, /proc/meminfo, and whom it killed for the last of it.
+"""What a kernel reports about memory: the boot message `Memory: ...`, /proc/meminfo, and whom it killed for the last
+of it.
 
 Forms of the boot message that are known, oldest first:
 
@@ -60,7 +61,8 @@ def meminfo(text: str) -> dict[str, int]:
 
 
 def killed_with(kernel_log: str) -> int | None:
-    """KiB of anonymous memory that the kernel says our program had when it killed it; None where it does not say."""
+    """KiB of anonymous memory that our program had when the kernel killed it, as reported by the kernel; None where
+    it does not report that."""
     accounts = [
         account
         for line in kernel_log.split("\n")

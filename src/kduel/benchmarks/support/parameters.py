@@ -21,9 +21,8 @@ Size = Annotated[str, Meta(pattern="^[1-9][0-9]{0,8}[KMGT]?$")]
 def label_of(head: str, parameters: Struct, **forms: str) -> str:
     """A step's label: `head` filled with the parameters that it names, then all others that are not at their default.
 
-    `forms` says how one of these is reported (`time="{}s"`); without a form it is name and value, and a truth value its
-    name. Different parameters never share a label.
-    """
+    `forms` states how one of these is written (`time="{}s"`); without a form it is name and value, and a truth value
+    its name. Different parameters never share a label."""
     named = {name for _, name, _, _ in Formatter().parse(head) if name}
     words = [head.format(**{name: slug(getattr(parameters, name)) for name in named})]
     for field in fields(parameters):

@@ -84,14 +84,14 @@ def whole_lines(text: str, what: str) -> list[str]:
 
 
 def expect(pattern: str, text: str, what: str, wanted: object) -> None:
-    """Raises ParseError unless the output says that it ran with the parameter that it was asked to run with."""
+    """Raises ParseError unless the output reports the requested parameter."""
     seen = only(pattern, text, what)
     if seen != str(wanted):
         raise ParseError(f"{what} is {seen[:SHOWN]!r} in the output; asked for was {wanted}")
 
 
 def agree(one: float, other: float, what: str, share: float = 0.1) -> None:
-    """Raises ParseError where two figures of one output that say the same lie further apart than `share`.
+    """Raises ParseError where two figures of one output for the same quantity lie further apart than `share`.
 
     Programs take them at slightly different moments; what must not pass is a figure that lost a digit.
     """

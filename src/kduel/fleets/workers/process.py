@@ -1,6 +1,6 @@
 """A worker that is a child process: blocks go in by its standard input, events come out by its standard output.
 
-The open input is a leash: when this process dies, however it dies, the worker reads the end of its input and stops.
+The open input ends with this process, however it dies: the worker then reads the end of its input and stops.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Worker:
             self.launch(directory, describe=not blocks)
         self.todo |= set(blocks)
         assert self.process is not None and self.process.stdin is not None
-        # Where it has just died, its exit status tells why.
+        # Where it has just died, its exit status shows why.
         with contextlib.suppress(OSError):
             self.process.stdin.write("".join(f"{block}\n" for block in blocks))
             self.process.stdin.flush()
@@ -54,7 +54,7 @@ class Worker:
             log = (directory / LOG).open("ab")
             with log:
                 self.process = subprocess.Popen(
-                    [*self.command(directory), "--leash", *(["--describe"] if describe else [])],
+                    [*self.command(directory), "--stdin", *(["--describe"] if describe else [])],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
@@ -76,7 +76,7 @@ class Worker:
                     self.fetch(directory, what)
                 elif word == "done":
                     self.todo.discard(int(what))
-            except Exception as error:  # noqa: BLE001 - told by the next heartbeat
+            except Exception as error:  # noqa: BLE001 - reported by the next heartbeat
                 self.trouble = str(error)
                 process.kill()
 
@@ -106,7 +106,7 @@ class Worker:
         return not self.describes and not self.todo
 
     def cancel(self) -> None:
-        """End it: by its leash, then by force."""
+        """End it: close its input, then kill it."""
         process, self.process = self.process, None
         if process is None:
             return
@@ -123,7 +123,7 @@ class Worker:
 
 
 def last_words(directory: Path, status: int | None = None) -> str:
-    """What a worker that failed said last: the paragraph after `kduel:`, else its last line."""
+    """The last message of a worker that failed: the paragraph after `kduel:`, else its last line."""
     try:
         with (directory / LOG).open("rb") as stream:
             stream.seek(0, 2)

@@ -41,7 +41,7 @@ class RemoteWorker:
         self.worker = Worker(self.command, self.fetch)
 
     def command(self, directory: Path) -> list[str]:
-        """ssh with the program to run there; its own argument `--leash` follows."""
+        """ssh with the program to run there; its own argument `--stdin` follows."""
         # What follows is one line for the shell of the other side.
         return [*self.connection.argv, f"exec {self.program} worker {shlex.quote(self.there)}"]
 

@@ -1,4 +1,4 @@
-"""Conditions of a real machine: captured with every trial, held within bands, set where asked and put back."""
+"""Conditions of a real machine: captured with every trial, held within limits, set where requested and restored."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kduel.core.errors import InputError
 from kduel.core.untrusted import read
 
 OUT_OF_BAND = 4
-"""The script's exit status where a condition is not what is wanted, in time."""
+"""The script's exit status where a condition is not met in time."""
 LISTS = ("usb", "modules", "services")
 MOST_BYTES = 1 << 20
 Word = Annotated[str, Meta(pattern="^[a-z0-9_-]{0,40}$")]
 
 
 class Bands(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The table [machine.conditions]: a trial outside of it is void, whoever its contender is. Empty: not asked."""
+    """The table [machine.conditions]: a trial outside of it is void, whoever its contender is. Empty: no limit."""
 
     governor: Word = ""
     platform_profile: Word = ""
@@ -40,7 +40,7 @@ class Bands(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def asked(self) -> bool:
-        """Whether anything is wanted at all."""
+        """Whether any condition is required."""
         return self != Bands(wait=self.wait)
 
 
@@ -70,7 +70,7 @@ def library() -> str:
 def script(bands: Bands, restore: str, undo: str = "") -> str:
     """`sh conditions.sh begin|end|restore FILE`: for a trial's begin and end; FILE takes the captured conditions.
 
-    `restore` is a file on the machine that says how to put everything back; it is written before anything is changed, and
+    `restore` is a file on the machine that restores all settings; it is written before anything is changed, and
     a `begin` that finds one left by a crash runs it first. `undo` are shell lines that belong there too: what takes back
     things that the trial's own script does. Ends with OUT_OF_BAND, and says why, for a void trial.
     """

@@ -78,7 +78,7 @@ def recipe(name: str, architecture: str = "x86_64") -> ProgramRecipe:
         raise InputError(f"KDuel has no program {name!r}", f"There are: {', '.join(known())}.")
     if architecture not in TARGETS:
         raise InputError(
-            f"KDuel cannot build {name} for {architecture!r}", f"It knows: {', '.join(sorted(TARGETS))}."
+            f"KDuel cannot build {name} for {architecture!r}", f"There are: {', '.join(sorted(TARGETS))}."
         )
     target, processor = TARGETS[architecture]
     return ProgramRecipe(source, name, ("-target", target, processor, *_FLAGS))

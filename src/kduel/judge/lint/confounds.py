@@ -97,8 +97,8 @@ def declared_by(contenders: Sequence[Contender], keys: Sequence[str] = ()) -> De
 def differences(environments: Mapping[str, Sequence[Environment]], declared: Declared) -> list[Difference]:
     """Every leaf of the environments that differs between the contenders, the weightier groups first.
 
-    `environments` has each contender's trials. Where trials of one contender differ among themselves, its value tells
-    so: `tsc (7 of 10), hpet (3 of 10)`. A contender without any environment is left out: nothing is known of it.
+    `environments` has each contender's trials. Where trials of one contender differ among themselves, its value shows
+    that: `tsc (7 of 10), hpet (3 of 10)`. A contender without any environment is left out: nothing is known of it.
     """
     known = {name: list(trials) for name, trials in environments.items() if any(trials)}
     if len(known) < 2:
@@ -146,7 +146,7 @@ def leaves_of(trials: Sequence[Environment]) -> dict[tuple[str, str], Any]:
 
 
 def flattened(top: str, value: Any) -> dict[tuple[str, str], Any]:
-    """A top-level key as leaves: (group, key) to a scalar, or a set where order says nothing."""
+    """A top-level key as leaves: (group, key) to a scalar, or a set where the order has no meaning."""
     if top == "cmdline" and isinstance(value, str):
         return {("cmdline", word.partition("=")[0]): word for word in value.split()}
     if not isinstance(value, Mapping):

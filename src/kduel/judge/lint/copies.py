@@ -14,7 +14,8 @@ from kduel.judge.lint.findings import Code
 FEWEST = 3
 """Distinct values that a repeated sequence has at least."""
 NEARBY = 3
-"""So many places around tell how often values that lie near each other in time agree by their resolution alone."""
+"""The number of places around that show how often values that lie near each other in time agree by their resolution
+alone."""
 
 
 class Repeat(NamedTuple):

@@ -41,7 +41,7 @@ def ties(case: Case) -> Iterator[Warning_]:
             yield Warning_(
                 code=Code.TIES,
                 message=f"{counts[most]} of {arm.values.size} values of {arm.name} are "
-                f"{amount(found[most], case.metric.unit)}: the metric hardly moves, and intervals from it are not to be trusted. Measure it "
+                f"{amount(found[most], case.metric.unit)}: the metric hardly varies, and its intervals are not reliable. Measure it "
                 "for longer, or count something that happens more often.",
             )
             return
@@ -80,8 +80,8 @@ def two_modes(case: Case) -> Iterator[Warning_]:
             yield Warning_(
                 code=Code.TWO_MODES,
                 message=f"The trials of {arm.name} fall into two groups: {low.size} around {short(low.mean())} and "
-                f"{high.size} around {amount(high.mean(), case.metric.unit)}. Something is decided at each boot "
-                "(placement in memory, clock source, interrupts): find it in the environments, or measure more blocks.",
+                f"{high.size} around {amount(high.mean(), case.metric.unit)}. Some property differs from boot to boot "
+                "(placement in memory, clock source, interrupts): look for it in the environments, or measure more blocks.",
             )
 
 
@@ -104,7 +104,7 @@ def rare_mode(case: Case) -> Iterator[Warning_]:
         code=Code.RARE_MODE,
         message=f"Equivalent by the mean, but {len(places)} of {arm.values.size} trials of {arm.name} lie far from all others "
         f"({listed}; median {short(np.median(arm.values))}), and none of the other contender. A rare mode of one contender "
-        "is no equivalence: read the logs of these trials, or measure more blocks.",
+        "is a difference: read the logs of these trials, or measure more blocks.",
     )
 
 

@@ -78,7 +78,7 @@ def first_trial(case: Case) -> Iterator[Warning_]:
     yield Warning_(
         code=Code.FIRST_TRIAL,
         message=f"The first trial stands out: {firsts} against a mean of {rests} in the others. Add a trial "
-        "before the first that is thrown away, by a rule set beforehand.",
+        "before the first that is discarded, by a rule set beforehand.",
     )
 
 

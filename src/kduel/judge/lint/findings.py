@@ -132,7 +132,7 @@ CATALOGUE: tuple[FindingKind, ...] = (
         cause=Cause.MACHINE_OUT,
         weight=60,
         meaning="A machine of the fleet was lost, or quarantined for void or slow trials, and the others continued without "
-        "it. The rule does not look at the values that are compared; the machine's complete blocks count.",
+        "it. The rule does not use the values that are compared; the complete blocks of the machine count.",
         remedy="The message has the reason. Repair the machine before the next run.",
     ),
     FindingKind(
@@ -140,7 +140,7 @@ CATALOGUE: tuple[FindingKind, ...] = (
         cause=Cause.MISSING,
         weight=98,
         meaning="Void trials depend on the contender: Fisher's exact test is below .05, or two or more trials are void "
-        "and all of them belong to one contender. What is missing may be what was slow.",
+        "and all of them belong to one contender. The missing trials may be the slow ones.",
         remedy="Read the console logs of the void trials. That one contender fails is a result in itself.",
     ),
     FindingKind(
@@ -174,15 +174,15 @@ CATALOGUE: tuple[FindingKind, ...] = (
         cause=Cause.MODES,
         weight=86,
         meaning="The verdict is `equivalent`, but a few trials of one contender, and none of the other, lie far away from "
-        "all others. A rare slow mode that only one contender has is no equivalence.",
-        remedy="Read the logs of these trials, and measure more blocks: the share of slow boots decides.",
+        "all others. A rare slow mode that only one contender has is a difference.",
+        remedy="Read the logs of these trials, and measure more blocks, to estimate the share of slow boots.",
         chance=True,
     ),
     FindingKind(
         code=Code.ONE_TRIAL,
         cause=Cause.OUTLIERS,
         weight=84,
-        meaning="One trial lies far from all others, and without it the sign of the effect or the verdict is another.",
+        meaning="One trial lies far from all others, and without it the effect would have the other sign, or another verdict.",
         remedy="Find out what happened in that trial; repeat the run, or use a median or a percentile.",
         chance=True,
     ),
@@ -190,11 +190,11 @@ CATALOGUE: tuple[FindingKind, ...] = (
         code=Code.ROBUST_DISAGREES,
         cause=Cause.OUTLIERS,
         weight=80,
-        meaning="A 20 % trimmed t test or the signed-rank test, each at a stricter level of its own, would have called a "
-        "difference where the verdict is undecided; or neither supports the difference that the verdict calls. These "
-        "tests ignore trials far out. They never decide, because they would also ignore a rare slow mode.",
-        remedy="Look at the trials far out: if they are disturbances of the host, remove the cause and repeat; if they "
-        "belong to the kernel, the mean is right.",
+        meaning="A 20 % trimmed t test or the signed-rank test, each at a stricter level of its own, would have found a "
+        "difference where the verdict is undecided; or neither supports the difference that the verdict reports. These "
+        "tests ignore outlying trials. They never decide, because they would also ignore a rare slow mode.",
+        remedy="Examine the outlying trials: if they are disturbances of the host, remove the cause and repeat; if they "
+        "belong to the kernel, the mean is the right measure.",
         chance=True,
     ),
     FindingKind(
@@ -210,8 +210,8 @@ CATALOGUE: tuple[FindingKind, ...] = (
         code=Code.UNEQUAL_SPREAD,
         cause=Cause.SPREAD,
         weight=60,
-        meaning="One contender varies more than the other (Brown-Forsythe test). Less predictable is a difference too, "
-        "whatever the means are.",
+        meaning="One contender varies more than the other (Brown-Forsythe test). That is a difference in "
+        "predictability, whatever the means are.",
         remedy="Compare percentiles, and look for what happens only in the slow trials of the contender that varies more.",
         chance=True,
     ),
@@ -233,7 +233,7 @@ CATALOGUE: tuple[FindingKind, ...] = (
         code=Code.TWO_MODES,
         cause=Cause.MODES,
         weight=66,
-        meaning="The trials of a contender fall into two groups far apart. Something is decided at each boot.",
+        meaning="The trials of a contender fall into two groups far apart. Some property differs from boot to boot.",
         remedy="Compare the environments and logs of the two groups: memory placement, clock source, interrupts, CPU.",
         chance=True,
     ),
@@ -251,7 +251,7 @@ CATALOGUE: tuple[FindingKind, ...] = (
         cause=Cause.TIME,
         weight=48,
         meaning="Successive trials are alike (lag-1 correlation of the ranks, after a linear drift is removed): a "
-        "disturbance lasted longer than one trial. Freely drawn orders keep it out of the verdict.",
+        "disturbance lasted longer than one trial. Random orders keep it out of the verdict.",
         remedy="Look for other work on the host during the run, heat, or frequency changes.",
         chance=True,
     ),
@@ -260,7 +260,7 @@ CATALOGUE: tuple[FindingKind, ...] = (
         cause=Cause.ORDER,
         weight=52,
         meaning="A trial's place within its block changes its value: the trial before it leaves something behind (heat, a "
-        "full cache, a used disk). The verdict allows for it; the interval is wider for it where it is small.",
+        "full cache, a used disk). From ten blocks on it is a covariate of the interval; with fewer it widens the interval.",
         remedy="Let the machine cool down and come to rest between trials; discard caches.",
         chance=True,
     ),
@@ -305,7 +305,7 @@ CATALOGUE: tuple[FindingKind, ...] = (
         cause=Cause.PRECISION,
         weight=38,
         meaning="Imported results: the interval of a primary metric is wider than its effect, so that the effect alone, as "
-        "a published table prints it, shows no size, and perhaps no direction either.",
+        "published tables print it, shows neither its size nor, perhaps, its direction.",
         remedy="Do not quote the size without its interval, or measure more trials.",
     ),
     FindingKind(
@@ -320,23 +320,23 @@ CATALOGUE: tuple[FindingKind, ...] = (
         code=Code.CONFIG_DIFFERS,
         cause=Cause.CONFIG,
         weight=20,
-        meaning="The kernels' configurations differ in the options that are counted. The verdicts compare these builds.",
+        meaning="The kernels' configurations differ; the message counts the options by topic. The verdicts compare these builds.",
         remedy="Build both kernels with one configuration if the versions alone are to be compared.",
     ),
     FindingKind(
         code=Code.MACHINES_DISAGREE,
         cause=Cause.MACHINES,
         weight=94,
-        meaning="The effect on one machine differs from that on the others beyond chance, and would be another verdict: "
+        meaning="The effect on one machine differs significantly from that on the others, and would give another verdict: "
         "it has the other sign, or only one of the two lies within delta. The pooled verdict hides that.",
-        remedy="Look at what is different about that machine; give a verdict for each machine, not one for all.",
+        remedy="Find out what is different about that machine; give a verdict for each machine, not one for all.",
         chance=True,
     ),
     FindingKind(
         code=Code.MACHINES_DIFFER,
         cause=Cause.MACHINES,
         weight=40,
-        meaning="The effect on one machine differs in size from that on the others beyond chance, with the same verdict.",
+        meaning="The effect on one machine differs significantly in size from that on the others, with the same verdict.",
         remedy="Quote the effect of each machine with the pooled one.",
         chance=True,
     ),

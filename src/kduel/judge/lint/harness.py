@@ -44,6 +44,6 @@ def told(case: Case, medians: list[float], limit: str) -> Warning_:
     seen = " and ".join(short(median) for median in medians)
     return Warning_(
         code=Code.FIXED_BY_HARNESS,
-        message=f"The medians, {seen} {case.metric.unit}, sit on {limit}. This measures the harness, not the kernel: "
+        message=f"The medians, {seen} {case.metric.unit}, are close to {limit}. This measures the harness, not the kernel: "
         "judge how much work was done in that time instead (operations, bytes, switches).",
     )

@@ -19,7 +19,7 @@ LEVEL = 0.05
 """Of imported data: the chance that clean ones have a trial that counts as standing out at all. They are few and
 already published, so that one look too many costs little; a run has its share of the lint's level instead."""
 FEWEST_FOR_OUTLIER = 5
-"""Fewer values do not show that one of them stands out; when a verdict is possible is the rule's to say."""
+"""Fewer values do not show that one of them stands out; the rule decides when a verdict is possible."""
 OFF = 0.25
 """By how much of its width the interval of a result may be off the plain mean, adjusted for the order of trials;
 one that is farther off rests on something else than these values."""
@@ -34,7 +34,7 @@ class Suspect(NamedTuple):
 
 
 def one_trial(case: Case) -> Iterator[Warning_]:
-    """Leave-one-out, asked only of trials that stand out: near a threshold any trial could tip the balance."""
+    """Leave-one-out, applied only to trials that stand out: near a threshold any trial could tip the balance."""
     if case.steady or any(arm.values.size < FEWEST_FOR_OUTLIER for arm in case.arms):
         return
     for suspect in paired_suspects(case) if case.paired else suspects(case):

@@ -18,8 +18,8 @@ def machines_disagree(case: Case) -> Iterator[Warning_]:
         if one.contradicts:
             yield Warning_(
                 code=Code.MACHINES_DISAGREE,
-                message=f"{one.machine} contradicts the others: {told(one, unit)}. No single verdict is true of all "
-                "machines: find out what is different there, and judge it apart.",
+                message=f"{one.machine} contradicts the others: {told(one, unit)}. No single verdict holds for all "
+                "machines: find out what differs on that machine, and judge it separately.",
             )
         elif one.differs:
             yield Warning_(

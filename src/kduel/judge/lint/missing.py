@@ -19,7 +19,7 @@ def missing(case: Case) -> Iterator[Warning_]:
         yield Warning_(
             code=Code.MISSING_BY_ARM,
             message=f"{second.missing} of {second.trials} valid trials of {names[1]} gave no value, and {first.missing} of "
-            f"{first.trials} of {names[0]} ({told}). What is missing may be what was slow, so that the rest looks better "
+            f"{first.trials} of {names[0]} ({told}). The missing trials may be the slow ones, so that the rest looks better "
             "than it is: read the standard error of the step in those trials.",
         )
         return

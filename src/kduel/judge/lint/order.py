@@ -27,7 +27,7 @@ class Places(NamedTuple):
 
 
 def order_effect(case: Case) -> Iterator[Warning_]:
-    """An analysis of variance: values by contender, block and place, asked for the places."""
+    """An analysis of variance: values by contender, block and place; the effect of the places is tested."""
     found = None if case.steady or not case.paired else places_of(case.table)
     if found is None:
         return
@@ -66,8 +66,8 @@ def places_of(table: Samples) -> Places | None:
 def place_effects(found: Places) -> tuple[Floats, float]:
     """The mean effect of each place (their mean is 0), and the chance of effects so large where there are none.
 
-    Contenders and blocks are taken off by least squares; F test. A chance of 1 where the orders leave nothing to tell.
-    """
+    Contenders and blocks are taken off by least squares; F test. A chance of 1 where the orders do not allow an
+    estimate."""
     from scipy.special import fdtrc
 
     blocks, arms = found.values.shape

@@ -54,5 +54,5 @@ def page_cache(case: Case) -> Iterator[Warning_]:
         yield Warning_(
             code=Code.PAGE_CACHE,
             message=f"{short(fastest)} {case.metric.unit} ({best.name}) is faster than any drive: this is the page cache, "
-            "that is memory. Use direct I/O, a file larger than RAM, or call it what it is.",
+            "that is memory. Use direct I/O, a file larger than RAM, or report it as a throughput of memory.",
         )

@@ -24,8 +24,8 @@ NAMED = 3
 def robust_disagrees(case: Case) -> Iterator[Warning_]:
     """The trimmed t test and the signed-rank test on the pairs, against the verdict.
 
-    They have a level of their own, far below the verdict's: what they add must be worth reading. They know nothing of
-    several machines, whose effects may differ, and are not asked then.
+    They have a level of their own, far below the verdict's: what they add must be worth reading. They do not model
+    several machines, whose effects may differ, and are not applied then.
     """
     if case.steady or not case.paired or case.result.scale == "exact" or case.result.machines is not None:
         return
@@ -39,14 +39,14 @@ def robust_disagrees(case: Case) -> Iterator[Warning_]:
         test = f"20 % trimmed t test, p = {trimmed:.1g}" if trimmed <= ranks else f"signed-rank test, p = {ranks:.1g}"
         yield Warning_(
             code=Code.ROBUST_DISAGREES,
-            message=f"A test that ignores trials far out would have called a difference, {size(case, trimmed_mean(gaps))} "
+            message=f"A test that ignores outlying trials would have found a difference, {size(case, trimmed_mean(gaps))} "
             f"({test}). {extremes(case, gaps)} it: if they are disturbances of the host, remove the cause and repeat; if "
             "they belong to the kernel, undecided is right.",
         )
     elif shown(case) and trimmed > UNSUPPORTED and ranks > UNSUPPORTED:
         yield Warning_(
             code=Code.ROBUST_DISAGREES,
-            message="Tests that ignore trials far out do not support the difference (20 % trimmed t test p = "
+            message="Tests that ignore outlying trials do not support the difference (20 % trimmed t test p = "
             f"{trimmed:.2g}, signed-rank test p = {ranks:.2g}). {extremes(case, gaps)} it: a rare event, or a disturbance? "
             "Read the logs of these trials.",
         )
@@ -71,4 +71,4 @@ def extremes(case: Case, gaps: Floats) -> str:
     _, _, blocks = case.counterpart
     far = np.argsort(-np.abs(gaps - np.median(gaps)))[:NAMED]
     listed = ", ".join(str(blocks[place]) for place in sorted(far))
-    return f"The pairs farthest out (blocks {listed}) decide"
+    return f"The outermost pairs (blocks {listed}) decide"

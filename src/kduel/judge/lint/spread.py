@@ -17,7 +17,8 @@ LARGEST = 700.0
 
 
 def unequal_spread(case: Case) -> Iterator[Warning_]:
-    """The Brown-Forsythe test, on the verdict's scale; and where it speaks, arithmetic against geometric means."""
+    """The Brown-Forsythe test, on the verdict's scale; and where it is significant, arithmetic against geometric
+    means."""
     if case.steady or any(arm.values.size < FEWEST for arm in case.arms):
         return
     first, second = case.deviations

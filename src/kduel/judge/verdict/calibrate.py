@@ -20,7 +20,7 @@ from kduel.judge.verdict.adjust import estimates
 from kduel.judge.verdict.classify import ABOVE, BELOW, UNDECIDED, WITHIN, Sides, supports
 from kduel.judge.verdict.comparison import Comparison, compare, margin
 from kduel.judge.verdict.futility import CHANCE, FROM_BLOCK, chance_to_decide
-from kduel.judge.verdict.looks import Decision, decide, plan_looks, repeated_interval, told_apart
+from kduel.judge.verdict.looks import Decision, decide, orders_vary, plan_looks, repeated_interval
 from kduel.judge.verdict.noise import Noise
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import Floats
@@ -195,7 +195,7 @@ def at_once(rule: Rule, drawn: Drawn, futility: bool = False) -> Judged:
     found = estimates(gaps(drawn.logs), [order, *host], looks.pairs, rule.adjusts_from)
     alpha, border = rule.alpha / comparisons, margin("ratio", rule)
     low, high = repeated_interval(found, looks.levels(rule, alpha))
-    decision = decide(low, high, looks, border, rule, told_apart(order, looks.pairs, rule))
+    decision = decide(low, high, looks, border, rule, orders_vary(order, looks.pairs, rule))
     over = np.all(decision.holds, axis=1)
     if futility:
         chance = chance_to_decide(found, looks.pairs, blocks, border, rule, alpha)
@@ -227,7 +227,7 @@ def one_by_one(rule: Rule, drawn: Drawn) -> Judged:
 
 
 def after(c: Comparison, decision: Decision | None, block: int) -> int:
-    """The side that a comparison shows after so many blocks, as the runner sees it then."""
+    """The side that a comparison shows after so many blocks, as in a run at that time."""
     if decision is None or block not in c.looks.blocks or not decision.holds[c.looks.blocks.index(block)]:
         return UNDECIDED
     side = int(decision.side)

@@ -15,7 +15,7 @@ from kduel.core.results import ConditionResult, Scale
 from kduel.core.samples import LARGEST, Samples
 from kduel.judge.verdict import strata
 from kduel.judge.verdict.adjust import Estimates, estimates, steady
-from kduel.judge.verdict.looks import Decision, Looks, decide, plan_looks, repeated_interval, told_apart
+from kduel.judge.verdict.looks import Decision, Looks, decide, orders_vary, plan_looks, repeated_interval
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import Floats
 from kduel.judge.verdict.strata import Machines
@@ -221,14 +221,14 @@ class Comparison:
         return np.array([0.0 if hidden and scale == "exact" else margin(scale, self.rule) for scale in self.scales])
 
     @cached_property
-    def told_apart(self) -> NDArray[np.bool_]:
+    def orders_vary(self) -> NDArray[np.bool_]:
         """By look: whether the order has varied, so that a difference is not just that of the places."""
-        return told_apart(self.order, self.looks.pairs, self.rule)
+        return orders_vary(self.order, self.looks.pairs, self.rule)
 
     def decision(self, alpha: float) -> Decision:
-        """The look that decided, and whether the present one still does. Not to be asked where there is no look."""
+        """The look that decided, and whether the present one still does. Not to be called where there is no look."""
         low, high = repeated_interval(self.estimates, self.looks.levels(self.rule, alpha))
-        return decide(low, high, self.looks, self.margins, self.rule, self.told_apart & self.sufficient)
+        return decide(low, high, self.looks, self.margins, self.rule, self.orders_vary & self.sufficient)
 
 
 def family(samples: Sequence[Samples]) -> int:

@@ -136,7 +136,7 @@ def tell(hopeless: Sequence[Hopeless], rule: Rule, reasons: Sequence[str] = ()) 
     reach = [one.delta_pct for one in hopeless if one.delta_pct is not None]
     help_ = "measure longer in each trial, quiet the host, or raise --max-blocks"
     if reach and max(reach) > rule.delta_pct:
-        help_ += f"; {plural(rule.max_blocks, 'block')} can settle a delta of {percent(max(reach))} (--delta)"
+        help_ += f"; {plural(rule.max_blocks, 'block')} can decide at a delta of {percent(max(reach))} (--delta)"
     return " ".join(
         [
             f"No undecided primary metric is likely to be decided within {plural(rule.max_blocks, 'block')}.",

@@ -21,7 +21,7 @@ from kduel.judge.verdict.voids import flattered
 def judge(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> list[MetricResult]:
     """Every metric of every contender against the baseline, in the order of `samples`.
 
-    `exact` says that the machine is deterministic: values are counted, not estimated, and one pair is enough.
+    `exact`: the machine is deterministic, values are counted, not estimated, and one pair is enough.
     Raises InputError naming the metric where a table is not usable: no finite number, a block twice, one arm only.
     """
     comparisons = compare(samples, rule)
@@ -104,7 +104,7 @@ def present(c: Comparison, alpha: float) -> Assessment:
         error=error,
         freedom=freedom,
         level=float(levels[-1]),
-        confounded=not c.told_apart[-1],
+        confounded=not c.orders_vary[-1],
         insufficient=not c.sufficient[-1],
         more=None
         if c.machines is not None and c.rule.scope == "class"
@@ -134,7 +134,7 @@ REPEATED = (1.0, 0.2, 0.05, 0.01, 1e-3, 1e-6, 1e-12)
 def repeated_p(c: Comparison) -> float | None:
     """The least alpha with which the present look would have called a difference; None where nothing varies, or where
     contender and place are confounded."""
-    if not c.looks.pairs or c.scales[-1] == "exact" or not c.told_apart[-1]:
+    if not c.looks.pairs or c.scales[-1] == "exact" or not c.orders_vary[-1]:
         return None
     mean, error, freedom = (float(values[-1]) for values in c.estimates)
     if error == 0:

@@ -48,7 +48,7 @@ def repeated_interval(found: Estimates, levels: Floats) -> tuple[Floats, Floats]
     return found.mean - half, found.mean + half
 
 
-def told_apart(order: Floats, pairs: Sequence[int], rule: Rule) -> NDArray[np.bool_]:
+def orders_vary(order: Floats, pairs: Sequence[int], rule: Rule) -> NDArray[np.bool_]:
     """By look: whether arms and places are not confounded. They are while `order` (how many places the contender
     came after the baseline; NaN where that is not known) has had one value only: there is no verdict then."""
     if rule.adjust_from is None:

@@ -54,7 +54,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     equivalent_from: int = 10
     """"equivalent" and "equal" need so many complete pairs: fewer would miss a slow mode too easily."""
     fewest_pairs: int | None = None
-    """No verdict rests on fewer complete pairs; null: as many as the number of comparisons asks for."""
+    """No verdict rests on fewer complete pairs; null: as many as the number of comparisons requires."""
     adjust_from: int | None = 10
     """From so many complete pairs on, the place of a trial within its block and the covariates enter the interval;
     null: never. With fewer pairs each degree of freedom is worth more than what they explain, and noise that has two
@@ -111,7 +111,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def fewest(self) -> int:
-        """The complete pairs that a verdict takes; for a single comparison unless `for_comparisons` was asked."""
+        """The complete pairs that a verdict takes; for a single comparison unless `for_comparisons` was called."""
         return self.fewest_pairs or fewest_for(1)
 
     def looks(self) -> tuple[int, ...]:

@@ -98,7 +98,7 @@ class VerdictCost(Struct, kw_only=True):
     spread_pct: float
     """Standard deviation of the paired ratio."""
     spread_high_pct: float
-    """What it may well be (upper bound at 80 %): a pilot of few pairs knows its own spread badly."""
+    """What it may well be (upper bound at 80 %): a pilot of few pairs estimates the spread badly."""
     no_difference: int | None
     """Blocks that find "equivalent" with 80 % power if there is no difference; null beyond a million."""
     no_difference_safe: int | None

@@ -19,7 +19,7 @@ RANDOM_SIGNS = 9999
 RANDOM_SIGNS_UP_TO = 200
 """Pairs beyond which the sum of differences with random signs is normal for all that matters."""
 WALSH_MEANS_UP_TO = 100
-"""Pairs up to which all pairwise means are written down; beyond, those wanted are found by halving."""
+"""Pairs up to which all pairwise means are written down; beyond, the required ones are found by bisection."""
 HALVINGS = 50
 SIGNED_RANKS_EXACT_UP_TO = 50
 RANKS_EXACT_UP_TO = 40

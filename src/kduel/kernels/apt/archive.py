@@ -1,7 +1,7 @@
-"""Debian's archive, asked by apt with a private state: the system's own sources and package state stay untouched.
+"""Debian's archive, queried by apt with a private state: the system's own sources and package state stay untouched.
 
-What the suites offer of the kernel team's packages is kept as one small index in the cache, so that a question that
-was asked before needs no apt. Signatures and hashes are checked by apt.
+What the suites offer of the kernel team's packages is kept as one small index in the cache, so that a repeated
+query needs no apt. Signatures and hashes are checked by apt.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.kernels.apt.answer import ANSWERED, NO_SUCH_SUITE, suites_answered, telling_line
@@ -108,7 +108,7 @@ class Archive:
     def candidates(self, pattern: str) -> list[Package]:
         """The packages whose name matches `pattern` (`linux-image-*-cloud-amd64`), the newest version first.
 
-        Only names that begin with `linux-` are known. Raises HostError where the archive cannot be asked.
+        Only names that begin with `linux-` are known. Raises HostError where the archive cannot be queried.
         """
         found = [p for p in self.index().packages if fnmatch.fnmatchcase(p.name, pattern)]
         return sorted(found, key=lambda package: version_key(package.version), reverse=True)
@@ -202,7 +202,7 @@ class Archive:
         self.download(packages, into)
 
     def _stored(self) -> Index | None:
-        with told_as_cache_trouble(self.place):
+        with as_cache_error(self.place):
             try:
                 text = (self.place / "index.json").read_bytes()
             except FileNotFoundError:
@@ -252,7 +252,7 @@ class Archive:
             failed=failed,
         )
         if not failed:
-            with told_as_cache_trouble(self.place):
+            with as_cache_error(self.place):
                 fresh = self.place / f".index.{os.getpid()}"
                 fresh.write_bytes(msgspec.json.encode(index))
                 fresh.rename(self.place / "index.json")
@@ -335,7 +335,7 @@ class Archive:
             # The cache is the user's own; apt's helper user need not be able to reach it.
             'APT::Sandbox::User "root";',
         ]
-        with told_as_cache_trouble(self.place):
+        with as_cache_error(self.place):
             for directory in ("state/lists/partial", "cache/archives/partial"):
                 (self.place / directory).mkdir(parents=True, exist_ok=True)
             (self.place / "status").touch()
@@ -355,7 +355,7 @@ class Archive:
                     f"Types: deb\nURIs: {address}\nSuites: {' '.join(names)}\nComponents: main\n"
                     f"Architectures: {self.architecture}\nSigned-By: {keys}\n{extra}"
                 )
-        with told_as_cache_trouble(self.place):
+        with as_cache_error(self.place):
             self.place.mkdir(parents=True, exist_ok=True)
             (self.place / "debian.sources").write_text("\n".join(stanzas), encoding="utf-8")
 

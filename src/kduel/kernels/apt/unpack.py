@@ -12,7 +12,7 @@ from typing import IO
 
 from msgspec import Struct
 
-from kduel.core.cache import told_as_cache_trouble
+from kduel.core.cache import as_cache_error
 from kduel.core.errors import HostError, InputError
 
 NAME = r"[A-Za-z0-9][\w.+~-]*"
@@ -86,7 +86,7 @@ def _unpack_one(package: Path, into: Path) -> set[str]:
                     releases.add(release)
                     content = archive.extractfile(member)
                     assert content is not None
-                    with told_as_cache_trouble(into):
+                    with as_cache_error(into):
                         _write(content, into / path)
             # What follows the archive's end must be read too, or dpkg-deb ends by SIGPIPE.
             while process.stdout.read(1 << 16):

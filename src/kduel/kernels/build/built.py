@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
@@ -99,9 +99,9 @@ def _build(planned: Planned, into: Path, *, cache: Cache, progress: Progress) ->
     """Configure, build, and keep what belongs to the kernel. Raises NotMeasuredError with the log's decisive lines."""
     target = planned.recipe.target
     logs = cache.root / "build-logs"
-    with told_as_cache_trouble(cache.root):
+    with as_cache_error(cache.root):
         logs.mkdir(exist_ok=True)
-    with temporary_directory(cache.root, ".building-", told_as_cache_trouble(cache.root)) as place:
+    with temporary_directory(cache.root, ".building-", as_cache_error(cache.root)) as place:
         log = logs / f"{planned.source.version}-{target.name}-{planned.key[:16]}.log"
         log.unlink(missing_ok=True)
         make = Make(
@@ -113,7 +113,7 @@ def _build(planned: Planned, into: Path, *, cache: Cache, progress: Progress) ->
             with progress.task(told):
                 missed = configure(planned.recipe, make)
                 if missed:
-                    progress.warn(f"{planned.spec}: this tree did not take {', '.join(missed)}")
+                    progress.warn(f"{planned.spec}: this tree did not accept {', '.join(missed)}")
                 config = (place / ".config").read_text("utf-8", errors="replace")
                 jobs = len(os.sched_getaffinity(0))
                 make.run(f"-j{jobs}", target.make, *(["modules"] if wants_modules(config) else []))

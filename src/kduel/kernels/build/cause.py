@@ -7,7 +7,7 @@ import re
 from msgspec import Struct
 
 MISSING = r"(?:(?:command )?not found|No such file or directory)"
-"""What the shell says of a program that is not there, and what make says where it needs no shell."""
+"""The message of the shell for a program that is missing, and that of make where it needs no shell."""
 KNOWN: tuple[tuple[str, str], ...] = (
     (rf"\b(flex|bison|bc|cpio|rsync|zstd|lzop|perl|python3|pahole|ccache): {MISSING}", "apt install {}"),
     (rf"\bxz: {MISSING}", "apt install xz-utils"),
@@ -20,7 +20,7 @@ KNOWN: tuple[tuple[str, str], ...] = (
     (r"Killed signal terminated program|internal compiler error: Killed", "Memory ran out: build with fewer jobs."),
     (r"The source tree is not clean", "Run make mrproper there; KDuel builds out of the tree."),
 )
-"""What logs say, and the remedy; the group is the package."""
+"""A pattern in the log, and the remedy; the group is the package."""
 FIRST = re.compile(
     r"^\S[^:\n]*:\d+(?::\d+)?: (?:fatal )?error: .+|^\S*(?:gcc|clang|cc1)\S*: (?:fatal )?error: .+|^\S*ld\S*: .+"
     r"|.*undefined reference to .+|^ERROR: .+|^error: .+|.*command not found.*|.*: not found$"

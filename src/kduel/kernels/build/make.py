@@ -83,7 +83,7 @@ class Make(Struct, frozen=True, kw_only=True):
         run_logged(["-s", *words], self)
 
     def release(self) -> str:
-        """The release of what is configured there, as `uname -r` will say it."""
+        """The release of what is configured there, as its `uname -r` will print it."""
         done = subprocess.run(
             self.argv(["-s", "kernelrelease"]), capture_output=True, text=True, errors="replace", check=False,
             env=dict(self.environment), stdin=subprocess.DEVNULL,
@@ -95,7 +95,7 @@ class Make(Struct, frozen=True, kw_only=True):
 
 
 def run_logged(words: Sequence[str], make: Make) -> None:
-    """make's words, with what it says appended to the log."""
+    """Run make with these arguments; its output is appended to the log."""
     log_command(make.argv(words), make.log, environment=make.environment)
 
 

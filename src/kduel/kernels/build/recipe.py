@@ -1,4 +1,4 @@
-"""Recipes: how a tree is configured and for what it is built, as a specification says it after its commas.
+"""Recipes: how a tree is configured and for what it is built, as a specification states it after its commas.
 
 debian-source:6.1,arch=arm64,config=tinyconfig+guest+EXT4_FS=y
 """
@@ -28,7 +28,7 @@ OPTION = re.compile(r"(?:CONFIG_)?(?P<name>[A-Z0-9][A-Za-z0-9_]*)=(?P<value>.*)"
 SETTING = re.compile(r"^(?:CONFIG_(\w+)=(.*)|# CONFIG_(\w+) is not set)$", re.MULTILINE)
 RUNNING = "running"
 BARE = ("tinyconfig", "allnoconfig")
-"""Beginnings that mean: nothing but what is asked for."""
+"""Base configurations with nothing but what is requested."""
 HELP = (
     "config= takes a beginning and what is added to it, joined by +: defconfig, tinyconfig, NAME_defconfig, running or "
     "a .config file; then guest (what KDuel's guests need), fragments as files, the tree's own NAME.config, or "
@@ -55,20 +55,20 @@ class KernelRecipe(Struct, frozen=True, kw_only=True):
         return self.config.split("+")
 
     def words(self) -> str:
-        """As a specification says it; whether ccache helps is not part of it, since the kernel is the same."""
+        """As written in a specification; whether ccache helps is not part of it, since the kernel is the same."""
         parts = [str(Path(part).expanduser().resolve()) if is_file(part) else part for part in self.parts]
         return f",arch={self.arch},config={'+'.join(parts)}"
 
 
 def read_recipe(spec: str) -> tuple[str, KernelRecipe]:
-    """A specification's place, and its recipe. Raises InputError that says what there is."""
+    """A specification's place, and its recipe. Raises InputError that lists what there is."""
     match = OPTIONS.fullmatch(spec)
     assert match is not None
     given: dict[str, str] = {}
     for word in filter(None, match["options"].split(",")):
         key, _, value = word.partition("=")
         if key not in KEYS:
-            raise InputError(f"{spec}: a kernel from source knows no {key}=", f"It knows: {', '.join(KEYS)}.")
+            raise InputError(f"{spec}: a kernel from source knows no {key}=", f"There are: {', '.join(KEYS)}.")
         if key in given or not value:
             raise InputError(f"{spec}: {key}= is there {'twice' if key in given else 'without a value'}", HELP)
         given[key] = value
@@ -149,7 +149,7 @@ def running_config() -> bytes:
 
 
 def fingerprint(recipe: KernelRecipe) -> str:
-    """SHA-256 of all that the recipe says, contents of its files included."""
+    """SHA-256 of the whole recipe, contents of its files included."""
     stamp = hashlib.sha256(recipe.arch.encode())
     for number, part in enumerate(recipe.parts):
         found = beginning(part) if number == 0 else addition(part, recipe.arch)
@@ -158,8 +158,8 @@ def fingerprint(recipe: KernelRecipe) -> str:
 
 
 def configure(recipe: KernelRecipe, make: Make) -> list[str]:
-    """Leave a complete .config in the build directory. Gives the settings asked for that did not take: this tree has
-    no such option, or lacks what it depends on. Raises Unbuildable, InputError, HostError."""
+    """Leave a complete .config in the build directory. Returns the requested settings that were not accepted: this
+    tree has no such option, or lacks what it depends on. Raises Unbuildable, InputError, HostError."""
     dotconfig = make.build / ".config"
     first = beginning(recipe.parts[0])
     if isinstance(first, str):

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 
 KIND = "source"
@@ -46,7 +46,7 @@ def unpacked(key: str, extract: Callable[[Path], None], *, cache: Cache) -> Path
         inner = [entry for entry in fresh.iterdir() if not entry.name.startswith(".")]
         top = inner[0] if len(inner) == 1 and inner[0].is_dir() else fresh
         version_of(top)
-        with told_as_cache_trouble(into):
+        with as_cache_error(into):
             top.rename(into / "linux")
             shutil.rmtree(fresh, ignore_errors=True)
 

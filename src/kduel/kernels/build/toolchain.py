@@ -16,9 +16,9 @@ class Target(Struct, frozen=True, kw_only=True):
     """An architecture that kernels are built for."""
 
     name: str
-    """As a recipe says it."""
+    """As written in a recipe."""
     machine: str
-    """As `uname -m` says it."""
+    """As printed by `uname -m`."""
     arch: str
     """The value of ARCH for make."""
     prefix: str
@@ -26,7 +26,7 @@ class Target(Struct, frozen=True, kw_only=True):
     package: str
     """That brings it."""
     make: str
-    """What make is asked for."""
+    """The targets of make."""
     image: str
     """The kernel that is booted, below the build directory."""
     compressed: bool = False
@@ -72,7 +72,7 @@ def own_target() -> str:
 
 
 def compiler(target: Target) -> str:
-    """What the compiler says it is, such as `powerpc-linux-gnu-gcc (Debian 12.2.0-14) 12.2.0`.
+    """The version that the compiler prints, such as `powerpc-linux-gnu-gcc (Debian 12.2.0-14) 12.2.0`.
 
     Raises HostError that names the package to install.
     """

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from kduel.core.cache import Cache, told_as_cache_trouble
+from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError
 from kduel.kernels import Kernel
 
@@ -54,7 +54,7 @@ def read(entry: Path, spec: str) -> Kernel:
     """The kernel of an entry. Raises HostError where the entry is damaged: its image is not what it was."""
     record = _record(entry)
     image = entry / record.image
-    with told_as_cache_trouble(entry):
+    with as_cache_error(entry):
         intact = image.is_file() and sha256(image) == record.sha256
     if not intact:
         raise _damaged(entry, "the kernel image is not the one that was stored")
@@ -73,7 +73,7 @@ def read(entry: Path, spec: str) -> Kernel:
 
 def entries(cache: Cache, prefix: str) -> Iterator[tuple[Path, Record]]:
     """What is in the cache under keys that begin with `prefix`."""
-    with told_as_cache_trouble(cache.root):
+    with as_cache_error(cache.root):
         paths = sorted((cache.root / KIND).glob(f"{prefix}*/kernel.json"))
     for path in paths:
         yield path.parent, _record(path.parent)
@@ -87,13 +87,13 @@ def sha256(path: Path) -> str:
 
 def copy_image(image: Path, entry: Path) -> tuple[Path, str]:
     """Put a kernel image into an entry; returns its path there and its SHA-256."""
-    with told_as_cache_trouble(entry):
+    with as_cache_error(entry):
         copied = Path(shutil.copyfile(image, entry / "vmlinuz"))
         return copied, sha256(copied)
 
 
 def _record(entry: Path) -> Record:
-    with told_as_cache_trouble(entry):
+    with as_cache_error(entry):
         try:
             text = (entry / "kernel.json").read_bytes()
         except FileNotFoundError:

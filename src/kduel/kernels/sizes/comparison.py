@@ -20,7 +20,7 @@ VIEWS = {"subsystem": "directory", "symbol": "symbol", "object": "object", "opti
 
 
 class SizedKernel(Struct, frozen=True, kw_only=True):
-    """A kernel whose sizes are asked for."""
+    """A kernel whose sizes are compared."""
 
     name: str
     vmlinux: Path

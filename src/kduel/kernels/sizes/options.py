@@ -28,7 +28,7 @@ class OptionSizes:
         return own if own is not None else self.of(parent) if parent else ""
 
     def _in(self, directory: str, name: str, depth: int = 0) -> str | None:
-        """As the directory's own Makefile says; None where it says nothing, or obj-y."""
+        """As the directory's own Makefile says; None where it has none, or obj-y."""
         for target, option, members in self.lists(directory):
             if name not in members:
                 continue

@@ -1,4 +1,4 @@
-"""Boards: a file each says what one is. `NAME.toml` here is a board of that name; a path names any other file.
+"""Boards, one file each. `NAME.toml` here is a board of that name; a path names any other file.
 
 summary = "..."                one line
 architecture = "aarch64"       as `uname -m` says it
@@ -41,7 +41,7 @@ MOUNT = {
     "disk": 'cmdline = "root=/dev/vda rootwait"',
     "nfs": 'cmdline = "root=/dev/nfs nfsroot=SERVER:DIRECTORY,vers=3,tcp ip=dhcp"',
 }
-"""For roots that a kernel mounts itself, how a description may say which."""
+"""For roots that a kernel mounts itself, how a description may name it."""
 
 
 class Emulated(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -64,7 +64,7 @@ class Real(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     commands: list[str] = []
     """For the boot loader. @CMDLINE@ stands for the kernel's command line, @INITRD_SIZE@ for bytes in hexadecimal."""
     fastboot: list[str] | None = None
-    """In place of `commands`, for a boot loader that speaks fastboot: mkbootimg's further arguments."""
+    """In place of `commands`, for a boot loader with fastboot: mkbootimg's further arguments."""
     flash: str = ""
     """With fastboot, the partition that a root on disk is written to before each boot."""
     place: str = ""

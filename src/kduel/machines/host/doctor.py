@@ -21,7 +21,7 @@ from kduel.guest.emulator import has_patching_fault
 MEMORY_FOR_GUEST = 5 << 30
 DISK_FOR_CACHE = 4 << 30
 STOLEN = 0.01
-"""Of the CPU time wanted: more is no accident."""
+"""Share of steal time from which on it is reported."""
 PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86",
     "mmdebstrap": "mmdebstrap",
@@ -76,7 +76,8 @@ def examine_host(root: Path = Path("/")) -> list[Check]:
 
 
 def examine_tree(root: Path) -> list[Check]:
-    """Of another machine, whose files lie below `root`: what disturbs measuring on it. What prevents it, a run tells."""
+    """Of another machine, whose files lie below `root`: conditions that bias measurements on it. A run reports what
+    prevents them."""
     looks = (load, steal, governor, turbo, throttling, smt, battery, services, units, threads)
     found = [finding for look in looks for finding in look(root)]
     return sorted(found, key=lambda finding: finding.weight == "good")
@@ -113,9 +114,7 @@ def kvm(root: Path) -> Iterator[Check]:
             weight="disturbs", what="/dev/kvm may not be opened by this user", remedy="Add the user to the group kvm."
         )
     else:
-        yield Check(
-            weight="good", what="/dev/kvm can be opened; `kduel run` proves it with a guest before it trusts it"
-        )
+        yield Check(weight="good", what="/dev/kvm can be opened; `kduel run` tests it with a guest before it uses it")
 
 
 def memory(root: Path) -> Iterator[Check]:
@@ -153,8 +152,8 @@ def load(root: Path) -> Iterator[Check]:
         yield Check(
             weight="disturbs",
             what=f"the host is busy (load {text.split()[0]})",
-            effect="Other work takes CPUs, caches and memory from trials, another share each time: wider intervals.",
-            remedy="End other work; randomised blocks keep it fair, but it costs blocks. icount does not mind.",
+            effect="Other work takes CPUs, caches and memory from trials, a different share each time: wider intervals.",
+            remedy="End other work; randomised blocks keep the comparison fair, but it takes more blocks. Counts on icount are not affected.",
         )
 
 
@@ -164,11 +163,11 @@ def weight(root: Path) -> Iterator[Check]:
         return
     got = priority.obtainable()
     if got:
-        yield Check(weight="good", what=f"guests get weight against other work: {', '.join(got)}")
+        yield Check(weight="good", what=f"guests have priority over other work: {', '.join(got)}")
     if not any(word.startswith(("autogroup", "cgroup")) for word in got):
         yield Check(
             weight="disturbs",
-            what="guests compete with other work as equals" + (f" (only {', '.join(got)})" if got else ""),
+            what="guests have the same priority as other work" + (f" (only {', '.join(got)})" if got else ""),
             effect="With one busy program per CPU a guest waits for half of its time: wider intervals.",
             remedy="Run KDuel as root, which gives the guests' group the largest weight; or end other work.",
         )
@@ -208,7 +207,7 @@ def steal(root: Path) -> Iterator[Check]:
         yield Check(
             weight="disturbs",
             what=f"noisy neighbours: CPU steal time of {100 * times[7] / wanted:.1f} %",
-            effect="Trials slow down with what strangers do: wider intervals, and drift.",
+            effect="Trials slow down by the load of other virtual machines: wider intervals, and drift.",
             remedy="Measure on a machine, or a virtual one with CPUs, of your own; or count instructions (machine icount).",
         )
 
@@ -263,7 +262,7 @@ def governor(root: Path) -> Iterator[Check]:
         yield Check(
             weight="disturbs",
             what=f"the frequency governor is {', '.join(sorted(found))}",
-            effect="The clock follows the load with a delay: short benchmarks run at a speed that chance decides.",
+            effect="The clock follows the load with a delay: short benchmarks run at a random speed.",
             remedy="cpupower frequency-set -g performance",
         )
 
@@ -286,7 +285,7 @@ def smt(root: Path) -> Iterator[Check]:
         yield Check(
             weight="disturbs",
             what="SMT is on",
-            effect="Two threads share a core: where the scheduler happens to put them decides the speed of both.",
+            effect="Two threads share a core: their placement by the scheduler decides the speed of both.",
             remedy="echo off > /sys/devices/system/cpu/smt/control",
         )
 
@@ -298,13 +297,13 @@ def battery(root: Path) -> Iterator[Check]:
             yield Check(
                 weight="disturbs",
                 what="it runs on battery",
-                effect="Firmware and services lower the power limits, the more the emptier it is: a drift over the run.",
+                effect="Firmware and services lower the power limits as the battery empties: a drift over the run.",
                 remedy="Connect the power supply.",
             )
 
 
 def services(root: Path) -> Iterator[Check]:
-    """Services that work when they like."""
+    """Services that start work at times of their own."""
     running = set()
     for entry in (root / "proc").glob("[0-9]*/comm"):
         running.add(read(entry) or "")
@@ -313,7 +312,7 @@ def services(root: Path) -> Iterator[Check]:
             yield Check(
                 weight="disturbs",
                 what=f"{name} is running",
-                effect="It works, or changes settings, when it likes: in some trials and not in others.",
+                effect="It works, or changes settings, at times of its own: in some trials and not in others.",
                 remedy=f"systemctl stop {name}",
             )
 
@@ -336,7 +335,7 @@ def units(root: Path) -> Iterator[Check]:
             yield Check(
                 weight="disturbs",
                 what=f"{unit} is enabled",
-                effect="It sets governor, limits and power saving as it likes, at another time of each boot; two such fight.",
+                effect="It changes governor, limits and power saving, at another time of each boot; two of them override each other.",
                 remedy=f"systemctl disable --now {unit}; enable it again after measuring",
             )
     timers = [unit for unit in known if unit.endswith(".timer")]

@@ -30,7 +30,7 @@ from kduel.machines.labgrid.loaders import INITRD, KERNEL, ROOT, Fastboot, Shell
 
 INSTALL = "Install it into KDuel's environment: pip install labgrid."
 OURS = "already acquired place"
-"""What labgrid-client says of a place that its user has: such a one is used, and not given back."""
+"""What labgrid-client prints for a place that its user has acquired: it is used, and not released."""
 LETTERS = re.compile(rb"[A-Za-z0-9+/=]{1,200}")
 READ_SECONDS = 0.5
 LONGEST_LINE = 1 << 16
@@ -216,7 +216,7 @@ class LabgridMachine(DescribedBoard):
     def _carry_out(
         self, trial: Trial, results: ConsoleResults, timings: dict[str, float], started: float
     ) -> tuple[str, str]:
-        """Start the board and read it to the end; how it ended, and what labgrid said where it did not begin."""
+        """Start the board and read it to the end; how it ended, and labgrid's message where it did not begin."""
         try:
             self.target.activate(self.power)
             self.power.cycle()
@@ -245,8 +245,8 @@ class LabgridMachine(DescribedBoard):
         return "off", ""
 
     def _read(self) -> bytes:
-        """What the console says now. A driver of serial lines waits for as many bytes as it is asked for, and lines are
-        to have the time that they come: so one, and then what is there."""
+        """The present output of the console. A driver of serial lines waits for as many bytes as it is asked for, and
+        lines are to have the time that they come: so one, and then what is there."""
         from pexpect import TIMEOUT
 
         data = b""

@@ -52,7 +52,7 @@ class Shell:
 
 
 class Fastboot:
-    """A boot loader that speaks fastboot, and is given an image of kernel, RAM disk and command line."""
+    """A boot loader with fastboot, which receives an image of kernel, RAM disk and command line."""
 
     wanted = "fastboot (AndroidFastbootDriver)"
 

@@ -1,4 +1,4 @@
-"""One command on another machine, by the system's own ssh client; nothing is ever asked, every wait has an end."""
+"""One command on another machine, by the system's own ssh client; it never prompts, and every wait is bounded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from kduel.core.temporary import told_as_temporary_trouble
+from kduel.core.temporary import as_temporary_error
 
 MOST_BYTES = 300 << 20
 FATAL = (
@@ -96,13 +96,13 @@ class Connection:
         root: bool = True,
         out: BinaryIO | None = None,
     ) -> Done:
-        """Shell lines there, as root unless told otherwise. What they print goes to the file `out` where one is given,
+        """Shell lines there, as root by default. What they print goes to the file `out` where one is given,
         and is else in `Done`. Raises Broken and Refused."""
         command = f"sh -c {shlex.quote(script)}"
         if root and self.sudo:
             command = f"sudo -n {command}"
         with ExitStack() as held:
-            with told_as_temporary_trouble():
+            with as_temporary_error():
                 given, kept, err = (held.enter_context(tempfile.TemporaryFile()) for _ in range(3))
                 given.write(stdin)
                 given.seek(0)
@@ -148,6 +148,6 @@ class Connection:
 
 
 def last_line(text: str, nothing: str = "ssh printed no message") -> str:
-    """The last line that says something, bounded; `nothing` where none does."""
+    """The last line that is not blank, bounded; `nothing` where none does."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:300] if lines else nothing

@@ -19,7 +19,7 @@ class MenuEntry(Struct, frozen=True):
     """A menu entry that boots Linux."""
 
     path: str
-    """As grub-reboot wants it: `submenu>entry`."""
+    """As grub-reboot takes it: `submenu>entry`."""
     title: str
     image: str
     """The kernel's file, as GRUB names it."""
@@ -29,7 +29,7 @@ class MenuEntry(Struct, frozen=True):
 
     @property
     def release(self) -> str:
-        """What `uname -r` will say, by the image's name."""
+        """The release, by the image's name."""
         return self.image.rsplit("/", 1)[-1].removeprefix("vmlinuz-").removeprefix("vmlinux-")
 
 
@@ -80,7 +80,7 @@ def check_once(config: str) -> None:
     """Raises HostError unless a choice by grub-reboot is forgotten before it is booted, so that a bad one ends with it."""
     if "next_entry" not in config or not re.search(r"^\s*save_env next_entry", config, re.MULTILINE):
         raise HostError(
-            "GRUB's configuration there does not forget next_entry: a kernel that does not boot would be chosen for ever",
+            "GRUB's configuration there does not clear next_entry: a kernel that does not boot would be chosen at every boot",
             'Run update-grub there (its grub-reboot support writes "save_env next_entry"), or use boot = "kexec".',
         )
 
@@ -113,7 +113,7 @@ def check_custom(config: str) -> None:
     """Raises HostError unless the menu takes up CUSTOM."""
     if "custom.cfg" not in config:
         raise HostError(
-            f"GRUB's menu there does not take up {CUSTOM}, where KDuel would put entries of its own",
+            f"GRUB's menu there does not include {CUSTOM}, where KDuel would put entries of its own",
             'Run update-grub there (its 41_custom does it), or use boot = "kexec".',
         )
 

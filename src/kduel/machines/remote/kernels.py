@@ -55,7 +55,7 @@ sync
     try:
         done = connection.run(script, stdin=packed, timeout=1200)
     except (Broken, Refused) as error:
-        raise HostError(f"the kernel cannot be brought there: {error}", REMEDIES["unreachable"]) from error
+        raise HostError(f"the kernel cannot be copied there: {error}", REMEDIES["unreachable"]) from error
     if done.status == OCCUPIED:
         raise InputError(
             f"{connection.place} has a kernel {kernel.release} of its own, which KDuel will not overwrite",
@@ -64,7 +64,7 @@ sync
     if done.status:
         raise HostError(
             f"{connection.place} cannot take the kernel {kernel.release}: {last_line(done.stderr)}",
-            f"What was brought is noted there in {NOTED}, and taken away by the next run.",
+            f"The copied files are listed there in {NOTED}; the next run removes them.",
         )
 
 

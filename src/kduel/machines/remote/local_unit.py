@@ -38,7 +38,7 @@ def unit_text(run: Path) -> str:
     lines = "\n".join(f"Environment={quoted(f'{key}={value}')}" for key, value in environment.items())
     command = " ".join(quoted(word) for word in (sys.executable, "-m", "kduel", "resume", str(run)))
     return f"""{RUN_MARK}{run}
-# Installed by `kduel local install`; `kduel local remove` takes it away.
+# Installed by `kduel local install`; `kduel local remove` removes it.
 [Unit]
 Description=KDuel continues {percent(str(run))} after each of its reboots
 ConditionPathExists={percent(str(run / "lock.json"))}
@@ -82,7 +82,7 @@ def install(run: Path, root: Path = ROOT) -> Path:
         raise InputError(f"{run!r} cannot be written into a systemd unit", "Give a path without a line break.")
     other = installed_for(root)
     if other not in (None, run):
-        raise InputError(f"the unit is installed already, for {other}", "Take it away first: kduel local remove")
+        raise InputError(f"the unit is installed already, for {other}", "Remove it first: kduel local remove")
     check_systemd()
     path = root / UNIT
     try:
@@ -111,12 +111,12 @@ def remove(root: Path = ROOT) -> list[str]:
         done = subprocess.run(["sh", str(restore)], capture_output=True, text=True, timeout=120, check=False)
         if done.returncode:
             raise HostError(
-                f"{restore} did not put everything back: {done.stderr.strip()[-300:]}",
+                f"{restore} did not restore everything: {done.stderr.strip()[-300:]}",
                 f"See what it does, and do it by hand: {shlex.quote(str(restore))}",
             )
         restore.unlink()
         Path(f"{restore}.new").unlink(missing_ok=True)
-        said.append("put back the settings that a trial had changed")
+        said.append("restored the settings that a trial had changed")
     state = root / STATE
     if state.exists():
         state.unlink()

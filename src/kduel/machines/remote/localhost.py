@@ -1,4 +1,4 @@
-"""The very machine that KDuel runs on, spoken to as if it were another one: the same scripts, by a shell of our own."""
+"""The machine that KDuel itself runs on, used as if it were a remote one: the same scripts, by a shell of our own."""
 
 from __future__ import annotations
 

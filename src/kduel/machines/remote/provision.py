@@ -47,7 +47,7 @@ class Loan:
             now = look(self.connection)
             if now.release in self.releases:
                 self.progress.info(
-                    f"{self.settings.place}: rebooting into its default kernel, to take {now.release} away"
+                    f"{self.settings.place}: rebooting into its default kernel, to remove {now.release}"
                 )
                 self.connection.run(going("systemctl reboot"))
                 self.wait_for_another_boot(now)
@@ -57,7 +57,7 @@ class Loan:
             trouble = str(error)
         if trouble:
             self.progress.warn(
-                f"{self.settings.place}: what this run put there could not be taken away ({trouble[-300:]}); "
+                f"{self.settings.place}: what this run put there could not be removed ({trouble[-300:]}); "
                 f"the next run does it, or by hand there: {'; '.join(self.undo)}"
             )
         self.undo = []
@@ -80,7 +80,7 @@ def bring_kernels(loan: Loan, arms: Sequence[Arm], now: Observation, facts: dict
     """Install there what is not installed there. Raises InputError, HostError."""
     wanted = {arm.kernel.release: arm for arm in arms if not isinstance(arm.kernel, InstalledKernel)}
     if now.release not in wanted:
-        asked(loan.connection, kernels.REMOVE, "kernels of an earlier run cannot be taken away")
+        asked(loan.connection, kernels.REMOVE, "kernels of an earlier run cannot be removed")
     for release, arm in wanted.items():
         if arm.kernel.architecture != now.architecture:
             raise InputError(

@@ -27,7 +27,7 @@ class RealMachine(Machine):
     way: ClassVar[type[Journey]] = Journey
     """Of a trial."""
     broken: ClassVar[str] = "unreachable"
-    """The name of a void trial in which the machine could no longer be spoken with."""
+    """The name of a void trial in which the connection to the machine was lost."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ TRIES, PAUSE = 3, 3.0
 
 
 def patiently(what: Callable[[], Done]) -> Done:
-    """The answer, asked for some times: a busy machine may let a connection wait too long. Raises Broken, Refused."""
+    """The answer, with some retries: a busy machine may let a connection wait too long. Raises Broken, Refused."""
     for _ in range(TRIES - 1):
         try:
             return what()

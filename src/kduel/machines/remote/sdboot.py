@@ -21,7 +21,7 @@ LIST = (
 
 
 class BootEntry(MenuEntry, frozen=True):
-    """An entry that knows its release, which images of kernel-install do not report by their name."""
+    """An entry with its release, which the names of kernel-install's images do not contain."""
 
     version: str = ""
     text: str = ""

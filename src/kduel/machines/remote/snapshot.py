@@ -1,4 +1,5 @@
-"""A machine's /proc and /sys, as far as they say what disturbs measuring, brought here as a small tree of files."""
+"""A machine's /proc and /sys, as far as they show conditions that bias measurements, copied here as a small tree of
+files."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ MOST_LINES = 50_000
 
 
 def bring(connection: Connection, into: Path) -> Path:
-    """The tree below `into`. Raises HostError where the machine cannot be asked. Nothing there is changed."""
+    """The tree below `into`. Raises HostError where the machine cannot be reached. Nothing there is changed."""
     try:
         done = connection.run(SCRIPT, root=False)
     except (Broken, Refused) as error:

@@ -10,7 +10,7 @@ import tarfile
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -33,8 +33,8 @@ RETRY = 3.0
 LEAST_FREE = 256
 """KiB: with less the disk counts as full."""
 OWN_WORDS = "   "
-"""Stands before a contender's own words on the command line: a kernel does not mind, and a run that goes on from such a boot
-must not take them for the machine's."""
+"""Stands before a contender's own words on the command line: a kernel ignores it, and a run that goes on from such a
+boot must not take them for the machine's."""
 RESTORE = "/var/lib/kduel-restore.sh"
 """What a crash leaves behind there, for the next trial, or a person, to run."""
 
@@ -49,7 +49,7 @@ class RealSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True
     free_mib: Annotated[int, Meta(ge=0, le=1 << 30)] = 512
     """What must be free there before a trial."""
     clocksource: str = ""
-    """What a trial must have; empty: whatever the kernel chooses, told in the report."""
+    """What a trial must have; empty: whatever the kernel chooses, shown in the report."""
     conditions: Bands = Bands()
 
 
@@ -57,7 +57,7 @@ class SshSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_only
     """The [machine] table of a study with kind = "ssh"."""
 
     place: str
-    """As ssh knows it: HOST or USER@HOST."""
+    """Destination for ssh: HOST or USER@HOST."""
     port: Annotated[int, Meta(ge=0, le=65_535)] = 0
     """0: as ~/.ssh/config says."""
     identity: str = ""
@@ -81,6 +81,9 @@ class Observation(Struct, frozen=True):
 
 class Journey:
     """One trial on the machine, step by step; what happened goes to its log."""
+
+    or_else: ClassVar[str] = ""
+    """What else can have brought the default kernel up, for the message."""
 
     def __init__(
         self,
@@ -110,7 +113,7 @@ class Journey:
         self.timings[name] = round(time.monotonic() - self.start, 3)
 
     def go(self) -> Outcome:
-        """The whole way. Raises Broken and Refused where the machine can no longer be spoken with."""
+        """The whole way. Raises Broken and Refused where the connection is lost."""
         before = self.patiently(lambda: look(self.connection), 120.0)
         self.reboot(before)
         self.mark("launched")
@@ -135,7 +138,7 @@ class Journey:
             return Outcome(
                 void="fell-back",
                 message=f"{wanted} was requested, and the machine booted {now.release}: {wanted} did not boot, and "
-                "the boot loader fell back to its default.",
+                f"the boot loader fell back to its default{self.or_else}.",
             )
         if missing := [word for word in self.trial.arm.contender.cmdline.split() if word not in now.cmdline.split()]:
             return Outcome(void="wrong-machine", message=f"The command line lacks {' '.join(missing)}: {now.cmdline}")
@@ -149,13 +152,14 @@ class Journey:
         return self.bring_home(after)
 
     def died(self) -> Outcome:
-        """The machine went down in mid-trial: what it said, and nothing of the trial left there. Raises Broken, Refused."""
+        """The machine went down in mid-trial: keep its messages, and remove the trial's files there. Raises Broken,
+        Refused."""
         self.tell(self.last_words())
         place = shlex.quote(self.directory)
         clear = f"cd {place} && [ -O . ] || exit 0; sh conditions.sh restore >&2; s=$?; rm -rf {place}; exit $s"
         done = self.patiently(lambda: self.connection.run(clear), 60.0)
         if done.status:
-            self.tell(f"what the trial had changed is not put back yet: {last_line(done.stderr)}")
+            self.tell(f"what the trial had changed is not restored yet: {last_line(done.stderr)}")
         return Outcome(
             void="rebooted",
             message="The machine rebooted in mid-trial (a panic, a power failure): its log is in console.log.",
@@ -216,7 +220,7 @@ class Journey:
             raise Refused("disk-full", f"{self.settings.directory} has too little room: {last_line(done.stderr)}")
         if done.status:
             raise Refused(
-                "setup-failed", f"the script cannot be brought to {self.directory}: {last_line(done.stderr)}"
+                "setup-failed", f"the script cannot be copied to {self.directory}: {last_line(done.stderr)}"
             )
         # Not `&&`: whatever was set is put back, however the script ended.
         run = (
@@ -281,7 +285,8 @@ class Journey:
                 return found
 
     def compare_clocks(self, began: Observation, ended: Observation) -> None:
-        """A clock that was set meanwhile is a fact worth keeping; durations are taken from uptime and do not mind."""
+        """A clock that was set meanwhile is a fact worth keeping; durations are taken from uptime, which is not
+        affected."""
         jump = (ended.date - began.date) - (ended.at - began.at)
         if abs(jump) > 2 + 0.01 * (ended.at - began.at) and ended.boot_id == began.boot_id:
             self.facts["clock_jump_seconds"] = round(jump, 1)
@@ -322,9 +327,7 @@ class Journey:
             )
         if status == OUT_OF_BAND:
             said = tail(self.trial.into / "conditions.log", 1000) or "without an error message"
-            return Outcome(
-                void="conditions", message=f"The machine was not within the bands that the study asks: {said}."
-            )
+            return Outcome(void="conditions", message=f"Conditions were outside the configured limits: {said}.")
         if status != 0:
             return Outcome(void="setup-failed", message=f"The setup lines failed; the script ended with {status}.")
         expected = {"release": self.trial.arm.kernel.release, "architecture": now.architecture}
@@ -336,7 +339,9 @@ class Journey:
             # Of several contenders in one boot each has an environment of its own; the conditions are the boot's.
             if told.is_file() and path != told.parent and not (path / "conditions").is_dir():
                 shutil.copyfile(told, path / "conditions")
-        reasons = [gate(read_environment(path), expected) for path in captured] or ["it captured nothing of itself"]
+        reasons = [gate(read_environment(path), expected) for path in captured] or [
+            "it recorded nothing of its environment"
+        ]
         if wrong := next((reason for reason in reasons if reason), ""):
             return Outcome(void="wrong-machine", message=f"The machine is not what was planned: {wrong}.")
         return Outcome()

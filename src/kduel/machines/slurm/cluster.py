@@ -19,7 +19,7 @@ UNUSABLE = ("DOWN", "DRAIN", "FAIL", "POWER", "UNKNOWN", "FUTURE")
 
 
 class Wishes(Protocol):
-    """What settings say of the jobs that are submitted; empty for Slurm's default."""
+    """Settings of the jobs that are submitted; empty for Slurm's default."""
 
     @property
     def partition(self) -> str: ...
@@ -102,6 +102,11 @@ class Node(Struct, frozen=True):
     def away(self) -> bool:
         """Whether it is out of service, or on its way back."""
         return any(word in self.state for word in UNUSABLE)
+
+    @property
+    def completing(self) -> bool:
+        """Whether a job on it is ending: killed, or in its epilog."""
+        return "COMPLETING" in self.state
 
     @property
     def usable(self) -> bool:

@@ -13,6 +13,13 @@ DOWN_AFTER_PANIC = (
     "trials wait. With 2 it returns by itself."
 )
 
+ENOUGH = 30
+"""Seconds in which a helper chooses a kernel on a busy node, too."""
+CHOICE_LOST = (
+    "ExecTime in helpers.conf is {} s: on a node where the helper takes longer, Slurm gives the choice up and reboots into "
+    "the default kernel. Set ExecTime=60."
+)
+
 
 def cluster_settings() -> dict[str, str]:
     """What `scontrol show config` prints, by name. Raises HostError."""
@@ -48,6 +55,9 @@ def check_settings(known: dict[str, str], boot_deadline: float) -> list[str]:
             f"BootTime in helpers.conf is {boot} s, more than ResumeTimeout ({resume} s): Slurm expects boots that it does "
             "not wait for"
         )
+    helper = seconds(known.get("ExecTime", ""))
+    if helper is not None and helper < ENOUGH:
+        notes.append(CHOICE_LOST.format(helper))
     if (returns := known.get("ReturnToService", "2")) != "2":
         notes.append(DOWN_AFTER_PANIC.format(returns))
     return notes

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, ClassVar
 
 from msgspec import Meta, field
 
@@ -61,11 +61,11 @@ class NodeSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_onl
         return "slurm"
 
     def feature(self, contender: str, release: str) -> str:
-        """The feature to ask Slurm for."""
+        """The feature to request from Slurm."""
         return self.features.get(contender) or "kernel_" + re.sub(r"[^A-Za-z0-9]", "_", release)
 
     def options(self, feature: str = "") -> list[str]:
-        """sbatch's arguments that say what a job needs; with a feature, a fresh boot of it."""
+        """sbatch's arguments for what a job needs; with a feature, a fresh boot of it."""
         return [
             f"--nodelist={self.node}",
             *("--nodes=1", "--ntasks=1", "--exclusive", "--mem=0", "--no-requeue"),
@@ -75,13 +75,13 @@ class NodeSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class NodeConnection(Connection):
-    """Speaks with a node through a job that has it. `attach` says which."""
+    """The connection to a node through the job that holds it, which `attach` sets."""
 
     def __init__(self, node: str) -> None:
         super().__init__(node)
         self.job = ""
         self.boots: set[str] = set()
-        """Boot ids that were seen there."""
+        """Boot ids observed there."""
 
     def attach(self, job: str) -> None:
         """From now on through this job."""
@@ -178,9 +178,10 @@ class NodeJourney(Journey):
 
     settings: NodeSettings
     connection: NodeConnection
+    or_else: ClassVar[str] = ", or its helper could not choose that kernel: slurmd's log there has the reason"
 
     def go(self) -> Outcome:
-        """The whole way. Raises Broken and Refused where the node cannot be had or spoken with."""
+        """The whole way. Raises Broken and Refused where the node cannot be acquired or reached."""
         contender = self.trial.arm.contender.name
         feature = self.settings.feature(contender, self.trial.arm.kernel.release)
         name = job_name(self.trial.into, self.settings.node)
@@ -217,9 +218,13 @@ class NodeJourney(Journey):
         self.mark("launched")
 
     def await_node(self) -> None:
-        """Wait until Slurm has the node in service: after a panic it comes back. Raises Refused, HostError."""
+        """Wait until Slurm has the node in service: after a panic it comes back. Raises Refused, HostError.
+
+        The job before must have ended, too: for a node that has to reboot, and still completes a job, Slurm finds the
+        constraints of the next one bad, and looks at it again after a minute.
+        """
         end = time.monotonic() + self.settings.boot_deadline
-        while away := [one for one in nodes() if one.name == self.settings.node and one.away]:
+        while away := [one for one in nodes() if one.name == self.settings.node and (one.away or one.completing)]:
             if time.monotonic() > end:
                 why = f": {away[0].reason}" if away[0].reason else ""
                 raise Refused("no-node", f"{away[0].name} is {away[0].state}{why}")

@@ -107,7 +107,7 @@ def attribution_section(found: Campaigns) -> PageSection:
     """What a change may be put down to, pair by pair."""
     names = letters(found)
     bullets = [f"{names[pair.before]} to {names[pair.after]}: {pair.attribution.told}" for pair in found.between]
-    return PageSection(heading="What a change may be put down to", bullets=bullets)
+    return PageSection(heading="What a change may be attributed to", bullets=bullets)
 
 
 def change_section(pair: Between, found: Campaigns) -> PageSection:

@@ -32,7 +32,7 @@ def sureness(results: Results) -> str:
     if not any(m.n > 1 for m in results.metrics):
         if any(m.scale == "exact" and m.verdict != "undecided" for m in results.metrics):
             return (
-                "One trial each is enough for sizes, which every build gives again; it is too few for an interval, so that "
+                "One trial each is enough for sizes, which every build reproduces; it is too few for an interval, so that "
                 "no difference in time can be distinguished from chance."
             )
         return "Too few trials for any interval: no difference can be distinguished from chance."

@@ -18,7 +18,7 @@ from kduel.report.content.textgrid import Line
 from kduel.report.content.undecided import by_reason
 
 EXACT_MEANS = (
-    "These are lengths of paths in the kernel, the same on every host: fewer is a reason to expect faster, and no proof. "
+    "These are path lengths in the kernel, the same on every host: a lower count is a reason to expect a faster kernel, but no proof. "
     "Caches, stalls, other CPUs and scheduling decisions are not in them."
 )
 LINES_EACH = 2

@@ -55,7 +55,7 @@ def counted_lines(comparison: ContenderSummary) -> Iterator[Line]:
 
 
 def name(metric: MetricResult) -> str:
-    """The operation, which tells the metrics of such a run apart."""
+    """The operation, which distinguishes the metrics of such a run."""
     return visible(metric.benchmark, 60)
 
 
@@ -147,7 +147,7 @@ def differs_from(metric: MetricResult, usual: MetricResult) -> bool:
 
 
 def style(metric: MetricResult) -> str:
-    """Colour never says what the word beside it does not."""
+    """Colour only repeats what the word next to it states."""
     if decided(metric):
         return {"better": "bold green", "worse": "bold red", "neutral": "bold magenta"}[side(metric)]
     return "yellow"

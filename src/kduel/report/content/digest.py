@@ -117,7 +117,7 @@ def exact_words(results: Results) -> list[str]:
     if results.exact is None:
         return []
     return [
-        f"Counted exactly before anything was timed (instructions, which are no time): {comparison.headline}. "
+        f"Counted exactly before anything was timed (instructions, not time): {comparison.headline}. "
         "That part is a run of its own, in the directory exact of this run."
         for comparison in digest(results.exact).comparisons
     ]
@@ -285,7 +285,7 @@ def open_questions(
     harness = [m for m in metrics if m.by_harness]
     if harness:
         said.append(
-            f"Anything about the kernel from {named(harness, notes)}: the benchmark's settings make these values."
+            f"Anything about the kernel from {named(harness, notes)}: the benchmark's settings determine these values."
         )
     if results.machine.exact:
         said.append(
@@ -312,7 +312,7 @@ def open_questions(
 
 
 def named(metrics: Iterable[MetricResult], notes: Notes, with_need: bool = False, with_effect: bool = False) -> str:
-    """`a/b, c/d and 5 more`, each with the blocks it still needs or with its effect where asked for."""
+    """`a/b, c/d and 5 more`, each with the blocks it still needs or with its effect on request."""
 
     def words(metric: MetricResult) -> str:
         if with_effect:

@@ -45,7 +45,7 @@ def matrix_sureness(matrix: Matrix | None, exact: bool) -> str:
     if exact:
         return (
             f"The {len(matrix.judged)} cells were counted on a deterministic machine: each holds for this one course of "
-            "instructions, in which a job of the kernel's own may fall into any one cell."
+            "instructions, in which background work of the kernel may fall into any cell."
         )
     return (
         f"All {len(matrix.judged)} verdicts of the matrix are exploratory: of the differences called, about one in twenty "

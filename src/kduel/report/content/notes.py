@@ -61,7 +61,7 @@ class Note(Struct, kw_only=True):
 
     @property
     def details(self) -> list[str]:
-        """Every further finding of this cause, for whoever asks for it: one line for each message, with its metrics."""
+        """Every further finding of this cause, shown on request: one line for each message, with its metrics."""
         metrics: dict[str, list[str]] = {}
         for entry in self.entries:
             metrics.setdefault(entry.message, []).extend([entry.metric] if entry.metric else [])

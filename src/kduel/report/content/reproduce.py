@@ -23,7 +23,7 @@ def reproduction(results: Results) -> list[str]:
 
 
 def run_command(results: Results) -> str:
-    """`kduel run`, with the kernels and the suite where these say all, else with the study file of the run."""
+    """`kduel run`, with the kernels and the suite where these are sufficient, else with the study file of the run."""
     study, words = results.study, [f"--seed={results.study.seed}", f"--out={OUT}"]
     plain = all(not (one.cmdline or one.scheduler or one.policy) for one in results.contenders)
     suite = study.origin or ""

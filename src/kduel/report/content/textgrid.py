@@ -1,4 +1,4 @@
-"""The table of verdicts in plain characters: one line says which metric and what came of it, the next has the numbers.
+"""The table of verdicts in plain characters: one line has the metric and its verdict, the next the numbers.
 
 A name may be long and a terminal narrow, so names get a line of their own, and only numbers stand in columns.
 """

@@ -12,7 +12,7 @@ WORTH_ADDING = 2.0
 
 MISSING = "values are missing, and which ones depends on the contender: repair this first"
 CAUSES: tuple[tuple[frozenset[str], str], ...] = (
-    (frozenset({Code.ONE_TRIAL, Code.ROBUST_DISAGREES}), "a few trials far out hide the answer: read their logs, then repeat"),
+    (frozenset({Code.ONE_TRIAL, Code.ROBUST_DISAGREES}), "a few outlying trials hide the answer: read their logs, then repeat"),
     (frozenset({Code.TWO_MODES}), "the boots fall into two groups: find what differs between them"),
     (frozenset({Code.MISSING_BY_ARM}), MISSING),
     (frozenset({Code.DRIFT, Code.AUTOCORRELATION}), "the machine changed during the run: stop other work on the host"),

@@ -30,7 +30,7 @@ class TradeoffsPart(Struct, kw_only=True):
 
 
 def tradeoffs_part(results: Results) -> TradeoffsPart | None:
-    """The page's section; None for a run of which there is nothing to say beyond its verdicts."""
+    """The page's section; None for a run without anything beyond its verdicts."""
     rows, view, advice, threads = aspects(results), front(results), advise(results), scaling(results)
     if len(rows) < FEWEST_ASPECTS:
         rows = []
@@ -42,8 +42,8 @@ def tradeoffs_part(results: Results) -> TradeoffsPart | None:
 
 
 def tradeoffs_lines(results: Results, width: int) -> list[str]:
-    """The same as lines of text. Empty for a plain duel, whose verdicts say all of it: with three contenders there is
-    something to choose, with power measured something to weigh."""
+    """The same as lines of text. Empty for a plain duel, whose verdicts are sufficient; it is shown for three
+    contenders or more, or where power was measured."""
     view = front(results)
     weighed = view is not None and any(scale.axis == "power" for scale in view.scales)
     rows = aspects(results)

@@ -15,7 +15,7 @@ PANEL = 250
 
 
 def panel_rows(front: Front, across: Scale, up: Scale) -> list[Row]:
-    """A row for each contender. What lies beyond FARTHEST is drawn at the edge, and told as it is."""
+    """A row for each contender. What lies beyond FARTHEST is drawn at the edge, with its true value as text."""
     rows = []
     for name in front.contenders:
         x, y = across.places[name], up.places[name]

@@ -13,7 +13,7 @@ UNIT = "@unit@"
 NAMES = "@names@"
 WHOLE = "datum.value % 1 === 0 ? format(datum.value, ',d') : ''"
 BOX_FROM = 5
-"""A box of fewer values would pretend to know their distribution."""
+"""A box plot of fewer values would suggest more than is known of their distribution."""
 
 
 def arm_colour(names: list[str], theme: Theme, legend: bool) -> Spec:
@@ -27,7 +27,7 @@ def arm_colour(names: list[str], theme: Theme, legend: bool) -> Spec:
 
 
 def value_tip() -> list[Spec]:
-    """What hovering over a trial's value tells."""
+    """The tooltip of a trial's value."""
     return [
         {"field": "t", "type": "nominal", "title": "trial"},
         {"field": "c", "type": "nominal", "title": "contender"},

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Struct, field
 
 from kduel import __version__
@@ -17,7 +16,8 @@ from kduel.core.untrusted import Garbled, decode, read_whole
 from kduel.report.html import templates
 from kduel.report.site.content import pages
 from kduel.report.site.parts import HEIGHT, WIDTH
-from kduel.store.rundir import CHOOSE, sync_tree, sync_tree_top, told_as_disk_trouble, write_whole
+from kduel.store.documents import document_bytes
+from kduel.store.rundir import CHOOSE, as_disk_error, sync_tree, sync_tree_top, write_whole
 
 MARK = "kduel-site.json"
 """The file that says which files of a directory are pages that KDuel wrote: those may be replaced or removed."""
@@ -47,9 +47,9 @@ def write_site(place: Path, index: Path, out: Path) -> list[str]:
         if name not in earlier and os.path.lexists(out / name):
             raise InputError(f"{out / name} is there already, and KDuel did not write it", ELSEWHERE)
     template = templates().get_template("site.html")
-    with told_as_disk_trouble(out, CHOOSE):
+    with as_disk_error(out, CHOOSE):
         out.mkdir(parents=True, exist_ok=True)
-        with temporary_directory(out, FRESH, told_as_disk_trouble(out, CHOOSE)) as fresh:
+        with temporary_directory(out, FRESH, as_disk_error(out, CHOOSE)) as fresh:
             for page in found:
                 text = template.render(page=page, version=__version__, width=WIDTH, height=HEIGHT)
                 (fresh / page.name).write_text(text, "utf-8", errors="backslashreplace")
@@ -67,7 +67,7 @@ def write_site(place: Path, index: Path, out: Path) -> list[str]:
 
 def write_mark(out: Path, names: list[str]) -> None:
     """Replace the file MARK. Raises OSError."""
-    write_whole(out / MARK, msgspec.json.format(msgspec.json.encode(Site(pages=names)), indent=1) + b"\n")
+    write_whole(out / MARK, document_bytes(Site(pages=names)))
 
 
 def pages_of(out: Path) -> set[str]:

@@ -1,1 +1,1 @@
-"""Finding the commit that changed an exact cost: build, boot and count, as `git bisect` asks."""
+"""Finding the commit that changed an exact cost: build, boot and count the commits that `git bisect` selects."""

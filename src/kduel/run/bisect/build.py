@@ -42,7 +42,7 @@ class Builder(Struct, frozen=True, kw_only=True):
         """Build what is checked out. Gives the kernel's specification. Raises Unbuildable, HostError, InputError."""
         self.build.mkdir(parents=True, exist_ok=True)
         (self.build / BUILT).unlink(missing_ok=True)
-        # The user's own environment counts here: what they build with is what they want to be told of.
+        # The user's own environment counts here: the result is to hold for what they build with.
         environment = {**os.environ, **FIXED, "KDUEL_BUILD": str(self.build)}
         if self.command:
             log_command(["sh", "-c", self.command], self.log, environment=environment, cwd=self.source)

@@ -73,7 +73,7 @@ class History:
         return found
 
     def groups(self, measurable: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """For each commit the number of its group: commits that no measurable one tells apart are of one group."""
+        """For each commit the number of its group: commits that no measurable one separates are of one group."""
         chosen = np.flatnonzero(measurable)
         if self.linear:
             return np.searchsorted(np.minimum(chosen, len(self) - 1), np.arange(len(self)))
@@ -95,7 +95,7 @@ class History:
 def read_history(
     tree: Path, good: str, bad: str, *, first_parent: bool = False, paths: Sequence[str] = ()
 ) -> History:
-    """The history between two revisions of a git tree. Raises InputError that says what to do where there is none."""
+    """The history between two revisions of a git tree. Raises InputError with the remedy where there is none."""
     old, new = commit_of(tree, good), commit_of(tree, bad)
     if old == new:
         raise InputError(

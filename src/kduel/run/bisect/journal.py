@@ -18,7 +18,7 @@ from kduel.core.errors import InputError
 from kduel.core.progress import Progress
 from kduel.core.untrusted import read_whole
 from kduel.run.bisect.terms import Unmeasurable
-from kduel.store.rundir import told_as_disk_trouble, write_whole
+from kduel.store.rundir import as_disk_error, write_whole
 
 SCHEMA = 1
 FILE = "measurements.jsonl"
@@ -50,7 +50,7 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
 @contextmanager
 def held(directory: Path) -> Iterator[None]:
     """Hold a directory for one process. Raises InputError where another kduel works there, HostError."""
-    with told_as_disk_trouble(directory, "Free some space, correct the permissions, or name another directory."):
+    with as_disk_error(directory, "Free some space, correct the permissions, or name another directory."):
         directory.mkdir(parents=True, exist_ok=True)
         handle = (directory / ".held").open("a")
     with handle:
@@ -82,9 +82,7 @@ class Journal:
         self.path = directory / FILE
         self.measure, self.progress = measure, progress
         self.ends = (head.good, head.bad)
-        with told_as_disk_trouble(
-            self.path, "Free some space or correct the permissions; the same command continues."
-        ):
+        with as_disk_error(self.path, "Free some space or correct the permissions; the same command continues."):
             if restart or not self.path.is_file():
                 write_whole(self.path, msgspec.json.encode(head) + b"\n")
             lines = read_whole(self.path).split(b"\n")
@@ -142,7 +140,7 @@ class Journal:
     def _append(self, entry: Entry) -> None:
         self.entries.append(entry)
         with (
-            told_as_disk_trouble(self.path, "Free some space; the same command continues."),
+            as_disk_error(self.path, "Free some space; the same command continues."),
             self.path.open("ab") as stream,
         ):
             stream.write(msgspec.json.encode(entry) + b"\n")

@@ -32,7 +32,7 @@ from kduel.run.bisect.outcome import (
     paired,
 )
 from kduel.run.bisect.posterior import Evidence, Model
-from kduel.run.bisect.terms import MOST_DECIMALS, Phase, Settings, Split, State, Unmeasurable, decimals
+from kduel.run.bisect.terms import MOST_DECIMALS, Phase, SearchSettings, Split, State, Unmeasurable, decimals
 
 Measure = Callable[[str, int], float]
 """The value of a commit, for a block. Raises Unmeasurable where the commit has none, and none later."""
@@ -59,7 +59,12 @@ class Search:
     """One search. `watch` hears of each block."""
 
     def __init__(
-        self, history: History, metric: str, measure: Measure, settings: Settings, watch: Callable[[State], None]
+        self,
+        history: History,
+        metric: str,
+        measure: Measure,
+        settings: SearchSettings,
+        watch: Callable[[State], None],
     ) -> None:
         self.whole = history
         self.metric, self.measure, self.settings, self.watch = metric, measure, settings, watch
@@ -122,7 +127,7 @@ class Search:
         return enough and float(self.group_probability().max()) >= needed
 
     def smallest_set(self) -> tuple[list[str], float]:
-        """The fewest commits, whole groups, that hold the culprit with the wanted probability."""
+        """The fewest commits, whole groups, that hold the culprit with the required probability."""
         mass = self.group_probability()
         size = np.bincount(self.groups)
         # Groups by the probability of each of their commits: the fewest commits come out.

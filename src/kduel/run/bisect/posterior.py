@@ -71,7 +71,7 @@ class Model:
         return more
 
     def evidence(self) -> Evidence:
-        """What the measurements say. Before the second one: all commits alike."""
+        """The posterior given the measurements. Before the second one: all commits alike."""
         commits = self.zz.shape[1]
         if self.count < 2:
             return Evidence(probability=np.full(commits, 1 / commits), log_bayes=0.0)

@@ -44,7 +44,8 @@ def search(
     paths: Sequence[str] = (),
 ) -> ExactResult:
     """Bisect between two commits whose judgements are known. `judge` tries a commit, and checks it out where that is
-    needed: each checkout makes files new for make. `told` hears of it and of how many commits are left. Raises InputError, NotMeasuredError where git comes to no end."""
+    needed: each checkout makes files new for make. `told` is called with it and with the number of commits left.
+    Raises InputError, NotMeasuredError where git comes to no end."""
     if "new" not in git(place, "bisect", "terms", check=False):
         line = ["--first-parent"] if first_parent else []
         git(place, "bisect", "start", "--no-checkout", "--term-old=old", "--term-new=new", *line, "--", *paths)

@@ -1,4 +1,4 @@
-"""What a search under noise is asked for, what it tells, and what a measurement is."""
+"""The request of a search under noise, its progress, and a measurement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Unmeasurable(NotMeasuredError):
     """A commit that does not build, boot or give a number. The search goes on without it."""
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class SearchSettings(Struct, frozen=True, kw_only=True):
     """What a search is to reach, and what it may take."""
 
     probability: float = 0.95

@@ -15,7 +15,7 @@ from kduel.run.bisect.history import History
 from kduel.run.bisect.journal import Head, Journal
 from kduel.run.bisect.noisy import Search
 from kduel.run.bisect.outcome import SearchOutcome
-from kduel.run.bisect.terms import Settings, State
+from kduel.run.bisect.terms import SearchSettings, State
 
 
 class SearchTask(Struct, frozen=True, kw_only=True):
@@ -26,7 +26,7 @@ class SearchTask(Struct, frozen=True, kw_only=True):
     metric: str
     subject: str
     """What is measured, for people; with the history it identifies the search."""
-    settings: Settings
+    settings: SearchSettings
     restart: bool = False
 
 

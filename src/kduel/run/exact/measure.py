@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from kduel.benchmarks import ParseError, Raw
@@ -26,6 +25,7 @@ from kduel.run.exact.symbols import of_build
 from kduel.run.prepare import Ready
 from kduel.run.script import Script
 from kduel.store.collect import step_directory
+from kduel.store.documents import document_bytes
 
 BOOT_BENCHMARK = "boot-instructions"
 COST_SCHEMA = 1
@@ -141,7 +141,7 @@ def entry_of(machine: IcountMachine, arm: Arm) -> int:
     if entry is None:
         raise NotMeasuredError(
             f"the boot of {arm.contender.name} cannot be counted",
-            "Build it with CONFIG_PVH, and leave --layouts away.",
+            "Build it with CONFIG_PVH, and omit --layouts.",
         )
     return entry
 
@@ -157,7 +157,7 @@ def name_functions(machine: IcountMachine, arm: Arm, kallsyms: Path) -> None:
         if machine.icount.layouts:
             raise NotMeasuredError(
                 f"{arm.contender.name} does not export its symbol names, and its addresses are random",
-                "Build it with CONFIG_KALLSYMS=y, or leave --layouts away.",
+                "Build it with CONFIG_KALLSYMS=y, or omit --layouts.",
             ) from error
         kallsyms.write_text(of_build(arm.kernel))
         Symbols.read(kallsyms)
@@ -249,7 +249,7 @@ def same_as_run(counted: Counted, run_trial: Path, index: int, label: str) -> bo
 
 def as_json(found: Explanation) -> bytes:
     """The whole explanation."""
-    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+    return document_bytes(found)
 
 
 def cost_json(found: Explanation, rows: list[Cost]) -> bytes:
@@ -265,4 +265,4 @@ def cost_json(found: Explanation, rows: list[Cost]) -> bytes:
         "classes": dict(CLASSES),
         "rows": rows,
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+    return document_bytes(document)

@@ -17,7 +17,7 @@ from kduel.run.prepare import Ready, lock_of, make_ready
 from kduel.store.documents import study_of
 from kduel.store.identity import check_same_run
 from kduel.store.integrity import trials_of
-from kduel.store.rundir import EXPLAIN, RunDir, told_as_disk_trouble, write_whole
+from kduel.store.rundir import EXPLAIN, RunDir, as_disk_error, write_whole
 from kduel.study.contenders import contender_tables
 from kduel.study.load import Study, assemble, parse_study
 
@@ -81,7 +81,7 @@ class Subject(Struct, frozen=True, kw_only=True):
             return
         folder = self.run.path / EXPLAIN
         name = f"{found.benchmark}.{found.contender}".replace("/", "-").replace(" ", "_")
-        with told_as_disk_trouble(folder):
+        with as_disk_error(folder):
             folder.mkdir(exist_ok=True)
             write_whole(folder / f"{name}.svg", as_svg(found).encode())
             write_whole(folder / f"{name}.json", as_json(found))

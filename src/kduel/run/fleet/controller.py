@@ -29,7 +29,7 @@ from kduel.store.documents import TrialRecord, read_trial
 from kduel.store.fleet_state import FOLDER, Live, LiveMember, Out, read_state, write_live, write_state
 from kduel.store.integrity import follows
 from kduel.store.manifest import RUN_FILES, changes, run_digests
-from kduel.store.rundir import RunDir, sync_tree, sync_tree_top, told_as_disk_trouble
+from kduel.store.rundir import RunDir, as_disk_error, sync_tree, sync_tree_top
 from kduel.study.plan import PlannedTrial
 
 ATTEMPTS = 3
@@ -42,7 +42,7 @@ LIVE_EVERY = 5.0
 
 
 class Elsewhere(Machine):
-    """Stands for the machines of the fleet where something is asked of all of them."""
+    """Stands for all machines of the fleet."""
 
     def __init__(self, exact: bool, timing_warning: str, facts: dict[str, object]) -> None:
         self.exact, self.timing_warning, self.facts = exact, timing_warning, facts
@@ -52,7 +52,7 @@ class Elsewhere(Machine):
 
 
 class Doing(Struct):
-    """What a member does, as the controller knows it."""
+    """The state of a member, as far as the controller knows."""
 
     state: Literal["idle", "ahead", "working", "waiting", "lost", "quarantined", "done"] = "idle"
     blocks: list[int] = field(default_factory=list)
@@ -162,7 +162,7 @@ class Controller(Runner):
 
     def prepare(self) -> None:
         """A directory for each member, with the run's own documents."""
-        with told_as_disk_trouble(self.run.path):
+        with as_disk_error(self.run.path):
             for name in self.lock.hosts:
                 directory = self.directory(name)
                 (directory / "trials").mkdir(parents=True, exist_ok=True)
@@ -269,7 +269,7 @@ class Controller(Runner):
             self.take_out(name, Out(why="quarantined", message=why, round=self.rounds(), decided=now_utc()))
 
     def take_out(self, name: str, out: Out) -> None:
-        """Record that a member is out of service, tell of it, and end its work."""
+        """Record that a member is out of service, report it, and end its work."""
         self.state.out[name] = out
         write_state(self.run.path, self.state)
         self.progress.warn(f"{name} is {out.why}: {out.message}\nThe other machines go on without it.")
@@ -320,7 +320,7 @@ class Controller(Runner):
             )
         before = self.rounds()
         staged = self.run.stage()
-        with told_as_disk_trouble(self.run.trials):
+        with as_disk_error(self.run.trials):
             link_tree(directory, staged)
             staged.chmod(0o755)
             sync_tree(staged)

@@ -19,7 +19,7 @@ from kduel.fleets import Fleet, Member
 from kduel.run.fleet.worker import DESCRIBED, DRAFT, Described
 from kduel.store.documents import FleetRecord, KernelRecord, Lock, MemberRecord, read_json
 from kduel.store.identity import differences, short
-from kduel.store.rundir import CHOOSE, told_as_disk_trouble
+from kduel.store.rundir import CHOOSE, as_disk_error
 from kduel.study.load import Study
 
 CLOCK_TROUBLE = 60.0
@@ -30,7 +30,7 @@ MOST_NAMED = 5
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """A fleet as it was asked for."""
+    """A fleet as requested."""
 
     kind: str
     settings: dict[str, Any]
@@ -45,7 +45,7 @@ def gather(study: Study, wanted: Wanted, path: Path, *, origin: str, progress: P
     """
     members = wanted.fleet.members
     draft = draft_lock(study, wanted, origin)
-    with told_as_disk_trouble(path, CHOOSE):
+    with as_disk_error(path, CHOOSE):
         path.parent.mkdir(parents=True, exist_ok=True)
         place = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent)).absolute()
         place.chmod(0o755)
@@ -100,7 +100,7 @@ def draft_lock(study: Study, wanted: Wanted, origin: str) -> Lock:
 def described(
     fleet: Fleet, members: Sequence[Member], place: Path, draft: Lock, text: str, advance: Callable[[], None]
 ) -> dict[str, Described]:
-    """By name, what each member says of itself; `clock` is how far its clock is ahead. Raises HostError."""
+    """By name, the description of each member; `clock` is how far its clock is ahead. Raises HostError."""
     began: dict[str, float] = {}
     found: dict[str, Described] = {}
     trouble: dict[str, str] = {}

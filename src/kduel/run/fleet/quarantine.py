@@ -22,7 +22,7 @@ FEWEST_VOID = 3
 SLOW = 5.0
 SLOW_BLOCKS = 3
 FEWEST_PEERS = 2
-"""With fewer others nobody can say which machine is the odd one."""
+"""With fewer others it is unknown which machine is the odd one."""
 
 
 class Conduct(Struct):

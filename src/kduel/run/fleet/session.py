@@ -58,7 +58,7 @@ def run_fleet(
     give_up: GiveUp = lambda *_: False,
 ) -> RunDir:
     """Carry the study out in `path` on the machines of a fleet, or go on there. `seed` gives the seed of a new run: it is
-    asked when it is known whether the machines are exact.
+    called when it is known whether the machines are exact.
 
     Raises what the adapter raises, NotMeasuredError where a contender cannot be measured anywhere, InputError where
     `path` holds another run, and HostError where no machine can go on.
@@ -66,7 +66,7 @@ def run_fleet(
     chosen = fleet_kind(kind)
     settings: FleetSettings = chosen.read_settings(table)
     there = RunDir.open(path).lock() if (path / "lock.json").is_file() else None
-    # Of the place: engines know their jobs by it, also after the controller was killed.
+    # Of the place: adapters find their jobs by it, also after the controller was killed.
     name = slug(path.absolute().name)[:20] + "-" + sha256(os.fsencode(path.absolute())).hexdigest()[:8]
     known = there.hosts if there else []
     fleet = chosen.open(settings, machine=study.machine, run=name, known=known, progress=progress)

@@ -17,7 +17,7 @@ from kduel.run.runner import Runner
 from kduel.run.watch import TrialDone
 from kduel.store.documents import Lock, MemberRecord, read_lock, study_of
 from kduel.store.identity import check_same_run
-from kduel.store.rundir import RunDir, told_as_disk_trouble, write_whole
+from kduel.store.rundir import RunDir, as_disk_error, write_whole
 from kduel.study.plan import PlannedTrial
 
 FORMER_ENDS = 86_400.0
@@ -73,7 +73,7 @@ def describe(directory: Path, progress: Progress, *, offline: bool) -> None:
         ready = member_ready(draft, member, (directory / "study.toml").read_text("utf-8"), progress, offline)
         held.callback(ready.machine.close)
         lock = lock_of(ready, draft.seed, draft.origin)
-        with told_as_disk_trouble(directory):
+        with as_disk_error(directory):
             write_whole(directory / DESCRIBED, json.encode(Described(lock=lock, clock=time.time())))
 
 
@@ -132,7 +132,7 @@ class BlockWorker:
         self.runner.done(progress)
 
     def work(self, block: int) -> None:
-        """Run what is missing of a block; what is there already is told of again.
+        """Run what is missing of a block; what is there already is reported again.
 
         Raises InputError for a block of another member.
         """

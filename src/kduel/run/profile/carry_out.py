@@ -3,7 +3,7 @@
     RUN/explain/pipe-time.debian-6.12.8x999/{lock.json,plan.jsonl,trials/...}   profile.json  profile.svg
 
 It has the run's kernels, machine and conditions, and an order drawn from a seed of its own. It is resumed like any run,
-and the run's own trials, verdict and manifests never see it.
+and does not affect the run's own trials, verdict and manifests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct, structs
 
 from kduel.analysis.profile import ProfiledArm, ProfiledTrial, TimedProfile, nanoseconds, overhead, profile, unit_of
@@ -31,10 +30,10 @@ from kduel.run.profile.dress import ProfilingDress
 from kduel.run.runner import run_study
 from kduel.run.watch import Begun, Watcher
 from kduel.store.collect import Prepared, collect, step_directory
-from kduel.store.documents import Lock, study_of
+from kduel.store.documents import Lock, document_bytes, study_of
 from kduel.store.identity import check_same_run
 from kduel.store.integrity import trials_of
-from kduel.store.rundir import EXPLAIN, PROFILE_ORIGIN, RunDir, told_as_disk_trouble, write_whole
+from kduel.store.rundir import EXPLAIN, PROFILE_ORIGIN, RunDir, as_disk_error, write_whole
 from kduel.study.load import Blocks, Study
 from kduel.study.plan import slug
 
@@ -56,7 +55,7 @@ class ProfileRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def folder(self) -> Path:
-        """Where the profiled trials are, one directory for each way to ask."""
+        """Where the profiled trials are, one directory for each set of options."""
         name = f"{self.step.label}-{self.metric.name}.{self.names[1]}.{self.blocks}x{self.frequency}"
         return self.run.path / EXPLAIN / slug(name)
 
@@ -137,7 +136,7 @@ def carry_out(
     try:
         check_same_run(what.lock, lock_of(ready, what.lock.seed, what.lock.origin), what.run.path)
         narrow = narrowed(ready, what, cache)
-        with told_as_disk_trouble(what.folder):
+        with as_disk_error(what.folder):
             what.folder.parent.mkdir(exist_ok=True)
         with shown(narrow.study, ready.machine.parallel) as (watch, begun):
             run = run_study(
@@ -158,8 +157,8 @@ def carry_out(
 
 def keep(what: ProfileRequest, found: TimedProfile) -> None:
     """Store the result beside the trials that it comes from. Raises HostError."""
-    with told_as_disk_trouble(what.folder):
-        write_whole(what.folder / "profile.json", msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    with as_disk_error(what.folder):
+        write_whole(what.folder / "profile.json", document_bytes(found))
         write_whole(what.folder / "profile.svg", as_svg(found).encode())
 
 
@@ -190,7 +189,7 @@ def read_profile(what: ProfileRequest, run: RunDir, ready: Ready) -> TimedProfil
             why = why or f"{record.id}: {record.void or ''}{'; '.join(record.failed_steps.values())}"
             continue
         try:
-            value = ready.prepared.parse(directory, 0)[what.metric.name]
+            value = metric_value(ready.prepared.parse(directory, 0), what.metric.name)
             found[record.block, record.contender] = profiled_trial(directory, what, value)
         except (Garbled, OSError, ValueError, InputError) as error:
             why = why or f"{record.id}: {error}"
@@ -224,6 +223,13 @@ def read_profile(what: ProfileRequest, run: RunDir, ready: Ready) -> TimedProfil
     return result
 
 
+def metric_value(values: dict[str, float], name: str) -> float:
+    """The metric that is explained. Raises Garbled: not every output has an optional one."""
+    if name not in values:
+        raise Garbled(f"it has no value of {name}")
+    return values[name]
+
+
 def profiled_trial(directory: Path, what: ProfileRequest, value: float) -> ProfiledTrial:
     """One trial's step. Raises Garbled, OSError, InputError, ValueError."""
     step = step_directory(directory, 0, what.step.label)
@@ -231,17 +237,27 @@ def profiled_trial(directory: Path, what: ProfileRequest, value: float) -> Profi
     sampled = read_sampled(step, whole(read(step / "perf.pid", 100).strip()))
     return ProfiledTrial(
         time=nanoseconds(what.metric, value),
-        cpus=sum(line.startswith("cpu") and line[3:4].isdigit() for line in before.splitlines()),
+        cpus=cpus_of(before),
         idle=0.0 if sampled.event == CLOCK else idle_share(before, after),
         sampled=sampled,
     )
+
+
+def cpus_of(text: str) -> int:
+    """How many CPUs /proc/stat lists. Raises Garbled where there is none."""
+    count = sum(line.startswith("cpu") and line[3:4].isdigit() for line in text.splitlines())
+    if not count:
+        raise Garbled("/proc/stat lists no CPU")
+    return count
 
 
 def idle_share(before: str, after: str) -> float:
     """The share of all CPUs' time without work between two readings of /proc/stat, from 0 to 1. Raises Garbled."""
     first, last = ([whole(word) for word in text.split("\n")[0].split()[1:9]] for text in (before, after))
     spent = [late - early for early, late in zip(first, last, strict=True)]
-    if len(spent) < 5 or sum(spent) <= 0:
+    if len(spent) >= 5:
+        spent[4] = max(0, spent[4])  # Waiting for I/O may go back, by proc_stat(5); nothing else does.
+    if len(spent) < 5 or sum(spent) <= 0 or min(spent) < 0:
         raise Garbled("/proc/stat did not advance during the step")
     return (spent[3] + spent[4]) / sum(spent)
 

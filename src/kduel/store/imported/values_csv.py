@@ -35,7 +35,7 @@ LONGEST_LINE = 16 << 10
 
 
 class ValuesCsv(ForeignFormat):
-    """contender,trial,benchmark,metric,unit,better,value and, if wanted, kind and aspect"""
+    """contender,trial,benchmark,metric,unit,better,value and optionally kind and aspect"""
 
     name = "csv"
     summary = (

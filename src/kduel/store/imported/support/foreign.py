@@ -66,14 +66,14 @@ class ForeignFormat(ABC):
 
     @abstractmethod
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
-        """All values. `contender` is what `contender_of` said.
+        """All values. `contender` is the result of `contender_of`.
 
         What a file holds besides values that can be compared is reported in `skipped`, one sentence each.
         Raises InputError naming file, place and remedy.
         """
 
     def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:
-        """What the file says of the machines, by contender, in the shape of a trial's environment.json."""
+        """The file's facts about the machines, by contender, in the shape of a trial's environment.json."""
         return {}
 
 

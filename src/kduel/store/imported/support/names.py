@@ -1,4 +1,5 @@
-"""What the names in an imported file say, for files that do not state it: the only place where names are interpreted.
+"""What the names in an imported file mean, for files that do not state it: the only place where names are
+interpreted.
 
 A run of KDuel's own never needs this: its benchmarks declare what they measure, and its steps have parameters.
 """

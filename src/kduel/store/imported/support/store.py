@@ -5,8 +5,6 @@ from __future__ import annotations
 import codecs
 import hashlib
 import re
-import shutil
-import tempfile
 import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -18,13 +16,13 @@ from msgspec import Struct, field
 
 from kduel import __version__
 from kduel.core.errors import InputError
-from kduel.core.plugins import plugins
+from kduel.core.plugins import named_plugin, plugins
 from kduel.core.samples import Samples
-from kduel.store.documents import read_document
+from kduel.store.documents import document_bytes, read_document
 from kduel.store.imported.support.foreign import ForeignFormat, beginning, read_bounded
 from kduel.store.imported.support.gather import Gathering
 from kduel.store.integrity import Integrity
-from kduel.store.rundir import CHOOSE, sync_tree, told_as_disk_trouble
+from kduel.store.rundir import whole_directory
 
 MOST_BYTES = 256 << 20
 MOST_CONDITIONS = 1 << 20
@@ -75,7 +73,7 @@ class Import(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ReportedRange(Struct, forbid_unknown_fields=True):
-    """What a source says of repeats of one metric that it gives no values of: the lowest and the highest, and where."""
+    """Repeats of one metric that a source reports without their values: the lowest and the highest, and where."""
 
     low: float
     high: float
@@ -115,52 +113,43 @@ def bring_in(
         primary=list(primary),
         files=[],
     )
-    with told_as_disk_trouble(out, CHOOSE):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{out.name[:40]}-", dir=out.parent))
-        try:
-            gathering = Gathering()
-            for number, source in enumerate(sources, 1):
-                chosen = the_format(source.path, format_name)
-                stored = keep(source.path, fresh, f"{number:02d}", chosen.name)
-                stored.contender = chosen.contender_of(source.path, source.contender, len(sources) == 1)
-                record.files.append(stored)
-                # The copy is read: what is judged is what is kept, even where the original changes meanwhile.
-                copy = fresh / stored.stored
-                gathering.add(copy, chosen.rows(copy, stored.contender, record.skipped))
-            samples = gathering.samples(baseline, record.primary)
-            if conditions is not None:
-                read_conditions(conditions, samples[0].contenders)
-                record.conditions = keep(conditions, fresh, "conditions", "conditions")
-            record.contenders = samples[0].contenders
-            record.values = gathering.count
-            record.metrics = [
-                {
-                    "benchmark": table.benchmark,
-                    "metric": table.metric.name,
-                    "unit": table.metric.unit,
-                    "better": table.metric.better,
-                }
-                for table in samples
-            ]
-            (fresh / "import.json").write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
-            fresh.chmod(0o755)
-            sync_tree(fresh)
-            fresh.rename(out)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+    with whole_directory(out) as fresh:
+        gathering = Gathering()
+        for number, source in enumerate(sources, 1):
+            chosen = the_format(source.path, format_name)
+            stored = keep(source.path, fresh, f"{number:02d}", chosen.name)
+            stored.contender = chosen.contender_of(source.path, source.contender, len(sources) == 1)
+            record.files.append(stored)
+            # The copy is read: what is judged is what is kept, even where the original changes meanwhile.
+            copy = fresh / stored.stored
+            gathering.add(copy, chosen.rows(copy, stored.contender, record.skipped))
+        samples = gathering.samples(baseline, record.primary)
+        if conditions is not None:
+            read_conditions(conditions, samples[0].contenders)
+            record.conditions = keep(conditions, fresh, "conditions", "conditions")
+        record.contenders = samples[0].contenders
+        record.values = gathering.count
+        record.metrics = [
+            {
+                "benchmark": table.benchmark,
+                "metric": table.metric.name,
+                "unit": table.metric.unit,
+                "better": table.metric.better,
+            }
+            for table in samples
+        ]
+        (fresh / "import.json").write_bytes(document_bytes(record))
     return record
 
 
 def the_format(path: Path, name: str | None) -> ForeignFormat:
-    """The format asked for, or the one that the file's beginning shows. Raises InputError that lists what there is."""
+    """The requested format, or the one that the file's beginning shows. Raises InputError that lists what there
+    is."""
     formats = plugins("imported")
     known = ", ".join(formats)
     data = beginning(path, MOST_BYTES)
     if name is not None:
-        if name not in formats:
-            raise InputError(f"there is no format {name!r}", f"There are: {known}.")
-        chosen: ForeignFormat = formats[name]
+        chosen: ForeignFormat = named_plugin("imported", "format", name)
         return chosen
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError(f"{path.name}, line 1: the encoding is UTF-16", "Save the file in the encoding UTF-8.")
@@ -284,7 +273,8 @@ def conditions_of(run: Path, record: Import) -> Conditions:
 
 
 def environments(run: Path) -> dict[str, dict[str, Any]]:
-    """By contender, what its file and the conditions say of where it was measured; empty where nothing is known."""
+    """By contender, the facts of its file and of the conditions about where it was measured; empty where nothing is
+    known."""
     record = record_of(run)
     found: dict[str, dict[str, Any]] = {name: {} for name in record.contenders}
     formats = plugins("imported")
@@ -300,5 +290,5 @@ def environments(run: Path) -> dict[str, dict[str, Any]]:
 
 
 def declared(run: Path) -> tuple[str, ...]:
-    """What the conditions say was meant to differ: keys such as `release` or `conditions.cooldown`."""
+    """What is meant to differ, by the conditions: keys such as `release` or `conditions.cooldown`."""
     return tuple(conditions_of(run, record_of(run)).declared)
