@@ -161,3 +161,28 @@ def test_each_output_is_parsed_once_by_the_runner(output, tmp_path: Path, monkey
     by_runner = [path for path in parsed if path.parent.name.startswith(".new-")]
     assert len(by_runner) == 4 and len(set(by_runner)) == 4
     assert len(parsed) == 8
+
+
+def test_an_interrupted_runner_leaves_nothing_half_written(
+    unpack: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signal comes between the making of a trial's directory and the boot."""
+    from kduel.core.progress import Progress
+    from kduel.run import runner
+
+    run = RunDir.open(shutil.copytree(unpack("qemu"), tmp_path / "run"))
+
+    class Interrupted:
+        def __init__(self, *_: object) -> None:
+            pass
+
+        def go(self) -> None:
+            assert run.stage().is_dir()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "Runner", Interrupted)
+    monkeypatch.setattr(runner, "open_run", lambda *_, **__: run)
+    nothing: Any = None
+    with pytest.raises(KeyboardInterrupt):
+        runner.run_study(nothing, run.path, origin="", seed=0, progress=Progress(), watch=nothing)
+    assert not list(run.trials.glob(".new-*"))

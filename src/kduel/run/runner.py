@@ -58,7 +58,10 @@ def run_study(
     run = open_run(ready, path, origin=origin, seed=seed)
     with run.held():
         run.sweep()
-        Runner(ready, run, progress, watch, give_up, begun).go()
+        try:
+            Runner(ready, run, progress, watch, give_up, begun).go()
+        finally:
+            run.sweep()
     return run
 
 
@@ -241,7 +244,6 @@ class Runner:
                 )
             )
         except BaseException:
-            # Interrupted, or the host's trouble: there are no results.
             shutil.rmtree(staged, ignore_errors=True)
             raise
         with as_disk_error(self.run.trials):
