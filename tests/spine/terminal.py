@@ -19,6 +19,9 @@ WIDTH, HEIGHT = 80, 24
 PATIENCE = 60.0
 """Seconds without output after which a command is given up, unless the caller says otherwise."""
 
+DRAWING = 0.05
+"""A frame is whole when nothing has come for so many seconds."""
+
 Frame = list[str]
 Resize = Callable[[Frame], tuple[int, int] | None]
 """Sees each frame; gives a new size, in columns and rows, or None."""
@@ -51,6 +54,15 @@ def watch(
     os.close(theirs)
     frames: list[Frame] = []
     colours: set[str] = set()
+
+    def see() -> Frame:
+        frame = [line.rstrip() for line in screen.display]
+        if not frames or frame != frames[-1]:
+            frames.append(frame)
+            look(screen)
+        colours.update(cell.fg for row in screen.buffer.values() for cell in row.values())
+        return frame
+
     try:
         while select.select([ours], [], [], patience)[0]:
             try:
@@ -60,14 +72,10 @@ def watch(
             if not data:
                 break
             stream.feed(data)
-            frame = [line.rstrip() for line in screen.display]
-            if not frames or frame != frames[-1]:
-                frames.append(frame)
-                look(screen)
-            colours |= {cell.fg for row in screen.buffer.values() for cell in row.values()}
-            if new := change(frame):
+            if not select.select([ours], [], [], DRAWING)[0] and (new := change(see())):
                 screen.resize(new[1], new[0])
                 resize(ours, *new)
+        see()
         return frames, colours, process.wait(patience)
     finally:
         process.kill()

@@ -34,6 +34,8 @@ def headings(frame: Frame) -> int:
     return sum(HEADING in line and "metric" in line for line in frame)
 
 
+# Beside other tests a frame may be looked at while it is being drawn.
+@pytest.mark.alone
 def test_a_whole_run_in_80_columns_and_24_rows(environment, tmp_path: Path, write_study):
     study = write_study(machine="noisy = true\nsleep = 0.25", blocks="max = 7")
     frames, colours, status = watch(["run", str(study), "--out", "run", "--seed", "5", *GO_ON], environment, tmp_path)
