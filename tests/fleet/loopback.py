@@ -13,6 +13,30 @@ from pathlib import Path
 SCRIPT = Path(__file__).parents[2] / "scripts" / "slurm-loopback"
 
 
+NODE_STUDY = """
+[study]
+name = "nodes"
+delta = 1.0
+[[contender]]
+kernel = "installed:{old}"
+[[contender]]
+kernel = "installed:{new}"
+[machine]
+kind = "slurm-node"
+boot_deadline = {deadline}
+{machine}
+[settle]
+mode = "fixed"
+seconds = 0
+[blocks]
+fixed = {blocks}
+[[benchmark]]
+use = "command"
+{benchmark}
+"""
+"""Two kernels on nodes that Slurm reboots."""
+
+
 class Cluster:
     """A cluster on loopback."""
 

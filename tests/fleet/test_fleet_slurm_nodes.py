@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from loopback import SCRIPT, Cluster, started
+from loopback import NODE_STUDY, SCRIPT, Cluster, started
 from test_fleet_runs import records, wait_for
 
 from kduel.core.cache import Cache
@@ -29,30 +29,12 @@ STANDIN = Path(__file__).parent / "standin_node"
 HELPER = Path(__file__).parents[2] / "contrib" / "slurm" / "kernel-feature"
 OLD, NEW = "6.1.0-1-standin", "6.12.0-1-standin"
 FEATURES = ("kernel_6_1_0_1_standin", "kernel_6_12_0_1_standin")
-STUDY = """
-[study]
-name = "nodes"
-delta = 1.0
-[[contender]]
-kernel = "installed:{old}"
-[[contender]]
-kernel = "installed:{new}"
-[machine]
-kind = "slurm-node"
-boot_deadline = {deadline}
-poll = 0.3
-free_mib = 1
-[settle]
-mode = "fixed"
-seconds = 0
-[blocks]
-fixed = {blocks}
-[[benchmark]]
-use = "command"
+MACHINE = "poll = 0.3\nfree_mib = 1"
+BENCHMARK = r"""
 label = "release"
 command = "echo value: $(cut -d. -f2 /proc/sys/kernel/osrelease)"
 primary = ["value"]
-metrics = [{{ name = "value", unit = "1", better = "higher", regex = "value: ([0-9.]+)" }}]
+metrics = [{ name = "value", unit = "1", better = "higher", regex = "value: ([0-9.]+)" }]
 """
 
 
@@ -89,7 +71,11 @@ def node_study(tmp_path: Path, cluster: Cluster, environment: dict[str, str]) ->
 
     def write(new: str = NEW, deadline: int = 55, blocks: int = 2) -> Path:
         path = tmp_path / "nodes.toml"
-        path.write_text(STUDY.format(old=OLD, new=new, deadline=deadline, blocks=blocks))
+        path.write_text(
+            NODE_STUDY.format(
+                machine=MACHINE, benchmark=BENCHMARK, old=OLD, new=new, deadline=deadline, blocks=blocks
+            )
+        )
         return path
 
     return write

@@ -14,36 +14,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from loopback import NODE_STUDY
 from slurm_machine import RESUME, Rebooted, rebooted
 from test_fleet_runs import records
 
 pytestmark = pytest.mark.guest
 LONGEST = 7200.0
 """Seconds that a run may take in an emulator on a busy host."""
-STUDY = '''
-[study]
-name = "rebooted"
-[[contender]]
-kernel = "installed:{old}"
-[[contender]]
-kernel = "installed:{new}"
-[machine]
-kind = "slurm-node"
-boot_deadline = {deadline}
-free_mib = 64
-[settle]
-mode = "fixed"
-seconds = 0
-[blocks]
-fixed = {blocks}
-[[benchmark]]
-use = "command"
+BENCHMARK = r'''
 label = "loop"
 command = """
 t=$(date +%s%N); i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; echo ns: $(($(date +%s%N) - t))
 """
 primary = ["time"]
-metrics = [{{ name = "time", unit = "ns", better = "lower", regex = "ns: ([0-9]+)" }}]
+metrics = [{ name = "time", unit = "ns", better = "lower", regex = "ns: ([0-9]+)" }]
 '''
 
 
@@ -64,7 +48,11 @@ def write(tmp_path: Path, nodes: Rebooted, environment: dict[str, str]) -> Calla
     def call(blocks: int, deadline: int = RESUME) -> Path:
         path = tmp_path / "rebooted.toml"
         old, new = nodes.releases
-        path.write_text(STUDY.format(old=old, new=new, blocks=blocks, deadline=deadline))
+        path.write_text(
+            NODE_STUDY.format(
+                machine="free_mib = 64", benchmark=BENCHMARK, old=old, new=new, blocks=blocks, deadline=deadline
+            )
+        )
         return path
 
     return call

@@ -111,8 +111,8 @@ def test_leftovers_of_a_killed_runner_are_swept(tmp_path: Path):
     run = RunDir.create(tmp_path / "run", "", lock(), [])
     (run.stage() / "half").write_text("x")
     assert run.records() == []
-    run.sweep()
-    assert list(run.trials.iterdir()) == []
+    with run.at_work():
+        assert list(run.trials.iterdir()) == []
 
 
 def test_something_in_the_way_is_left_alone(tmp_path: Path):

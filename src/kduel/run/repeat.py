@@ -151,10 +151,11 @@ class Quiet:
             return
         deadline = time.monotonic() + self.patience
         # The shorter waits that follow one in vain are not worth two lines each.
-        shown = silent = self.patience < self.rule.quiet_seconds
+        first = self.patience == self.rule.quiet_seconds
+        shown = not first
         while (share := self.other_share()) is not None and 100 * share > self.rule.max_wait_pct:
             if time.monotonic() >= deadline:
-                if not silent:
+                if first:
                     self.progress.info(
                         f"the host is not quiet (other work takes {100 * share:.0f} % of the CPUs): going on"
                     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -56,12 +55,8 @@ def run_study(
     Raises NotMeasuredError where a contender's first trials are all void, InputError where `path` holds another run.
     """
     run = open_run(ready, path, origin=origin, seed=seed)
-    with run.held():
-        run.sweep()
-        try:
-            Runner(ready, run, progress, watch, give_up, begun).go()
-        finally:
-            run.sweep()
+    with run.at_work():
+        Runner(ready, run, progress, watch, give_up, begun).go()
     return run
 
 
@@ -230,22 +225,18 @@ class Runner:
         script = boot_script(self.ready.study, self.ready.dress, boot)
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         clock = time.monotonic()
-        try:
-            (staged / "guest.sh").write_text(script.text, "utf-8")
-            self.begun(boot, staged)
-            outcome = self.ready.machine.boot(
-                Trial(
-                    id=boot[0].id,
-                    arm=arm,
-                    script=script.text,
-                    deadline=script.deadline,
-                    into=staged,
-                    block=boot[0].block,
-                )
+        (staged / "guest.sh").write_text(script.text, "utf-8")
+        self.begun(boot, staged)
+        outcome = self.ready.machine.boot(
+            Trial(
+                id=boot[0].id,
+                arm=arm,
+                script=script.text,
+                deadline=script.deadline,
+                into=staged,
+                block=boot[0].block,
             )
-        except BaseException:
-            shutil.rmtree(staged, ignore_errors=True)
-            raise
+        )
         with as_disk_error(self.run.trials):
             parts = bring_home(staged, boot, self.run.stage)
             hosts = host_parts(boot, self.lock.steps, outcome.host)

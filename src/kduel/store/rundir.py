@@ -63,15 +63,20 @@ def is_elsewhere(name: object, where: Path) -> bool:
     if not isinstance(name, str):
         return False
     path, run = Path(name).absolute(), where.absolute()
-    beside = f"{run.parent}/.{run.name[:40]}-"
+    beside = str(run.parent / before_its_name(run))
     return not (path.is_relative_to(run) or run.is_relative_to(path) or str(path).startswith(beside))
+
+
+def before_its_name(path: Path) -> str:
+    """How the name begins of what is written beside `path`, to be renamed to it when it is whole."""
+    return f".{path.name[:40]}-"
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A stream into a file that is either absent, old, or whole, even after a power cut. Raises OSError."""
     # A part of the name: with all of it, a name of 250 characters would be too long.
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}-", dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=before_its_name(path), dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
             yield stream
@@ -99,7 +104,7 @@ def whole_directory(path: Path) -> Iterator[Path]:
     """
     with as_disk_error(path, CHOOSE):
         path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}-", dir=path.parent))
+        fresh = Path(tempfile.mkdtemp(prefix=before_its_name(path), dir=path.parent))
         try:
             yield fresh
             fresh.chmod(0o755)
@@ -291,8 +296,18 @@ class RunDir:
             found.append((directory, record))
         return found
 
-    def sweep(self) -> None:
-        """Remove what an interrupted runner left half-written. Only for the holder of the run's lock."""
+    @contextmanager
+    def at_work(self, patience: float = 0.0) -> Iterator[None]:
+        """Hold the run, as `held`, to make trials: what is half-written is removed before and after, so that it does not
+        matter where an interruption falls."""
+        with self.held(patience):
+            self._sweep()
+            try:
+                yield
+            finally:
+                self._sweep()
+
+    def _sweep(self) -> None:
         for entry in self.trials.glob(".new-*"):
             shutil.rmtree(entry, ignore_errors=True)
 

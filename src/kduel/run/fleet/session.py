@@ -81,8 +81,7 @@ def run_fleet(
         run = RunDir.create(path, study.text, lock, make_plan(study, lock.seed, hosts=lock.hosts))
     if warning := run.lock().machine.timing_warning:
         progress.warn(warning)
-    with run.held():
-        run.sweep()
+    with run.at_work():
         controller = Controller(ready_of(run.lock(), study), run, progress, watch, give_up, fleet, settings)
         controller.go()
         controller.clear()

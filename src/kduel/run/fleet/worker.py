@@ -112,7 +112,7 @@ class BlockWorker:
             run = RunDir.open(directory)
             lock = run.lock()
             self.member = member_of(lock, directory.name)
-            self.held.enter_context(run.held(FORMER_ENDS))
+            self.held.enter_context(run.at_work(FORMER_ENDS))
             started_in(lock, self.held)
             ready = member_ready(lock, self.member, run.study_text(), progress, offline)
             self.held.callback(ready.machine.close)
@@ -121,7 +121,6 @@ class BlockWorker:
                 lock_of(ready, lock.seed, lock.origin),
                 directory,
             )
-            run.sweep()
             self.runner = BlockRunner(ready, run, progress, self.watch, lambda *_: False)
             self.runner.say = say
         except BaseException:
