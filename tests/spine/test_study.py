@@ -8,6 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from kduel.benchmarks import benchmark
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
 from kduel.study.contenders import contender_tables, name_all
@@ -139,3 +140,17 @@ def test_images_of_one_name_are_told_apart_by_their_paths(kernels: list[str], na
 def test_one_image_given_twice_is_refused() -> None:
     with pytest.raises(InputError, match="two contenders are called 'a/bzImage'"):
         name_all([Contender(kernel="a/bzImage")] * 2, "x")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('operation = "pipe"\nmode = "counted"', "mode: Invalid enum value 'counted'\nmode is one of: exact, time."),
+        ('operation = "pipe"\ntempo = 3', "unknown field `tempo`\nIts parameters: operation, mode, "),
+        ('operation = "pipe"\ncount = "many"', "count: Expected `int`, got `str`\nIts parameters: operation, mode, "),
+    ],
+)
+def test_a_parameter_that_cannot_be_meant_is_named_with_what_it_may_be(lines: str, said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        benchmark("kbench").read_parameters(tomllib.loads(lines))
+    assert said in str(refused.value)

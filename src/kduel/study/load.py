@@ -14,9 +14,9 @@ from msgspec import Struct, field
 from kduel.benchmarks import Benchmark, benchmark
 from kduel.core.errors import InputError
 from kduel.core.experiment import LABEL, Contender, Scope, Settle, Step, check_alpha
-from kduel.core.toml import check_values, parse_toml, read_text, shortened
+from kduel.core.toml import check_values, parse_toml, read_text, shortened, validation_message
 from kduel.study.contenders import CROSSED, check_name, check_policies, read_contenders
-from kduel.study.tables import combinations, validation_message
+from kduel.study.tables import combinations
 
 
 class StudyHeader(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
