@@ -69,7 +69,8 @@ MEASURES = {
 @contextmanager
 def load(kind: str) -> Iterator[None]:
     """Other work in sessions of its own, as another user's program has one."""
-    stop, running = threading.Event(), []
+    stop = threading.Event()
+    running: list[subprocess.Popen[bytes]] = []
 
     def start() -> None:
         command = [sys.executable, "-c", "while True: pass"]
