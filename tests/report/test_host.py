@@ -98,7 +98,11 @@ def test_json_has_the_record_of_each_step() -> None:
         "vcpu_wait_s": 1.0,
         "other_wait_s": None,
         "psi_cpu_some": None,
+        "psi_io_some": None,
+        "psi_memory_some": None,
         "steal_s": None,
+        "interrupts": None,
         "clock_mhz": None,
+        "throttled": None,
         "other_work": pytest.approx(0.25),
     }

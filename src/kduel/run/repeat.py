@@ -18,7 +18,7 @@ from kduel.core.errors import NotMeasuredError
 from kduel.core.experiment import EMULATOR_FAULT, HOST_DISTURBED, Void
 from kduel.core.host import other_work, wait_share
 from kduel.core.progress import Progress
-from kduel.guest.hostrecord import cpu_times
+from kduel.guest.hosttotals import cpu_times
 from kduel.store.documents import Disturbance, TrialRecord
 from kduel.store.rundir import RunDir
 from kduel.study.plan import PlannedTrial
