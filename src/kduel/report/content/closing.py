@@ -55,7 +55,7 @@ def legend(results: Results) -> str:
     """What the table's marks mean, and how sure it is."""
     marks = f"┊ ±{plain_number(results.study.delta)} %, the smallest effect that matters"
     if results.machine.exact:
-        return f"{marks}; bars: the range over all conditions, exact"
+        return f"{marks}; bars: range over conditions, exact"
     return f"{marks}; bars: {plain_number(round(100 * (1 - results.study.alpha), 3))} % intervals, all together"
 
 
