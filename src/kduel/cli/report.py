@@ -51,6 +51,7 @@ def command(run: Path, form: str, output: Path | None, all_findings: bool, open_
     """
     from kduel.core.errors import InputError
     from kduel.report import report_format
+    from kduel.store.rundir import PAGE
 
     chosen = copy.copy(report_format(form))
     chosen.all_findings = all_findings
@@ -61,7 +62,7 @@ def command(run: Path, form: str, output: Path | None, all_findings: bool, open_
             raise InputError(
                 f"{run} is a file: there is no run directory for the page", "Name a file: --output PAGE.html."
             )
-        output = run / "report" / "index.html"
+        output = run / PAGE
     results = results_of(run)
     if output is None or output == STDOUT:
         if form == "text":
