@@ -70,6 +70,8 @@ class Machine(Struct):
     accelerator: str = "tcg"
     cpu: str = ""
     kduel: str = __version__
+    qemu: str = ""
+    """Its version on an exact machine; empty on one that measures time."""
 
 
 class Clock:
@@ -112,6 +114,8 @@ class SimulatedFleet(Fleet):
 
     def describe(self, name: str, draft: Lock) -> Described:
         machine = self.machines[name]
+        facts: dict[str, Any] = {"accelerator": machine.accelerator}
+        facts |= {"qemu": machine.qemu} if machine.qemu else {"host": {"cpu": name}}
         lock = Lock(
             kduel=machine.kduel,
             seed=draft.seed,
@@ -119,7 +123,7 @@ class SimulatedFleet(Fleet):
             study=draft.study,
             blocks=draft.blocks,
             settle=draft.settle,
-            machine=MachineRecord(kind="qemu", facts={"accelerator": machine.accelerator, "host": {"cpu": name}}),
+            machine=MachineRecord(kind="icount" if machine.qemu else "qemu", exact=bool(machine.qemu), facts=facts),
             contenders=draft.contenders,
             kernels=[KernelRecord(spec=one.spec, release=one.spec, sha256="0" * 64) for one in draft.kernels],
             steps=draft.steps,

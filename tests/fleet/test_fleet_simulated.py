@@ -191,6 +191,13 @@ def test_members_that_differ_in_what_must_be_the_same_are_refused(tmp_path: Path
         assert not (tmp_path / "run").exists() and not list(tmp_path.iterdir())
 
 
+def test_exact_machines_with_two_versions_of_qemu_are_refused(tmp_path: Path):
+    """Their counts differ, by little."""
+    with pytest.raises(InputError, match=r"machine\.facts\.qemu: 7\.2\.22 on a, 10\.0\.13 on odd"):
+        run(fleet(a=Machine(qemu="7.2.22"), odd=Machine(qemu="10.0.13")), tmp_path / "run", "fixed = 12")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_fleet_with_another_version_of_kduel_is_refused(tmp_path: Path):
     with pytest.raises(InputError, match=r"a has KDuel 0\.0\.9, and this is"):
         run(fleet(a=Machine(kduel="0.0.9"), b=Machine(kduel="0.0.9")), tmp_path / "run", "fixed = 12")

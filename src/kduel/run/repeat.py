@@ -19,7 +19,7 @@ from kduel.core.experiment import EMULATOR_FAULT, HOST_DISTURBED, Void
 from kduel.core.host import other_work, wait_share
 from kduel.core.progress import Progress
 from kduel.core.void_codes import never_began
-from kduel.guest.hostrecord import cpu_times
+from kduel.guest.hosttotals import cpu_times
 from kduel.store.documents import Disturbance, TrialRecord
 from kduel.store.rundir import RunDir
 from kduel.study.plan import PlannedTrial
@@ -59,9 +59,16 @@ class Repeats:
 
     def __init__(self, run: RunDir, rule: Disturbance | None, planned: int) -> None:
         self.run, self.rule, self.planned = run, rule, planned
-        self.made: Counter[tuple[str, str]] = Counter(
-            (record.id, record.void.code) for _, record in run.put_asides() if record.void
-        )
+        self.made: Counter[tuple[str, str]] = Counter()
+        self.seconds = 0.0
+        """How long these boots took together."""
+        for _, record in run.put_asides():
+            self.count(record, record.void.code if record.void else "")
+
+    def count(self, record: TrialRecord, code: str) -> None:
+        """A trial was put aside for that reason."""
+        self.made[record.id, code] += 1
+        self.seconds += record.seconds
 
     def of(self, boot: Boot) -> int:
         """How often a planned boot was made already."""
@@ -106,7 +113,7 @@ class Repeats:
         """Keep a boot next to the trials, and plan it again at the end of its block."""
         for one in ended:
             self.run.put_aside(one.staged, one.record)
-            self.made[one.record.id, code] += 1
+            self.count(one.record, code)
         index = next((i for i, other in enumerate(waiting) if other[0].block > boot[0].block), len(waiting))
         waiting.insert(index, boot)
 
@@ -160,21 +167,15 @@ class Quiet:
         if self.rule is None or not self.busy or self.patience < LOOK_SECONDS:
             return
         deadline = time.monotonic() + self.patience
-        # The shorter waits that follow one in vain are not worth two lines each.
-        first = self.patience == self.rule.quiet_seconds
-        shown = not first
+        shown = False
         while (share := self.other_share()) is not None and 100 * share > self.rule.max_wait_pct:
             if time.monotonic() >= deadline:
-                if first:
-                    self.progress.info(
-                        f"the host is not quiet (other work takes {100 * share:.0f} % of the CPUs): going on"
-                    )
                 self.patience /= 2
                 return
             if not shown:
                 self.progress.info(
-                    f"waiting for a quiet host, {self.patience:.0f} s at most: other work takes {100 * share:.0f} % of "
-                    "the CPUs"
+                    f"other work takes {100 * share:.0f} % of the CPUs: the next trial waits for a quiet host, "
+                    f"{self.patience:.0f} s at most"
                 )
                 shown = True
         self.patience = self.rule.quiet_seconds

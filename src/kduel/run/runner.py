@@ -350,7 +350,7 @@ class Runner:
                     planned=len(self.plan),
                     record=record,
                     block_done=block_done,
-                    mean_seconds=sum(one.seconds for one in self.records.values())
+                    mean_seconds=(sum(one.seconds for one in self.records.values()) + self.repeats.seconds)
                     / len(self.records)
                     / self.ready.machine.parallel,
                     metrics=self.metrics(),
