@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -67,7 +68,8 @@ def command(run: Path, form: str, output: Path | None, all_findings: bool, open_
         if form == "text":
             from kduel.report.text import show
 
-            click.echo(show(results, all_findings=all_findings), nl=False, color=True)
+            where = "" if run.is_file() else shlex.quote(str(run))
+            click.echo(show(results, all_findings=all_findings, run=where), nl=False, color=True)
             return
         emit(chosen.render_for(results, relative_url(run, Path.cwd())))
         return

@@ -190,7 +190,13 @@ def assemble(
     check_host(file.host, origin)
     steps = read_steps(file.benchmark, origin)
     if single:
-        steps, blocks = [counted_once(step) for step in steps], msgspec.structs.replace(blocks, fixed=1)
+        once = [counted_once(step) for step in steps]
+        if once == steps:
+            raise InputError(
+                f"{origin} counts nothing under conditions, so that --single changes nothing",
+                "Leave it out, or count: --suite exact-quick --single, or --suite exact --single.",
+            )
+        steps, blocks = once, msgspec.structs.replace(blocks, fixed=1)
     return Study(
         about=about,
         contenders=contenders,
@@ -206,7 +212,10 @@ def assemble(
 
 def counted_once(step: Step) -> Step:
     """The step without conditions, where it takes any."""
-    if "conditions" not in benchmark(step.benchmark).Parameters.__struct_fields__:
+    chosen = benchmark(step.benchmark)
+    if "conditions" not in chosen.Parameters.__struct_fields__ or not chosen.counted(
+        chosen.read_parameters(step.parameters)
+    ):
         return step
     return msgspec.structs.replace(step, parameters={**step.parameters, "conditions": 0})
 
