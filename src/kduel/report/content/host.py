@@ -47,7 +47,7 @@ def host_line(results: Results) -> str:
     if again:
         by = ", ".join(f"{number} of {visible(name, 200)}" for name, number in again.items())
         parts.append(
-            f"{plural(again.total(), 'disturbed boot')} {'was' if again.total() == 1 else 'were'} made again ({by})"
+            f"{plural(again.total(), 'disturbed boot')} {'was' if again.total() == 1 else 'were'} put aside ({by})"
         )
     *first, last = parts or [""]
     words = f"{', '.join(first)}, and {last}" if first else last
