@@ -189,4 +189,4 @@ def test_what_was_counted_once_has_no_range_and_says_so() -> None:
     text = render_text(found, width=80, colour=False)
     assert "over conditions" not in text and "counted once, under one condition" in " ".join(text.split())
     closed = "\n".join("".join(part for part, _ in line) for line in closing(found, "RUN", 100, 24))
-    assert "range over all conditions" not in closed and "counted once" in closed
+    assert "range over conditions" not in closed and "counted once" in closed

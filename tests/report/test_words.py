@@ -80,6 +80,14 @@ def test_a_size_is_no_faster_or_slower(verdict: Verdict, effect_pct: float, unit
     assert headline([made], "a", "b", "metric", 1.0).startswith(said)
 
 
+def test_a_run_without_any_value_is_not_called_unable_to_distinguish() -> None:
+    """Interrupted before its first block was complete."""
+    empty = metric("undecided")
+    empty.n = 0
+    assert headline([empty, empty], "a", "b", "metric", 1.0) == "Nothing was measured on both b and a"
+    assert headline([empty, metric("undecided")], "a", "b", "metric", 1.0).startswith("Undecided")
+
+
 def test_the_few_that_are_named_are_of_both_sides() -> None:
     many = [metric("higher", 900.0 + n, better="none") for n in range(9)]
     better = [metric("faster", 10.0 + n) for n in range(9)]

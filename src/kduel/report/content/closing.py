@@ -58,7 +58,7 @@ def legend(results: Results) -> str:
     marks = f"┊ ±{plain_number(results.study.delta)} %, the smallest effect that matters"
     if results.machine.exact:
         once = counted_once(results)
-        return f"{marks}; {'counted once, under one condition' if once else 'bars: the range over all conditions, exact'}"
+        return f"{marks}; {'counted once, under one condition' if once else 'bars: range over conditions, exact'}"
     return f"{marks}; bars: {plain_number(round(100 * (1 - results.study.alpha), 3))} % intervals, all together"
 
 
