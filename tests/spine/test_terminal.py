@@ -103,6 +103,15 @@ def test_a_note_stands_above_the_table(environment, tmp_path: Path, write_study)
     assert told and any("void: " in line and "panic" in line for frame in frames for line in frame)
 
 
+@pytest.mark.alone
+def test_a_boot_that_was_put_aside_is_shown_as_running_no_longer(environment, tmp_path: Path, write_study):
+    study = write_study(machine="faults = {new = 2}\nsleep = 0.4", blocks="fixed = 3\n[host]\nquiet_seconds = 0")
+    frames, _, status = watch(["run", str(study), "--out", "run", *GO_ON], environment, tmp_path)
+    assert status == 0 and any("made again at the end of its block" in line for frame in frames for line in frame)
+    running = [sum(line.startswith("now: ") for line in frame) for frame in frames]
+    assert max(running) == 1
+
+
 def test_without_a_terminal_there_are_plain_lines(kduel, tmp_path: Path, write_study):
     study = write_study(blocks="fixed = 2")
     done = kduel("run", study, "--out", tmp_path / "run")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from msgspec import Struct
 
+from kduel.core.experiment import HOST_DISTURBED
 from kduel.core.host import other_work, wait_share
 from kduel.core.results import Results, TrialResult
+from kduel.core.text import plural, visible
 
 
 class HostFigures(Struct, frozen=True):
@@ -39,7 +43,15 @@ def host_line(results: Results) -> str:
         parts.append(f"other work took {spread(other)} of the CPUs")
     if waited := [one.waited for one in found if one.waited is not None]:
         parts.append(f"the guest waited for a CPU for {spread(waited)} of its runnable time")
-    return f"On the host during the trials: {', and '.join(parts)}." if parts else ""
+    again = Counter(one.contender for one in results.repeated if one.void and one.void.code == HOST_DISTURBED)
+    if again:
+        by = ", ".join(f"{number} of {visible(name, 200)}" for name, number in again.items())
+        parts.append(
+            f"{plural(again.total(), 'disturbed boot')} {'was' if again.total() == 1 else 'were'} made again ({by})"
+        )
+    *first, last = parts or [""]
+    words = f"{', '.join(first)}, and {last}" if first else last
+    return f"On the host during the trials: {words}." if words else ""
 
 
 def spread(values: list[float]) -> str:
