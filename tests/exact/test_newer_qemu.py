@@ -58,7 +58,7 @@ class System(NamedTuple):
         """By operation: 6.12 against 6.1 in per cent, and the verdict."""
         metrics = json.loads((self.run / "results.json").read_bytes())["metrics"]
         primary = [one for one in metrics if one["role"] == "primary"]
-        return {one["benchmark"].partition("-")[2]: (one["effect_pct"], one["verdict"]) for one in primary}
+        return {one["benchmark"]: (one["effect_pct"], one["verdict"]) for one in primary}
 
 
 @pytest.fixture(scope="module")
