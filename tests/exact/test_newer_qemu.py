@@ -99,7 +99,7 @@ def older(share: Path) -> System:
 @pytest.fixture(scope="module")
 def newer(share: Path, older: System) -> System:
     place = share / "trixie"
-    bisect = f"./kduel bisect HEAD~{COMMITS - 1} HEAD --tree {share}/linux -b null-call --offline"
+    bisect = f"./kduel bisect HEAD~{COMMITS - 1} HEAD --tree {share}/linux -b null-call"
     return bare(
         "trixie",
         share,
