@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from kduel.core.host import HostStep, other_work, wait_share
+from kduel.core.experiment import Step
+from kduel.core.host import BOOT, HostStep, other_work, wait_share
 from kduel.guest import hostrecord
 from kduel.guest.hostrecord import HostRecorder
 from kduel.guest.hosttotals import HostSnapshot, all_interrupts, between, cpu_times, interrupts_on, together
+from kduel.run.script import host_parts
+from kduel.study.plan import PlannedTrial
 
 # Of a virtual machine with two CPUs, Linux 6.18; `some` and the first line are cut from its files.
 STAT = (
@@ -112,6 +115,33 @@ def test_a_step_has_what_passed_between_its_marks(host: Host, clock: list[float]
         )
     ]
     assert wait_share([recorder.steps[0][1]]) == 0.25
+
+
+def test_a_guest_that_is_cut_off_has_the_record_of_what_it_was_doing(host: Host, clock: list[float]) -> None:
+    """Else nobody would know that a guest that hangs in its boot got no CPU."""
+    booting, running, over = host.recorder(), host.recorder(), host.recorder()
+    clock[0] += 10
+    host.set(vcpu=(1, 9))
+    running.feed(b"kduel: step 01-cpu\nkduel: step 01-cpu ended\nkduel: step 02-next\n")
+    over.feed(b"kduel: step 01-cpu\nkduel: step 01-cpu ended\n")
+    clock[0] += 10
+    host.set(vcpu=(4, 10))
+    for recorder in (booting, running, over):
+        recorder.stop()
+    [(label, boot)] = booting.steps
+    assert (label, boot.seconds, boot.vcpu_run_s, boot.vcpu_wait_s) == (BOOT, 20.0, 8.0, 20.0)
+    assert [name for name, _ in running.steps] == ["01-cpu", "02-next"]
+    assert wait_share([running.steps[1][1]]) == 0.25
+    assert [name for name, _ in over.steps] == ["01-cpu"]
+
+
+def test_the_record_of_a_boot_is_that_of_each_of_its_trials() -> None:
+    steps = [Step(label="cpu", benchmark="sysbench-cpu")]
+    trials = [PlannedTrial(id=str(n), block=1, position=n, contender="a", boot=1, steps=[0]) for n in range(2)]
+    record = HostStep(seconds=9.0, vcpu_run_s=1.0, vcpu_wait_s=3.0)
+    for boot in (trials[:1], trials):
+        assert host_parts(boot, steps, [(BOOT, record)]) == [{BOOT: record}] * len(boot)
+    assert host_parts(trials[:1], steps, [("01-cpu", record)]) == [{"cpu": record}]
 
 
 def test_what_a_host_does_not_tell_is_unknown_and_not_zero(host: Host) -> None:

@@ -10,9 +10,11 @@ import pytest
 from examples import exact, simulated
 from msgspec import structs
 
+from kduel.core.experiment import Void
 from kduel.core.host import HostStep
 from kduel.core.results import Results
 from kduel.report import report_format
+from kduel.report.content.caveats import caveats
 from kduel.report.content.host import HostFigures, figures, host_line
 
 
@@ -42,6 +44,26 @@ def test_a_line_says_what_the_host_did() -> None:
     assert "the guest waited for a CPU for 25 % of its runnable time" in line
     for form in ("text", "markdown", "mail", "html"):
         assert "other work took 38 %" in " ".join(report_format(form).render(busy()).split())
+
+
+def test_what_the_host_disturbed_is_told_once_in_the_same_line() -> None:
+    results = busy()
+    for contender, code in (
+        ("debian-6.1", "host-disturbed"),
+        ("debian-6.12", "host-disturbed"),
+        ("debian-6.12", "emulator-fault"),
+    ):
+        again = next(trial for trial in results.trials if trial.contender == contender)
+        results.repeated.append(structs.replace(again, status="void", void=Void(code, "why")))
+    assert host_line(results).endswith(
+        "of its runnable time, and 2 disturbed boots were made again (1 of debian-6.1, 1 of debian-6.12)."
+    )
+    said = caveats(results)
+    assert sum("made again" in line for line in said) == 2 and sum("disturbed" in line for line in said) == 1
+    assert any("1 boot made again (emulator-fault): 1 of debian-6.12" in line for line in said)
+    for trial in results.trials:
+        trial.host = {}
+    assert host_line(results).startswith("On the host during the trials: 2 disturbed boots were made again (")
 
 
 def test_what_was_not_recorded_is_not_shown_as_zero() -> None:

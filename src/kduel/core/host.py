@@ -9,6 +9,9 @@ from msgspec import Struct
 OTHER_WORK = "other work before the boot"
 """The covariate: measured while no guest runs, so that no guest can influence it."""
 
+BOOT = "boot"
+"""In place of a step: the whole boot of a guest that was cut off before its first step."""
+
 
 class HostStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The host under a guest, or a real machine itself, during one step of a trial. None is unknown: the kernel or a container

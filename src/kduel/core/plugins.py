@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from kduel.core.errors import HostError, InputError
+from kduel.core.validation import validation_message
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -36,7 +37,7 @@ def typed(table: dict[str, Any], kind: type[T], what: str, keys: str) -> T:
         return msgspec.convert(table, kind, strict=True)
     except msgspec.ValidationError as error:
         known = ", ".join(kind.__struct_fields__) or "none"
-        raise InputError(f"{what}: {error}", f"Its {keys}: {known}.") from error
+        raise InputError(f"{what}: {validation_message(error, kind)}", f"Its {keys}: {known}.") from error
 
 
 @cache

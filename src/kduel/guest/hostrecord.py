@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from kduel.core.host import HostStep
+from kduel.core.host import BOOT, HostStep
 from kduel.guest.hosttotals import (
     HostSnapshot,
     ThreadTimes,
@@ -48,6 +48,7 @@ class HostRecorder:
         """Directory and record of each step that ended, in the order of time."""
         self._threads: dict[int, ThreadTimes] = {}
         self._began: tuple[str, HostSnapshot] | None = None
+        """The step that runs; before the first one the boot."""
         self._line = b""
         self._marks = 0
         self._cpus = sorted(set(cpus) or os.sched_getaffinity(0))
@@ -58,6 +59,7 @@ class HostRecorder:
         ]
         self._readings: list[float] = []
         self._next_reading = 0.0
+        self._began = BOOT, self.look()
 
     def feed(self, data: bytes) -> None:
         """Some bytes of the console."""
@@ -68,9 +70,14 @@ class HostRecorder:
                 self._mark(found[1].decode(), ended=found[2] is not None)
         self._line = rest[-LONGEST:]
 
+    def stop(self) -> None:
+        """The guest is about to be cut off: the step that runs ends here, or the boot where there was none."""
+        if self._began is not None:
+            self._mark(self._began[0], ended=True)
+
     def tick(self) -> float | None:
         """Read the clocks if it is time to; gives the seconds until the next reading, None where there is none."""
-        if self._began is None or not self._clocks:
+        if self._began is None or self._began[0] == BOOT or not self._clocks:
             return None
         now = time.monotonic()
         if now >= self._next_reading:

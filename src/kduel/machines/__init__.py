@@ -130,6 +130,8 @@ class MachineKind(ABC):
     summary: ClassVar[str]
     installed_kernels: ClassVar[bool] = False
     """Whether the machine has kernels of its own to boot."""
+    counts: ClassVar[bool] = False
+    """Whether the guest's clock counts instructions, so that a benchmark may count by it."""
     timed_on_host: ClassVar[bool] = True
     """Whether time is measured on the host that KDuel runs on: then several workers there would disturb one another."""
 

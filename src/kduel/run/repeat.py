@@ -14,10 +14,11 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from kduel.core.errors import NotMeasuredError
+from kduel.core.errors import HostError, NotMeasuredError
 from kduel.core.experiment import EMULATOR_FAULT, HOST_DISTURBED, Void
 from kduel.core.host import other_work, wait_share
 from kduel.core.progress import Progress
+from kduel.core.void_codes import never_began
 from kduel.guest.hosttotals import cpu_times
 from kduel.store.documents import Disturbance, TrialRecord
 from kduel.store.rundir import RunDir
@@ -32,6 +33,8 @@ STARVED = frozenset({"wrong-clock", "no-results", "deadline", "hang", "soft-lock
 """What becomes of a guest that gets too little of the host's CPUs. Any other trouble is its own, however busy the host."""
 MOST_DISTURBED = 6
 """Under a study's own rule the run ends when so many trials in a row are void for the host's sake."""
+MOST_AWAY = 3
+"""The run ends when so many trials in a row are void because their machine was not there: more of the plan would be lost."""
 LOOK_SECONDS = 1.0
 """For which other work is measured when the runner waits for quiet."""
 
@@ -56,9 +59,16 @@ class Repeats:
 
     def __init__(self, run: RunDir, rule: Disturbance | None, planned: int) -> None:
         self.run, self.rule, self.planned = run, rule, planned
-        self.made: Counter[tuple[str, str]] = Counter(
-            (record.id, record.void.code) for _, record in run.put_asides() if record.void
-        )
+        self.made: Counter[tuple[str, str]] = Counter()
+        self.seconds = 0.0
+        """How long these boots took together."""
+        for _, record in run.put_asides():
+            self.count(record, record.void.code if record.void else "")
+
+    def count(self, record: TrialRecord, code: str) -> None:
+        """A trial was put aside for that reason."""
+        self.made[record.id, code] += 1
+        self.seconds += record.seconds
 
     def of(self, boot: Boot) -> int:
         """How often a planned boot was made already."""
@@ -103,13 +113,20 @@ class Repeats:
         """Keep a boot next to the trials, and plan it again at the end of its block."""
         for one in ended:
             self.run.put_aside(one.staged, one.record)
-            self.made[one.record.id, code] += 1
+            self.count(one.record, code)
         index = next((i for i, other in enumerate(waiting) if other[0].block > boot[0].block), len(waiting))
         waiting.insert(index, boot)
 
-    def refuse_unquiet(self, records: Sequence[TrialRecord]) -> None:
-        """Raises NotMeasuredError where the host disturbed every trial of late: the run would measure nothing."""
-        last = sorted(records, key=lambda record: record.started)[-MOST_DISTURBED:]
+    def refuse_in_vain(self, records: Sequence[TrialRecord]) -> None:
+        """Raises NotMeasuredError where the host disturbed every trial of late, and HostError where the machine was not
+        there for them: the run would measure nothing."""
+        in_time = sorted(records, key=lambda record: record.started)
+        if len(last := in_time[-MOST_AWAY:]) == MOST_AWAY and all(never_began(one.void) for one in last):
+            raise HostError(
+                f"the last {MOST_AWAY} trials are void by no fault of their contenders. {last[-1].void}",
+                f"What was measured is kept: see to the machine, then `kduel resume {self.run.path}` continues.",
+            )
+        last = in_time[-MOST_DISTURBED:]
         if len(last) == MOST_DISTURBED and all(one.void and one.void.code == HOST_DISTURBED for one in last):
             raise NotMeasuredError(
                 f"the host disturbed the last {len(last)} trials. {last[-1].void}",
@@ -150,21 +167,15 @@ class Quiet:
         if self.rule is None or not self.busy or self.patience < LOOK_SECONDS:
             return
         deadline = time.monotonic() + self.patience
-        # The shorter waits that follow one in vain are not worth two lines each.
-        first = self.patience == self.rule.quiet_seconds
-        shown = not first
+        shown = False
         while (share := self.other_share()) is not None and 100 * share > self.rule.max_wait_pct:
             if time.monotonic() >= deadline:
-                if first:
-                    self.progress.info(
-                        f"the host is not quiet (other work takes {100 * share:.0f} % of the CPUs): going on"
-                    )
                 self.patience /= 2
                 return
             if not shown:
                 self.progress.info(
-                    f"waiting for a quiet host, {self.patience:.0f} s at most: other work takes {100 * share:.0f} % of "
-                    "the CPUs"
+                    f"other work takes {100 * share:.0f} % of the CPUs: the next trial waits for a quiet host, "
+                    f"{self.patience:.0f} s at most"
                 )
                 shown = True
         self.patience = self.rule.quiet_seconds

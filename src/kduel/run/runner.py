@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from kduel.core.errors import HostError, NotMeasuredError
-from kduel.core.experiment import HOST_DISTURBED, LEFT_OUT, Void
+from kduel.core.experiment import LEFT_OUT, Void
 from kduel.core.host import HostStep
 from kduel.core.progress import Progress
 from kduel.core.results import MetricResult
+from kduel.core.void_codes import may_be_contenders
 from kduel.guest.boots import pool
 from kduel.judge.verdict.interim import Standing, finished, standing
 from kduel.machines import Outcome, Trial
@@ -318,11 +319,11 @@ class Runner:
         return min(HOPELESS, self.lock.blocks.fixed or HOPELESS)
 
     def of(self, contender: str) -> list[TrialRecord]:
-        """The trials of a contender so far, without those that the host disturbed."""
+        """The trials of a contender so far, without those that are void by no fault of its own."""
         return [
             record
             for record in list(self.records.values())
-            if record.contender == contender and not (record.void and record.void.code == HOST_DISTURBED)
+            if record.contender == contender and (record.void is None or may_be_contenders(record.void))
         ]
 
     def not_run(self, planned: PlannedTrial) -> TrialRecord:
@@ -351,7 +352,7 @@ class Runner:
                     planned=len(self.plan),
                     record=record,
                     block_done=block_done,
-                    mean_seconds=sum(one.seconds for one in self.records.values())
+                    mean_seconds=(sum(one.seconds for one in self.records.values()) + self.repeats.seconds)
                     / len(self.records)
                     / self.ready.machine.parallel,
                     metrics=self.metrics(),
@@ -361,7 +362,7 @@ class Runner:
         # Only when all of the boot's trials are kept: the others may be good.
         for trial in trials:
             self.refuse_hopeless(trial.record)
-        self.repeats.refuse_unquiet(list(self.records.values()))
+        self.repeats.refuse_in_vain(list(self.records.values()))
 
     def metrics(self) -> list[MetricResult]:
         """The primary metrics after the complete blocks; judged once for each number of them."""

@@ -19,7 +19,7 @@ from msgspec import Struct
 from kduel import schedulers
 from kduel.core.cache import Cache
 from kduel.core.experiment import Contender, Step, Void
-from kduel.core.host import HostStep
+from kduel.core.host import BOOT, HostStep
 from kduel.guest.envelope import LATER
 from kduel.guest.environment import read_environment
 from kduel.guest.hostinside import step_inside
@@ -147,11 +147,14 @@ def boot_script(study: Study, dress: Dress, boot: Sequence[PlannedTrial], *, rec
 def host_parts(
     boot: Sequence[PlannedTrial], steps: Sequence[Step], found: Sequence[tuple[str, HostStep]]
 ) -> list[dict[str, HostStep]]:
-    """For each trial of a boot what the host did, by step label. `found` is the boot's record in the order of time.
+    """For each trial of a boot what the host did, by step label; by BOOT where it was cut off before its first step.
+    `found` is the boot's record in the order of time.
 
     Where a boot of several trials lacks a record, those that are there cannot be attributed, and none is kept.
     """
     labels = [labels_of(planned, steps) for planned in boot]
+    if [name for name, _ in found] == [BOOT]:
+        return [dict(found) for _ in boot]
     if len(boot) == 1:
         return [{labels[0][name]: record for name, record in found if name in labels[0]}]
     if [name for name, _ in found] != [name for names in labels for name in names]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
 
+from kduel.core.experiment import HOST_DISTURBED
 from kduel.core.host import other_work, pressure, share, wait_share
 from kduel.core.results import Results, TrialResult
-from kduel.core.text import plural
+from kduel.core.text import plural, visible
 
 NOTABLE = 5.0
 """Per cent of the time in which some task of the host waited for a disk or for memory: below it, nobody needs to know."""
@@ -99,6 +101,12 @@ def host_line(results: Results) -> str:
     if hot := [one.throttled for one in found if one.throttled]:
         parts.append(
             f"CPUs were slowed down for their heat {plural(sum(hot), 'time')} in {plural(len(hot), 'trial')}"
+        )
+    again = Counter(one.contender for one in results.repeated if one.void and one.void.code == HOST_DISTURBED)
+    if again:
+        by = ", ".join(f"{number} of {visible(name, 200)}" for name, number in again.items())
+        parts.append(
+            f"{plural(again.total(), 'disturbed boot')} {'was' if again.total() == 1 else 'were'} made again ({by})"
         )
     where = "On the machine" if inside else "On the host"
     return f"{where} during the trials: {listed(parts)}." if parts else ""
