@@ -106,7 +106,7 @@ def host_line(results: Results) -> str:
     if again:
         by = ", ".join(f"{number} of {visible(name, 200)}" for name, number in again.items())
         parts.append(
-            f"{plural(again.total(), 'disturbed boot')} {'was' if again.total() == 1 else 'were'} made again ({by})"
+            f"{plural(again.total(), 'disturbed boot')} {'was' if again.total() == 1 else 'were'} put aside ({by})"
         )
     where = "On the machine" if inside else "On the host"
     return f"{where} during the trials: {listed(parts)}." if parts else ""
