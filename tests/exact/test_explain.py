@@ -391,3 +391,9 @@ def test_a_function_that_is_not_executed_is_an_error_that_names_the_likely_one()
     assert "pipe executes no function 'pipe_wirte'" in error.message
     assert "Names like it: pipe_write" in error.remedy and "schedule" not in error.remedy
     assert "Names like it" not in not_executed("x", "pipe", ["pipe_write"]).remedy
+
+
+def test_the_header_says_that_it_is_the_mean_and_one_function_is_no_functions() -> None:
+    text = as_text(explanation(), limit=1)
+    assert "the mean over 1,000 operations" in text
+    assert "(1 functions" not in text

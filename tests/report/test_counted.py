@@ -179,3 +179,14 @@ def test_a_command_is_never_folded_for_it_is_to_be_pasted() -> None:
         assert any(line.strip() == f"kduel explain {run} -b pipe" for line in lines_)
     assert any(line.endswith(f"kduel report {run}") for line in lines_)
     assert not any("exploratory" in line for line in lines_), "the report lists those that add something"
+
+
+def test_what_was_counted_once_has_no_range_and_says_so() -> None:
+    found = results()
+    found.metrics = found.metrics[:1]
+    assert "under one condition" not in render_text(found, width=80, colour=False)
+    found.metrics[0].conditions, found.metrics[0].ci_low_pct, found.metrics[0].ci_high_pct = [], None, None
+    text = render_text(found, width=80, colour=False)
+    assert "over conditions" not in text and "counted once, under one condition" in " ".join(text.split())
+    closed = "\n".join("".join(part for part, _ in line) for line in closing(found, "RUN", 100, 24))
+    assert "range over conditions" not in closed and "counted once" in closed

@@ -80,6 +80,14 @@ def test_a_size_is_no_faster_or_slower(verdict: Verdict, effect_pct: float, unit
     assert headline([made], "a", "b", "metric", 1.0).startswith(said)
 
 
+def test_a_run_without_any_value_is_not_called_unable_to_distinguish() -> None:
+    """Interrupted before its first block was complete."""
+    empty = metric("undecided")
+    empty.n = 0
+    assert headline([empty, empty], "a", "b", "metric", 1.0) == "Nothing was measured on both b and a"
+    assert headline([empty, metric("undecided")], "a", "b", "metric", 1.0).startswith("Undecided")
+
+
 def test_the_few_that_are_named_are_of_both_sides() -> None:
     many = [metric("higher", 900.0 + n, better="none") for n in range(9)]
     better = [metric("faster", 10.0 + n) for n in range(9)]
@@ -156,6 +164,8 @@ def test_a_block_that_is_not_complete_is_told() -> None:
     assert "kduel resume" not in " ".join(digest(results).caveats), "a merged run cannot be continued"
     results.trials = [trial for trial in results.trials if (trial.block, trial.contender) != (6, last.contender)]
     assert any(said.startswith("Blocks 6, 12 are not complete") for said in digest(results).caveats)
+    results.trials = []
+    assert any(said.startswith("No trial has ended yet") for said in digest(results).caveats)
 
 
 def test_the_same_warning_gets_one_number_and_names_all_it_touches() -> None:

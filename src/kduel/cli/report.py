@@ -13,7 +13,7 @@ import click
 
 from kduel.cli.completions import runs
 from kduel.cli.options import plugin_option
-from kduel.cli.output import STDOUT, emit, write
+from kduel.cli.output import STDOUT, emit, streamed
 
 if TYPE_CHECKING:
     from kduel.core.results import Results
@@ -106,4 +106,5 @@ def save(output: Path, text: str, inside: Path) -> None:
     if output.parent == inside / "report":
         with as_disk_error(output.parent):
             output.parent.mkdir(exist_ok=True)
-    write(output, text.encode("utf-8", errors="backslashreplace"))
+    with streamed(output) as stream:
+        stream.write(text.encode("utf-8", errors="backslashreplace"))

@@ -6,10 +6,15 @@ from collections import Counter
 
 from kduel.core.experiment import HOST_DISTURBED
 from kduel.core.format import plain_number
-from kduel.core.results import Results, TrialResult
+from kduel.core.results import COUNTED, Results, TrialResult
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.rule import gating_rule
 from kduel.report.content.host import host_line
+
+ONCE = (
+    "Each operation was counted once, under one condition: an exact difference may be another under other conditions that "
+    "should not matter, or have the other sign. Without --single several are counted."
+)
 
 
 def run_facts(results: Results) -> list[str]:
@@ -30,7 +35,8 @@ def run_facts(results: Results) -> list[str]:
 def sureness(results: Results) -> str:
     """How much trust the intervals deserve, in one sentence."""
     if results.machine.exact:
-        return "Counted exactly on a deterministic machine: a repetition gives the same numbers, so no statistics are needed."
+        said = "Counted exactly on a deterministic machine: a repetition gives the same numbers, so no statistics are needed."
+        return f"{said} {ONCE}" if counted_once(results) else said
     if not any(m.n > 1 for m in results.metrics):
         if any(m.scale == "exact" and m.verdict != "undecided" for m in results.metrics):
             return (
@@ -49,6 +55,14 @@ def sureness(results: Results) -> str:
     if len(gating_rule(results).looks()) > 1:
         confidence += ", adjusted for interim analyses"
     return f"{confidence}; each trial is a fresh {unit}, in random order within its block."
+
+
+def counted_once(results: Results) -> bool:
+    """Whether the operations of kbench were counted under one condition only, and the run has no layouts to vary them."""
+    counted = [m for m in results.metrics if m.metric == COUNTED and m.unit == COUNTED and m.n]
+    return (
+        bool(counted) and results.machine.exact and not any(m.conditions for m in counted) and len(results.blocks) < 2
+    )
 
 
 def trial_word(results: Results) -> str:
@@ -84,6 +98,8 @@ def unfinished(results: Results) -> list[str]:
     """The blocks in which not every contender has been run yet, in a sentence: the run was interrupted, or continues."""
     if results.study.imported:
         return []
+    if not results.trials:
+        return ["No trial has ended yet; `kduel resume` continues an interrupted run."]
     names = {contender.name for contender in results.contenders}
     run: dict[tuple[str, int], set[str]] = {}
     for trial in results.trials:

@@ -10,6 +10,7 @@ import textwrap
 from kduel.core.format import plain_number
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
+from kduel.report.content.caveats import counted_once
 from kduel.report.content.counted import is_counted, next_command
 from kduel.report.content.digest import Digest, digest, largest_first
 from kduel.report.content.notes import Note
@@ -56,7 +57,8 @@ def legend(results: Results) -> str:
     """What the table's marks mean, and how sure it is."""
     marks = f"┊ ±{plain_number(results.study.delta)} %, the smallest effect that matters"
     if results.machine.exact:
-        return f"{marks}; bars: the range over all conditions, exact"
+        once = counted_once(results)
+        return f"{marks}; {'counted once, under one condition' if once else 'bars: range over conditions, exact'}"
     return f"{marks}; bars: {plain_number(round(100 * (1 - results.study.alpha), 3))} % intervals, all together"
 
 

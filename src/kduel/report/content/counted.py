@@ -84,6 +84,7 @@ class Columns(Struct, frozen=True):
         """Wide enough for these."""
         cells = [cls.HEADINGS, *((effect(m), range_text(m), counts(m)) for m in metrics)]
         change, over, at = (max(len(row[column]) for row in cells) for column in range(3))
+        over = over if any(range_text(m) for m in metrics) else 0
         return cls(max((len(name(m)) for m in metrics), default=0), change, over, at)
 
     def heading(self) -> Line:
@@ -91,7 +92,9 @@ class Columns(Struct, frozen=True):
         return [(f"{'':{self.name + 9}}{self.figures(*self.HEADINGS)}", "dim")]
 
     def figures(self, change: str, over: str, at: str) -> str:
-        """The figures of a line."""
+        """The figures of a line; without a range where no operation has one."""
+        if not self.span:
+            return f"  {change:>{self.change}}  {at:>{self.counts}}"
         return f"  {change:>{self.change}}  {over:>{self.span}}  {at:>{self.counts}}"
 
     def line(self, metric: MetricResult) -> Line:

@@ -153,7 +153,7 @@ def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Co
 
 def headline(metrics: list[MetricResult], baseline: str, contender: str, kind: str, delta: float | None) -> str:
     """Which is faster, in one sentence without a number too many."""
-    if not metrics:
+    if not any(m.n for m in metrics):
         return f"Nothing was measured on both {contender} and {baseline}"
     large = [m for m in metrics if decided(m) and not m.below_delta]
     better = [m for m in large if side(m) == "better"]
