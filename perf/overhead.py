@@ -33,7 +33,7 @@ from kduel.kernels import resolve
 from kduel.machines import Arm, Machine, Needs, Trial
 from kduel.machines.qemu import PLUGIN
 
-LIMIT = 0.5
+LIMIT = 0.3
 """Seconds of own overhead that a trial may have."""
 
 

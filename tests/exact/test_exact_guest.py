@@ -1,14 +1,11 @@
 """The exact machine with real guests: the same every time, a counted plug-in, a planted regression, a bisection.
 
-One kernel of Debian's serves for all. A regression is planted by patching its bytes: the `endbr64` at the head of
-getppid, which does nothing here, becomes four `nop`s, so the call takes exactly three instructions more.
+One kernel of Debian's serves for all; planted.py plants a regression in it.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import struct
 import subprocess
 import sys
 import time
@@ -17,6 +14,7 @@ from typing import Any
 
 import hostile
 import pytest
+from planted import CULPRIT, UNBUILDABLE, Planted, history, planted
 
 from kduel.core.cache import Cache
 from kduel.core.errors import NotMeasuredError
@@ -27,8 +25,6 @@ from kduel.explain.profile import INTERRUPT, OPERATION, THREAD, profile
 from kduel.guest.envelope import Inbox
 from kduel.guest.repetition import contents, first_difference
 from kduel.guest.script import ScriptStep, compose
-from kduel.kernels import resolve
-from kduel.kernels.files.image import uncompressed
 from kduel.machines import Trial
 from kduel.run.exact.measure import Counted, cost_rows, count_arms, exact_machine, explanation
 from kduel.run.exact.subject import pair
@@ -249,36 +245,14 @@ def test_the_difference_of_two_kernels_adds_up_to_what_their_clocks_say(two: Rea
 # A planted regression
 
 
-def offset_of(elf: bytes, address: int) -> int:
-    """Where an address is in an ELF file."""
-    table, size, count = struct.unpack_from("<Q", elf, 32)[0], *struct.unpack_from("<HH", elf, 54)
-    for number in range(count):
-        kind, _, offset, virtual, _, length = struct.unpack_from("<IIQQQQ", elf, table + number * size)
-        if kind == 1 and virtual <= address < virtual + length:
-            return int(offset + address - virtual)
-    raise AssertionError(f"{address:#x} is in no segment")
-
-
 @pytest.fixture(scope="module")
-def kernels(counted: list[Counted], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
-    """A kernel, the same with three instructions more in getppid, and with one load more in place of a no-operation."""
-    plain = uncompressed(resolve(KERNEL, cache=Cache(), progress=Progress()), Cache())
-    assert plain is not None
-    lines = (counted[0].directory / "trial" / "kallsyms").read_text().splitlines()
-    address = next(int(line.split()[0], 16) for line in lines if line.endswith(" __do_sys_getppid"))
-    elf = bytearray(plain.read_bytes())
-    at = offset_of(bytes(elf), address)
-    assert elf[at : at + 4] == b"\xf3\x0f\x1e\xfa", "getppid begins with endbr64"
-    folder = tmp_path_factory.mktemp("kernels")
-    shutil.copyfile(plain, folder / "vmlinux-plain")
-    for name, code in (("slow", b"\x90" * 4), ("load", b"\x8a\x44\x24\x80")):  # nop; mov -0x80(%rsp),%al
-        elf[at : at + 4] = code
-        (folder / f"vmlinux-{name}").write_bytes(elf)
-    return folder / "vmlinux-plain", folder / "vmlinux-slow", folder / "vmlinux-load"
+def kernels(counted: list[Counted], tmp_path_factory: pytest.TempPathFactory) -> Planted:
+    symbols = (counted[0].directory / "trial" / "kallsyms").read_text()
+    return planted(KERNEL, symbols, tmp_path_factory.mktemp("kernels"))
 
 
-def test_three_instructions_more_are_found_in_their_function(kernels: tuple[Path, Path, Path]) -> None:
-    ready = make_ready(pair([str(path) for path in kernels[:2]], "null-call"), cache=Cache(), progress=Progress())
+def test_three_instructions_more_are_found_in_their_function(kernels: Planted) -> None:
+    ready = make_ready(pair([str(kernels.plain), str(kernels.slow)], "null-call"), cache=Cache(), progress=Progress())
     names = [arm.contender.name for arm in ready.arms]
     both = count_arms(ready, (names[0], names[1]), cache=Cache(), progress=Progress())
     lines = [arm.step(0, "null-call") for arm in both]
@@ -288,8 +262,8 @@ def test_three_instructions_more_are_found_in_their_function(kernels: tuple[Path
     assert [(row.function, row.difference) for row in changed] == [("__do_sys_getppid", 3 * found.operations)]
 
 
-def test_a_cache_line_more_is_found_where_the_path_is_as_long(kernels: tuple[Path, Path, Path]) -> None:
-    ready = make_ready(pair([str(kernels[0]), str(kernels[2])], "null-call"), cache=Cache(), progress=Progress())
+def test_a_cache_line_more_is_found_where_the_path_is_as_long(kernels: Planted) -> None:
+    ready = make_ready(pair([str(kernels.plain), str(kernels.load)], "null-call"), cache=Cache(), progress=Progress())
     names = [arm.contender.name for arm in ready.arms]
     both = count_arms(ready, (names[0], names[1]), cache=Cache(), progress=Progress(), disassemble=True, lines=True)
     found = explanation(ready, both, 0)
@@ -299,36 +273,12 @@ def test_a_cache_line_more_is_found_where_the_path_is_as_long(kernels: tuple[Pat
     assert changed == {(LINES, "__do_sys_getppid"): once, (ACCESSES, "__do_sys_getppid"): once}
 
 
-# A bisection over a small history: each commit says how its kernel is made of the two above
+# A bisection over a small history
 
 
-def commit(repository: Path, text: str, subject: str) -> None:
-    (repository / "recipe").write_text(text)
-    environment = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "PATH": "/usr/bin:/bin", "HOME": "/"}
-    environment |= {"GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.org"}
-    for words in (["add", "recipe"], ["commit", "-q", "-m", subject]):
-        subprocess.run(["git", "-C", str(repository), *words], check=True, env=environment)
-
-
-def test_a_bisection_finds_the_commit_past_one_that_does_not_build_or_boot(
-    kernels: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_a_bisection_finds_the_commit_past_one_that_does_not_build_or_boot(kernels: Planted, tmp_path: Path) -> None:
     repository = tmp_path / "linux"
-    subprocess.run(["git", "init", "-q", str(repository)], check=True)
-    plain, slow, _ = kernels
-    history = [
-        (f"cp {plain} $KDUEL_BUILD/kernel # 1\n", "Begin"),
-        (f"cp {plain} $KDUEL_BUILD/kernel # 2\n", "Change a comment"),
-        ("echo 'getppid.c:1: error: expected ;' >&2; exit 2\n", "Break the build"),
-        (f"cp {plain} $KDUEL_BUILD/kernel # 4\n", "Repair the build"),
-        (f"cp {slow} $KDUEL_BUILD/kernel # 5\n", "Make getppid nicer"),
-        (f"cp {slow} $KDUEL_BUILD/kernel # 6\n", "Document it"),
-        (f"head -c 9000000 {slow} >$KDUEL_BUILD/kernel\n", "Do not boot"),
-        (f"cp {slow} $KDUEL_BUILD/kernel # 8\n", "Boot again"),
-        (f"cp {slow} $KDUEL_BUILD/kernel # 9\n", "End"),
-    ]
-    for text, subject in history:
-        commit(repository, text, subject)
+    history(repository, kernels)
     words = ["HEAD~8", "HEAD", "--tree", str(repository), "-b", "null-call", "--build-dir", str(tmp_path / "work")]
     done = subprocess.run(
         [sys.executable, "-m", "kduel", "bisect", *words, "--build-command", "sh recipe", "--image", "kernel"],
@@ -338,9 +288,9 @@ def test_a_bisection_finds_the_commit_past_one_that_does_not_build_or_boot(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "Make getppid nicer" in done.stdout
+    assert CULPRIT in done.stdout
     assert "(+3 per operation)" in done.stdout
-    assert "does not build: getppid.c:1: error: expected ;" in done.stderr
+    assert f"does not build: {UNBUILDABLE}" in done.stderr
     assert not (tmp_path / "work" / "source").exists()
     left = subprocess.run(
         ["git", "-C", str(repository), "worktree", "list"], capture_output=True, text=True, check=True

@@ -13,6 +13,7 @@ from made_runs import STEP, make_run
 
 from kduel.cli import kduel
 from kduel.core.errors import KduelError
+from kduel.core.experiment import MachineRecord
 from kduel.core.results import Results
 from kduel.judge.evaluate import judge_run
 from kduel.store.merged import examine, merge, record_of
@@ -92,6 +93,15 @@ def test_what_differs_is_named(tmp_path: Path, changes: dict[str, object], named
     with pytest.raises(KduelError, match=named) as error:
         merge([tmp_path / "a", tmp_path / "b"], tmp_path / "c")
     assert "different experiments" in str(error.value) and not (tmp_path / "c").exists()
+
+
+def test_exact_counts_of_two_versions_of_qemu_are_not_merged(tmp_path: Path) -> None:
+    for name, qemu in (("a", "7.2.22"), ("b", "10.0.13"), ("c", "10.0.13")):
+        machine = MachineRecord(kind="icount", exact=True, facts={"accelerator": "tcg", "qemu": qemu})
+        make_run(tmp_path / name, seed=ord(name), machine=machine)
+    with pytest.raises(KduelError, match=r"machine\.facts\.qemu: 7\.2\.22 in .*/a, 10\.0\.13 in .*/b"):
+        merge([tmp_path / "a", tmp_path / "b"], tmp_path / "d")
+    merge([tmp_path / "b", tmp_path / "c"], tmp_path / "d")
 
 
 def test_a_copy_is_no_second_run(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from kduel.benchmarks import benchmark
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
 from kduel.study.contenders import contender_tables, name_all
@@ -142,15 +141,10 @@ def test_one_image_given_twice_is_refused() -> None:
         name_all([Contender(kernel="a/bzImage")] * 2, "x")
 
 
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        ('operation = "pipe"\nmode = "counted"', "mode: Invalid enum value 'counted'\nmode is one of: exact, time."),
-        ('operation = "pipe"\ntempo = 3', "unknown field `tempo`\nIts parameters: operation, mode, "),
-        ('operation = "pipe"\ncount = "many"', "count: Expected `int`, got `str`\nIts parameters: operation, mode, "),
-    ],
-)
-def test_a_parameter_that_cannot_be_meant_is_named_with_what_it_may_be(lines: str, said: str) -> None:
-    with pytest.raises(InputError) as refused:
-        benchmark("kbench").read_parameters(tomllib.loads(lines))
-    assert said in str(refused.value)
+def test_counting_once_is_refused_where_nothing_is_counted_under_conditions():
+    timed = '[[benchmark]]\nuse = "kbench"\noperation = "pipe"\n'
+    with pytest.raises(InputError, match="--single changes nothing"):
+        study_of(HEAD + TWO + PIPE + timed, single=True)
+    counted = study_of(HEAD + TWO + PIPE + timed + 'mode = "exact"\n', single=True)
+    assert [step.parameters.get("conditions") for step in counted.steps] == [None, 0]
+    assert counted.blocks.fixed == 1

@@ -256,10 +256,10 @@ def add(connection: sqlite3.Connection, name: str, stamp: str, results: Results)
             for number, c in enumerate(results.contenders)
         ],
     )
-    columns = (
-        "benchmark metric unit better role baseline contender n baseline_mean baseline_sd mean sd scale "
-        "effect_pct ci_low_pct ci_high_pct effect ci_low ci_high verdict"
-    ).split()
+    columns = [
+        "benchmark", "metric", "unit", "better", "role", "baseline", "contender", "n", "baseline_mean", "baseline_sd",
+        "mean", "sd", "scale", "effect_pct", "ci_low_pct", "ci_high_pct", "effect", "ci_low", "ci_high", "verdict",
+    ]  # fmt: skip
     marks = ", ".join("?" * (len(columns) + 2))
     connection.executemany(
         f"INSERT INTO verdict (run, {', '.join(columns)}, wording) VALUES ({marks})",

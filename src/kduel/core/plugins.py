@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import re
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import inspect
 
 from kduel.core.errors import HostError, InputError
-from kduel.core.toml import validation_message
+from kduel.core.validation import keys_of_inner, validation_message
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -38,35 +36,10 @@ def typed(table: dict[str, Any], kind: type[T], what: str, keys: str) -> T:
     try:
         return msgspec.convert(table, kind, strict=True)
     except msgspec.ValidationError as error:
-        raise InputError(f"{what}: {validation_message(error)}", remedy_of(error, kind, keys)) from error
-
-
-def remedy_of(error: msgspec.ValidationError, kind: type[msgspec.Struct], keys: str) -> str:
-    """What may stand where the error is: the values of a key that has few, the keys of a table within the table, else
-    the `keys` of the table itself."""
-    where = str(error).partition(" - at `")[2].rstrip("`").removeprefix("$")
-    path = [word for word in re.split(r"[.\[\]]+", where) if word]
-    node = inspect.type_info(kind)
-    for word in path:
-        node = below(node, word)
-    if isinstance(node, inspect.LiteralType):
-        return f"{path[-1]} is one of: {', '.join(map(str, node.values))}."
-    if path and isinstance(node, inspect.StructType):
-        return f"The keys of {path[0]}: {', '.join(known.encode_name for known in node.fields)}."
-    return f"Its {keys}: {', '.join(kind.__struct_fields__) or 'none'}."
-
-
-def below(node: inspect.Type, word: str) -> inspect.Type:
-    """The type of a table's key, or of a list's item; AnyType where the type says nothing about it."""
-    if isinstance(node, inspect.StructType):
-        node = next((known.type for known in node.fields if known.encode_name == word), inspect.AnyType())
-    elif isinstance(node, inspect.ListType | inspect.VarTupleType):
-        node = node.item_type
-    elif isinstance(node, inspect.DictType):
-        node = node.value_type
-    else:
-        return inspect.AnyType()
-    return node.type if isinstance(node, inspect.Metadata) else node
+        inner = keys_of_inner(error, kind)
+        known = ", ".join(inner[1] if inner else kind.__struct_fields__) or "none"
+        asked = f"The keys of {inner[0]}: {known}." if inner else f"Its {keys}: {known}."
+        raise InputError(f"{what}: {validation_message(error, kind)}", asked) from error
 
 
 @cache

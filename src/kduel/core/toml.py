@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from kduel.core.errors import InputError
 
 MOST_BYTES = 1 << 20
@@ -56,16 +54,6 @@ def parse_toml(text: str, origin: str, remedy: str) -> dict[str, Any]:
         raise InputError(f"{origin} cannot be read: {reason}", remedy) from error
     check_values(table, origin)
     return table
-
-
-def validation_message(error: msgspec.ValidationError) -> str:
-    """msgspec's message with its `$.a[0].b` written as `a[#1].b`, counted from one."""
-    message, _, where = str(error).partition(" - at `")
-    if not where:
-        return message
-    path = where.rstrip("`").removeprefix("$").removeprefix(".").replace("[...]", "")
-    path = re.sub(r"\[([0-9]+)\]", lambda found: f"[#{int(found[1]) + 1}]", path)
-    return f"{path}: {message}" if path else message
 
 
 def check_values(table: dict[str, Any], origin: str) -> None:

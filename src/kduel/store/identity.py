@@ -18,7 +18,8 @@ PROVENANCE = ("spec", "provenance")
 WAYS = ("entries",)
 """Of a machine's facts, those that only name how it boots what the other facts identify."""
 PROTOCOL_FACTS = ("accelerator", "clock", "root", "busybox", "boot", "compilers")
-"""Of a machine's facts, those that belong to how one measures, not to which machine it is."""
+"""Of a machine's facts, those that belong to how one measures, not to which machine it is. Of an exact machine all do:
+its counts depend on no machine, and on each of these."""
 ADDED = ("priority",)
 """Facts that earlier locks of the same schema lack: compared where both have them."""
 OLD_ARGV = "argv"
@@ -54,7 +55,9 @@ def protocol_differences(first: Lock, other: Lock) -> list[tuple[str, Any, Any]]
     free = {"study.max"} | ({"study.fixed"} if len(kind) == 1 else set())
 
     def protocol(lock: Lock) -> dict[str, Any]:
-        facts = {name: lock.machine.facts[name] for name in PROTOCOL_FACTS if name in lock.machine.facts}
+        facts = {
+            name: value for name, value in lock.machine.facts.items() if lock.machine.exact or name in PROTOCOL_FACTS
+        }
         return {
             "kind": lock.machine.kind,
             "exact": lock.machine.exact,

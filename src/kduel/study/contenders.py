@@ -11,7 +11,7 @@ import msgspec
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
-from kduel.core.toml import validation_message
+from kduel.core.validation import validation_message
 from kduel.study.tables import combinations
 
 
