@@ -185,3 +185,13 @@ def test_a_terminal_gets_no_control_characters(runs: Path, tmp_path: Path) -> No
     os.close(theirs)
     assert os.read(ours, 1000).decode() == "x\r\n\\x9b2J\\x00é\r\n"
     os.close(ours)
+
+
+def test_the_site_does_not_date_imported_results_by_their_import(tmp_path: Path):
+    source = tmp_path / "theirs.csv"
+    lines = [f"{who},{trial},b,time,s,lower,{100 + trial}" for who in ("old", "new") for trial in range(1, 5)]
+    source.write_text("contender,trial,benchmark,metric,unit,better,value\n" + "\n".join(lines) + "\n")
+    call("import", source, "--out", tmp_path / "runs" / "theirs")
+    call("site", tmp_path / "runs", "--output", tmp_path / "site")
+    page = (tmp_path / "site" / "index.html").read_text()
+    assert ">measured (UTC)<" in page and ">unknown<" in page

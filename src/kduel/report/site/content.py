@@ -19,11 +19,11 @@ MOST_CHARTS = 60
 """On the page of a benchmark, those with a change first."""
 TONES = {"faster": "better", "slower": "worse", "equivalent": "same", "equal": "same", "undecided": "undecided"}
 RUNS = """
-SELECT run.path, run.name, run.machine, substr(coalesce(run.measured, run.started, ''), 1, 16) AS measured, run.blocks,
+SELECT run.path, run.name, run.machine, substr(coalesce(run.measured, 'unknown'), 1, 16) AS measured, run.blocks,
        run.trials, run.void, run.merged, count(verdict.verdict) AS verdicts, sum(verdict.verdict = 'faster') AS faster,
        sum(verdict.verdict = 'slower') AS slower
 FROM run LEFT JOIN verdict ON verdict.run = run.id AND verdict.role = 'primary'
-GROUP BY run.id ORDER BY measured DESC, run.path
+GROUP BY run.id ORDER BY run.measured DESC, run.started DESC, run.path
 """
 PAIR = """
 SELECT substr(coalesce(started, ''), 1, 16) AS started, path, benchmark, metric, verdict, effect_pct, ci_low_pct,
