@@ -185,11 +185,13 @@ def test_any_posix_shell_runs_it(run, shell, need):
 def test_shellcheck_finds_nothing(tmp_path, need):
     shellcheck = need("shellcheck")
     guest = Path(__file__).parents[2] / "src/kduel/guest"
-    text = compose(
-        [ScriptStep(label="a", script="true", timeout=1, before="true", after="true")], settle=NOW, setup="true"
-    )
-    (tmp_path / "guest.sh").write_text(text)
-    subprocess.run([shellcheck, "-s", "sh", tmp_path / "guest.sh"], check=True)
+    part = ScriptStep(label="a", script="true", timeout=1, before="true", after="true")
+    for recorded in (False, True):
+        text = compose([part], settle=NOW, setup="true", recorded=recorded)
+        (tmp_path / "guest.sh").write_text(text)
+        # What records replaces `tell`, whose first lines are then called by nobody.
+        known = ["--exclude=SC2317"] if recorded else []
+        subprocess.run([shellcheck, "-s", "sh", *known, tmp_path / "guest.sh"], check=True)
     subprocess.run([shellcheck, "-s", "dash", guest / "init.sh", guest / "run.sh"], check=True)
 
 

@@ -164,6 +164,8 @@ def test_a_block_that_is_not_complete_is_told() -> None:
     assert "kduel resume" not in " ".join(digest(results).caveats), "a merged run cannot be continued"
     results.trials = [trial for trial in results.trials if (trial.block, trial.contender) != (6, last.contender)]
     assert any(said.startswith("Blocks 6, 12 are not complete") for said in digest(results).caveats)
+    results.trials = []
+    assert any(said.startswith("No trial has ended yet") for said in digest(results).caveats)
 
 
 def test_the_same_warning_gets_one_number_and_names_all_it_touches() -> None:

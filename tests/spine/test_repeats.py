@@ -195,7 +195,18 @@ def test_the_runner_waits_for_quiet_bounded_and_shown(monkeypatch: pytest.Monkey
     assert clock.now == 3.0 and "90 % of the CPUs" in listener.said[0]
     quiet.saw(trial(0.1))
     quiet.wait()
-    assert clock.now == 3.0, "a trial during which the host was quiet needs no further look"
+    assert clock.now == pytest.approx(3.1), "a host that was and is quiet: a moment, and no wait"
+
+
+def test_the_runner_waits_where_a_guest_with_priority_hid_other_work(monkeypatch: pytest.MonkeyPatch):
+    """During the trial it got little of the CPUs; in the moment since, it takes them all."""
+    clock, listener = Clock(monkeypatch, [0.0, 1.0, 1.0, 0.1]), Listener()
+    quiet = Quiet(Disturbance(max_wait_pct=25.0, quiet_seconds=10.0), listener)
+    quiet.wait()
+    assert (clock.now, listener.said) == (1.0, [])
+    quiet.saw(trial(0.1))
+    quiet.wait()
+    assert clock.now == pytest.approx(3.1) and "100 % of the CPUs" in listener.said[0]
 
 
 def test_waiting_in_vain_ends_and_gets_less_patient(monkeypatch: pytest.MonkeyPatch):

@@ -56,9 +56,19 @@ def wait_share(steps: Iterable[HostStep]) -> float | None:
 
 def other_work(steps: Iterable[HostStep]) -> float | None:
     """The share (0 to 1) of the host's CPU time that other programs took over these steps; None if unknown."""
+    return share((step.seconds, step.other_work) for step in steps)
+
+
+def pressure(steps: Iterable[HostStep]) -> float | None:
+    """The share (0 to 1) of these steps in which some task waited for a CPU; None if unknown."""
+    return share((step.seconds, step.psi_cpu_some) for step in steps)
+
+
+def share(parts: Iterable[tuple[float, float | None]]) -> float | None:
+    """The mean of shares, each with the seconds that it is of; None if one is unknown, or there are none."""
     seconds = taken = 0.0
-    for step in steps:
-        if step.other_work is None:
+    for length, part in parts:
+        if part is None:
             return None
-        seconds, taken = seconds + step.seconds, taken + step.other_work * step.seconds
+        seconds, taken = seconds + length, taken + part * length
     return taken / seconds if seconds > 0 else None

@@ -11,6 +11,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct, structs
 
@@ -37,6 +38,8 @@ MOST_AWAY = 3
 """The run ends when so many trials in a row are void because their machine was not there: more of the plan would be lost."""
 LOOK_SECONDS = 1.0
 """For which other work is measured when the runner waits for quiet."""
+MOMENT_SECONDS = 0.1
+"""The shortest time in which ticks of 10 ms tell a busy host from a quiet one."""
 
 COVARIATE_SECONDS = 0.5
 """For which other work is measured before a boot, where the study makes it a covariate."""
@@ -156,19 +159,32 @@ class Quiet:
         self.patience = rule.quiet_seconds if rule else 0.0
         self.busy = True
         """Whether other work was found last: at the start nothing is known."""
+        self.since: Busy | None = None
+        """The host when the last trial had ended."""
 
     def saw(self, record: TrialRecord) -> None:
         """A trial has ended; what the host did during it is known."""
-        share = other_work(record.host.values())
-        self.busy = self.rule is not None and share is not None and 100 * share > self.rule.max_wait_pct
+        self.busy = self.rule is not None and self.beyond(other_work(record.host.values()))
+        self.since = self.now()
+
+    def beyond(self, share: float | None) -> bool:
+        """Whether other work takes more of the CPUs than the guest may wait."""
+        return self.rule is not None and share is not None and 100 * share > self.rule.max_wait_pct
+
+    def came_back(self) -> bool:
+        """Whether other work shows in the moment since the last trial: a guest with raised priority displaces it."""
+        if self.since is None:
+            return False
+        pause(max(0.0, MOMENT_SECONDS - (time.monotonic() - self.since.at)))
+        return self.beyond(taken(self.since, self.now()))
 
     def wait(self) -> None:
         """Return when other work takes no more of the CPUs than the guest may wait, or when patience ends."""
-        if self.rule is None or not self.busy or self.patience < LOOK_SECONDS:
+        if self.rule is None or self.patience < LOOK_SECONDS or not (self.busy or self.came_back()):
             return
         deadline = time.monotonic() + self.patience
         shown = False
-        while (share := self.other_share()) is not None and 100 * share > self.rule.max_wait_pct:
+        while (share := self.other_share()) is not None and self.beyond(share):
             if time.monotonic() >= deadline:
                 self.patience /= 2
                 return
@@ -187,13 +203,13 @@ class Quiet:
 
     def other_share(self, seconds: float = LOOK_SECONDS) -> float | None:
         """The share of the host's CPUs that is taken now, measured for so long, while no guest runs."""
-        before, _ = cpu_times(self.stat())
-        began = time.monotonic()
+        before = self.now()
         pause(seconds)
-        after, _ = cpu_times(self.stat())
-        if before is None or after is None:
-            return None
-        return (after - before) / ((time.monotonic() - began) * (os.cpu_count() or 1))
+        return taken(before, self.now())
+
+    def now(self) -> Busy:
+        """What the host's CPUs, and this process, have done so far."""
+        return Busy(time.monotonic(), cpu_times(self.stat())[0], time.process_time())
 
     def stat(self) -> str:
         """/proc/stat, or nothing where it cannot be read."""
@@ -201,6 +217,25 @@ class Quiet:
             return (self.root / "proc/stat").read_text("ascii", errors="replace")
         except OSError:
             return ""
+
+
+class Busy(NamedTuple):
+    """CPU time so far at one moment."""
+
+    at: float
+    """Seconds of the monotonic clock."""
+    all: float | None
+    """CPU seconds of all programs; None where the host does not report it."""
+    own: float
+    """CPU seconds of this process."""
+
+
+def taken(before: Busy, after: Busy) -> float | None:
+    """The share (0 to 1) of the host's CPUs that other programs took between two moments; None if unknown."""
+    if before.all is None or after.all is None:
+        return None
+    others = (after.all - before.all) - (after.own - before.own)
+    return min(1.0, max(0.0, others / ((after.at - before.at) * (os.cpu_count() or 1))))
 
 
 def pause(seconds: float) -> None:

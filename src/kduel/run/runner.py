@@ -23,7 +23,7 @@ from kduel.judge.verdict.interim import Standing, finished, standing
 from kduel.machines import Outcome, Trial
 from kduel.run.prepare import Ready, open_run
 from kduel.run.repeat import Boot, Ended, Quiet, Repeats
-from kduel.run.script import boot_script, bring_home, host_parts, keep_environment, set_aside
+from kduel.run.script import boot_script, bring_home, host_parts, inside_parts, keep_environment, set_aside
 from kduel.run.watch import Begun, GiveUp, TrialDone, Watcher
 from kduel.store.collect import Collector, Values
 from kduel.store.documents import TrialRecord
@@ -223,7 +223,8 @@ class Runner:
         if all(planned.contender in self.left_out() for planned in boot):
             return [Ended(self.run.stage(), self.not_run(planned)) for planned in boot]
         staged = self.run.stage()
-        script = boot_script(self.ready.study, self.ready.dress, boot)
+        inside = self.ready.machine.records_inside
+        script = boot_script(self.ready.study, self.ready.dress, boot, recorded=inside)
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         clock = time.monotonic()
         (staged / "guest.sh").write_text(script.text, "utf-8")
@@ -240,7 +241,8 @@ class Runner:
         )
         with as_disk_error(self.run.trials):
             parts = bring_home(staged, boot, self.run.stage)
-            hosts = host_parts(boot, self.lock.steps, outcome.host)
+            steps = self.lock.steps
+            hosts = inside_parts(boot, steps, parts) if inside else host_parts(boot, steps, outcome.host)
             seconds = time.monotonic() - clock
             return [
                 self.ended(planned, boot, part, outcome, host, started, seconds)

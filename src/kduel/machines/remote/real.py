@@ -28,6 +28,7 @@ class RealMachine(Machine):
     """Of a trial."""
     broken: ClassVar[str] = "unreachable"
     """The name of a void trial in which the connection to the machine was lost."""
+    records_inside = True
 
     def __init__(
         self,

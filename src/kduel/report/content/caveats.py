@@ -102,6 +102,8 @@ def unfinished(results: Results) -> list[str]:
     """The blocks in which not every contender has been run yet, in a sentence: the run was interrupted, or continues."""
     if results.study.imported:
         return []
+    if not results.trials:
+        return ["No trial has ended yet; `kduel resume` continues an interrupted run."]
     names = {contender.name for contender in results.contenders}
     run: dict[tuple[str, int], set[str]] = {}
     for trial in results.trials:
