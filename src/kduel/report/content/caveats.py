@@ -103,7 +103,7 @@ def unfinished(results: Results) -> list[str]:
     if results.study.imported:
         return []
     if not results.trials:
-        return ["No trial has ended yet; `kduel resume` continues an interrupted run."]
+        return ["No trial has ended yet; kduel resume RUN continues an interrupted run."]
     names = {contender.name for contender in results.contenders}
     run: dict[tuple[str, int], set[str]] = {}
     for trial in results.trials:
@@ -118,7 +118,7 @@ def unfinished(results: Results) -> list[str]:
     else:
         numbers = ", ".join(map(str, sorted(lacking)))
         said = f"Blocks {numbers} are not complete: each lacks the trial of a contender."
-    resume = "" if results.study.parts else "; `kduel resume` continues an interrupted run"
+    resume = "" if results.study.parts else "; kduel resume RUN continues an interrupted run"
     return [f"{said} Contenders are compared only in blocks that have both{resume}."]
 
 
