@@ -58,7 +58,7 @@ class System(NamedTuple):
         """By operation: 6.12 against 6.1 in per cent, and the verdict."""
         metrics = json.loads((self.run / "results.json").read_bytes())["metrics"]
         primary = [one for one in metrics if one["role"] == "primary"]
-        return {one["benchmark"].partition("-")[2]: (one["effect_pct"], one["verdict"]) for one in primary}
+        return {one["benchmark"]: (one["effect_pct"], one["verdict"]) for one in primary}
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def older(share: Path) -> System:
 @pytest.fixture(scope="module")
 def newer(share: Path, older: System) -> System:
     place = share / "trixie"
-    bisect = f"./kduel bisect HEAD~{COMMITS - 1} HEAD --tree {share}/linux -b null-call --offline"
+    bisect = f"./kduel bisect HEAD~{COMMITS - 1} HEAD --tree {share}/linux -b null-call"
     return bare(
         "trixie",
         share,
