@@ -21,6 +21,7 @@ from kduel.kernels import resolve
 from kduel.kernels.files.image import uncompressed
 from kduel.kernels.files.modules import module_bytes, module_files
 from kduel.machines import icount
+from kduel.machines.qemu import QemuMachine
 from kduel.run.exact.measure import Counted, annotation, count_arms, explanation
 from kduel.run.prepare import Ready, make_ready
 from kduel.study.load import assemble, parse_study
@@ -50,6 +51,16 @@ mode = "exact"
 count = 12
 conditions = 2
 operation = {operations}
+"""
+TIMED = """
+[study]
+name = "modules"
+[machine]
+kind = "qemu"
+accel = "tcg"
+[[benchmark]]
+use = "kbench"
+operation = "null-call"
 """
 
 
@@ -95,12 +106,17 @@ def step_of(ready: Ready, operation: str) -> int:
     return next(at for at, step in enumerate(ready.study.steps) if step.parameters["operation"] == operation)
 
 
-def counted(operations: tuple[str, ...], kernels: dict[str, tuple[Path, Path]]) -> Both:
-    """Count operations in two kernels: images and modules by names."""
-    text = STUDY.format(operations=list(operations)) + "".join(
+def contenders(kernels: dict[str, tuple[Path, Path]]) -> str:
+    """The tables of kernels: images and modules by names."""
+    return "".join(
         f'[[contender]]\nname = "{name}"\nkernel = "{image}"\nmodules = "{modules}"\n'
         for name, (image, modules) in kernels.items()
     )
+
+
+def counted(operations: tuple[str, ...], kernels: dict[str, tuple[Path, Path]]) -> Both:
+    """Count operations in two kernels."""
+    text = STUDY.format(operations=list(operations)) + contenders(kernels)
     ready = make_ready(assemble(parse_study(text, "test"), text, "test"), cache=Cache(), progress=Progress())
     one, other = kernels
     return Both(ready, count_arms(ready, (one, other), cache=Cache(), progress=Progress()))
@@ -210,3 +226,18 @@ def test_a_module_that_takes_more_is_named_with_its_function(modular: Both) -> N
     found = modular.explanation("fork-exec")
     print(differ(found))
     assert differ(found)[0] == (OPERATION, f"load_misc_binary [{MODULE}]", 3 * found.operations)
+
+
+def test_a_timed_machine_takes_the_modules_of_each_contender_too(tmp_path: Path) -> None:
+    image, modules = files_of(MODULAR)
+    other = tmp_path / modules.name
+    shutil.copytree(modules, other)
+    path = module_files(other)["overlay"]
+    content = module_bytes(path)
+    path.unlink()
+    (path.parent / "overlay.ko").write_bytes(unsigned(content))
+    text = TIMED + contenders({"one": (image, modules), "other": (image, other)})
+    ready = make_ready(assemble(parse_study(text, "test"), text, "test"), cache=Cache(), progress=Progress())
+    assert isinstance(ready.machine, QemuMachine)
+    first, second = (ready.machine.bases[arm.kernel.parts].read_bytes() for arm in ready.arms)
+    assert first != second
