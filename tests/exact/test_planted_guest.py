@@ -1,4 +1,4 @@
-"""Planted changes are found: the right function, to the instruction, in the right class, and nothing else differs.
+"""Planted changes are found: the right function, to the instruction, in the right class.
 
 One kernel of Debian's, and the same with five changes planted; another with one of its modules, and with that module changed:
 four boots. plants.py plants. (A change that is a cache line more is planted in test_exact_guest.py.)
@@ -224,7 +224,6 @@ def test_each_execution_takes_what_was_planted_in_its_function(both: Both, plant
 
 def test_a_module_that_takes_more_is_named_with_its_function(modular: Both) -> None:
     found = modular.explanation("fork-exec")
-    print(differ(found))
     assert differ(found)[0] == (OPERATION, f"load_misc_binary [{MODULE}]", 3 * found.operations)
 
 
