@@ -1,10 +1,11 @@
 """What other work on the host does to a run, and what each measure against it gives: real guests, sysbench CPU.
 
-    python perf/busy_host.py [--blocks N] [--loads idle,busy,bursts] [--measures off,weight,all,declared] [--out DIR]
+    python perf/busy_host.py [--blocks N] [--loads idle,busy,bursts] [--measures off,weight,all,declared,covariate] [--out DIR]
 
 Loads: nothing; one busy process for each CPU; the same in bursts of 45 s with 45 s between. Measures: `off` (no weight, no
 rule), `weight` (QEMU has weight against other work), `all` (and the default rule for disturbed trials), `declared` (a stricter
-one: 5 %, and up to a minute's wait for a quiet host before a trial). Each cell is a run of one kernel under two names. The
+one: 5 %, and up to a minute's wait for a quiet host before a trial), `covariate` (the default rule, and other work before the
+boot as a covariate: give it ten blocks at least). Each cell is a run of one kernel under two names. The
 planted 5 % multiplies the second one's values of the same run. Runs are judged after every block as a real one is; where a
 cell's blocks decide nothing, the spread says how many would.
 """
@@ -65,6 +66,7 @@ MEASURES = {
     "weight": ("high", "max_wait = 100\nquiet_seconds = 0"),
     "all": ("high", ""),
     "declared": ("high", "max_wait = 5\nquiet_seconds = 60"),
+    "covariate": ("high", "covariate = true"),
 }
 
 
@@ -155,7 +157,8 @@ def planted(table: Samples) -> Samples:
 
 def verdict(table: Samples) -> str:
     """The verdict after these blocks, with the block that decided, or how many more it would take."""
-    [found] = judge([table], Rule(max_blocks=max(20, len(table.blocks))))
+    rule = Rule(max_blocks=max(20, len(table.blocks)), covariates=tuple(table.covariates))
+    [found] = judge([table], rule)
     if found.verdict != "undecided":
         return f"{found.verdict} after {found.decided_at}"
     return f"undecided, about {found.blocks_more} more" if found.blocks_more else "undecided"
@@ -167,7 +170,7 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=20)
     parser.add_argument("--kernel", default="debian:6.1-cloud")
     parser.add_argument("--loads", default="idle,busy,bursts")
-    parser.add_argument("--measures", default="off,weight,all,declared")
+    parser.add_argument("--measures", default="off,weight,all,declared,covariate")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     out = given.out or Path(tempfile.mkdtemp(prefix="busy-host-"))

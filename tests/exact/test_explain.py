@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kduel.benchmarks.kbench import read_line
+from kduel.cli.explain import command, not_executed
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.explain.compare import Clock, Explanation, by_condition, explain, slim
 from kduel.explain.flame import as_svg, tree
@@ -369,3 +370,30 @@ def test_profiles_of_different_length_are_not_compared() -> None:
     one, other = (Profile(operations=n, stacks={}, known=frozenset()) for n in (1, 2))
     with pytest.raises(ValueError, match="operations"):
         explain("x", ("A", "B"), (one, other))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--annotate", "f", "--format", "json"], "--annotate prints"),
+        (["--annotate", "f", "--plot", "x.svg"], "--annotate prints"),
+        (["--blocks", "8"], "--blocks belongs to a timed RUN"),
+        (["--frequency", "499"], "--frequency belongs to a timed RUN"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(words: list[str], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        command.main(["debian:6.1", "debian:6.12", "-b", "pipe", *words], standalone_mode=False)
+
+
+def test_a_function_that_is_not_executed_is_an_error_that_names_the_likely_one() -> None:
+    error = not_executed("pipe_wirte", "pipe", ["pipe_write", "pipe_read", "schedule", "(no symbol)"])
+    assert "pipe executes no function 'pipe_wirte'" in error.message
+    assert "Names like it: pipe_write" in error.remedy and "schedule" not in error.remedy
+    assert "Names like it" not in not_executed("x", "pipe", ["pipe_write"]).remedy
+
+
+def test_the_header_says_that_it_is_the_mean_and_one_function_is_no_functions() -> None:
+    text = as_text(explanation(), limit=1)
+    assert "the mean over 1,000 operations" in text
+    assert "(1 functions" not in text

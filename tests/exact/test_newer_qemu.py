@@ -58,7 +58,7 @@ class System(NamedTuple):
         """By operation: 6.12 against 6.1 in per cent, and the verdict."""
         metrics = json.loads((self.run / "results.json").read_bytes())["metrics"]
         primary = [one for one in metrics if one["role"] == "primary"]
-        return {one["benchmark"].partition("-")[2]: (one["effect_pct"], one["verdict"]) for one in primary}
+        return {one["benchmark"]: (one["effect_pct"], one["verdict"]) for one in primary}
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def older(share: Path) -> System:
 @pytest.fixture(scope="module")
 def newer(share: Path, older: System) -> System:
     place = share / "trixie"
-    bisect = f"./kduel bisect HEAD~{COMMITS - 1} HEAD --tree {share}/linux -b null-call --offline"
+    bisect = f"./kduel bisect HEAD~{COMMITS - 1} HEAD --tree {share}/linux -b null-call"
     return bare(
         "trixie",
         share,
@@ -140,7 +140,7 @@ def test_the_newer_one_explains_a_difference_and_its_clock_agrees(newer: System)
         assert sum(row[arm] for row in found["rows"]) - found["clock"][arm] == 3 * found["operations"]
 
 
-def test_the_newer_one_finds_the_commit_past_one_that_does_not_build_or_boot(newer: System) -> None:
+def test_the_newer_one_finds_the_commit_past_one_that_does_not_build(newer: System) -> None:
     said = (newer.place / "bisect").read_text()
     assert CULPRIT in said and "(+3 per operation)" in said and FUNCTION in said
     assert f"does not build: {UNBUILDABLE}" in (newer.place / "log").read_text()

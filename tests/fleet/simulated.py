@@ -64,6 +64,9 @@ class Machine(Struct):
     level: float = 100.0
     gain: float = 1.0
     """What the second contender's values are multiplied by."""
+    apart: float = 1.0
+    """What the values of a contender named twin are multiplied by."""
+    void_code: str = "hang"
     accelerator: str = "tcg"
     cpu: str = ""
     kduel: str = __version__
@@ -104,8 +107,9 @@ class SimulatedFleet(Fleet):
             (directory / DESCRIBED).write_bytes(json.encode(self.describe(name, draft)))
             return
         at = self.clock.now
+        trials = self.trials(directory)
         for block in blocks:
-            at += 2 * self.machines[name].seconds
+            at += len(trials[block]) * self.machines[name].seconds
             heapq.heappush(self.queue[name], (at, block, self.draw.random() < self.machines[name].crash))
 
     def describe(self, name: str, draft: Lock) -> Described:
@@ -159,10 +163,11 @@ class SimulatedFleet(Fleet):
             return
         self.runs[trial.id] = self.runs.get(trial.id, 0) + 1
         own = random.Random(trial.id)
-        void = Void("hang", "simulated") if own.random() < machine.void else None
+        void = Void(machine.void_code, "simulated") if own.random() < machine.void else None
         staged = run.stage()
         (staged / "01-value").mkdir()
-        value = machine.level * (machine.gain if trial.contender == "b" else 1) * (1 + 0.01 * own.gauss(0, 1))
+        factor = {"b": machine.gain, "twin": machine.apart}.get(trial.contender, 1.0)
+        value = machine.level * factor * (1 + 0.01 * own.gauss(0, 1))
         (staged / "01-value" / "stdout").write_text(f"value: {value:.4f}\n")
         (staged / "01-value" / "stderr").write_text("")
         (staged / "01-value" / "exit.json").write_text('{"status": 0, "seconds": 1.0, "started": 1.0}')
@@ -194,8 +199,12 @@ class Heard(Progress):
         self.warnings.append(text)
 
 
-def study(blocks: str) -> Study:
-    text = STUDY + f"[blocks]\n{blocks}\n"
+TWIN = '[[contender]]\nkernel = "a"\nname = "twin"\n'
+"""The first contender again, under another name."""
+
+
+def study(blocks: str, also: str = "") -> Study:
+    text = STUDY.replace("[settle]", also + "[settle]") + f"[blocks]\n{blocks}\n"
     return assemble(parse_study(text, "simulated"), text, "simulated")
 
 
@@ -213,12 +222,12 @@ def simulated(fleet: SimulatedFleet) -> Iterator[None]:
         yield
 
 
-def run(fleet: SimulatedFleet, path: Path, blocks: str, *, seed: int = 7, **settings: Any) -> Heard:
-    """A run of a study with so many blocks; gives what the user was told."""
+def run(fleet: SimulatedFleet, path: Path, blocks: str, *, seed: int = 7, also: str = "", **settings: Any) -> Heard:
+    """A run of a study with so many blocks, and `also` in its text; gives what the user was told."""
     heard = Heard()
     with simulated(fleet):
         session.run_fleet(
-            study(blocks),
+            study(blocks, also),
             "simulated",
             {"poll": 20.0} | settings,
             path,

@@ -6,11 +6,13 @@ import random
 from pathlib import Path
 
 import pytest
-from simulated import Clock, Machine, SimulatedFleet, run
+import simulated
+from simulated import TWIN, Clock, Machine, SimulatedFleet, run
 
 from kduel.core.errors import HostError, InputError, NotMeasuredError
+from kduel.core.experiment import Contender
 from kduel.judge.evaluate import judge_run
-from kduel.run.fleet.quarantine import FEWEST_PEERS, Conduct, misbehaving
+from kduel.run.fleet.quarantine import FEWEST_PEERS, Conduct, misbehaving, twins
 from kduel.store.fleet_state import read_state
 from kduel.store.rundir import RunDir
 from kduel.study.plan import make_plan
@@ -112,6 +114,49 @@ def test_values_never_quarantine_a_machine(tmp_path: Path):
     assert read_state(tmp_path / "run").out == {}
 
 
+def test_a_machine_that_tells_equal_contenders_apart_is_quarantined(tmp_path: Path):
+    own = fleet(a=Machine(), b=Machine(), c=Machine(), odd=Machine(apart=1.05), e=Machine())
+    run(own, tmp_path / "run", "fixed = 60", also=TWIN)
+    out = read_state(tmp_path / "run").out
+    assert list(out) == ["odd"] and out["odd"].why == "quarantined"
+    assert out["odd"].message.startswith("a and twin in value/value, which are the same, differ on it by +")
+    # All contenders alike: a test of the method, in which nothing is left out for its values.
+    alike = fleet(a=Machine(), b=Machine(), c=Machine(), odd=Machine(apart=1.05), e=Machine())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulated, "STUDY", simulated.STUDY.replace('kernel = "b"', 'kernel = "a"\nname = "again"'))
+        run(alike, tmp_path / "aa", "fixed = 60", also=TWIN)
+    assert read_state(tmp_path / "aa").out == {}
+
+
+def test_equal_contenders_are_those_that_differ_in_their_names_alone():
+    one, other = Contender(name="one", kernel="k"), Contender(name="other", kernel="k")
+    word = Contender(name="word", kernel="k", cmdline="nohz=off")
+    assert twins([one, word, other], ["s", "s", "s"]) == [("one", "other")]
+    assert twins([one, word, other], ["s", "s", "t"]) == []
+    assert twins([one, other], ["s", "s"]) == []
+
+
+@pytest.mark.parametrize("noise", ["normal", "two modes", "few values"])
+def test_machines_that_tell_nothing_apart_are_rarely_quarantined_for_it(noise: str):
+    draw = random.Random(13)
+    values = {
+        "normal": lambda scale: draw.gauss(0, scale),
+        "two modes": lambda scale: draw.choice((0.0, scale)) - draw.choice((0.0, scale)),
+        "few values": lambda scale: round(draw.gauss(0, 0.6)) * scale,
+    }[noise]
+    alarms = 0
+    for _ in range(300):
+        scale = {str(number): draw.choice((0.002, 0.01, 0.02)) for number in range(6)}
+        conduct = {name: Conduct() for name in scale}
+        for _ in range(20):
+            for name, own in conduct.items():
+                own.apart.setdefault("a and twin", []).append(values(scale[name]))
+            if misbehaving(conduct):
+                alarms += 1
+                break
+    assert alarms <= 6
+
+
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.3])
 def test_machines_that_are_alike_are_rarely_quarantined(share: float):
     draw = random.Random(11)
@@ -173,6 +218,17 @@ def test_a_contender_that_is_void_on_every_machine_ends_the_run(tmp_path: Path):
     with pytest.raises(NotMeasuredError, match="could not be measured"):
         run(own, tmp_path / "run", "fixed = 30")
     assert len(own.runs) <= 18
+
+
+@pytest.mark.parametrize(("code", "condemned"), [("no-node", False), ("unreachable", False), ("panic", True)])
+def test_a_machine_that_is_not_there_condemns_no_contender(tmp_path: Path, code: str, condemned: bool):
+    own = fleet(**{name: Machine(void=1.0, void_code=code) for name in "abc"})
+    if condemned:
+        with pytest.raises(NotMeasuredError, match="could not be measured"):
+            run(own, tmp_path / "run", "fixed = 6")
+    else:
+        run(own, tmp_path / "run", "fixed = 6")
+        assert len(own.runs) == 12
 
 
 def test_a_trial_that_was_damaged_on_its_way_does_not_count(tmp_path: Path):

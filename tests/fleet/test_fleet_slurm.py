@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from loopback import Cluster, started
-from test_fleet_runs import is_whole, records, wait_for
+from test_fleet_runs import is_whole, records, wait_for, workers
 
 NODES = 3
 FLEET = f"slurm:nodes={NODES},poll=0.5"
@@ -20,8 +20,28 @@ FLEET = f"slurm:nodes={NODES},poll=0.5"
 def cluster(need: Callable[..., str]) -> Iterator[Cluster]:
     for program in ("slurmctld", "slurmd", "munged", "sbatch"):
         need(program)
-    with started(NODES) as own:
+    with started(NODES, furnish) as own:
         yield own
+
+
+def furnish(directory: Path) -> None:
+    """A prolog that fails on a node while DIR/NODE.broken is there."""
+    (directory / "prolog").write_text(f'#!/bin/sh\n[ ! -e "{directory}/$SLURMD_NODENAME.broken" ]\n')
+    (directory / "prolog").chmod(0o755)
+    (directory / "local.conf").write_text(f"Prolog={directory}/prolog\n")
+
+
+def crash(cluster: Cluster, run: Path, name: str) -> None:
+    """A node fails: its daemon, the job's keeper (slurmstepd), its script and the worker are gone at once."""
+    os.kill(cluster.pid(name), signal.SIGKILL)
+    for pid in workers(run / "fleet" / name):
+        above, keeper = [pid], ""
+        while keeper != "slurmstepd" and above[-1] > 1:
+            above.append(int(Path(f"/proc/{above[-1]}/stat").read_text().rpartition(") ")[2].split()[1]))
+            keeper = Path(f"/proc/{above[-1]}/comm").read_text().strip()
+        assert keeper == "slurmstepd", "the worker is a job's"
+        for one in reversed(above):
+            os.kill(one, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -61,6 +81,27 @@ def test_a_run_on_nodes_whose_daemon_controller_and_job_are_killed(
     assert seen <= {record["id"] for record in records(run)}
     assert "nothing changed afterwards" in kduel("verify", run).stdout
     assert shared.ask("squeue", "-h", "-o", "%j") == ""
+
+
+def test_a_node_that_fails_and_one_that_cannot_start_a_job(start, write_study, tmp_path: Path, shared: Cluster):
+    run, broken = tmp_path / "run", shared.directory / "n2.broken"
+    words = ("run", write_study("sleep = 1.5", "fixed = 6"), "--fleet", FLEET, "--out", run, "--seed", 7)
+    with start(*words) as controller:
+        wait_for(lambda: (run / "fleet").is_dir() or controller.poll() is not None, "start")
+        broken.touch()
+        wait_for(lambda: workers(run / "fleet" / "n1") or controller.poll() is not None, "work on n1")
+        crash(shared, run, "n1")
+        shared.script("node", "n1")
+        wait_for(lambda: "drain" in shared.ask("sinfo", "-h", "-n", "n2", "-o", "%T"), "job that fails to start")
+        wait_for(lambda: "requeued held" not in shared.ask("squeue", "-h", "-o", "%r"), "end of the held job")
+        broken.unlink()
+        shared.ask("scontrol", "update", "nodename=n2", "state=resume")
+        _, said = controller.communicate(timeout=240)
+    assert controller.returncode == 0, said
+    is_whole(run, 6)
+    assert "Slurm could not start job" in said and "on n2, and holds it (launch failed requeued held)" in said
+    assert "n1: " not in said, "Slurm itself repeats the job of a node that failed"
+    assert "is lost" not in said and shared.ask("squeue", "-h") == ""
 
 
 def test_jobs_are_cancelled_when_the_run_is_interrupted(start, write_study, tmp_path: Path, shared: Cluster):

@@ -23,6 +23,7 @@ from kduel.guest.diagnosis import diagnose
 from kduel.guest.launch import Run, run
 from kduel.guest.monitor import read_registers
 from kduel.guest.vm import VirtualMachine
+from kduel.machines.host import doctor
 
 pytestmark = pytest.mark.guest
 
@@ -301,6 +302,11 @@ def test_the_group_that_opens_kvm(tmp_path, monkeypatch, mode, group, wanted):
     with pytest.raises(HostError, match="only root may open") as caught:
         confine.kvm_group()
     assert "chmod 660" in caught.value.remedy
+    if os.geteuid() == 0:
+        [told] = doctor.kvm(Path("/"))
+        assert told.weight == "disturbs" and "only root may open" in told.what and "chmod 660" in told.remedy
+        device.chmod(mode)
+        assert [check.weight for check in doctor.kvm(Path("/"))] == ["good"]
 
 
 def test_the_host_is_recorded_and_qemu_has_weight(tmp_path):

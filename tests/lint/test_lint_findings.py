@@ -15,6 +15,7 @@ from lint_runs import linted, noise, result_of, said, table
 import kduel
 from kduel.core.experiment import MachineRecord, TrialStatus
 from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult
+from kduel.core.samples import Samples
 from kduel.judge.lint import examine
 from kduel.judge.lint.execution import crashes, not_interleaved
 from kduel.judge.lint.findings import CATALOGUE, Code
@@ -148,6 +149,12 @@ class TestOneTrial:
             assert "one-trial" not in said(table(OLD, NEW * shift))
 
 
+def unrun(samples: Samples) -> Samples:
+    """The same run, interrupted before the last block's trial of the second contender."""
+    samples.order["new"][-1] = None
+    return samples
+
+
 class TestSize:
     def test_one_trial_and_too_few_are_told(self) -> None:
         assert "n = 1" in said(table([5.0], [6.0]))["single-trial"]
@@ -159,6 +166,18 @@ class TestSize:
 
     def test_unequal_numbers_are_told(self) -> None:
         assert "old has 11 values and new 12" in said(table([*OLD[:11], None], NEW))["unequal-n"]
+
+    def test_a_trial_that_was_not_carried_out_yet_is_no_missing_result(self) -> None:
+        """The run was interrupted between two trials of a block: nothing of the other contender is lost."""
+        samples = table(OLD, [*NEW[:11], None])
+        assert samples.order["new"][-1] is not None
+        assert "unequal-n" in said(samples)
+        unrun(samples)
+        assert not {"unequal-n", "missing-by-arm"} & said(samples).keys()
+        assert (
+            "old has 11 values and new 10"
+            in said(unrun(table([*OLD[:11], 1.0], [*NEW[:10], None, None])))["unequal-n"]
+        )
 
     def test_missing_values_of_one_contender_are_a_finding(self) -> None:
         missing = [*OLD[:10], None, None]

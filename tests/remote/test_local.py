@@ -145,6 +145,17 @@ def test_sysctls_are_compared_without_a_reboot_and_put_back(fixture: Fixture) ->
     assert "in one boot of this machine" in " ".join(fixture.said.split())
     captured = json.loads(next(fixture.run.glob("trials/*/environment.json")).read_text())
     assert float(captured["temperatures"]["load"]) >= 0
+    for record in fixture.records():
+        [(label, step)] = record["host"].items()
+        assert label == "name" and step["seconds"] >= 0 and step["interrupts"] >= 0
+        assert step["vcpu_run_s"] is None and step["other_work"] is None
+
+
+def test_a_rule_for_disturbed_trials_cannot_be_declared(fixture: Fixture) -> None:
+    study = fixture.study()
+    study.write_text(study.read_text() + "[host]\nmax_wait = 10.0\n")
+    assert fixture.kduel("run", str(study), "--out", str(fixture.run)).returncode == 2
+    assert "does not record the load of its host, so [host] cannot be applied" in " ".join(fixture.said.split())
 
 
 def test_what_a_local_user_left_in_tmp_is_not_run_as_root(fixture: Fixture) -> None:

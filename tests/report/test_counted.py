@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from examples import exact
 
 from kduel.core.results import ConditionResult, MetricResult, Results, Verdict
+from kduel.core.samples import Mode
+from kduel.report.content.closing import closing
 from kduel.report.content.counted import is_counted, next_command
+from kduel.report.content.digest import digest
 from kduel.report.text import render_text
 
 
@@ -85,3 +89,127 @@ def test_the_next_command_opens_the_largest_difference_that_holds() -> None:
     open_only = results()
     open_only.metrics = open_only.metrics[1:2]
     assert next_command(open_only, "RUN") == ""
+
+
+def test_the_page_of_a_known_run_ends_its_table_with_that_command() -> None:
+    rendered = render_text(results(), width=80, colour=False, run="'my runs/one'")
+    assert "→ Where the largest difference comes from: kduel explain 'my runs/one' -b pipe" in rendered
+    assert "kduel explain" not in render_text(results(), width=80, colour=False)
+
+
+def test_the_change_is_that_of_the_shown_values() -> None:
+    found = results()
+    found.metrics = [metric("fork-exit", "processes", "slower", [(160_847, 172_388.5)])]
+    assert "+11,541 (+7.18 %)" in (text := render_text(found, width=80, colour=False)) and "160,847 → 172,388" in text
+    found.metrics = [metric("switch-8-0k", "", "slower", [(6332.375, 7718.5), (6332.375, 7718.5)])]
+    assert (
+        "+1,386.1 (+21.9 %)" in (text := render_text(found, width=80, colour=False)) and "6,332.4 → 7,718.5" in text
+    )
+
+
+def test_a_range_that_rounds_to_one_number_is_that_number() -> None:
+    found = results()
+    found.metrics = [metric("switch-8-0k", "", "slower", [(6332, 7718), (6332, 7719)])]
+    assert "+21.9 to +21.9 %" not in (text := render_text(found, width=80, colour=False)) and " +21.9 % " in text
+
+
+def of_pipe(kind: str, before: float, after: float, *, counted: bool) -> list[str]:
+    """The page's lines about another way to look at pipe, whose usual call takes 15.7 % less."""
+    found = results()
+    usual = metric("pipe", "scheduling", "faster", [(12_629, 10_650), (12_629, 10_650)])
+    other = metric(
+        "pipe", "", "slower" if after > before else "faster", [(before, after)], role="exploratory", kind=kind
+    )
+    if not counted:  # once, without conditions
+        for one in (usual, other):
+            one.conditions, one.ci_low_pct, one.ci_high_pct = [], None, None
+    found.metrics = [usual, other]
+    text = render_text(found, width=80, colour=False).splitlines()
+    return [
+        line
+        for number, line in enumerate(text)
+        if "pipe, " in line or "pipe, " in text[min(number + 1, len(text) - 1)]
+    ]
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_the_mean_is_shown_where_rare_calls_make_another_difference_and_never_as_a_situation(counted: bool) -> None:
+    heading, line = of_pipe("-mean", 13_000, 12_900, counted=counted)
+    assert "mean over all calls" in heading and "pipe, mean" in line and "−0.769 %" in line
+    heading, line = of_pipe("-cgroup", 13_000, 13_900, counted=counted)
+    assert "situation" in heading and line.startswith(" more")
+    assert of_pipe("-mean", 13_000, 10_900, counted=counted) == [], "it is the same in the mean"
+
+
+def test_another_direction_is_shown_though_it_is_near() -> None:
+    found = results()
+    found.metrics = [
+        metric("dup", "system calls and files", "faster", [(1000, 980)]),
+        metric("dup", "", "slower", [(1000, 1020)], role="exploratory", kind="-mean"),
+    ]
+    assert "dup, mean" in render_text(found, width=80, colour=False)
+    found.metrics[1].below_delta = True
+    assert "dup, mean" not in render_text(found, width=80, colour=False)
+
+
+def test_modes_are_shown_where_the_usual_call_is_not_nearly_all() -> None:
+    found = results()
+    found.metrics = found.metrics[:4]
+    pipe = found.metrics[3]
+    pipe.modes = {
+        "parent": [Mode(12_653.0, 1.0)],
+        "patched": [Mode(10_650.0, 0.63), Mode(11_511.0, 0.18), Mode(12_187.0, 0.17), Mode(20_000.0, 0.02)],
+    }
+    found.metrics[0].modes = {"parent": [Mode(378.0, 0.99)], "patched": [Mode(373.0, 0.97), Mode(999.0, 0.03)]}
+    text = render_text(found, width=80, colour=False).splitlines()
+    assert " pipe  12,653 (100 %) → 10,650 (63 %), 11,511 (18 %), 12,187 (17 %)" in text
+    assert not any("378 (99 %)" in line for line in text)
+    pipe.modes["parent"] = pipe.modes["patched"]
+    text = render_text(found, width=80, colour=False).splitlines()
+    (number,) = [number for number, line in enumerate(text) if line.startswith(" pipe  10,650 (63 %)")]
+    assert text[number + 1].strip() == "→ 10,650 (63 %), 11,511 (18 %), 12,187 (17 %)"
+    assert all(len(line) <= 80 for line in text)
+
+
+def test_a_command_is_never_folded_for_it_is_to_be_pasted() -> None:
+    run = "kduel-runs/exact-quick-debian-6.1-cloud-vs-debian-6.12-cloud"
+    for lines_ in (
+        render_text(results(), width=80, colour=False, run=run).splitlines(),
+        ["".join(text for text, _ in line) for line in closing(results(), run, 80, 24)],
+    ):
+        assert any(line.strip() == f"kduel explain {run} -b pipe" for line in lines_)
+    assert any(line.endswith(f"kduel report {run}") for line in lines_)
+    assert not any("exploratory" in line for line in lines_), "the report lists those that add something"
+
+
+def test_what_was_counted_once_has_no_range_and_says_so() -> None:
+    found = results()
+    found.metrics = found.metrics[:1]
+    assert "under one condition" not in render_text(found, width=80, colour=False)
+    found.metrics[0].conditions, found.metrics[0].ci_low_pct, found.metrics[0].ci_high_pct = [], None, None
+    text = render_text(found, width=80, colour=False)
+    assert "over conditions" not in text and "counted once, under one condition" in " ".join(text.split())
+    closed = "\n".join("".join(part for part, _ in line) for line in closing(found, "RUN", 100, 24))
+    assert "range over conditions" not in closed and "counted once" in closed
+
+
+def test_what_was_measured_in_neither_has_no_empty_table() -> None:
+    found = results()
+    found.metrics = found.metrics[:1]
+    found.metrics[0].n, found.metrics[0].conditions, found.metrics[0].verdict = 0, [], "undecided"
+    found.metrics[0].effect = found.metrics[0].mean = found.metrics[0].baseline_mean = None
+    text = render_text(found, width=80, colour=False)
+    assert "not measured in both: null-call" in text and "before → after" not in text
+    assert "or read why trials are void or steps failed" in " ".join(text.split())
+
+
+def test_a_panic_is_told_by_its_line_not_by_its_call_trace() -> None:
+    found = results()
+    frames = "".join(f"\n    [    1.{n:06}]  some_function_of_the_kernel+0x{n:x}/0x100" for n in range(40))
+    for trial in found.trials:
+        trial.status, trial.reason = (
+            "void",
+            f"panic: The guest panicked:\n    [ 1.0] Kernel panic - not syncing: VFS{frames}",
+        )
+    (said, *_) = [line for line in digest(found).caveats if "could not be measured" in line]
+    assert "The guest panicked: [ 1.0] Kernel panic - not syncing: VFS" in said and len(said) < 400

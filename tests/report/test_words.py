@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kduel.core.format import MISSING, amount, detectable, effect, interval_text, mean_and_sd, signed
-from kduel.core.results import MetricResult, Verdict
+from kduel.core.results import MetricResult, PartResult, Verdict
 from kduel.core.text import ascii_only, visible
 from kduel.report import report_format
 from kduel.report.content.digest import digest, foremost, headline
@@ -80,6 +80,14 @@ def test_a_size_is_no_faster_or_slower(verdict: Verdict, effect_pct: float, unit
     assert headline([made], "a", "b", "metric", 1.0).startswith(said)
 
 
+def test_a_run_without_any_value_is_not_called_unable_to_distinguish() -> None:
+    """Interrupted before its first block was complete."""
+    empty = metric("undecided")
+    empty.n = 0
+    assert headline([empty, empty], "a", "b", "metric", 1.0) == "Nothing was measured on both b and a"
+    assert headline([empty, metric("undecided")], "a", "b", "metric", 1.0).startswith("Undecided")
+
+
 def test_the_few_that_are_named_are_of_both_sides() -> None:
     many = [metric("higher", 900.0 + n, better="none") for n in range(9)]
     better = [metric("faster", 10.0 + n) for n in range(9)]
@@ -133,6 +141,31 @@ def test_one_trial_gives_no_confidence() -> None:
     said = digest(single())
     assert "Too few trials" in said.sure
     assert "%" not in said.sure
+
+
+def test_interim_analyses_are_named_only_where_there_are_any() -> None:
+    results = simulated()
+    assert "adjusted for interim analyses" in digest(results).sure
+    results.study.fixed = len(results.blocks)
+    assert "interim" not in digest(results).sure
+
+
+def test_a_block_that_is_not_complete_is_told() -> None:
+    """After an interruption: nothing of the contender is lost, and the run can be continued."""
+    results = simulated(blocks=12)
+    assert not any("not complete" in said for said in digest(results).caveats)
+    last = results.trials.pop()
+    (said,) = [said for said in digest(results).caveats if "not complete" in said]
+    assert said.startswith(f"Block 12 is not complete: it has no trial of {last.contender} yet.")
+    assert "kduel resume RUN" in said
+    results.study.parts = [
+        PartResult(name=name, machine="m", blocks=6, seed=1, started=None, directory=name) for name in ("a", "b")
+    ]
+    assert "kduel resume" not in " ".join(digest(results).caveats), "a merged run cannot be continued"
+    results.trials = [trial for trial in results.trials if (trial.block, trial.contender) != (6, last.contender)]
+    assert any(said.startswith("Blocks 6, 12 are not complete") for said in digest(results).caveats)
+    results.trials = []
+    assert any(said.startswith("No trial has ended yet") for said in digest(results).caveats)
 
 
 def test_the_same_warning_gets_one_number_and_names_all_it_touches() -> None:

@@ -80,6 +80,8 @@ class ProcessMachine(Machine):
 
     def boot(self, trial: Trial) -> Outcome:
         start = time.monotonic()
+        if trial.block <= self.settings.away.get(trial.arm.kernel.release, 0):
+            return Outcome(void="unreachable", message="No route to host")
         if trial.arm.kernel.release in self.settings.panics:
             (trial.into / "console.log").write_text("[0.0] Kernel panic - not syncing\n")
             return Outcome(void="panic", message="Kernel panic - not syncing")
@@ -121,6 +123,8 @@ class Process(MachineKind):
         disturbed: dict[str, int] = {}
         """By kernel: during how many boots of each trial the host has other work."""
         max_wait: float | None = None
+        away: dict[str, int] = {}
+        """By kernel: up to which block the machine cannot be reached when its trial is due."""
 
     def prepare(
         self, settings: Any, arms: Sequence[Arm], needs: Needs, *, cache: Any, progress: Any, offline: bool = False

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from kduel.core.cache import Cache
-from kduel.core.errors import NotMeasuredError
+from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
 from kduel.kernels import Kernel
+from kduel.machines import MachineKind, machine_kind
 from kduel.run import prepare
 from kduel.study.load import assemble, parse_study
 
@@ -64,3 +65,28 @@ def test_a_kernel_is_resolved_once_for_all_contenders_that_run_it(
         prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress())
     assert kind.asked == ["one", "two", "broken"]
     assert len(kind.arms) == 21
+
+
+COUNTED = STUDY.replace('use = "sysbench-cpu"', 'use = "kbench"\nmode = "exact"\noperation = ["pipe", "futex"]')
+
+
+@pytest.mark.parametrize("machine", ["qemu", "ssh:place=host"])
+def test_instructions_are_not_counted_by_a_clock_of_time(
+    machine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = COUNTED.format(words='"word=1"')
+    study = assemble(parse_study(text, "study"), text, "study", machine=machine)
+    monkeypatch.setattr(MachineKind, "kernel", lambda *_, **__: pytest.fail("a kernel is fetched for nothing"))
+    with pytest.raises(InputError, match=r"pipe and 1 more benchmark would count instructions.*counts time") as error:
+        prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress())
+    assert "--machine icount" in error.value.remedy
+
+
+def test_the_counting_machine_counts_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = COUNTED.format(words='"word=1"')
+    study = assemble(parse_study(text, "study"), text, "study", machine="icount")
+    fake = Kind()
+    monkeypatch.setattr(MachineKind, "kernel", lambda _, spec, **__: fake.kernel(spec))
+    monkeypatch.setattr(type(machine_kind("icount")), "prepare", lambda _, *given, **__: fake.prepare(*given))
+    with pytest.raises(Enough):
+        prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kduel.cli.execute import told_standing
+from kduel.cli.execute import told_standing, told_trial
+from kduel.core.experiment import Void
 from kduel.core.results import MetricResult
 from kduel.run.watch import TrialDone
 from kduel.store.documents import TrialRecord
@@ -44,3 +45,16 @@ def test_many_metrics_are_counted():
     said = line(*(metric(f"m{n}", decided=n == 60) for n in range(63)))
     assert "b/m6 " in said and "b/m7 " not in said
     assert "and 56 more, 1 of them decided" in said
+
+
+def test_a_void_trial_has_the_line_that_says_what_happened():
+    message = (
+        "The guest panicked:\n    [1.04] Kernel panic - not syncing: VFS: Unable to mount root fs\n    [1.05] CPU: 0"
+    )
+    record = TrialRecord(
+        id="1", block=1, position=1, contender="new", status="void", void=Void(code="panic", message=message)
+    )
+    progress = TrialDone(done=1, planned=2, record=record, block_done=False, mean_seconds=3, metrics=[], hopeless=[])
+    assert told_trial(progress).endswith(
+        "panic: The guest panicked: [1.04] Kernel panic - not syncing: VFS: Unable to mount root fs"
+    )

@@ -39,6 +39,7 @@ def test_a_fault_of_the_emulator_is_made_again_and_not_held_against_the_contende
     assert [one["status"] for one in kept] == ["ok"] * 6
     assert [one["repeats"] for one in kept if one["contender"] == "outside-new"] == [2, 2, 2]
     assert len(again) == 6 and {one["void"]["code"] for one in again} == {"emulator-fault"}
+    assert Repeats(RunDir.open(run), None, 6).seconds == pytest.approx(sum(one["seconds"] for one in again))
     said = results(kduel, run)
     assert len(said["repeated"]) == 6 and len(said["trials"]) == 6
     assert "6 boots made again (emulator-fault): 6 of outside-new" in " ".join(kduel("report", run).stdout.split())
@@ -121,7 +122,17 @@ def test_a_machine_that_records_nothing_of_its_host_cannot_be_held_to_it(kduel, 
 
 
 @pytest.mark.parametrize(
-    ("key", "said"), [("max_wait = 0.0", "host.max_wait is 0"), ("repeats = -1", "repeats"), ("wait = 1", "max_wait")]
+    ("key", "said"),
+    [
+        ("max_wait = 0.0", "host.max_wait is 0\nGive per cent above 0, at most 100"),
+        ("max_wait = 101", "host.max_wait is 101\nGive per cent above 0, at most 100"),
+        ('max_wait = "5 %"', "host.max_wait: this must be a number, and is text"),
+        ("repeats = -1", "host.repeats is -1\nGive a number from 0 to 100"),
+        ("repeats = 1.5", "host.repeats: this must be a whole number, and is a number"),
+        ("quiet_seconds = 100000", "host.quiet_seconds is 100000\nGive seconds from 0 to 86400"),
+        ('covariate = "yes"', "host.covariate: this must be true or false, and is text"),
+        ("wait = 1", "host: there is no key `wait`\nThe keys of [host]: max_wait"),
+    ],
 )
 def test_numbers_of_host_that_cannot_be_meant_are_refused(kduel, write_study, tmp_path: Path, key: str, said: str):
     done = kduel("run", write_study(blocks=f"fixed = 1\n[host]\n{key}\n"), "--out", tmp_path / "run")
@@ -184,7 +195,18 @@ def test_the_runner_waits_for_quiet_bounded_and_shown(monkeypatch: pytest.Monkey
     assert clock.now == 3.0 and "90 % of the CPUs" in listener.said[0]
     quiet.saw(trial(0.1))
     quiet.wait()
-    assert clock.now == 3.0, "a trial during which the host was quiet needs no further look"
+    assert clock.now == pytest.approx(3.1), "a host that was and is quiet: a moment, and no wait"
+
+
+def test_the_runner_waits_where_a_guest_with_priority_hid_other_work(monkeypatch: pytest.MonkeyPatch):
+    """During the trial it got little of the CPUs; in the moment since, it takes them all."""
+    clock, listener = Clock(monkeypatch, [0.0, 1.0, 1.0, 0.1]), Listener()
+    quiet = Quiet(Disturbance(max_wait_pct=25.0, quiet_seconds=10.0), listener)
+    quiet.wait()
+    assert (clock.now, listener.said) == (1.0, [])
+    quiet.saw(trial(0.1))
+    quiet.wait()
+    assert clock.now == pytest.approx(3.1) and "100 % of the CPUs" in listener.said[0]
 
 
 def test_waiting_in_vain_ends_and_gets_less_patient(monkeypatch: pytest.MonkeyPatch):
@@ -194,7 +216,9 @@ def test_waiting_in_vain_ends_and_gets_less_patient(monkeypatch: pytest.MonkeyPa
         quiet.saw(trial(0.9))
         quiet.wait()
     assert clock.now <= 2 * 8 + 4
-    assert any("going on" in line for line in listener.said)
+    assert [line.partition("quiet host, ")[2] for line in listener.said] == [
+        "8 s at most", "4 s at most", "2 s at most"
+    ], "a line for each wait"  # fmt: skip
 
 
 def test_without_a_rule_nobody_waits(monkeypatch: pytest.MonkeyPatch):

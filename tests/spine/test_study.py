@@ -139,3 +139,12 @@ def test_images_of_one_name_are_told_apart_by_their_paths(kernels: list[str], na
 def test_one_image_given_twice_is_refused() -> None:
     with pytest.raises(InputError, match="two contenders are called 'a/bzImage'"):
         name_all([Contender(kernel="a/bzImage")] * 2, "x")
+
+
+def test_counting_once_is_refused_where_nothing_is_counted_under_conditions():
+    timed = '[[benchmark]]\nuse = "kbench"\noperation = "pipe"\n'
+    with pytest.raises(InputError, match="--single changes nothing"):
+        study_of(HEAD + TWO + PIPE + timed, single=True)
+    counted = study_of(HEAD + TWO + PIPE + timed + 'mode = "exact"\n', single=True)
+    assert [step.parameters.get("conditions") for step in counted.steps] == [None, 0]
+    assert counted.blocks.fixed == 1

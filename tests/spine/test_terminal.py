@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import click
 import pytest
 from terminal import HEIGHT, Frame, watch
 
 from kduel.cli.live import HostLoad, LiveRun
+from kduel.cli.terminal import on_words
 from kduel.core.experiment import Contender, Settle
 from kduel.core.results import MetricResult
 from kduel.run.watch import TrialDone
@@ -103,6 +105,15 @@ def test_a_note_stands_above_the_table(environment, tmp_path: Path, write_study)
     assert told and any("void: " in line and "panic" in line for frame in frames for line in frame)
 
 
+@pytest.mark.alone
+def test_a_boot_that_was_put_aside_is_shown_as_running_no_longer(environment, tmp_path: Path, write_study):
+    study = write_study(machine="faults = {new = 2}\nsleep = 0.4", blocks="fixed = 3\n[host]\nquiet_seconds = 0")
+    frames, _, status = watch(["run", str(study), "--out", "run", *GO_ON], environment, tmp_path)
+    assert status == 0 and any("made again at the end of its block" in line for frame in frames for line in frame)
+    running = [sum(line.startswith("now: ") for line in frame) for frame in frames]
+    assert max(running) == 1
+
+
 def test_without_a_terminal_there_are_plain_lines(kduel, tmp_path: Path, write_study):
     study = write_study(blocks="fixed = 2")
     done = kduel("run", study, "--out", tmp_path / "run")
@@ -111,6 +122,16 @@ def test_without_a_terminal_there_are_plain_lines(kduel, tmp_path: Path, write_s
     assert len(done.stdout.splitlines()) <= HEIGHT
     quiet = kduel("run", study, "--out", tmp_path / "quiet", "--quiet")
     assert "block 1 " not in quiet.stderr and "cannot distinguish" in quiet.stdout
+
+
+def test_lines_of_a_terminal_break_between_words(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    path = "/a/path/that/is/longer/than/forty/columns/of/text"
+    text = click.style("note:", bold=True) + " KVM does not work on this host, where only root may open it: " + path
+    lines = on_words(text + "\n   1  block 1    short").split("\n")
+    assert [click.unstyle(line) for line in lines] == [
+        "note: KVM does not work on this host,", "where only root may open it:", path, "   1  block 1    short"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("size", [(80, 24), (140, 50), (50, 12), (30, 6), (20, 1)])

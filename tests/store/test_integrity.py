@@ -268,6 +268,20 @@ def test_a_trial_that_was_removed_is_missed(unpack: Callable[[str], Path]):
     assert found(run) == [f"trials/{gone.name} is missing, though later trials are there"]
 
 
+def test_a_trial_that_waits_to_be_made_again_was_not_removed(unpack: Callable[[str], Path]):
+    """The run was interrupted after a boot was put aside, and before it was made again at the end of its block."""
+    run = RunDir.open(unpack("qemu"))
+    last = max(record.block for record in run.records())
+    for block in {1, last}:
+        record = min((one for one in run.records() if one.block == block), key=lambda one: one.position)
+        staged = run.directory(record.id).rename(run.trials / ".staged")
+        run.put_aside(staged, record)
+        missed = [change for change in found(run) if "is missing" in change]
+        gone = [f"trials/{record.id} is missing, though later trials are there"]
+        assert missed == ([] if block == last else gone)
+        (run.repeated / f"{record.id}.1").rename(run.directory(record.id))
+
+
 @pytest.mark.parametrize("name", ["lock.json", "trial.json", "merge.json", "import.json", "plan.jsonl"])
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"schema": "x"}', b"\xff\xfe"])
 def test_damage_is_an_answer_of_verify_and_names_the_file(

@@ -10,11 +10,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "kernels"))
 from made_kernels import bzimage
 
 from kduel.cli.execute import default_out
+from kduel.cli.report import command as report
 from kduel.core.errors import InputError
 from kduel.store import collect
 from kduel.store.documents import Lock, study_of
@@ -103,6 +105,12 @@ def test_where_no_directory_is_given_only_the_same_study_continues_an_unfinished
     wanted = default_out(study)
     run.rename(wanted)
     assert default_out(study) == wanted
+    CliRunner().invoke(report, [str(wanted), "--format", "html"], catch_exceptions=False)
+    assert (wanted / "report/index.html").is_file()
+    assert default_out(study) == wanted, "a page of what is there so far does not end the run"
+    (wanted / "results.json").write_text("{}")
+    assert default_out(study) != wanted, "the results are written at the end"
+    (wanted / "results.json").unlink()
     for key, value in (
         ("blocks", msgspec.structs.replace(study.blocks, max=9)),
         ("about", msgspec.structs.replace(study.about, delta=2.0)),

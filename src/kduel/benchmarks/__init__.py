@@ -116,6 +116,10 @@ class Benchmark(ABC):
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         """What `parse` will give, the main one first."""
 
+    def counted(self, parameters: Any) -> bool:
+        """Whether its figures are counts of instructions, which only a machine whose clock counts them can give."""
+        return False
+
     @abstractmethod
     def script(self, parameters: Any) -> str:
         """POSIX shell lines, run as root by `sh -e` in an empty directory; stdout and stderr are kept.

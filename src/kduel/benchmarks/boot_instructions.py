@@ -40,6 +40,9 @@ class BootInstructions(Benchmark):
             ),
         )
 
+    def counted(self, parameters: Any) -> bool:
+        return True
+
     def script(self, parameters: Any) -> str:
         return f"[ -r {GUEST_FILE} ] || {{ echo '{UNCOUNTED}' >&2; exit 1; }}\ncat {GUEST_FILE}\n"
 

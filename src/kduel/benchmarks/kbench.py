@@ -259,6 +259,9 @@ class Kbench(Benchmark):
             Metric("time-min", "ns", "lower", "One operation in the fastest batch.", "min", aspect="operation-time"),
         )
 
+    def counted(self, parameters: Any) -> bool:
+        return bool(parameters.mode == "exact")
+
     def script(self, parameters: Any) -> str:
         p = parameters
         words = ["--exact"] if p.mode == "exact" else ["--time", f"{p.time:g}"]

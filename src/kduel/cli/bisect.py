@@ -366,6 +366,7 @@ def tell(place: Path, result: Any, benchmark: str, limit: int, plot: Path | None
         click.echo("Skipped commits hide which one it is. It is one of these:")
         for commit in result.found.commits:
             click.echo(printable(f"  {git(place, 'show', '--no-patch', '--format=%h %s', commit)}"))
+        tell_path(place, result)
         return
     commit = result.found.commits[0]
     click.echo("The first commit with the new cost:\n")
@@ -377,10 +378,20 @@ def tell(place: Path, result: Any, benchmark: str, limit: int, plot: Path | None
             f"\n{benchmark}: {result.before:,.10g} instructions before it, {result.after:,.10g} with it "
             f"({change:+,.10g} per operation)."
         )
+    tell_path(place, result)
     if result.explanation is not None:
         click.echo("\n" + printable(as_text(result.explanation, limit)), nl=False)
     if plot is not None:
         write_flames(result, plot)
+
+
+def tell_path(place: Path, result: Any) -> None:
+    """The cost along the history, with the changes that were not searched for."""
+    from kduel.run.bisect.git import subject
+    from kduel.run.bisect.path import path_lines
+
+    subjects = {step.commit: subject(place, step.commit) for step in result.path}
+    click.echo(printable("\n" + "\n".join(path_lines(result.path, result.found.commits, subjects))))
 
 
 def write_flames(result: Any, plot: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kduel.core.errors import KduelError
-from kduel.store.rundir import EXACT, RunDir
+from kduel.store.rundir import EXACT, RunDir, written_up
 from kduel.study.first_part import SUITE, first_part
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ exact_first_option = click.option(
     "--exact-first/--no-exact-first",
     default=None,
     help="Count eight operations exactly before anything is timed.  [default: for two or more kernels on the command "
-    "line, where KVM does not work]",
+    "line without --machine, where KVM does not work]",
 )
 
 
@@ -51,7 +51,7 @@ def count_first(study: Study, path: Path, terminal: Terminal, *, offline: bool, 
     from kduel.run.runner import run_study
 
     where = path / EXACT
-    if (where / "report").is_dir():
+    if written_up(where):
         return
     try:
         part = first_part(study)

@@ -21,7 +21,7 @@ from kduel.cli.interrupt import interrupted
 from kduel.cli.terminal import Terminal
 from kduel.core.errors import NOT_MEASURED, SLOWER, InputError
 from kduel.core.text import plural, printable, visible
-from kduel.store.rundir import EXACT
+from kduel.store.rundir import EXACT, PAGE, RESULTS, written_up
 from kduel.study.first_part import first_part
 from kduel.study.load import Study
 from kduel.study.plan import slug
@@ -171,9 +171,10 @@ def told_how_to_go_on(path: Path) -> Iterator[None]:
         yield
     except (KeyboardInterrupt, RuntimeError) as error:
         if interrupted(error) and (path / "lock.json").is_file():
-            click.echo(f"kduel: interrupted; what is measured is kept. Go on with: kduel resume {path}", err=True)
-            if (page := path / EXACT / "report" / "index.html").is_file():
-                click.echo(f"The exact part is complete: {page}", err=True)
+            again = f"kduel resume {shlex.quote(str(path))}"
+            click.echo(f"kduel: interrupted; what is measured is kept. Go on with: {again}", err=True)
+            if written_up(path / EXACT):
+                click.echo(f"The exact part is complete: {path / EXACT / PAGE}", err=True)
         raise
 
 
@@ -193,7 +194,7 @@ def unfinished(path: Path, study: Study) -> bool:
     from kduel.store.identity import same_study
     from kduel.store.rundir import RunDir
 
-    if not (path / "lock.json").is_file() or (path / "report").is_dir():
+    if not (path / "lock.json").is_file() or written_up(path):
         return False
     return same_study(RunDir.open(path).lock(), study)
 
@@ -237,7 +238,9 @@ def told_trial(progress: TrialDone) -> str:
     if record.member:
         line += f"  on {record.member}"
     if record.void:
-        line += f"  {str(record.void).splitlines()[0][:160]}"
+        # A message whose first line ends with a colon has what happened in the next one.
+        said = [part.strip() for part in str(record.void).splitlines() if part.strip()]
+        line += f"  {' '.join(said[: 2 if said[0].endswith(':') else 1])[:160]}"
     elif record.failed_steps:
         line += "  without " + ", ".join(f"{label} ({why[:80]})" for label, why in record.failed_steps.items())
     return line
@@ -289,7 +292,7 @@ def keep_report(path: Path, results: Results) -> None:
     from kduel.store.rundir import as_disk_error, write_whole
 
     with as_disk_error(path):
-        write_whole(path / "results.json", msgspec.json.encode(results) + b"\n")
+        write_whole(path / RESULTS, msgspec.json.encode(results) + b"\n")
     sys.stdout.flush()
     # In a process of its own: drawing takes more memory than all else, and never gives it back.
     page = [sys.executable, "-P", "-m", "kduel", "report", "--format", "html", "--", str(path)]

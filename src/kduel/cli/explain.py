@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from kduel.cli.options import (
     benchmark_option,
@@ -115,6 +117,16 @@ def command(
         return
     if metric:
         raise InputError("--metric belongs to a timed RUN; exact counts have only instructions", "Leave it out.")
+    for option in ("blocks", "frequency"):
+        if click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE:
+            raise InputError(
+                f"--{option} belongs to a timed RUN; exact counts need one trial of each kernel", "Leave it out."
+            )
+    if annotate is not None and (form != "text" or plot is not None):
+        raise InputError(
+            "--annotate prints a function's instructions as text, and goes neither with --format json nor with --plot",
+            "Leave the other out.",
+        )
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
     from kduel.explain.cost import cost_text
@@ -156,8 +168,13 @@ def command(
     chosen.check(counted, index)
     if annotate is not None:
         label = chosen.ready.study.steps[index].label
-        for arm in counted:
-            click.echo(printable(annotated(arm.name, annotate, *annotation(arm, index, label, annotate, boot=boot))))
+        each = [(arm.name, *annotation(arm, index, label, annotate, boot=boot)) for arm in counted]
+        if not any(instructions for _, _, instructions in each):
+            raise not_executed(
+                annotate, benchmark, [row.function for row in explanation(chosen.ready, counted, index).rows]
+            )
+        text = "\n".join(annotated(name, annotate, count, instructions) for name, count, instructions in each)
+        emit(printable(text), output)
         return
     found = explanation(chosen.ready, counted, index)
     if cost:
@@ -173,6 +190,16 @@ def command(
         emit(printable(as_text(found, limit)), output)
         if step := next_command(found, targets, contender or ""):
             progress.info(f"The instructions of the largest difference: {step}")
+
+
+def not_executed(function: str, benchmark: str, executed: list[str]) -> InputError:
+    """The error for a function that neither kernel executes, with the ones whose names are like it."""
+    near = [name for name in get_close_matches(function, executed, 5, 0.5) if not name.startswith("(")]
+    return InputError(
+        f"{benchmark} executes no function {function!r} in either kernel; an inlined function counts as part of its caller",
+        (f"Names like it: {', '.join(near)}. " if near else "")
+        + "`--limit 0` without --annotate lists all functions.",
+    )
 
 
 def timed(

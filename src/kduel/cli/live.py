@@ -117,7 +117,8 @@ class LiveRun:
         """A line for each boot that runs: block, contender, step, seconds."""
         if self.parallel is None:
             return []
-        boots = list(self.boots.values())
+        # Its directory leaves this place when a boot is kept, or put aside to be made again.
+        boots = [boot for boot in list(self.boots.values()) if boot.staged.is_dir()]
         out = []
         for boot in boots[:BOOTS_SHOWN]:
             seconds = time.monotonic() - boot.began

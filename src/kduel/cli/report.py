@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -12,7 +13,7 @@ import click
 
 from kduel.cli.completions import runs
 from kduel.cli.options import plugin_option
-from kduel.cli.output import STDOUT, emit, write
+from kduel.cli.output import STDOUT, emit, streamed
 
 if TYPE_CHECKING:
     from kduel.core.results import Results
@@ -50,6 +51,7 @@ def command(run: Path, form: str, output: Path | None, all_findings: bool, open_
     """
     from kduel.core.errors import InputError
     from kduel.report import report_format
+    from kduel.store.rundir import PAGE
 
     chosen = copy.copy(report_format(form))
     chosen.all_findings = all_findings
@@ -60,13 +62,14 @@ def command(run: Path, form: str, output: Path | None, all_findings: bool, open_
             raise InputError(
                 f"{run} is a file: there is no run directory for the page", "Name a file: --output PAGE.html."
             )
-        output = run / "report" / "index.html"
+        output = run / PAGE
     results = results_of(run)
     if output is None or output == STDOUT:
         if form == "text":
             from kduel.report.text import show
 
-            click.echo(show(results, all_findings=all_findings), nl=False, color=True)
+            where = "" if run.is_file() else shlex.quote(str(run))
+            click.echo(show(results, all_findings=all_findings, run=where), nl=False, color=True)
             return
         emit(chosen.render_for(results, relative_url(run, Path.cwd())))
         return
@@ -103,4 +106,5 @@ def save(output: Path, text: str, inside: Path) -> None:
     if output.parent == inside / "report":
         with as_disk_error(output.parent):
             output.parent.mkdir(exist_ok=True)
-    write(output, text.encode("utf-8", errors="backslashreplace"))
+    with streamed(output) as stream:
+        stream.write(text.encode("utf-8", errors="backslashreplace"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,22 @@ if TYPE_CHECKING:
 
 REDRAWS_PER_SECOND = 2
 """Seconds pass visibly, and a slow line carries it."""
+
+
+def on_words(text: str) -> str:
+    """Lines that are longer than the terminal's, broken between words, so that a path stays whole."""
+    width = shutil.get_terminal_size().columns
+    out = []
+    for line in text.split("\n"):
+        filled, *words = line.split(" ")
+        for word in words:
+            if len(click.unstyle(f"{filled} {word}")) > width and filled.strip():
+                out.append(filled)
+                filled = word
+            else:
+                filled += f" {word}"
+        out.append(filled)
+    return "\n".join(out)
 
 
 class BarTask(Task):
@@ -61,7 +78,7 @@ class Terminal(ProgressReport):
 
             self.progress.console.print(Text.from_ansi(text), overflow="fold")
         else:
-            click.echo(text, err=True)
+            click.echo(on_words(text) if sys.stderr.isatty() else text, err=True)
 
     def confirm(self, question: str) -> bool:
         """Ask yes or no, bars out of the way; no where input has ended."""

@@ -21,13 +21,16 @@ def amount(value: float | None, spread: float | None = None) -> str:
         return f"{value:.4g}".replace("-", MINUS)
     if spread is not None and math.isfinite(spread) and spread > 0:
         places = min(decimals(spread, 2), decimals(size, 9) if size else 6)
-    elif value == int(value):
-        places = 0
     else:
-        places = decimals(size, 5)
+        places = places_of(value)
         text = f"{value:,.{places}f}".replace("-", MINUS)
         return text.rstrip("0").rstrip(".") if places else text
     return f"{value:,.{places}f}".replace("-", MINUS)
+
+
+def places_of(value: float) -> int:
+    """Decimal places of a value without a spread: none of a whole number, else five significant digits."""
+    return 0 if value == int(value) else decimals(abs(value), 5)
 
 
 def decimals(size: float, digits: int) -> int:
@@ -81,7 +84,7 @@ def effect(metric: MetricResult) -> str:
     if value is None or not math.isfinite(value):
         return MISSING
     if metric.scale == "exact":
-        number = signed(value, 0 if value == int(value) else min(6, decimals(abs(value), 4)))
+        number = signed(*exact_change(value, metric))
         share = relative_pct(metric)
         return f"{number} ({percent(share)})" if share else number
     if metric.scale == "ratio":
@@ -90,15 +93,28 @@ def effect(metric: MetricResult) -> str:
     return f"{signed(value, places)} {unit}".rstrip()
 
 
+def exact_change(value: float, metric: MetricResult) -> tuple[float, int]:
+    """The change of an exact value and its decimal places, such that the two values subtract to it as they are shown."""
+    if value == int(value):
+        return value, 0
+    if metric.baseline_mean is not None and metric.mean is not None:
+        before, after = places_of(metric.baseline_mean), places_of(metric.mean)
+        shown = round(metric.mean, after) - round(metric.baseline_mean, before)
+        places = max(before, after)
+        if abs(shown - value) <= 10.0**-places:
+            return shown, places
+    return value, min(6, decimals(abs(value), 4))
+
+
 def percent(value: float) -> str:
     """A change in per cent to three digits: `+0.523 %`."""
     return f"{signed(value, min(6, decimals(abs(value), 3)))} %"
 
 
 def interval_text(metric: MetricResult) -> str:
-    """`+3.1 to +5.3 %`; a dash where there is none; `exact` where there is no chance in it."""
+    """`+3.1 to +5.3 %`; a dash where there is none. Where there is no chance in it, `exact`, or the range over conditions."""
     if metric.scale == "exact":
-        return "exact"
+        return range_text(metric) or "exact"
     value, low, high, unit = effect_numbers(metric)
     if value is None or low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return MISSING
@@ -106,6 +122,16 @@ def interval_text(metric: MetricResult) -> str:
     # Two blocks may give an interval from nothing to a number of eighty digits.
     upper = f"over +{WIDEST:,}" if metric.scale == "ratio" and high > WIDEST else signed(high, places)
     return f"{signed(low, places)} to {upper} {unit}".rstrip()
+
+
+def range_text(metric: MetricResult) -> str:
+    """Of an exact value: the range over conditions in per cent, `+11.9 to +13.0 %`; empty where all give the same."""
+    low, high = metric.ci_low_pct, metric.ci_high_pct
+    if low is None or high is None or metric.ci_low == metric.ci_high:
+        return ""
+    places = 1 if max(abs(low), abs(high)) >= 10 else 2
+    least, most = signed(low, places), signed(high, places)
+    return f"{least} %" if least == most else f"{least} to {most} %"
 
 
 def detectable(metric: MetricResult) -> str:
@@ -117,8 +143,8 @@ def detectable(metric: MetricResult) -> str:
 
 def effect_with_interval(metric: MetricResult) -> str:
     """`+4.2 % (+3.1 to +5.3 %)`."""
-    bounds = interval_text(metric)
-    return effect(metric) if bounds in (MISSING, "exact") else f"{effect(metric)} ({bounds})"
+    bounds = MISSING if metric.scale == "exact" else interval_text(metric)
+    return effect(metric) if bounds == MISSING else f"{effect(metric)} ({bounds})"
 
 
 def plain_number(value: float) -> str:

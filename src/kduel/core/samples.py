@@ -62,6 +62,9 @@ class Samples(Struct, kw_only=True):
     """Parallel to `blocks`: the machine, or the part of a merged run, that carried the block out; empty where there is
     one."""
     order: dict[str, list[int | None]] = field(default_factory=dict)
+    absent: dict[str, list[bool]] = field(default_factory=dict)
+    """By contender, parallel to `blocks`: whether the trial never began because its machine was not there, so that the
+    missing value is no sign of the contender's. Empty where every trial began."""
     conditions: dict[str, list[dict[str, float]]] = field(default_factory=dict)
     """By contender, parallel to `blocks`: the values under each condition, where the benchmark counts under several."""
     modes: dict[str, list[Mode]] = field(default_factory=dict)

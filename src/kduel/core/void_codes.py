@@ -5,7 +5,11 @@ A machine of a plug-in may have codes of its own; these are the ones of KDuel.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
+
+from kduel.core.experiment import Void
 
 
 class VoidCode(Struct, frozen=True):
@@ -14,6 +18,9 @@ class VoidCode(Struct, frozen=True):
     code: str
     meaning: str
     remedy: str
+    whose: Literal["contender", "host", "machine"] = "contender"
+    """Whose fault it may be at worst. host: the kernel ran, and what disturbed it is known to come from outside.
+    machine: it never ran, as the machine, or what manages it, was not there."""
 
 
 VOID_CODES: tuple[VoidCode, ...] = (
@@ -23,11 +30,13 @@ VOID_CODES: tuple[VoidCode, ...] = (
         "emulator-fault",
         "The emulator failed (`int3` in code being patched, or flags that no CPU can have: QEMU before 8.1).",
         "Nothing: the trial is repeated. QEMU 8.1 or later, or `cpus = 1`, does not have it.",
+        whose="host",
     ),
     VoidCode(
         "host-disturbed",
         "Other work on the host took more CPU time from the guest than [host] max_wait allows.",
         "Stop other work on the host, raise `max_wait`, or `repeats`.",
+        whose="host",
     ),
     VoidCode("soft-lockup", "A CPU was locked up, or RCU stalled.", "Check the load of the host; else report it."),
     VoidCode("hard-lockup", "A CPU took no interrupts for seconds.", "Check the load of the host; else report it."),
@@ -66,7 +75,12 @@ VOID_CODES: tuple[VoidCode, ...] = (
     ),
     VoidCode("rebooted", "The machine rebooted during the trial.", "Read console.log: a panic, or a power failure."),
     VoidCode("boot-refused", "The machine did not reboot when asked.", "Check systemd's jobs that inhibit a reboot."),
-    VoidCode("no-node", "Slurm did not give the node to the trial.", "Check `sinfo -R` and `squeue`."),
+    VoidCode(
+        "no-node",
+        "Slurm did not give the node to the trial, or took it away.",
+        "Check `sinfo -R` and `squeue`.",
+        whose="machine",
+    ),
     VoidCode("disk-full", "The disk was full when the script ended.", "Free space in the directory of the trials."),
     VoidCode(
         "conditions",
@@ -107,12 +121,45 @@ VOID_CODES: tuple[VoidCode, ...] = (
     VoidCode("no-preempt-mode", "The kernel does not show its preemption mode.", "Use one with PREEMPT_DYNAMIC."),
     VoidCode("preempt-not-set", "The kernel did not take the preemption mode.", "The message lists its modes."),
     VoidCode("no-answer", "The machine stopped answering during the trial.", "Check the network and the machine."),
-    VoidCode("unreachable", "The machine cannot be reached.", "Check that it is on and that `ssh` reaches it."),
-    VoidCode("wrong-host-key", "The machine's host key is not the known one.", "Check that it is the right machine."),
-    VoidCode("not-admitted", "The machine refuses this user's login.", "Install a public key there (ssh-copy-id)."),
-    VoidCode("no-such-host", "The machine's name cannot be resolved.", "Write `place` as for ssh."),
-    VoidCode("ssh-settings", "ssh rejects its configuration.", "Correct ~/.ssh/config."),
-    VoidCode("no-sudo", "sudo asks for a password or refuses.", "Log in as root, or allow sudo without a password."),
+    VoidCode(
+        "unreachable",
+        "The machine cannot be reached.",
+        "Check that it is on and that `ssh` reaches it.",
+        whose="machine",
+    ),
+    VoidCode(
+        "wrong-host-key",
+        "The machine's host key is not the known one.",
+        "Check that it is the right machine.",
+        whose="machine",
+    ),
+    VoidCode(
+        "not-admitted",
+        "The machine refuses this user's login.",
+        "Install a public key there (ssh-copy-id).",
+        whose="machine",
+    ),
+    VoidCode("no-such-host", "The machine's name cannot be resolved.", "Write `place` as for ssh.", whose="machine"),
+    VoidCode("ssh-settings", "ssh rejects its configuration.", "Correct ~/.ssh/config.", whose="machine"),
+    VoidCode(
+        "no-sudo",
+        "sudo asks for a password or refuses.",
+        "Log in as root, or allow sudo without a password.",
+        whose="machine",
+    ),
     VoidCode("too-much-output", "A step sent more than a trial may.", "Write less to standard output in the step."),
 )
 """In the order of the documentation."""
+
+WHOSE = {one.code: one.whose for one in VOID_CODES}
+
+
+def may_be_contenders(void: Void | None) -> bool:
+    """Whether a trial is void by what may be its contender's own fault. Only then does it count against the contender;
+    a code that is not known here may be."""
+    return void is not None and WHOSE.get(void.code, "contender") == "contender"
+
+
+def never_began(void: Void | None) -> bool:
+    """Whether a trial is void because its machine was not there: nothing of it depends on its contender."""
+    return void is not None and WHOSE.get(void.code) == "machine"

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
+from kduel.core.text import plural
 from kduel.explain.compare import UNSEEN, Explanation, Row
 from kduel.explain.profile import CONTEXTS, OPERATION, USER, Instruction
 
@@ -28,7 +29,8 @@ def as_text(found: Explanation, limit: int = 25) -> str:
     one, other = found.total()
     lines = [
         f"{found.benchmark}: instructions per operation, {found.contender} against {found.baseline}",
-        f"(exact, over {found.operations:,} operations; path length, not time: {UNSEEN} do not count)",
+        f"(exact, the mean over {found.operations:,} operations, rare and long ones included; a verdict is about the usual one;",
+        f" path length, not time: {UNSEEN} do not count)",
         "",
         _line("baseline", "contender", "difference", "", ""),
     ]
@@ -107,13 +109,13 @@ def _table(rows: list[Row], operations: int, limit: int) -> list[str]:
     changed = [row for row in rows if row.difference]
     shown = changed[:limit] if limit else changed
     lines = [counts_line(row.function, row.baseline, row.contender, operations, ONLY[row.only]) for row in shown]
-    for text, rest in (
-        ("other functions that differ", changed[len(shown) :]),
-        ("functions that are equal", [row for row in rows if not row.difference]),
+    for one_text, text, rest in (
+        ("other function that differs", "other functions that differ", changed[len(shown) :]),
+        ("function that is equal", "functions that are equal", [row for row in rows if not row.difference]),
     ):
         if rest:
             one, other = sum(row.baseline for row in rest), sum(row.contender for row in rest)
-            lines.append(counts_line(f"({len(rest)} {text})", one, other, operations))
+            lines.append(counts_line(f"({plural(len(rest), one_text, text)})", one, other, operations))
     return lines
 
 

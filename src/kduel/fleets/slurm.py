@@ -24,7 +24,16 @@ from kduel.core.progress import Progress
 from kduel.fleets import IDLE, Beat, Fleet, FleetKind, FleetSettings, Member, Positive
 from kduel.fleets.local import LocalFleet
 from kduel.fleets.workers.process import LOG, last_words
-from kduel.machines.slurm.cluster import need_programs, nodes, partition_of, slurm, wishes
+from kduel.machines.slurm.cluster import (
+    HELD_BY,
+    NOT_STARTED,
+    need_programs,
+    nodes,
+    not_started,
+    partition_of,
+    slurm,
+    wishes,
+)
 
 ENDED = "ended"
 """In a member's directory: a line `BLOCK STATUS` for each task that has ended."""
@@ -56,6 +65,10 @@ class Job(Struct, frozen=True):
 
     running: bool
     message: str
+    number: str = ""
+    """Of the array."""
+    not_started: str = ""
+    """Slurm's reason where it could not start one of them, and holds it."""
 
 
 class Unreachable(Exception):
@@ -106,6 +119,10 @@ class SlurmFleet(Fleet):
             job = self.queued().get(self.job_name(name))
         except Unreachable as error:
             return Beat(active=True, message=f"Slurm does not answer: {error}")
+        if job is not None and job.not_started and not job.running:
+            # It would stay in the queue for ever. Its node may be repaired, so it is submitted again, like all that fails.
+            self.cancel(name, directory)
+            return Beat(active=False, failed=True, message=not_started(job.number, name, job.not_started))
         if job is not None:
             return Beat(active=True, working=job.running, message=job.message)
         blocks = self.given.pop(name, None)
@@ -126,17 +143,11 @@ class SlurmFleet(Fleet):
         """Our jobs that are not at their end, by name. Asked once for all nodes. Raises Unreachable."""
         if time.monotonic() - self.asked >= min(self.settings.poll, 2.0):
             try:
-                lines = slurm("squeue", "-h", "-u", getpass.getuser(), "-o", "%j|%T|%r").splitlines()
+                lines = slurm("squeue", "-h", "-u", getpass.getuser(), "-o", "%j|%T|%F|%r").splitlines()
             except HostError as error:
                 raise Unreachable(error.message) from error
             self.asked = time.monotonic()
-            self.jobs = {}
-            for line in lines:
-                name, state, reason = [*line.split("|"), "", ""][:3]
-                before = self.jobs.get(name)
-                if before is None or not before.running:
-                    running = state in RUNNING
-                    self.jobs[name] = Job(running, "" if running else f"{state.lower()}: {reason}")
+            self.jobs = jobs_in(lines)
         return self.jobs
 
     def cancel(self, name: str, directory: Path) -> None:
@@ -154,6 +165,26 @@ class SlurmFleet(Fleet):
         except (Unreachable, HostError):
             # Its worker holds the member's directory: no block is run twice for that.
             return
+
+
+def jobs_in(lines: Sequence[str]) -> dict[str, Job]:
+    """Jobs by name, from squeue's lines NAME|STATE|NUMBER|REASON. Of an array's tasks one that runs comes first, then one
+    that Slurm could not start."""
+    found: dict[str, Job] = {}
+    for line in lines:
+        name, state, number, reason = [*line.split("|", 3), "", "", ""][:4]
+        before = found.get(name, Job(running=False, message=""))
+        if state in RUNNING:
+            found[name] = Job(running=True, message="", number=number)
+        elif NOT_STARTED.search(reason) and not before.running:
+            found[name] = Job(False, f"{state.lower()}: {reason}", number, reason)
+        elif not before.running and not before.not_started:
+            held = HELD_BY.get(reason)
+            message = (
+                f"job {number} is held by {held}: scontrol release {number}" if held else f"{state.lower()}: {reason}"
+            )
+            found[name] = Job(False, message, number)
+    return found
 
 
 def script(settings: SlurmSettings, directory: Path, blocks: Sequence[int]) -> str:

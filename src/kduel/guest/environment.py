@@ -40,7 +40,7 @@ def read_environment(directory: Path) -> dict[str, Any]:
     machine: see kduel.guest.conditions).
     """
     found: dict[str, Any] = {}
-    files, at_end = _captured(directory / "files"), _captured(directory / "files-end")
+    files, at_end = captured(directory / "files"), captured(directory / "files-end")
     words = _text(directory / "uname").split()
     if len(words) > 3:
         found["uname"] = " ".join(words)
@@ -130,8 +130,8 @@ def _cpus(cpuinfo: str) -> dict[str, Any]:
     return found
 
 
-def _captured(path: Path) -> dict[str, str]:
-    """What `grep . FILES` wrote: the text of each file by its path, less empty lines."""
+def captured(path: Path) -> dict[str, str]:
+    """What `grep . FILES` wrote: the text of each file by its path, less empty lines. {} where it cannot be read."""
     lines: dict[str, list[str]] = {}
     for line in _text(path).splitlines():
         if match := _PATH_AND_VALUE.match(line):

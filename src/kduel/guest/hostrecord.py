@@ -1,7 +1,7 @@
 """What the host does while a guest runs a step, from /proc and /sys: cheap enough to look at each start and end.
 
 The guest marks on its console when a step begins and ends. Scheduling times are those of `schedstat` (the kernel's
-Documentation/scheduler/sched-stats.rst), pressure that of Documentation/accounting/psi.rst.
+Documentation/scheduler/sched-stats.rst); what the whole host reports is read by kduel.guest.hosttotals.
 """
 
 from __future__ import annotations
@@ -12,9 +12,17 @@ import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from msgspec import Struct
-
-from kduel.core.host import HostStep
+from kduel.core.host import BOOT, HostStep
+from kduel.guest.hosttotals import (
+    HostSnapshot,
+    ThreadTimes,
+    between,
+    clock_of,
+    cpu_times,
+    interrupts_on,
+    stalled,
+    together,
+)
 
 MARK = re.compile(rb"kduel: step ([A-Za-z0-9._-]{1,110})( ended)?\s*$")
 LONGEST = 200
@@ -23,29 +31,9 @@ MOST_MARKS = 4000
 """A guest that prints more of them is not examined any more."""
 CLOCK_SECONDS = 2.0
 """Between two readings of the clock's frequency: the only figure that is no running total."""
-
-
-class ThreadTimes(Struct, frozen=True):
-    """Of one or more threads, in seconds since they began."""
-
-    run: float
-    wait: float
-
-
-class HostSnapshot(Struct, frozen=True, kw_only=True):
-    """Running totals at one moment; None where the host does not report it."""
-
-    at: float
-    """Seconds of the monotonic clock."""
-    vcpus: ThreadTimes | None
-    others: ThreadTimes | None
-    stalled: float | None
-    """Seconds in which some task waited for a CPU."""
-    steal: float | None
-    busy: float | None
-    """CPU seconds of all programs and interrupts together."""
-    own: float
-    """CPU seconds of this process."""
+MOST_INTERRUPTS = 256 << 10
+"""Bytes of /proc/interrupts, which has a column for each CPU: a longer one, of a host with hundreds of CPUs, takes longer to
+read than a step may cost, and is not read."""
 
 
 class HostRecorder:
@@ -60,13 +48,18 @@ class HostRecorder:
         """Directory and record of each step that ended, in the order of time."""
         self._threads: dict[int, ThreadTimes] = {}
         self._began: tuple[str, HostSnapshot] | None = None
+        """The step that runs; before the first one the boot."""
         self._line = b""
         self._marks = 0
-        allowed = cpus or sorted(os.sched_getaffinity(0))
-        clocks = (root / f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq" for cpu in allowed)
-        self._clocks = [path for path in clocks if path.is_file()]
+        self._cpus = sorted(set(cpus) or os.sched_getaffinity(0))
+        places = [root / f"sys/devices/system/cpu/cpu{cpu}" for cpu in self._cpus]
+        self._clocks = [path for place in places if (path := place / "cpufreq/scaling_cur_freq").is_file()]
+        self._throttles = [
+            path for place in places if (path := place / "thermal_throttle/core_throttle_count").is_file()
+        ]
         self._readings: list[float] = []
         self._next_reading = 0.0
+        self._began = BOOT, self.look()
 
     def feed(self, data: bytes) -> None:
         """Some bytes of the console."""
@@ -77,16 +70,20 @@ class HostRecorder:
                 self._mark(found[1].decode(), ended=found[2] is not None)
         self._line = rest[-LONGEST:]
 
+    def stop(self) -> None:
+        """The guest is about to be cut off: the step that runs ends here, or the boot where there was none."""
+        if self._began is not None:
+            self._mark(self._began[0], ended=True)
+
     def tick(self) -> float | None:
         """Read the clocks if it is time to; gives the seconds until the next reading, None where there is none."""
-        if self._began is None or not self._clocks:
+        if self._began is None or self._began[0] == BOOT or not self._clocks:
             return None
         now = time.monotonic()
         if now >= self._next_reading:
             self._next_reading = now + CLOCK_SECONDS
-            found = [float(text) / 1000 for path in self._clocks if (text := _read(path)).strip().isdigit()]
-            if found:
-                self._readings.append(sum(found) / len(found))
+            if (found := clock_of(map(_read, self._clocks))) is not None:
+                self._readings.append(found)
         return max(0.0, self._next_reading - now)
 
     def look(self) -> HostSnapshot:
@@ -97,9 +94,13 @@ class HostRecorder:
             at=time.monotonic(),
             vcpus=vcpus,
             others=others,
-            stalled=_stalled(_read(self.proc / "pressure/cpu")),
+            stalled=stalled(_read(self.proc / "pressure/cpu")),
+            io_stalled=stalled(_read(self.proc / "pressure/io")),
+            memory_stalled=stalled(_read(self.proc / "pressure/memory")),
             steal=steal,
             busy=busy,
+            interrupts=self._interrupts(),
+            throttled=together(map(_read, self._throttles)),
             own=time.process_time(),
         )
 
@@ -111,6 +112,11 @@ class HostRecorder:
             record = between(self._began[1], self.look(), sum(self._readings) / max(1, len(self._readings)) or None)
             self.steps.append((label, record))
             self._began = None
+
+    def _interrupts(self) -> int | None:
+        """On the CPUs that the guest may use."""
+        text = _read(self.proc / "interrupts", MOST_INTERRUPTS + 1)
+        return interrupts_on(text, self._cpus) if len(text) <= MOST_INTERRUPTS else None
 
     def _scheduling(self) -> tuple[ThreadTimes | None, ThreadTimes | None]:
         """Of the guest's CPUs, and of QEMU's other threads. What a thread that has ended used up stays in the sum."""
@@ -132,61 +138,14 @@ class HostRecorder:
         return (_sum(vcpus) if vcpus else None), _sum(others)
 
 
-def between(first: HostSnapshot, last: HostSnapshot, clock_mhz: float | None) -> HostStep:
-    """What happened between two looks."""
-    seconds = last.at - first.at
-
-    def passed(before: float | None, after: float | None) -> float | None:
-        return None if before is None or after is None else round(max(0.0, after - before), 6)
-
-    def times(before: ThreadTimes | None, after: ThreadTimes | None) -> tuple[float | None, float | None]:
-        if before is None or after is None:
-            return None, None
-        return passed(before.run, after.run), passed(before.wait, after.wait)
-
-    run, wait = times(first.vcpus, last.vcpus)
-    other_run, other_wait = times(first.others, last.others)
-    stalled, busy = passed(first.stalled, last.stalled), passed(first.busy, last.busy)
-    ours = (last.own - first.own) + (run or 0.0) + (other_run or 0.0)
-    known = busy is not None and run is not None and seconds > 0
-    return HostStep(
-        seconds=round(seconds, 3),
-        vcpu_run_s=run,
-        vcpu_wait_s=wait,
-        other_wait_s=other_wait,
-        psi_cpu_some=None if stalled is None or seconds <= 0 else round(min(1.0, stalled / seconds), 4),
-        steal_s=passed(first.steal, last.steal),
-        clock_mhz=None if clock_mhz is None else round(clock_mhz, 1),
-        other_work=_share((busy or 0.0) - ours, seconds * (os.cpu_count() or 1)) if known else None,
-    )
-
-
-def _share(part: float, whole: float) -> float:
-    return round(min(1.0, max(0.0, part / whole)), 4)
-
-
 def _sum(times: Sequence[ThreadTimes]) -> ThreadTimes:
     return ThreadTimes(sum(one.run for one in times), sum(one.wait for one in times))
 
 
-def _read(path: Path) -> str:
-    """A small file's text; empty where it cannot be read."""
+def _read(path: Path, most: int = -1) -> str:
+    """A small file's text, or its first bytes; empty where it cannot be read."""
     try:
-        return path.read_text("ascii", errors="replace")
+        with path.open("rb") as stream:
+            return stream.read(most).decode("ascii", errors="replace")
     except OSError:
         return ""
-
-
-def _stalled(text: str) -> float | None:
-    """From /proc/pressure/cpu."""
-    found = re.search(r"^some .*\btotal=(\d+)", text, re.MULTILINE)
-    return int(found[1]) / 1e6 if found else None
-
-
-def cpu_times(text: str) -> tuple[float | None, float | None]:
-    """Busy and stolen time from the first line of /proc/stat, in seconds over all CPUs; user time has that of guests."""
-    words = text.partition("\n")[0].split()
-    if len(words) < 9 or words[0] != "cpu" or not all(word.isdigit() for word in words[1:9]):
-        return None, None
-    user, nice, system, _, _, irq, softirq, steal = (int(word) / os.sysconf("SC_CLK_TCK") for word in words[1:9])
-    return user + nice + system + irq + softirq, steal

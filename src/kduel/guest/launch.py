@@ -122,6 +122,8 @@ def run(
         watch = _Watch(process, serial, results, log, inbox, started, recorder)
         watch.timings["launched"] = time.monotonic() - started
         ended = watch.until_gone(boot_deadline, deadline, linger)
+        if recorder and ended != "off":
+            recorder.stop()
         stuck = stuck_cpus(observer) if ended.endswith("deadline") else []
         if ended == "off" and (status := process.wait()):
             ended = "killed" if status < 0 else "failed"

@@ -6,6 +6,7 @@ It is kept with the trial and runs by hand on any Linux: `sh guest.sh OUT`. What
     setup/, settle.json        how the setup lines ended; how long settling took
     01-LABEL/                  a step: stdout, stderr, exit.json, and what the step itself wrote
     gates/01-LABEL.before|after[.status]
+    host/01-LABEL.begin|end      on a real machine: its running totals, read by kduel.guest.hostinside
 """
 
 from __future__ import annotations
@@ -42,17 +43,22 @@ def directory_of(position: int, part: ScriptStep) -> str:
     return f"{position + 1 if part.number is None else part.number:02d}-{part.label}"
 
 
-def compose(parts: Sequence[ScriptStep], *, settle: Settle, setup: str = "", seed: int | None = None) -> str:
+def compose(
+    parts: Sequence[ScriptStep], *, settle: Settle, setup: str = "", seed: int | None = None, recorded: bool = False
+) -> str:
     """The guest script. `setup` is shell run by `sh -e` before settling (sysctls, say); if it fails the script ends.
-    `seed` is for steps that draw from it, as $KDUEL_SEED.
+    `seed` is for steps that draw from it, as $KDUEL_SEED; `recorded` makes it record what the machine does during each step.
 
     The script ends with 0 whatever the steps do, with 3 where the setup failed, 2 where OUT cannot be made.
     """
     out = [own_file("head.sh").decode()]
+    if recorded:
+        out.append(own_file("record.sh").decode())
     if seed is not None:
         out.append(f"export KDUEL_SEED={seed}\n")
     if setup.strip():
         out.append(_call("setup", setup))
+    out.append(f"make_ready {' '.join(directory_of(position, part) for position, part in enumerate(parts))}\n")
     bound = math.ceil(settle.seconds * 100)
     out.append(f"settle {settle.mode} {bound}\n")
     for position, part in enumerate(parts):

@@ -175,6 +175,7 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
         order={
             name: [place for part, _ in tables for place in part.samples[0].order[name]] for name in whole.contenders
         },
+        absent=chained(lambda table: table.absent, False) if any(table.absent for table in present) else {},
         conditions=chained(lambda table: table.conditions, {}) if any(table.conditions for table in present) else {},
         modes=next((table.modes for table in present if table.modes), {}),
         covariates={name: chained(partial(covariate, name), None) for name in whole.covariates},

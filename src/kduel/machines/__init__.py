@@ -79,7 +79,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """What is true of this boot alone: argv, pids pinned, ..."""
     host: list[tuple[str, HostStep]] = field(default_factory=list)
     """What the host did during each step, by the step's directory, in the order of time; a boot of several loads has
-    a directory several times. Empty where the machine does not record it."""
+    a directory several times. Empty where the machine does not record it, or does from inside."""
 
     @property
     def why(self) -> Void | None:
@@ -99,6 +99,8 @@ class Machine(ABC):
     the unit "load"."""
     exact: bool = False
     """Whether repeated trials give bit-identical numbers: then one trial decides and no statistics apply."""
+    records_inside: bool = False
+    """Whether each trial's script records what the machine does meanwhile: where no host is below the machine."""
     max_wait_pct: float | None = None
     """Per cent of the time that the guest's CPUs may wait for a CPU of the host, by default; None: as long as they do."""
     facts: dict[str, Any]
@@ -128,6 +130,8 @@ class MachineKind(ABC):
     summary: ClassVar[str]
     installed_kernels: ClassVar[bool] = False
     """Whether the machine has kernels of its own to boot."""
+    counts: ClassVar[bool] = False
+    """Whether the guest's clock counts instructions, so that a benchmark may count by it."""
     timed_on_host: ClassVar[bool] = True
     """Whether time is measured on the host that KDuel runs on: then several workers there would disturb one another."""
 

@@ -322,6 +322,7 @@ class Icount(MachineKind):
     """Exact machines on this host."""
 
     name: ClassVar[str] = "icount"
+    counts: ClassVar[bool] = True
     timed_on_host: ClassVar[bool] = False
     summary: ClassVar[str] = (
         "a deterministic virtual machine that counts instructions: exact, on any host, in parallel"

@@ -14,7 +14,7 @@ from kduel.core.text import plural, visible
 from kduel.report import Format
 from kduel.report.content.digest import SIGNS, decided, digest, side, sided
 from kduel.report.content.environment import difference_groups, environment_rows
-from kduel.report.content.host import recorded
+from kduel.report.content.host import drawn
 from kduel.report.content.machines import machine_tables, part_facts
 from kduel.report.content.methods import methods
 from kduel.report.content.notes import key
@@ -63,7 +63,7 @@ class HtmlFormat(Format):
             marks_told=MARKS_TOLD,
             imported=results.study.imported,
             exact=results.machine.exact,
-            host_recorded=recorded(results),
+            host_drawn=drawn(results),
             delta=results.study.delta,
             open_all=len(groups) <= OPEN_METRICS,
             methods=methods(results),

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, ClassVar
 from kduel.analysis.matrix import shape
 from kduel.core.results import Results
 from kduel.report import Format
-from kduel.report.content.closing import EXACT_MEANS, closing
-from kduel.report.content.counted import counted_lines, is_counted
+from kduel.report.content.closing import EXACT_MEANS, LARGEST, closing, with_command
+from kduel.report.content.counted import counted_lines, is_counted, next_command
 from kduel.report.content.digest import ContenderSummary, Digest, digest
 from kduel.report.content.machines import HEAD, MachineTable, machine_tables, part_facts
 from kduel.report.content.matrixtext import all_placed, leads, matrix_parts
 from kduel.report.content.textgrid import verdict_lines
 from kduel.report.page.tradeoffs import scaling_lines, tradeoffs_lines
+from kduel.store.rundir import EXACT
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,10 +41,11 @@ class TextFormat(Format):
 PLUGIN = TextFormat()
 
 
-def show(results: Results, *, all_findings: bool = False) -> str:
-    """The report for standard output: its width, and colour only on a terminal where NO_COLOR is not set."""
+def show(results: Results, *, all_findings: bool = False, run: str = "") -> str:
+    """The report for standard output: its width, and colour only on a terminal where NO_COLOR is not set. `run` is the
+    directory as the user may type it; without it no command is shown."""
     width, _, colour = standard_output()
-    return render_text(results, width=max(60, width), colour=colour, all_findings=all_findings)
+    return render_text(results, width=max(60, width), colour=colour, all_findings=all_findings, run=run)
 
 
 def show_closing(results: Results, run: str, lines_besides: int) -> str:
@@ -65,7 +67,7 @@ def standard_output() -> tuple[int, int, bool]:
     return min(width, 120), height, not os.environ.get("NO_COLOR")
 
 
-def render_text(results: Results, *, width: int, colour: bool, all_findings: bool = False) -> str:
+def render_text(results: Results, *, width: int, colour: bool, all_findings: bool = False, run: str = "") -> str:
     """The report in lines of at most `width` columns; with terminal escapes only where `colour`."""
     from rich.text import Text
 
@@ -74,7 +76,7 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
     title = " · ".join([said.title, *said.facts])
     console.print(title, style="bold")
     if results.exact is not None:
-        print_exact_part(console, results.exact)
+        print_exact_part(console, results.exact, f"{run}/{EXACT}" if run else "")
     matrix = shape(results) if all_placed(results) else None
     if matrix is not None and leads(matrix, results):
         for part in matrix_parts(matrix, results):
@@ -88,11 +90,13 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
         console.print()
         console.print(comparison.headline, style="bold reverse" if colour else None)
         if matrix is None and is_counted(results):
-            for line in counted_lines(comparison):
+            for line in counted_lines(comparison, width):
                 console.print(Text.assemble(*line), overflow="fold")
         elif comparison.gating and matrix is None:
             for line in verdict_lines(comparison, said.notes, width):
                 console.print(Text.assemble(*line), overflow="fold")
+    if is_counted(results):
+        print_next(console, results, run)
     print_notes(console, said, all_findings)
     for comparison in said.comparisons:
         if is_counted(results):
@@ -140,7 +144,14 @@ def bullets(rows: list[tuple[str, str]], mark_style: str = "") -> Table:
     return grid
 
 
-def print_exact_part(console: Console, results: Results) -> None:
+def print_next(console: Console, results: Results, run: str) -> None:
+    """The command that shows where the largest difference in counts comes from, where the run's directory is known."""
+    if run and (command := next_command(results, run)):
+        for line in with_command(LARGEST, command, console.width):
+            console.print(line, no_wrap=True, overflow="ignore", crop=False)
+
+
+def print_exact_part(console: Console, results: Results, run: str) -> None:
     """What was counted before anything was timed, apart from what follows."""
     from rich.text import Text
 
@@ -149,8 +160,9 @@ def print_exact_part(console: Console, results: Results) -> None:
     console.print(f"Counted first: {' · '.join([said.title, *said.facts])}", style="bold")
     for comparison in said.comparisons:
         console.print(comparison.headline)
-        for line in counted_lines(comparison):
+        for line in counted_lines(comparison, console.width):
             console.print(Text.assemble(*line), overflow="fold")
+    print_next(console, results, run)
     console.print(EXACT_MEANS)
     console.print()
     console.print("Timed", style="bold")

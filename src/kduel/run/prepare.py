@@ -15,8 +15,9 @@ from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.experiment import EDITION, Contender, MachineRecord
 from kduel.core.host import OTHER_WORK
 from kduel.core.progress import Progress
+from kduel.core.text import plural
 from kduel.kernels import Kernel
-from kduel.machines import Arm, Machine, Needs, machine_kind
+from kduel.machines import Arm, Machine, MachineKind, Needs, machine_kind
 from kduel.run.script import Dress
 from kduel.store.collect import Prepared
 from kduel.store.documents import Disturbance, HostRecord, KernelRecord, Lock
@@ -59,6 +60,7 @@ def make_ready(
     except InputError as error:
         raise InputError(f"{origin}: {error.message}" if origin else error.message, error.remedy) from error
     prepared = Prepared(study.steps)
+    check_counted(study, kind, prepared)
     arms = []
     # Each once: a matrix of policies or command lines names one kernel many times.
     kernels: dict[tuple[str, str], Kernel | NotMeasuredError] = {}
@@ -99,6 +101,19 @@ def make_ready(
             'Choose the unit: write unit = "load" in [blocks].',
         )
     return Ready(study=study, arms=arms, machine=machine, prepared=prepared, dress=dress, unbuilt=unbuilt)
+
+
+def check_counted(study: Study, kind: MachineKind, prepared: Prepared) -> None:
+    """Raises InputError where a step counts instructions by a clock that does not: its nanoseconds would be taken for them."""
+    steps = zip(study.steps, prepared.benchmarks, prepared.parameters, strict=True)
+    counted = [step.label for step, chosen, given in steps if chosen.counted(given)]
+    if counted and not kind.counts:
+        others = f" and {plural(len(counted) - 1, 'more benchmark')}" if counted[1:] else ""
+        raise InputError(
+            f"{counted[0]}{others} would count instructions, but the clock of the machine {study.machine} counts time",
+            "Leave out --machine, or give --machine icount; to measure time, choose another suite, such as --suite quick, or "
+            'mode = "time" in the study.',
+        )
 
 
 def open_run(ready: Ready, path: Path, *, origin: str, seed: int, exact_part: bool = False) -> RunDir:

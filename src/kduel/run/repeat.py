@@ -11,14 +11,16 @@ import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from kduel.core.errors import NotMeasuredError
+from kduel.core.errors import HostError, NotMeasuredError
 from kduel.core.experiment import EMULATOR_FAULT, HOST_DISTURBED, Void
 from kduel.core.host import other_work, wait_share
 from kduel.core.progress import Progress
-from kduel.guest.hostrecord import cpu_times
+from kduel.core.void_codes import never_began
+from kduel.guest.hosttotals import cpu_times
 from kduel.store.documents import Disturbance, TrialRecord
 from kduel.store.rundir import RunDir
 from kduel.study.plan import PlannedTrial
@@ -32,8 +34,12 @@ STARVED = frozenset({"wrong-clock", "no-results", "deadline", "hang", "soft-lock
 """What becomes of a guest that gets too little of the host's CPUs. Any other trouble is its own, however busy the host."""
 MOST_DISTURBED = 6
 """Under a study's own rule the run ends when so many trials in a row are void for the host's sake."""
+MOST_AWAY = 3
+"""The run ends when so many trials in a row are void because their machine was not there: more of the plan would be lost."""
 LOOK_SECONDS = 1.0
 """For which other work is measured when the runner waits for quiet."""
+MOMENT_SECONDS = 0.1
+"""The shortest time in which ticks of 10 ms tell a busy host from a quiet one."""
 
 COVARIATE_SECONDS = 0.5
 """For which other work is measured before a boot, where the study makes it a covariate."""
@@ -56,9 +62,16 @@ class Repeats:
 
     def __init__(self, run: RunDir, rule: Disturbance | None, planned: int) -> None:
         self.run, self.rule, self.planned = run, rule, planned
-        self.made: Counter[tuple[str, str]] = Counter(
-            (record.id, record.void.code) for _, record in run.put_asides() if record.void
-        )
+        self.made: Counter[tuple[str, str]] = Counter()
+        self.seconds = 0.0
+        """How long these boots took together."""
+        for _, record in run.put_asides():
+            self.count(record, record.void.code if record.void else "")
+
+    def count(self, record: TrialRecord, code: str) -> None:
+        """A trial was put aside for that reason."""
+        self.made[record.id, code] += 1
+        self.seconds += record.seconds
 
     def of(self, boot: Boot) -> int:
         """How often a planned boot was made already."""
@@ -103,13 +116,20 @@ class Repeats:
         """Keep a boot next to the trials, and plan it again at the end of its block."""
         for one in ended:
             self.run.put_aside(one.staged, one.record)
-            self.made[one.record.id, code] += 1
+            self.count(one.record, code)
         index = next((i for i, other in enumerate(waiting) if other[0].block > boot[0].block), len(waiting))
         waiting.insert(index, boot)
 
-    def refuse_unquiet(self, records: Sequence[TrialRecord]) -> None:
-        """Raises NotMeasuredError where the host disturbed every trial of late: the run would measure nothing."""
-        last = sorted(records, key=lambda record: record.started)[-MOST_DISTURBED:]
+    def refuse_in_vain(self, records: Sequence[TrialRecord]) -> None:
+        """Raises NotMeasuredError where the host disturbed every trial of late, and HostError where the machine was not
+        there for them: the run would measure nothing."""
+        in_time = sorted(records, key=lambda record: record.started)
+        if len(last := in_time[-MOST_AWAY:]) == MOST_AWAY and all(never_began(one.void) for one in last):
+            raise HostError(
+                f"the last {MOST_AWAY} trials are void by no fault of their contenders. {last[-1].void}",
+                f"What was measured is kept: see to the machine, then `kduel resume {self.run.path}` continues.",
+            )
+        last = in_time[-MOST_DISTURBED:]
         if len(last) == MOST_DISTURBED and all(one.void and one.void.code == HOST_DISTURBED for one in last):
             raise NotMeasuredError(
                 f"the host disturbed the last {len(last)} trials. {last[-1].void}",
@@ -139,32 +159,39 @@ class Quiet:
         self.patience = rule.quiet_seconds if rule else 0.0
         self.busy = True
         """Whether other work was found last: at the start nothing is known."""
+        self.since: Busy | None = None
+        """The host when the last trial had ended."""
 
     def saw(self, record: TrialRecord) -> None:
         """A trial has ended; what the host did during it is known."""
-        share = other_work(record.host.values())
-        self.busy = self.rule is not None and share is not None and 100 * share > self.rule.max_wait_pct
+        self.busy = self.rule is not None and self.beyond(other_work(record.host.values()))
+        self.since = self.now()
+
+    def beyond(self, share: float | None) -> bool:
+        """Whether other work takes more of the CPUs than the guest may wait."""
+        return self.rule is not None and share is not None and 100 * share > self.rule.max_wait_pct
+
+    def came_back(self) -> bool:
+        """Whether other work shows in the moment since the last trial: a guest with raised priority displaces it."""
+        if self.since is None:
+            return False
+        pause(max(0.0, MOMENT_SECONDS - (time.monotonic() - self.since.at)))
+        return self.beyond(taken(self.since, self.now()))
 
     def wait(self) -> None:
         """Return when other work takes no more of the CPUs than the guest may wait, or when patience ends."""
-        if self.rule is None or not self.busy or self.patience < LOOK_SECONDS:
+        if self.rule is None or self.patience < LOOK_SECONDS or not (self.busy or self.came_back()):
             return
         deadline = time.monotonic() + self.patience
-        # The shorter waits that follow one in vain are not worth two lines each.
-        first = self.patience == self.rule.quiet_seconds
-        shown = not first
-        while (share := self.other_share()) is not None and 100 * share > self.rule.max_wait_pct:
+        shown = False
+        while (share := self.other_share()) is not None and self.beyond(share):
             if time.monotonic() >= deadline:
-                if first:
-                    self.progress.info(
-                        f"the host is not quiet (other work takes {100 * share:.0f} % of the CPUs): going on"
-                    )
                 self.patience /= 2
                 return
             if not shown:
                 self.progress.info(
-                    f"waiting for a quiet host, {self.patience:.0f} s at most: other work takes {100 * share:.0f} % of "
-                    "the CPUs"
+                    f"other work takes {100 * share:.0f} % of the CPUs: the next trial waits for a quiet host, "
+                    f"{self.patience:.0f} s at most"
                 )
                 shown = True
         self.patience = self.rule.quiet_seconds
@@ -176,13 +203,13 @@ class Quiet:
 
     def other_share(self, seconds: float = LOOK_SECONDS) -> float | None:
         """The share of the host's CPUs that is taken now, measured for so long, while no guest runs."""
-        before, _ = cpu_times(self.stat())
-        began = time.monotonic()
+        before = self.now()
         pause(seconds)
-        after, _ = cpu_times(self.stat())
-        if before is None or after is None:
-            return None
-        return (after - before) / ((time.monotonic() - began) * (os.cpu_count() or 1))
+        return taken(before, self.now())
+
+    def now(self) -> Busy:
+        """What the host's CPUs, and this process, have done so far."""
+        return Busy(time.monotonic(), cpu_times(self.stat())[0], time.process_time())
 
     def stat(self) -> str:
         """/proc/stat, or nothing where it cannot be read."""
@@ -190,6 +217,25 @@ class Quiet:
             return (self.root / "proc/stat").read_text("ascii", errors="replace")
         except OSError:
             return ""
+
+
+class Busy(NamedTuple):
+    """CPU time so far at one moment."""
+
+    at: float
+    """Seconds of the monotonic clock."""
+    all: float | None
+    """CPU seconds of all programs; None where the host does not report it."""
+    own: float
+    """CPU seconds of this process."""
+
+
+def taken(before: Busy, after: Busy) -> float | None:
+    """The share (0 to 1) of the host's CPUs that other programs took between two moments; None if unknown."""
+    if before.all is None or after.all is None:
+        return None
+    others = (after.all - before.all) - (after.own - before.own)
+    return min(1.0, max(0.0, others / ((after.at - before.at) * (os.cpu_count() or 1))))
 
 
 def pause(seconds: float) -> None:

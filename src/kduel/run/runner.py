@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from kduel.core.errors import HostError, NotMeasuredError
-from kduel.core.experiment import HOST_DISTURBED, LEFT_OUT, Void
+from kduel.core.experiment import LEFT_OUT, Void
 from kduel.core.host import HostStep
 from kduel.core.progress import Progress
 from kduel.core.results import MetricResult
+from kduel.core.void_codes import may_be_contenders
 from kduel.guest.boots import pool
 from kduel.judge.verdict.interim import Standing, finished, standing
 from kduel.machines import Outcome, Trial
 from kduel.run.prepare import Ready, open_run
 from kduel.run.repeat import Boot, Ended, Quiet, Repeats
-from kduel.run.script import boot_script, bring_home, host_parts, keep_environment, set_aside
+from kduel.run.script import boot_script, bring_home, host_parts, inside_parts, keep_environment, set_aside
 from kduel.run.watch import Begun, GiveUp, TrialDone, Watcher
 from kduel.store.collect import Collector, Values
 from kduel.store.documents import TrialRecord
@@ -222,7 +223,8 @@ class Runner:
         if all(planned.contender in self.left_out() for planned in boot):
             return [Ended(self.run.stage(), self.not_run(planned)) for planned in boot]
         staged = self.run.stage()
-        script = boot_script(self.ready.study, self.ready.dress, boot)
+        inside = self.ready.machine.records_inside
+        script = boot_script(self.ready.study, self.ready.dress, boot, recorded=inside)
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         clock = time.monotonic()
         (staged / "guest.sh").write_text(script.text, "utf-8")
@@ -239,7 +241,8 @@ class Runner:
         )
         with as_disk_error(self.run.trials):
             parts = bring_home(staged, boot, self.run.stage)
-            hosts = host_parts(boot, self.lock.steps, outcome.host)
+            steps = self.lock.steps
+            hosts = inside_parts(boot, steps, parts) if inside else host_parts(boot, steps, outcome.host)
             seconds = time.monotonic() - clock
             return [
                 self.ended(planned, boot, part, outcome, host, started, seconds)
@@ -316,11 +319,11 @@ class Runner:
         return min(HOPELESS, self.lock.blocks.fixed or HOPELESS)
 
     def of(self, contender: str) -> list[TrialRecord]:
-        """The trials of a contender so far, without those that the host disturbed."""
+        """The trials of a contender so far, without those that are void by no fault of its own."""
         return [
             record
             for record in list(self.records.values())
-            if record.contender == contender and not (record.void and record.void.code == HOST_DISTURBED)
+            if record.contender == contender and (record.void is None or may_be_contenders(record.void))
         ]
 
     def not_run(self, planned: PlannedTrial) -> TrialRecord:
@@ -349,7 +352,7 @@ class Runner:
                     planned=len(self.plan),
                     record=record,
                     block_done=block_done,
-                    mean_seconds=sum(one.seconds for one in self.records.values())
+                    mean_seconds=(sum(one.seconds for one in self.records.values()) + self.repeats.seconds)
                     / len(self.records)
                     / self.ready.machine.parallel,
                     metrics=self.metrics(),
@@ -359,7 +362,7 @@ class Runner:
         # Only when all of the boot's trials are kept: the others may be good.
         for trial in trials:
             self.refuse_hopeless(trial.record)
-        self.repeats.refuse_unquiet(list(self.records.values()))
+        self.repeats.refuse_in_vain(list(self.records.values()))
 
     def metrics(self) -> list[MetricResult]:
         """The primary metrics after the complete blocks; judged once for each number of them."""

@@ -19,9 +19,10 @@ from msgspec import Struct
 from kduel import schedulers
 from kduel.core.cache import Cache
 from kduel.core.experiment import Contender, Step, Void
-from kduel.core.host import HostStep
+from kduel.core.host import BOOT, HostStep
 from kduel.guest.envelope import LATER
 from kduel.guest.environment import read_environment
+from kduel.guest.hostinside import step_inside
 from kduel.guest.script import ScriptStep, compose
 from kduel.machines import Arm, Needs
 from kduel.store.collect import Prepared, step_directory
@@ -69,12 +70,19 @@ class Dress:
             programs=tuple(sorted(programs)),
         )
 
-    def script(self, contender: Contender, order: Sequence[int], seed: int = 0) -> Script:
-        """The script of one contender's trial; `order` is the steps' order, `seed` its block's."""
+    def script(self, contender: Contender, order: Sequence[int], seed: int = 0, *, recorded: bool = False) -> Script:
+        """The script of one contender's trial; `order` is the steps' order, `seed` its block's, `recorded` whether it
+        records what the machine does."""
         setup = self.setups[contender.name]
         parts = [self.part(index, setup) for index in order]
         draws = any(self.prepared.benchmarks[index].draws for index in order)
-        text = compose(parts, settle=self.study.settle, setup=setup.before_all, seed=seed if draws else None)
+        text = compose(
+            parts,
+            settle=self.study.settle,
+            setup=setup.before_all,
+            seed=seed if draws else None,
+            recorded=recorded,
+        )
         return Script(text, self.study.settle.seconds + setup.seconds + sum(part.timeout for part in parts))
 
     def part(self, index: int, setup: schedulers.Setup) -> ScriptStep:
@@ -116,10 +124,13 @@ def keep_environment(trial: Path) -> None:
         (trial / "environment.json").write_bytes(text)
 
 
-def boot_script(study: Study, dress: Dress, boot: Sequence[PlannedTrial]) -> Script:
+def boot_script(study: Study, dress: Dress, boot: Sequence[PlannedTrial], *, recorded: bool = False) -> Script:
     """The script of one boot."""
     contenders = {contender.name: contender for contender in study.contenders}
-    scripts = [dress.script(contenders[planned.contender], planned.steps, planned.seed) for planned in boot]
+    scripts = [
+        dress.script(contenders[planned.contender], planned.steps, planned.seed, recorded=recorded)
+        for planned in boot
+    ]
     deadline = BOOT_ALLOWANCE + sum(script.deadline for script in scripts)
     if len(scripts) == 1:
         return Script(scripts[0].text, deadline)
@@ -136,20 +147,39 @@ def boot_script(study: Study, dress: Dress, boot: Sequence[PlannedTrial]) -> Scr
 def host_parts(
     boot: Sequence[PlannedTrial], steps: Sequence[Step], found: Sequence[tuple[str, HostStep]]
 ) -> list[dict[str, HostStep]]:
-    """For each trial of a boot what the host did, by step label. `found` is the boot's record in the order of time.
+    """For each trial of a boot what the host did, by step label; by BOOT where it was cut off before its first step.
+    `found` is the boot's record in the order of time.
 
     Where a boot of several trials lacks a record, those that are there cannot be attributed, and none is kept.
     """
-    labels = [
-        {step_directory(Path(), index, steps[index].label).name: steps[index].label for index in planned.steps}
-        for planned in boot
-    ]
+    labels = [labels_of(planned, steps) for planned in boot]
+    if [name for name, _ in found] == [BOOT]:
+        return [dict(found) for _ in boot]
     if len(boot) == 1:
         return [{labels[0][name]: record for name, record in found if name in labels[0]}]
     if [name for name, _ in found] != [name for names in labels for name in names]:
         return [{} for _ in boot]
     records = iter(found)
     return [{label: next(records)[1] for label in names.values()} for names in labels]
+
+
+def inside_parts(
+    boot: Sequence[PlannedTrial], steps: Sequence[Step], parts: Sequence[Path]
+) -> list[dict[str, HostStep]]:
+    """The same of a machine that was recorded from inside: from the files of each trial, in its directory in `parts`."""
+    return [
+        {
+            label: record
+            for name, label in labels_of(planned, steps).items()
+            if (record := step_inside(part, name)) is not None
+        }
+        for planned, part in zip(boot, parts, strict=True)
+    ]
+
+
+def labels_of(planned: PlannedTrial, steps: Sequence[Step]) -> dict[str, str]:
+    """By the name of its directory, the label of each step of a trial."""
+    return {step_directory(Path(), index, steps[index].label).name: steps[index].label for index in planned.steps}
 
 
 def bring_home(staged: Path, boot: Sequence[PlannedTrial], stage: Callable[[], Path]) -> list[Path]:

@@ -32,7 +32,7 @@ class TrialDone(Struct, kw_only=True):
     block_done: bool
     """Whether this trial made a block complete."""
     mean_seconds: float
-    """Of a trial so far, for an estimate of the time left."""
+    """Of a trial so far, with the boots that were made again for it, for an estimate of the time left."""
     metrics: list[MetricResult]
     """The primary ones after the complete blocks, without the statistics beside."""
     hopeless: list[Hopeless]

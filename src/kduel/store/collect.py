@@ -12,6 +12,7 @@ from kduel.benchmarks import Benchmark, ParseError, Raw, benchmark
 from kduel.core.experiment import Metric, Step
 from kduel.core.host import OTHER_WORK
 from kduel.core.samples import Details, Samples, StepResult
+from kduel.core.void_codes import never_began
 from kduel.store.documents import Lock, TrialRecord
 from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir
@@ -115,6 +116,10 @@ class Collector:
             ]
             for name in self.names
         }
+        absent = {
+            name: [(block, name) in self.found and never_began(self.found[block, name].void) for block in chosen]
+            for name in self.names
+        }
         measured = any(value is not None for values in known.values() for value in values)
         member_of = {record.block: record.member for record in self.found.values()}
         machines = [member_of.get(block, "") for block in chosen] if any(member_of.values()) else []
@@ -139,6 +144,7 @@ class Collector:
                             for name in self.names
                         },
                         order=order,
+                        absent=absent if any(map(any, absent.values())) else {},
                         covariates={OTHER_WORK: known} if measured else {},
                         machines=machines,
                         **self.detailed(index, metric.name, chosen),

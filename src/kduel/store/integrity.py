@@ -3,6 +3,7 @@ changed since. Nothing here repairs anything."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Set
 
@@ -128,10 +129,13 @@ def verify(run: RunDir) -> Integrity:
     return structs.replace(found, changes=[*damaged.values(), *found.changes])
 
 
-def missing(lock: Lock, records: list[TrialRecord], damaged: Set[str] = frozenset()) -> list[str]:
+def missing(
+    lock: Lock, records: list[TrialRecord], damaged: Set[str] = frozenset(), put_aside: Set[str] = frozenset()
+) -> list[str]:
     """The planned trials that are not there though later ones of the same machine are, a sentence each: they were removed.
 
-    Those that are there and damaged are not missing. An exact machine may have several trials of a block in hand at once, so there only later blocks count as later.
+    Those that are there and damaged are not missing. An exact machine may have several trials of a block in hand at once,
+    and a trial that was put aside is made again at the end of its block: for these only later blocks count as later.
     """
     there = {record.id for record in records} | damaged
     last: dict[str, tuple[int, int]] = {}
@@ -141,7 +145,8 @@ def missing(lock: Lock, records: list[TrialRecord], damaged: Set[str] = frozense
     return [
         f"trials/{trial.id} is missing, though later trials are there"
         for trial in derived_plan(lock)
-        if trial.id not in there and (trial.block, trial.position) < last.get(trial.host, (0, 0))
+        if trial.id not in there
+        and (trial.block, math.inf if trial.id in put_aside else trial.position) < last.get(trial.host, (0, 0))
     ]
 
 
@@ -153,16 +158,18 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord], damaged: Set[st
         checked_plan(run, lock)
     except InputError as error:
         found.append(error.message)
-    found += missing(lock, records, damaged)
+    try:
+        put_asides = run.put_asides()
+    except InputError as error:
+        found.append(error.message)
+        put_asides = []
+    found += missing(lock, records, damaged, {record.id for _, record in put_asides})
     known = run_digests(run.path)
     shared = {str(name, "ascii").removeprefix("../../"): name for name in RUN_FILES}
     later: Counter[str] = Counter()
     protected = [run.directory(record.id) for record in records if record.schema >= WITH_MANIFEST]
     unprotected = len(records) - len(protected)
-    try:
-        protected += [directory for directory, _ in run.put_asides()]
-    except InputError as error:
-        found.append(error.message)
+    protected += [directory for directory, _ in put_asides]
     for trial in protected:
         try:
             differing = changes(trial, known)

@@ -32,6 +32,10 @@ SYNCS = 16
 """How many files are synced at a time."""
 EXACT = "exact"
 """The subdirectory of a run that holds its exact part. It is there, empty, from the start of a run that is to have one."""
+RESULTS = "results.json"
+"""In a run: its results, written when it has come to its end."""
+PAGE = Path("report/index.html")
+"""In a run: its page, written after its results; `kduel report --format html` writes one of an interrupted run, too."""
 EXPLAIN = "explain"
 """The subdirectory of a run that holds what `kduel explain` found, and the runs of profiled trials."""
 PROFILE_ORIGIN = "kduel explain"
@@ -146,6 +150,11 @@ def occupied(path: Path) -> InputError:
         f"{path} is there already and holds something else",
         "Give another --out, or `kduel resume` it if it is a run.",
     )
+
+
+def written_up(path: Path) -> bool:
+    """Whether the run in `path` has come to its end and its report was written."""
+    return (path / RESULTS).is_file() and (path / PAGE).is_file()
 
 
 class RunDir:

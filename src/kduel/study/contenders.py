@@ -11,7 +11,8 @@ import msgspec
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
-from kduel.study.tables import combinations, validation_message
+from kduel.core.validation import validation_message
+from kduel.study.tables import combinations
 
 
 def contender_tables(kernels: list[str], numbered: bool) -> str:

@@ -15,8 +15,9 @@ from kduel.benchmarks import Benchmark, benchmark
 from kduel.core.errors import InputError
 from kduel.core.experiment import LABEL, Contender, Scope, Settle, Step, check_alpha
 from kduel.core.toml import check_values, parse_toml, read_text, shortened
+from kduel.core.validation import validation_message
 from kduel.study.contenders import CROSSED, check_name, check_policies, read_contenders
-from kduel.study.tables import combinations, validation_message
+from kduel.study.tables import combinations
 
 
 class StudyHeader(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -140,7 +141,7 @@ def parse_study(text: str, origin: str) -> StudyFile:
     try:
         return msgspec.convert(table, StudyFile, strict=True)
     except msgspec.ValidationError as error:
-        raise InputError(f"{origin}: {validation_message(error)}", hint_for(table, error)) from error
+        raise InputError(f"{origin}: {validation_message(error, StudyFile)}", hint_for(table, error)) from error
 
 
 def hint_for(table: dict[str, Any], error: msgspec.ValidationError) -> str:
@@ -189,7 +190,13 @@ def assemble(
     check_host(file.host, origin)
     steps = read_steps(file.benchmark, origin)
     if single:
-        steps, blocks = [counted_once(step) for step in steps], msgspec.structs.replace(blocks, fixed=1)
+        once = [counted_once(step) for step in steps]
+        if once == steps:
+            raise InputError(
+                f"{origin} counts nothing under conditions, so that --single changes nothing",
+                "Leave it out, or count: --suite exact-quick --single, or --suite exact --single.",
+            )
+        steps, blocks = once, msgspec.structs.replace(blocks, fixed=1)
     return Study(
         about=about,
         contenders=contenders,
@@ -205,7 +212,10 @@ def assemble(
 
 def counted_once(step: Step) -> Step:
     """The step without conditions, where it takes any."""
-    if "conditions" not in benchmark(step.benchmark).Parameters.__struct_fields__:
+    chosen = benchmark(step.benchmark)
+    if "conditions" not in chosen.Parameters.__struct_fields__ or not chosen.counted(
+        chosen.read_parameters(step.parameters)
+    ):
         return step
     return msgspec.structs.replace(step, parameters={**step.parameters, "conditions": 0})
 
@@ -227,17 +237,23 @@ def check_numbers(about: StudyHeader, settle: Settle, blocks: Blocks, origin: st
         if value is not None and not 1 <= value <= 100_000:
             raise InputError(f"{origin}: blocks.{key} is {value}", "Give a number of blocks from 1 up, such as 20.")
     if not 0 <= settle.seconds <= 86_400:
-        raise InputError(f"{origin}: settle.seconds is {settle.seconds}", "Give seconds, such as 10.")
+        raise InputError(
+            f"{origin}: settle.seconds is {settle.seconds:g}", "Give seconds from 0 to 86400, such as 10."
+        )
 
 
 def check_host(host: HostTable, origin: str) -> None:
     """Raises InputError for numbers of [host] that cannot be meant."""
     if host.max_wait is not None and not 0 < host.max_wait <= 100:
-        raise InputError(f"{origin}: host.max_wait is {host.max_wait:g}", "Give per cent, such as 5.")
+        raise InputError(
+            f"{origin}: host.max_wait is {host.max_wait:g}", "Give per cent above 0, at most 100, such as 5."
+        )
     if not 0 <= host.repeats <= 100:
         raise InputError(f"{origin}: host.repeats is {host.repeats}", "Give a number from 0 to 100, such as 1.")
     if not 0 <= host.quiet_seconds <= 86_400:
-        raise InputError(f"{origin}: host.quiet_seconds is {host.quiet_seconds}", "Give seconds, such as 10.")
+        raise InputError(
+            f"{origin}: host.quiet_seconds is {host.quiet_seconds:g}", "Give seconds from 0 to 86400, such as 10."
+        )
 
 
 def read_machine(table: dict[str, Any], given: str) -> tuple[str, dict[str, Any]]:

@@ -52,6 +52,7 @@ def of_two(table: Samples, names: dict[str, str]) -> Samples:
         table,
         values={new: table.values[old] for old, new in names.items()},
         order={new: table.order[old] for old, new in names.items() if old in table.order},
+        absent={new: table.absent[old] for old, new in names.items() if old in table.absent},
     )
 
 

@@ -61,6 +61,17 @@ class Case:
     def arms(self) -> tuple[ArmValues, ArmValues]:
         return self.baseline, self.contender
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """By arm, how many values it has in the blocks in which both arms were run: what an interrupted run has not carried
+        out yet is not lost."""
+        run = [self.table.order.get(arm.name, []) for arm in self.arms]
+        blocks = self.table.blocks
+        if self.paired and all(run):
+            blocks = [block for block, *places in zip(blocks, *run, strict=True) if None not in places]
+        first, second = (int(np.isin(arm.blocks, blocks).sum()) for arm in self.arms)
+        return first, second
+
     @cached_property
     def steady(self) -> bool:
         """Whether neither arm varies at all, as sizes and counts do: then nothing here is noise."""

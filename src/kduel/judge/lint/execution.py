@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kduel.core.experiment import LEFT_OUT
 from kduel.core.results import Results, Warning_
 from kduel.core.samples import Samples
+from kduel.core.void_codes import may_be_contenders
 from kduel.judge.lint.findings import Code
 from kduel.judge.verdict.voids import Missing, depends
 
@@ -52,7 +53,7 @@ def crashes(results: Results) -> Iterator[Warning_]:
     """Void trials that depend on the contender."""
     totals: dict[str, tuple[int, int]] = {}
     for trial in results.trials:
-        if trial.void and trial.void.code == LEFT_OUT:
+        if trial.void and (trial.void.code == LEFT_OUT or not may_be_contenders(trial.void)):
             continue
         void, total = totals.get(trial.contender, (0, 0))
         totals[trial.contender] = void + (trial.status == "void"), total + 1

@@ -23,7 +23,7 @@ def missing(case: Case) -> Iterator[Warning_]:
             "than it is: read the standard error of the step in those trials.",
         )
         return
-    before, after = (arm.values.size for arm in case.arms)
+    before, after = case.sizes
     if before != after:
         yield Warning_(
             code=Code.UNEQUAL_N,

@@ -23,7 +23,7 @@ class Missing(NamedTuple):
 
 
 def missing(c: Comparison, arm: str) -> Missing:
-    """Of the trials that were carried out, void ones included."""
+    """Of the trials that were carried out, void ones included, but for those whose machine was not there."""
     values = c.before if arm == c.baseline else c.after
     gone = np.isnan(values)
     if arm in c.table.order:
@@ -31,6 +31,9 @@ def missing(c: Comparison, arm: str) -> Missing:
         carried_out = np.array([position_of.get(block) is not None for block in c.blocks], dtype=bool)
     else:
         carried_out = np.ones(gone.shape, dtype=bool)
+    if arm in c.table.absent:
+        absent = dict(zip(c.table.blocks, c.table.absent[arm], strict=True))
+        carried_out &= np.array([not absent.get(block, False) for block in c.blocks], dtype=bool)
     return Missing(int((gone & carried_out).sum()), int(carried_out.sum()))
 
 

@@ -248,10 +248,14 @@ def percent(value: float, sign: bool = False) -> str:
 
 
 def number(value: float | None, sign: bool = False) -> str:
-    """A value in the metric's unit: whole numbers whole, others to six digits."""
+    """A value in the metric's unit: whole numbers whole, others to six digits, or to a decimal."""
     if value is None:
         return "none"
     plus = "+" if sign else ""
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):{plus},}"
+    size = abs(value)
+    if 1e3 <= size < 1e15:
+        places = 2 if size < 1e4 else 1
+        return f"{value:{plus},.{places}f}".rstrip("0").rstrip(".")
     return f"{value:{plus}.6g}"

@@ -102,7 +102,8 @@ def programs(_: Path) -> Iterator[Check]:
 
 def kvm(root: Path) -> Iterator[Check]:
     """Hardware virtualisation, as far as it shows without booting a guest."""
-    device = root / "dev/kvm"
+    here = root == Path("/")
+    device = confine.KVM if here else root / "dev/kvm"
     if not device.exists():
         yield Check(
             weight="disturbs",
@@ -113,8 +114,23 @@ def kvm(root: Path) -> Iterator[Check]:
         yield Check(
             weight="disturbs", what="/dev/kvm may not be opened by this user", remedy="Add the user to the group kvm."
         )
+    elif here and os.geteuid() == 0 and (closed := closed_to_qemu()):
+        yield Check(
+            weight="disturbs",
+            what=f"{closed.message}: guests run in an emulator (TCG), whose timings are its own",
+            remedy=closed.remedy,
+        )
     else:
         yield Check(weight="good", what="/dev/kvm can be opened; `kduel run` tests it with a guest before it uses it")
+
+
+def closed_to_qemu() -> HostError | None:
+    """Why QEMU, which never runs as root, may not open /dev/kvm; None where it may."""
+    try:
+        confine.kvm_group()
+    except HostError as error:
+        return error
+    return None
 
 
 def memory(root: Path) -> Iterator[Check]:

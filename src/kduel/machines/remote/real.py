@@ -28,6 +28,7 @@ class RealMachine(Machine):
     """Of a trial."""
     broken: ClassVar[str] = "unreachable"
     """The name of a void trial in which the connection to the machine was lost."""
+    records_inside = True
 
     def __init__(
         self,
@@ -55,15 +56,24 @@ class RealMachine(Machine):
         try:
             outcome = journey.go()
         except Refused as error:
-            outcome = Outcome(void=error.void, message=f"{error}. {REMEDIES.get(error.void, '')}".strip())
+            outcome = cut_off(error.void, str(error), in_boot="launched" in journey.timings)
         except Broken as error:
-            outcome = Outcome(void=self.broken, message=f"{error}. {REMEDIES.get(self.broken, '')}".strip())
+            outcome = cut_off(self.broken, str(error), in_boot="launched" in journey.timings)
         (trial.into / "console.log").write_text("".join(journey.log), "utf-8", errors="replace")
         return msgspec.structs.replace(outcome, timings=journey.timings, facts=journey.facts)
 
     def close(self) -> None:
         """Take away the kernels and boot entries that were put there."""
         self.loan.give_back()
+
+
+def cut_off(void: str, message: str, *, in_boot: bool) -> Outcome:
+    """A trial whose machine could not be reached, or refused something. `in_boot`: when it had gone down for the
+    contender's kernel. A machine that does not answer from there may do so for that kernel's sake."""
+    return Outcome(
+        void="no-answer" if in_boot and void in REMEDIES else void,
+        message=f"{message}. {REMEDIES.get(void, '')}".strip(),
+    )
 
 
 class Surveyed(Protocol):

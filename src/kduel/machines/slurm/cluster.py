@@ -18,6 +18,12 @@ INSTALL = "Start KDuel where Slurm's programs are: apt-get install slurm-client.
 UNUSABLE = ("DOWN", "DRAIN", "FAIL", "POWER", "UNKNOWN", "FUTURE")
 
 
+NOT_STARTED = re.compile(r"requeued.held|requeued.in.held.state|JobHoldMaxRequeue", re.IGNORECASE)
+"""Slurm's reason for a job that it could not start on its node, and now holds for ever."""
+HELD_BY = {"JobHeldUser": "its user", "JobHeldAdmin": "an administrator of Slurm"}
+"""By Slurm's reason, who holds a job."""
+
+
 class Wishes(Protocol):
     """Settings of the jobs that are submitted; empty for Slurm's default."""
 
@@ -48,8 +54,18 @@ def need_programs() -> None:
         raise HostError(f"{missing[0]} is not in the path", INSTALL)
 
 
+class Silent(HostError):
+    """slurmctld does not answer at present: another try may help."""
+
+
+SILENT = re.compile(
+    r"Unable to contact slurm controller|Socket timed out|Connection refused|Zero Bytes were transmitted"
+)
+"""Words of Slurm's programs where slurmctld does not answer."""
+
+
 def slurm(program: str, *arguments: str, stdin: str = "") -> str:
-    """What one of Slurm's programs prints. Raises HostError with its words."""
+    """What one of Slurm's programs prints. Raises HostError with its words, Silent where slurmctld does not answer."""
     try:
         done = subprocess.run(
             [program, *arguments],
@@ -61,12 +77,13 @@ def slurm(program: str, *arguments: str, stdin: str = "") -> str:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise HostError(f"{program} does not answer within {ANSWER:.0f} s", "See whether slurmctld runs.") from error
+        raise Silent(f"{program} does not answer within {ANSWER:.0f} s", "See whether slurmctld runs.") from error
     except OSError as error:
         raise HostError(f"{program} cannot be run: {error.strerror}", INSTALL) from error
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()
-        raise HostError(
+        trouble = Silent if SILENT.search(done.stderr) else HostError
+        raise trouble(
             f"{program}: {lines[-1][:300] if lines else 'it gives no reason'}",
             "See that Slurm is set up on this machine (SLURM_CONF), and try the command by hand.",
         )
@@ -131,6 +148,14 @@ def nodes() -> list[Node]:
         )
     return sorted(
         found, key=lambda node: [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", node.name)]
+    )
+
+
+def not_started(job: str, node: str, reason: str) -> str:
+    """Of a job that Slurm holds because it could not start it: what happened, and where to look."""
+    return (
+        f"Slurm could not start job {job} on {node}, and holds it ({reason.replace('_', ' ')}). `sinfo -R`, slurmctld's log "
+        f"and slurmd's on {node} have the cause: often a prolog that fails, or a user or directory that the node does not have"
     )
 
 

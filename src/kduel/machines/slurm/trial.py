@@ -23,7 +23,7 @@ from kduel.core.errors import HostError
 from kduel.machines import Outcome, Seconds
 from kduel.machines.remote.connection import Broken, Connection, Done, Refused, last_line
 from kduel.machines.remote.ssh_trial import Journey, RealSettings, look
-from kduel.machines.slurm.cluster import job_state, nodes, slurm, wishes
+from kduel.machines.slurm.cluster import NOT_STARTED, Silent, job_state, nodes, not_started, slurm, wishes
 
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The job's whole environment: nothing of the submitting user's reaches a trial."""
@@ -114,8 +114,15 @@ class NodeConnection(Connection):
         with contextlib.suppress(HostError):
             state, _ = job_state(self.job)
         if state not in ("RUNNING", "CONFIGURING", "PENDING"):
-            raise Refused("rebooted", f"Slurm ended job {self.job} on {self.place}: {ended_why(self.place, state)}")
+            code = "no-node" if state in TAKEN else "rebooted"
+            raise Refused(code, f"Slurm ended job {self.job} on {self.place}: {ended_why(self.place, state)}")
         raise Broken(f"{self.place} cannot be reached by srun: {last_line(done.stderr, 'it gives no reason')}")
+
+
+TAKEN = ("CANCELLED", "PREEMPTED", "DEADLINE", "REVOKED")
+"""States of a job that somebody, or Slurm by its rules, took the node from. Where the node failed it is another one."""
+NO_KERNEL = re.compile(r"feature|node configuration", re.IGNORECASE)
+"""Words of sbatch where it refuses what stands for the contender's kernel."""
 
 
 def ended_why(node: str, state: str) -> str:
@@ -158,8 +165,11 @@ def await_job(job: str, settings: NodeSettings, allocated: Callable[[], None] = 
             allocated()
         if state == "RUNNING":
             return
+        if state == "PENDING" and NOT_STARTED.search(reason):
+            raise Refused("no-node", not_started(job, settings.node, reason))
         if state not in ("PENDING", "CONFIGURING"):
-            raise Refused("no-return", f"Slurm did not start job {job}: {ended_why(settings.node, state)}")
+            code = "no-node" if state in (*TAKEN, "GONE") else "no-return"
+            raise Refused(code, f"Slurm did not start job {job}: {ended_why(settings.node, state)}")
         if booting and time.monotonic() - booting > settings.boot_deadline:
             raise Refused("no-return", f"Slurm did not bring {settings.node} up within {settings.boot_deadline:g} s")
         if not booting and time.monotonic() - began > settings.queue_deadline:
@@ -186,13 +196,7 @@ class NodeJourney(Journey):
         feature = self.settings.feature(contender, self.trial.arm.kernel.release)
         name = job_name(self.trial.into, self.settings.node)
         self.script = f"go-{os.urandom(4).hex()}"
-        try:
-            # A job of a controller that was killed.
-            slurm("scancel", f"--name={name}", f"--user={getpass.getuser()}")
-            self.await_node()
-            job = submit(self.settings, name, self.directory, self.script, feature)
-        except HostError as error:
-            raise Refused("boot-refused", f"Slurm refuses the trial's job: {error.message}") from error
+        job = self.submitted(name, feature)
         self.facts["job"] = job
         self.tell(f"job {job} asks Slurm to boot {self.settings.node} with the feature {feature}")
         try:
@@ -210,6 +214,23 @@ class NodeJourney(Journey):
             return self.measure(now)
         finally:
             cancel(job)
+
+    def submitted(self, name: str, feature: str) -> str:
+        """The number of the trial's job. slurmctld is waited for. Raises Refused."""
+        end = time.monotonic() + self.settings.boot_deadline
+        while True:
+            try:
+                # A job of a controller that was killed, or one that sbatch submitted without hearing of it.
+                slurm("scancel", f"--name={name}", f"--user={getpass.getuser()}")
+                self.await_node()
+                return submit(self.settings, name, self.directory, self.script, feature)
+            except Silent as error:
+                if time.monotonic() > end:
+                    raise Refused("no-node", f"slurmctld does not answer: {error.message}") from error
+                time.sleep(self.settings.poll)
+            except HostError as error:
+                code = "boot-refused" if NO_KERNEL.search(error.message) else "no-node"
+                raise Refused(code, f"Slurm refuses the trial's job: {error.message}") from error
 
     def allocated(self) -> None:
         """The node is ours, and goes down: deadlines count from here, not from the queue."""

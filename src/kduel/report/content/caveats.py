@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 
+from kduel.core.experiment import HOST_DISTURBED
 from kduel.core.format import plain_number
-from kduel.core.results import Results, TrialResult
+from kduel.core.results import COUNTED, Results, TrialResult
 from kduel.core.text import plural, visible
+from kduel.judge.verdict.rule import gating_rule
 from kduel.report.content.host import host_line
+
+ONCE = (
+    "Each operation was counted once, under one condition: an exact difference may be another under other conditions that "
+    "should not matter, or have the other sign. Without --single several are counted."
+)
+LONGEST_WHY = 300
+"""Characters of why a contender could not be measured: a panic's line and where it happened, not its whole call trace."""
 
 
 def run_facts(results: Results) -> list[str]:
@@ -28,7 +37,8 @@ def run_facts(results: Results) -> list[str]:
 def sureness(results: Results) -> str:
     """How much trust the intervals deserve, in one sentence."""
     if results.machine.exact:
-        return "Counted exactly on a deterministic machine: a repetition gives the same numbers, so no statistics are needed."
+        said = "Counted exactly on a deterministic machine: a repetition gives the same numbers, so no statistics are needed."
+        return f"{said} {ONCE}" if counted_once(results) else said
     if not any(m.n > 1 for m in results.metrics):
         if any(m.scale == "exact" and m.verdict != "undecided" for m in results.metrics):
             return (
@@ -44,7 +54,17 @@ def sureness(results: Results) -> str:
     if results.study.imported:
         return f"{confidence}, if the trials did not influence each other; for imported data KDuel cannot check that."
     unit = "load of its contender, not a fresh boot" if results.study.unit == "load" else trial_word(results)
-    return f"{confidence}, adjusted for interim analyses; each trial is a fresh {unit}, in random order within its block."
+    if len(gating_rule(results).looks()) > 1:
+        confidence += ", adjusted for interim analyses"
+    return f"{confidence}; each trial is a fresh {unit}, in random order within its block."
+
+
+def counted_once(results: Results) -> bool:
+    """Whether the operations of kbench were counted under one condition only, and the run has no layouts to vary them."""
+    counted = [m for m in results.metrics if m.metric == COUNTED and m.unit == COUNTED and m.n]
+    return (
+        bool(counted) and results.machine.exact and not any(m.conditions for m in counted) and len(results.blocks) < 2
+    )
 
 
 def trial_word(results: Results) -> str:
@@ -67,20 +87,47 @@ def caveats(results: Results) -> list[str]:
     for (contender, status), number in broken.items():
         if status == "void" and number == total[contender]:
             why = next(trial.reason for trial in results.trials if trial.contender == contender)
-            said.append(f"{visible(contender, 200)} could not be measured. {visible(why, 1000)}")
+            said.append(
+                f"{visible(contender, 200)} could not be measured. {visible(' '.join(why.split()), LONGEST_WHY)}"
+            )
             continue
         what = "void: nothing of them is used" if status == "void" else "partial"
         said.append(f"{visible(contender, 200)}: {number} of {plural(total[contender], 'trial')} {what}.")
         if status == "partial":
             said[-1] += without_numbers([trial for trial in results.trials if trial.contender == contender])
-    return [*said, *repetitions(results)]
+    return [*said, *repetitions(results), *unfinished(results)]
+
+
+def unfinished(results: Results) -> list[str]:
+    """The blocks in which not every contender has been run yet, in a sentence: the run was interrupted, or continues."""
+    if results.study.imported:
+        return []
+    if not results.trials:
+        return ["No trial has ended yet; kduel resume RUN continues an interrupted run."]
+    names = {contender.name for contender in results.contenders}
+    run: dict[tuple[str, int], set[str]] = {}
+    for trial in results.trials:
+        run.setdefault((trial.part, trial.block), set()).add(trial.contender)
+    lacking = {block: names - there for (_, block), there in run.items() if names - there}
+    if not lacking:
+        return []
+    if len(lacking) == 1:
+        ((block, gone),) = lacking.items()
+        absent = " and ".join(visible(one.name, 200) for one in results.contenders if one.name in gone)
+        said = f"Block {block} is not complete: it has no trial of {absent} yet."
+    else:
+        numbers = ", ".join(map(str, sorted(lacking)))
+        said = f"Blocks {numbers} are not complete: each lacks the trial of a contender."
+    resume = "" if results.study.parts else "; kduel resume RUN continues an interrupted run"
+    return [f"{said} Contenders are compared only in blocks that have both{resume}."]
 
 
 def repetitions(results: Results) -> list[str]:
-    """Boots that were made again for a fault that is not their contender's, a sentence for each kind."""
+    """Boots that were made again for a fault that is not their contender's, a sentence for each kind; what the host
+    disturbed is in the host's own sentence."""
     counts: dict[str, Counter[str]] = {}
     for trial in results.repeated:
-        if trial.void:
+        if trial.void and trial.void.code != HOST_DISTURBED:
             counts.setdefault(trial.void.code, Counter())[trial.contender] += 1
     return [
         f"{plural(sum(by.values()), 'boot')} made again ({visible(code, 40)}): "

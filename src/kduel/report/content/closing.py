@@ -10,6 +10,7 @@ import textwrap
 from kduel.core.format import plain_number
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
+from kduel.report.content.caveats import counted_once
 from kduel.report.content.counted import is_counted, next_command
 from kduel.report.content.digest import Digest, digest, largest_first
 from kduel.report.content.notes import Note
@@ -21,6 +22,7 @@ EXACT_MEANS = (
     "These are path lengths in the kernel, the same on every host: a lower count is a reason to expect a faster kernel, but no proof. "
     "Caches, stalls, other CPUs and scheduling decisions are not in them."
 )
+LARGEST = "Where the largest difference comes from:"
 LINES_EACH = 2
 """Of a finding or a piece of advice."""
 CAVEATS = 2
@@ -55,7 +57,8 @@ def legend(results: Results) -> str:
     """What the table's marks mean, and how sure it is."""
     marks = f"┊ ±{plain_number(results.study.delta)} %, the smallest effect that matters"
     if results.machine.exact:
-        return f"{marks}; bars: the range over all conditions, exact"
+        once = counted_once(results)
+        return f"{marks}; {'counted once, under one condition' if once else 'bars: range over conditions, exact'}"
     return f"{marks}; bars: {plain_number(round(100 * (1 - results.study.alpha), 3))} % intervals, all together"
 
 
@@ -77,19 +80,29 @@ def short(note: Note) -> str:
 
 def advice(results: Results, said: Digest, run: str, width: int) -> list[Line]:
     """What to do next: what an open question needs, where a difference comes from, and where all the rest is."""
-    sentences = []
+    sentences: list[tuple[str, str]] = []
     gating = [m for m in results.metrics if m.role == "primary"] or results.metrics
     undecided = [m for m in gating if m.verdict == "undecided" and not m.by_harness and not m.conditions]
     if undecided:
         why, those = next(iter(by_reason(undecided, results.study.delta).items()))
-        sentences.append(f"{plural(len(those), 'metric')} undecided: {why}.")
+        sentences.append((f"{plural(len(those), 'metric')} undecided: {why}.", ""))
     if is_counted(results) and (command := next_command(results, run)):
-        sentences.append(f"Where the largest difference comes from: {command}")
-    hidden = len(results.metrics) - len(gating)
+        sentences.append((LARGEST, command))
+    # The report of counts shows those that add something.
+    hidden = 0 if is_counted(results) else len(results.metrics) - len(gating)
     more = [plural(len(others), "more finding")] if (others := said.notes.others) else []
     more += [plural(hidden, "exploratory metric")] if hidden else []
-    sentences.append(f"{', '.join(more).capitalize() if more else 'All details'}: kduel report {run}")
-    return [[(line, "")] for sentence in sentences for line in wrapped(sentence, width, "→ ", LINES_EACH)]
+    sentences.append((f"{', '.join(more).capitalize() if more else 'All details'}:", f"kduel report {run}"))
+    return [[(line, "")] for sentence, command in sentences for line in with_command(sentence, command, width)]
+
+
+def with_command(sentence: str, command: str, width: int) -> list[str]:
+    """`→ sentence command`, the command on a line of its own where both are too long for one: it is to be pasted, so it is
+    neither folded nor cut."""
+    if not command:
+        return wrapped(sentence, width, "→ ", LINES_EACH)
+    whole = f"→ {sentence} {command}"
+    return [whole] if len(whole) <= width else [*wrapped(sentence, width, "→ ", LINES_EACH), f"  {command}"]
 
 
 def wrapped(text: str, width: int, mark: str, most: int) -> list[str]:

@@ -10,16 +10,23 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from kduel.core.format import amount, effect, percent, signed
+from kduel.benchmarks.kbench import SITUATIONS
+from kduel.core.format import MISSING, amount, effect, percent, range_text, relative_pct
 from kduel.core.results import COUNTED, MetricResult, Results
-from kduel.core.text import visible
+from kduel.core.samples import Mode
+from kduel.core.text import plural, visible
 from kduel.report.content.digest import ContenderSummary, decided, largest_first, side
 
 Line = list[tuple[str, str]]
 """Pieces of text, each with its style (rich's names)."""
 OTHER = "other"
 OUTSIDE_PCT = 5.0
-"""How far from the usual range a situation's difference must lie to be shown."""
+"""How far from the usual range the difference in a situation, or of the mean, must lie to be shown."""
+MEAN = f"{COUNTED}-mean"
+MOST_CALLS = 0.9
+"""Where fewer calls than this share lie about one value, the values are shown."""
+MODES_EACH, MODES_SHOWN = 3, 8
+"""Values of each kernel, and operations, that are shown."""
 
 
 def is_counted(results: Results) -> bool:
@@ -28,15 +35,17 @@ def is_counted(results: Results) -> bool:
     return bool(results.machine.exact and primary) and all(metric.unit == COUNTED for metric in primary)
 
 
-def counted_lines(comparison: ContenderSummary) -> Iterator[Line]:
-    """All primary metrics of a comparison, then those of the others that differ in another way."""
+def counted_lines(comparison: ContenderSummary, width: int) -> Iterator[Line]:
+    """All primary metrics of a comparison, then what the usual call does not show. Lines are `width` columns at most where
+    they can be."""
     measured = [metric for metric in comparison.primary if metric.n]
     large = sorted((m for m in measured if decided(m) and not m.below_delta), key=largest_first)
     small = sorted((m for m in measured if decided(m) and m.below_delta), key=largest_first)
     same = [m for m in measured if m.verdict in ("equal", "equivalent")]
     open_ones = sorted((m for m in measured if m.verdict == "undecided"), key=largest_first)
     columns = Columns.of(measured)
-    yield columns.heading()
+    if measured:
+        yield columns.heading()
     for group in dict.fromkeys(m.group or OTHER for m in large):
         yield [(visible(group, 40), "italic")]
         yield from (columns.line(m) for m in large if (m.group or OTHER) == group)
@@ -52,6 +61,8 @@ def counted_lines(comparison: ContenderSummary) -> Iterator[Line]:
     if missing:
         yield [("not measured in both: ", "italic"), (", ".join(name(m) for m in missing), "")]
     yield from situation_lines(comparison)
+    yield from mean_lines(comparison)
+    yield from mode_lines(comparison, width)
 
 
 def name(metric: MetricResult) -> str:
@@ -67,13 +78,14 @@ class Columns(Struct, frozen=True):
     span: int
     counts: int
 
-    HEADINGS: ClassVar = ("change", "over conditions", "at this change")
+    HEADINGS: ClassVar = ("change", "over conditions", "before → after")
 
     @classmethod
     def of(cls, metrics: Sequence[MetricResult]) -> Columns:
         """Wide enough for these."""
-        cells = [cls.HEADINGS, *((effect(m), span(m), counts(m)) for m in metrics)]
+        cells = [cls.HEADINGS, *((effect(m), range_text(m), counts(m)) for m in metrics)]
         change, over, at = (max(len(row[column]) for row in cells) for column in range(3))
+        over = over if any(range_text(m) for m in metrics) else 0
         return cls(max((len(name(m)) for m in metrics), default=0), change, over, at)
 
     def heading(self) -> Line:
@@ -81,7 +93,9 @@ class Columns(Struct, frozen=True):
         return [(f"{'':{self.name + 9}}{self.figures(*self.HEADINGS)}", "dim")]
 
     def figures(self, change: str, over: str, at: str) -> str:
-        """The figures of a line."""
+        """The figures of a line; without a range where no operation has one."""
+        if not self.span:
+            return f"  {change:>{self.change}}  {at:>{self.counts}}"
         return f"  {change:>{self.change}}  {over:>{self.span}}  {at:>{self.counts}}"
 
     def line(self, metric: MetricResult) -> Line:
@@ -89,7 +103,7 @@ class Columns(Struct, frozen=True):
         return [
             (f" {metric.word:<7}", style(metric)),
             (f" {name(metric):<{self.name}}", "bold"),
-            (self.figures(effect(metric), span(metric), counts(metric)), ""),
+            (self.figures(effect(metric), range_text(metric), counts(metric)), ""),
             (f"  {agreement(metric)}".rstrip(), "dim"),
         ]
 
@@ -97,15 +111,6 @@ class Columns(Struct, frozen=True):
 def counts(metric: MetricResult) -> str:
     """Before and after, under the condition of the median change."""
     return f"{amount(metric.baseline_mean)} → {amount(metric.mean)}"
-
-
-def span(metric: MetricResult) -> str:
-    """The range in per cent; empty where all conditions give the same."""
-    low, high = metric.ci_low_pct, metric.ci_high_pct
-    if low is None or high is None or metric.ci_low == metric.ci_high:
-        return ""
-    places = 1 if max(abs(low), abs(high)) >= 10 else 2
-    return f"{signed(low, places)} to {signed(high, places)} %"
 
 
 def agreement(metric: MetricResult) -> str:
@@ -116,34 +121,88 @@ def agreement(metric: MetricResult) -> str:
 
 def situation_lines(comparison: ContenderSummary) -> Iterator[Line]:
     """Where the situation of the tasks changes which way an operation goes, or by how much."""
-    usual = {m.benchmark: m for m in comparison.primary}
-    found = [
-        m
-        for m in comparison.exploratory
-        if m.metric.startswith(f"{COUNTED}-") and not m.conditions and m.benchmark in usual and m.effect is not None
-    ]
-    other = [m for m in found if m.baseline_mean and differs_from(m, usual[m.benchmark])]
-    if not other:
+    names = {f"{COUNTED}-{situation}" for situation in SITUATIONS}
+    found = otherwise(comparison, [m for m in comparison.exploratory if m.metric in names])
+    yield from other_lines("otherwise in another situation of the tasks", found)
+
+
+def mean_lines(comparison: ContenderSummary) -> Iterator[Line]:
+    """Where the mean over all calls goes another way than the usual call, or by another amount."""
+    found = otherwise(comparison, [m for m in comparison.exploratory if m.metric == MEAN])
+    yield from other_lines("otherwise in the mean over all calls, rare and long ones included", found)
+
+
+def otherwise(comparison: ContenderSummary, metrics: Sequence[MetricResult]) -> list[MetricResult]:
+    """Those whose difference is not that of the usual call, the largest first."""
+    usual = {m.benchmark: m for m in comparison.primary if m.metric == COUNTED}
+    return sorted(
+        (m for m in metrics if m.benchmark in usual and differs_from(m, usual[m.benchmark])), key=largest_first
+    )
+
+
+def other_lines(heading: str, metrics: Sequence[MetricResult]) -> Iterator[Line]:
+    """` fewer   pipe, session  −1.84 %  12,653 → 12,420` for each, below their heading."""
+    if not metrics:
         return
-    yield [("otherwise in another situation of the tasks", "italic")]
-    width = max(len(f"{name(m)}, {m.metric.partition('-')[2]}") for m in other)
-    for m in sorted(other, key=largest_first):
-        what = f"{name(m)}, {m.metric.partition('-')[2]}"
-        share = 100 * (m.effect or 0) / (m.baseline_mean or 1)
-        values = f"{amount(m.baseline_mean)} → {amount(m.mean)}"
+    yield [(heading, "italic")]
+    width = max(len(other_name(m)) for m in metrics)
+    for m in metrics:
         yield [
             (f" {m.word:<7}", style(m)),
-            (f" {what:<{width}}", "bold"),
-            (f"{percent(share):>9}  {values:>25}", ""),
+            (f" {other_name(m):<{width}}", "bold"),
+            (f"{percent(relative_pct(m) or 0):>9}  {counts(m):>25}", ""),
+            (f"  {agreement(m)}".rstrip(), "dim"),
         ]
 
 
+def other_name(metric: MetricResult) -> str:
+    """The operation and what is different: `pipe, cgroup`."""
+    return f"{name(metric)}, {metric.metric.partition('-')[2]}"
+
+
+def mode_lines(comparison: ContenderSummary, width: int) -> Iterator[Line]:
+    """The values about which single calls lie, where the usual one is not that of nearly all calls."""
+    found = [
+        m for m in comparison.primary if m.n and min(map(largest_share, m.modes.values()), default=1) < MOST_CALLS
+    ]
+    if not found:
+        return
+    found.sort(key=lambda m: min(map(largest_share, m.modes.values())))
+    yield [("modes: what single calls take, and how many of them", "italic")]
+    for m in found[:MODES_SHOWN]:
+        before, after = (modes_of(m.modes.get(arm, [])) for arm in (m.baseline, m.contender))
+        indent = max(len(name(one)) for one in found[:MODES_SHOWN]) + 2
+        start = [(f" {name(m):<{indent}}", "bold")]
+        if indent + 1 + len(before) + 3 + len(after) <= width:
+            yield [*start, (f"{before} → {after}", "")]
+        else:
+            yield [*start, (before, "")]
+            yield [(f"{'':{indent - 1}}→ {after}", "")]
+    if (others := len(found) - MODES_SHOWN) > 0:
+        yield [(f" and {plural(others, 'operation')} more: kduel report --format markdown", "dim")]
+
+
+def largest_share(modes: Sequence[Mode]) -> float:
+    """The share of the most frequent mode."""
+    return max((mode.share for mode in modes), default=1.0)
+
+
+def modes_of(modes: Sequence[Mode]) -> str:
+    """`10,650 (63 %), 11,511 (18 %)`."""
+    return ", ".join(f"{amount(mode.value)} ({100 * mode.share:.0f} %)" for mode in modes[:MODES_EACH]) or MISSING
+
+
 def differs_from(metric: MetricResult, usual: MetricResult) -> bool:
-    """Whether its difference lies outside the usual one's range by more than OUTSIDE_PCT."""
-    if not metric.baseline_mean or usual.ci_low_pct is None or usual.ci_high_pct is None:
+    """Whether its difference lies outside the usual one's range by more than OUTSIDE_PCT, or goes the other way by delta
+    or more."""
+    share, usually = relative_pct(metric), relative_pct(usual)
+    if share is None or usually is None:
         return False
-    share = 100 * (metric.effect or 0) / metric.baseline_mean
-    return share < usual.ci_low_pct - OUTSIDE_PCT or share > usual.ci_high_pct + OUTSIDE_PCT
+    if {metric.word, usual.word} == {"more", "fewer"} and not metric.below_delta:
+        return True
+    low = usually if usual.ci_low_pct is None else usual.ci_low_pct
+    high = usually if usual.ci_high_pct is None else usual.ci_high_pct
+    return share < low - OUTSIDE_PCT or share > high + OUTSIDE_PCT
 
 
 def style(metric: MetricResult) -> str:

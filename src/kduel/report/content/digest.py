@@ -61,6 +61,11 @@ class ContenderSummary(Struct, kw_only=True):
         """The metrics of the headline: the primary ones, or all where the study declared none."""
         return self.primary or self.exploratory
 
+    @property
+    def beside(self) -> str:
+        """What the exploratory metrics are worth: there is no chance in counts."""
+        return "exact as well" if all(m.scale == "exact" for m in self.exploratory) else "hints, no proof"
+
 
 class Digest(Struct, kw_only=True):
     """The summary of a run that all formats show."""
@@ -127,6 +132,8 @@ def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Co
     """One contender's metrics, sorted into what can and what cannot be concluded."""
     mine = [m for m in results.metrics if (m.baseline, m.contender) == (baseline, contender)]
     primary = [m for m in mine if m.role == "primary"]
+    if results.machine.exact and all(m.unit == COUNTED for m in primary):
+        primary.sort(key=lambda m: (m.verdict == "undecided", largest_first(m)))
     exploratory = [m for m in mine if m.role != "primary"]
     names = visible(baseline, 200), visible(contender, 200)
     gating = primary or exploratory
@@ -146,7 +153,7 @@ def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Co
 
 def headline(metrics: list[MetricResult], baseline: str, contender: str, kind: str, delta: float | None) -> str:
     """Which is faster, in one sentence without a number too many."""
-    if not metrics:
+    if not any(m.n for m in metrics):
         return f"Nothing was measured on both {contender} and {baseline}"
     large = [m for m in metrics if decided(m) and not m.below_delta]
     better = [m for m in large if side(m) == "better"]

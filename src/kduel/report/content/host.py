@@ -1,32 +1,81 @@
-"""What the host did during the trials: figures for a strip by trial, and one sentence."""
+"""What the host, or a real machine itself, did during the trials: figures for a strip by trial, and one sentence."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from typing import Literal
+
 from msgspec import Struct
 
-from kduel.core.host import other_work, wait_share
+from kduel.core.experiment import HOST_DISTURBED
+from kduel.core.host import other_work, pressure, share, wait_share
 from kduel.core.results import Results, TrialResult
+from kduel.core.text import plural, visible
+
+NOTABLE = 5.0
+"""Per cent of the time in which some task of the host waited for a disk or for memory: below it, nobody needs to know."""
+NOTABLE_STEAL = 0.5
+"""CPU seconds in 100 seconds that a host, itself virtual, could not get: below it, nobody needs to know."""
 
 
 class HostFigures(Struct, frozen=True):
-    """Of one trial, in per cent; None is unknown."""
+    """Of one trial, over its steps; None is unknown."""
 
-    waited: float | None
-    """Of the time that the guest's CPUs were ready to run: how much of it they waited for a CPU of the host."""
-    other: float | None
-    """Of the host's CPU time: how much went to other programs."""
+    waited: float | None = None
+    """Per cent of the time that the guest's CPUs were ready to run, in which they waited for a CPU of the host."""
+    other: float | None = None
+    """Per cent of the host's CPU time that went to other programs."""
+    pressed: float | None = None
+    """Per cent of the time in which some task waited for a CPU; on a real machine those of the benchmark as well."""
+    disk: float | None = None
+    """The same for a disk."""
+    memory: float | None = None
+    """The same for memory."""
+    steal: float | None = None
+    """CPU seconds in 100 seconds that a host, itself virtual, could not get."""
+    throttled: int | None = None
+    """How often a CPU was slowed down for its heat."""
 
 
 def figures(trial: TrialResult) -> HostFigures:
     """The figures of a trial over its steps."""
     steps = list(trial.host.values())
-    shares = wait_share(steps), other_work(steps)
-    return HostFigures(*(None if share is None else round(100 * share, 2) for share in shares))
+
+    def of(parts: Iterable[tuple[float, float | None]]) -> float | None:
+        return per_cent(share(parts))
+
+    counts = [step.throttled for step in steps]
+    return HostFigures(
+        waited=per_cent(wait_share(steps)),
+        other=per_cent(other_work(steps)),
+        pressed=per_cent(pressure(steps)),
+        disk=of((step.seconds, step.psi_io_some) for step in steps),
+        memory=of((step.seconds, step.psi_memory_some) for step in steps),
+        steal=of(
+            (step.seconds, None if step.steal_s is None else step.steal_s / step.seconds)
+            for step in steps
+            if step.seconds > 0
+        ),
+        throttled=sum(count for count in counts if count is not None) if counts and None not in counts else None,
+    )
 
 
-def recorded(results: Results) -> bool:
-    """Whether there is a figure of any trial to draw."""
-    return any(figures(trial).waited is not None for trial in results.trials)
+def per_cent(part: float | None) -> float | None:
+    """A share in per cent, as it is drawn."""
+    return None if part is None else round(100 * part, 2)
+
+
+Drawn = Literal["", "waited", "pressed"]
+
+
+def drawn(results: Results) -> Drawn:
+    """Which figure the strip shows: how long guests waited, where any trial knows it; else the pressure on real machines;
+    nothing where neither is known."""
+    found = [figures(trial) for trial in results.trials]
+    if any(one.waited is not None for one in found):
+        return "waited"
+    return "pressed" if any(one.pressed is not None for one in found) else ""
 
 
 def host_line(results: Results) -> str:
@@ -34,16 +83,47 @@ def host_line(results: Results) -> str:
     if results.machine.exact:
         return ""
     found = [figures(trial) for trial in results.trials]
+    inside = drawn(results) == "pressed"
     parts = []
     if other := [one.other for one in found if one.other is not None]:
         parts.append(f"other work took {spread(other)} of the CPUs")
     if waited := [one.waited for one in found if one.waited is not None]:
         parts.append(f"the guest waited for a CPU for {spread(waited)} of its runnable time")
-    return f"On the host during the trials: {', and '.join(parts)}." if parts else ""
+    if inside and (pressed := [one.pressed for one in found if one.pressed is not None]):
+        parts.append(f"some task, the benchmark's included, waited for a CPU for {spread(pressed)} of the time")
+    # On a real machine a benchmark of files or memory waits for these itself.
+    for name, what in (("disk", "a disk"), ("memory", "memory")):
+        values = [value for one in found if (value := getattr(one, name)) is not None]
+        if values and not inside and mean(values) >= NOTABLE:
+            parts.append(f"some task waited for {what} for {spread(values)} of the time")
+    if (stolen := [one.steal for one in found if one.steal is not None]) and mean(stolen) >= NOTABLE_STEAL:
+        parts.append(f"other virtual machines took {mean(stolen):.1f} CPU seconds in 100 seconds")
+    if hot := [one.throttled for one in found if one.throttled]:
+        parts.append(
+            f"CPUs were slowed down for their heat {plural(sum(hot), 'time')} in {plural(len(hot), 'trial')}"
+        )
+    again = Counter(one.contender for one in results.repeated if one.void and one.void.code == HOST_DISTURBED)
+    if again:
+        by = ", ".join(f"{number} of {visible(name, 200)}" for name, number in again.items())
+        parts.append(
+            f"{plural(again.total(), 'disturbed boot')} {'was' if again.total() == 1 else 'were'} put aside ({by})"
+        )
+    where = "On the machine" if inside else "On the host"
+    return f"{where} during the trials: {listed(parts)}." if parts else ""
+
+
+def listed(parts: list[str]) -> str:
+    """Clauses with commas and one `and`."""
+    return ", and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def mean(values: list[float]) -> float:
+    """Of at least one value."""
+    return sum(values) / len(values)
 
 
 def spread(values: list[float]) -> str:
     """`12 % (3 to 40 % by trial)`: the mean and the range, in per cent."""
-    mean, low, high = sum(values) / len(values), min(values), max(values)
-    words = f"{mean:.0f} %" if mean >= 1 else f"{mean:.1f} %"
+    low, high = min(values), max(values)
+    words = f"{mean(values):.0f} %" if mean(values) >= 1 else f"{mean(values):.1f} %"
     return f"{words} ({low:.0f} to {high:.0f} % by trial)" if round(low) != round(high) else words

@@ -50,7 +50,8 @@ def overview(
     if bar_width < SHORTEST_BAR:
         bar_width, name_width = 0, max(6, width - fixed)
     reach = axis(metrics, delta)
-    out = [heading(name_width, bar_width, reach)]
+    needed = blocks_left is not None or any(map(need, metrics))
+    out = [heading(name_width, bar_width, reach, "blocks" if needed else "")]
     space = most - 1
     shown, rest = list(zip(metrics, names, strict=True)), 0
     lines = [*out]
@@ -87,12 +88,12 @@ def short_names(metrics: Sequence[MetricResult]) -> list[str]:
     ]
 
 
-def heading(name_width: int, bar_width: int, reach: float) -> Line:
-    """The columns' names, and the axis' ends above the bars."""
+def heading(name_width: int, bar_width: int, reach: float, last: str) -> Line:
+    """The columns' names, the last one as given, and the axis' ends above the bars."""
     left, right = f"{MINUS}{plain_number(reach)} %", f"+{plain_number(reach)} %"
     gap = bar_width - len(left) - len(right)
     middle = f"{left}{'0':^{gap}}{right}  " if bar_width else ""
-    return [(f"{'metric':<{name_width}} {'change':>{EFFECT}}  {middle}{'verdict':<{STATE}}{'blocks':>{NEED}}", "dim")]
+    return [(f"{'metric':<{name_width}} {'change':>{EFFECT}}  {middle}{'verdict':<{STATE}}{last:>{NEED}}", "dim")]
 
 
 def row(
@@ -188,6 +189,9 @@ def bar(metric: MetricResult, width: int, reach: float, delta: float) -> str:
 def interval_words(metric: MetricResult) -> str:
     """`+0.20 to +1.40 %` for plain lines; `no interval yet` where it has no bounds, or uninformative ones."""
     value, low, high, unit = effect_numbers(metric)
+    if metric.scale == "exact" and metric.ci_low_pct is not None and metric.ci_high_pct is not None:
+        low, high = metric.ci_low_pct, metric.ci_high_pct
+        return f"{signed(low, 2)} %" if low == high else f"{signed(low, 2)} to {signed(high, 2)} %"
     if value is None or low is None or high is None or (unit == "%" and high > TOO_WIDE_PCT):
         return "no interval yet"
     if low == high:

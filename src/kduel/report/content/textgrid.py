@@ -49,7 +49,7 @@ def verdict_lines(
             yield [("primary", "italic")]
         if both and number == len(comparison.primary):
             yield []
-            yield [("exploratory: hints, no proof", "italic")]
+            yield [(f"exploratory: {comparison.beside}", "italic")]
         yield name_line(metric, spell)
         yield from ([(line, "")] for line in column_lines(row, widths))
 

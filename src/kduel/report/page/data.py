@@ -10,7 +10,7 @@ from kduel.core.format import amount
 from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
 from kduel.report.content.digest import Digest
-from kduel.report.content.host import figures, recorded
+from kduel.report.content.host import drawn, figures
 from kduel.report.content.notes import key
 from kduel.report.plots import effects as plots
 from kduel.report.plots import values as valueplots
@@ -61,6 +61,7 @@ def page_data(results: Results, groups: list[MetricGroup], said: Digest) -> dict
     arms = {contender.name: number for number, contender in enumerate(results.contenders)}
     delta = results.study.delta
     timed = not results.study.imported
+    shown = drawn(results)
     placeholder = [valueplots.NAMES]
     return {
         "names": names,
@@ -74,7 +75,7 @@ def page_data(results: Results, groups: list[MetricGroup], said: Digest) -> dict
                 trial.status,
                 trial.seconds,
                 visible(trial.started or "", 40),
-                figures(trial).waited,
+                figures(trial).pressed if shown == "pressed" else figures(trial).waited,
                 figures(trial).other,
             ]
             for trial in results.trials
@@ -89,7 +90,7 @@ def page_data(results: Results, groups: list[MetricGroup], said: Digest) -> dict
         "box_from": valueplots.BOX_FROM,
         "order": plots.vega(valueplots.order(placeholder, plots.PAGE, timed=timed)),
         "course": plots.vega(valueplots.course(placeholder, plots.PAGE)) if results.trials else None,
-        "host": plots.vega(valueplots.host(placeholder, plots.PAGE)) if recorded(results) else None,
+        "host": plots.vega(valueplots.host(placeholder, plots.PAGE, shown)) if shown else None,
     }
 
 

@@ -171,16 +171,32 @@ def course(names: list[str], theme: Theme, rows: list[Row] | None = None, *, wid
     return spec
 
 
-def host(names: list[str], theme: Theme, rows: list[Row] | None = None, *, width: int | str = "container") -> Spec:
-    """Every trial in the order of time with the share of its time that the guest waited for a CPU of the host."""
-    spec = order(names, theme, rows, unit="% of its time the guest waited", width=width)
+def host(
+    names: list[str],
+    theme: Theme,
+    drawn: str = "waited",
+    rows: list[Row] | None = None,
+    *,
+    width: int | str = "container",
+) -> Spec:
+    """Every trial in the order of time with the share of its time that the guest waited for a CPU of the host; or, `drawn`
+    being "pressed", in which some task of a real machine waited for a CPU."""
+    inside = drawn == "pressed"
+    unit = "% of the time some task waited" if inside else "% of its time the guest waited"
+    spec = order(names, theme, rows, unit=unit, width=width)
     spec["height"] = 90
     spec["encoding"]["y"]["scale"] = {"zero": True, "nice": True}
     tip = [
         {"field": "t", "type": "nominal", "title": "trial"},
-        {"field": "v", "type": "quantitative", "title": "guest waited, %", "format": ".1f"},
-        {"field": "o", "type": "quantitative", "title": "other work, % of the CPUs", "format": ".1f"},
+        {
+            "field": "v",
+            "type": "quantitative",
+            "title": "some task waited, %" if inside else "guest waited, %",
+            "format": ".1f",
+        },
     ]
+    if not inside:
+        tip.append({"field": "o", "type": "quantitative", "title": "other work, % of the CPUs", "format": ".1f"})
     spec["layer"] = [{"mark": {"type": "point", "filled": True, "opacity": 0.9}, "encoding": {"tooltip": tip}}]
     return spec
 

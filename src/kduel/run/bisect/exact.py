@@ -15,6 +15,7 @@ from kduel.explain.compare import Explanation
 from kduel.run.bisect.build import Unbuildable
 from kduel.run.bisect.git import git, subject
 from kduel.run.bisect.outcome import Interval, Level, SearchOutcome
+from kduel.run.bisect.path import PathStep, cost_path
 from kduel.run.bisect.search import ExactResult, ExactStep, search
 from kduel.run.exact.measure import Counted, count_arm, exact_machine, explanation, step_index
 from kduel.run.exact.subject import pair
@@ -75,6 +76,8 @@ class Result(Struct, frozen=True, kw_only=True):
     """Of the commit before the first new one, where it was counted."""
     after: float | None = None
     explanation: Explanation | None = None
+    path: list[PathStep] = []
+    """Every commit that was counted, in the order of the history."""
 
     def outcome(self, good: str, bad: str, metric: str) -> SearchOutcome:
         """As a search under noise would say it. A count has no interval: its two ends are the count."""
@@ -167,8 +170,9 @@ def bisect(
         progress.info(f"{step.commit[:12]}  {what}  {step.subject}{why}  [{left} left]")
 
     found = search(place, old, new, judge, told, first_parent=first_parent, paths=paths)
+    path = cost_path(place, old, new, {commit: tried.value for commit, tried in trier.tried.items()})
     if len(found.commits) != 1:
-        return Result(found=found, old_value=old_value, new_value=new_value)
+        return Result(found=found, old_value=old_value, new_value=new_value, path=path)
     first = found.commits[0]
     parent = git(place, "rev-parse", f"{first}^", check=False).split("\n")[0]
     before, after = trier.tried.get(parent), trier.tried.get(first)
@@ -179,6 +183,7 @@ def bisect(
         before=before.value if before else None,
         after=after.value if after else None,
         explanation=_explained(trier, before, after),
+        path=path,
     )
 
 

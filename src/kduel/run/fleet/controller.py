@@ -21,7 +21,7 @@ from kduel.core.errors import HostError, InputError, KduelError, NotMeasuredErro
 from kduel.core.progress import Progress
 from kduel.fleets import Beat, Fleet, FleetSettings
 from kduel.machines import Machine, Outcome, Trial
-from kduel.run.fleet.quarantine import Conduct, misbehaving
+from kduel.run.fleet.quarantine import Conduct, apart, misbehaving, twins
 from kduel.run.prepare import Ready
 from kduel.run.runner import Runner
 from kduel.run.watch import GiveUp, TrialDone, Watcher
@@ -90,6 +90,7 @@ class Controller(Runner):
         self.fleet, self.settings = fleet, settings
         self.by_id = {planned.id: planned for planned in self.plan}
         self.digests = run_digests(run.path)
+        self.twins = twins(self.lock.contenders, [kernel.sha256 for kernel in self.lock.kernels])
         self.doing = {name: Doing(last=time.monotonic()) for name in self.lock.hosts}
         self.blocks_of: dict[str, list[int]] = {name: [] for name in self.lock.hosts}
         for block in range(1, self.total + 1):
@@ -252,7 +253,7 @@ class Controller(Runner):
         )
 
     def quarantine(self) -> None:
-        """Take machines out whose trials are void or slow, by the rule of kduel.run.fleet.quarantine."""
+        """Take machines out whose conduct is not their peers', by the rule of kduel.run.fleet.quarantine."""
         conduct = {name: Conduct() for name in self.lock.hosts if name not in self.state.out}
         last = self.rounds() * len(self.lock.hosts)
         blocks: dict[int, list[TrialRecord]] = {}
@@ -265,6 +266,9 @@ class Controller(Runner):
             own.void += (void := sum(record.status == "void" for record in records))
             if not void:
                 own.blocks.append(sum(record.seconds for record in records))
+        for name, what, difference in apart(self.collector.samples(sorted(blocks)), self.twins):
+            if name in conduct:
+                conduct[name].apart.setdefault(what, []).append(difference)
         for name, why in misbehaving(conduct).items():
             self.take_out(name, Out(why="quarantined", message=why, round=self.rounds(), decided=now_utc()))
 

@@ -1,26 +1,37 @@
-"""When a machine is taken out of service: by how many of its trials are void, and by how long they take. The values
-that are compared play no part, so that leaving a machine out cannot favour a contender.
+"""When a machine is taken out of service: by how many of its trials are void, by how long they take, and by whether it
+tells one contender from another that is the same. The values that are compared play no part, so that leaving a machine out
+cannot favour a contender.
 
 Checked after each complete round, over all of a machine's trials so far:
 - void: three or more of its trials are void, and so many or more would occur by chance with a probability below
   LEVEL / machines, if its share of void trials were that of the other machines in service (Fisher's exact test);
 - slow: its last SLOW_BLOCKS blocks each took over SLOW times the median block of the other machines, so that all others
-  wait for it. It is a fact about the machine: both contenders run in each block.
+  wait for it. It is a fact about the machine: both contenders run in each block;
+- apart: where the study has contenders that differ in their names alone, beside others, and the mean difference of such a
+  pair on this machine is not 0: Student's t over FEWEST_TWINS blocks or more, its probability below LEVEL / (machines x
+  pairs x metrics). The standard deviation is the machine's own, or that of the other machines where that is larger, so that
+  values which repeat by chance are no evidence. A study of nothing but equal contenders tests the method: there no machine is
+  taken out for its differences.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
+from kduel.core.experiment import Contender
+from kduel.core.samples import Samples
 from kduel.judge.verdict.voids import at_least
 
 LEVEL = 0.001
 FEWEST_VOID = 3
 SLOW = 5.0
 SLOW_BLOCKS = 3
+FEWEST_TWINS = 6
 FEWEST_PEERS = 2
 """With fewer others it is unknown which machine is the odd one."""
 
@@ -32,6 +43,8 @@ class Conduct(Struct):
     void: int = 0
     blocks: list[float] = field(default_factory=list)
     """Seconds of each block, the last one last; blocks with void trials are left out."""
+    apart: dict[str, list[float]] = field(default_factory=dict)
+    """By pair of equal contenders and metric, the log-ratio of each block."""
 
 
 def misbehaving(conduct: Mapping[str, Conduct]) -> dict[str, str]:
@@ -39,7 +52,11 @@ def misbehaving(conduct: Mapping[str, Conduct]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, own in conduct.items():
         peers = [other for peer, other in conduct.items() if peer != name]
-        if len(peers) >= FEWEST_PEERS and (why := too_void(own, peers, len(conduct)) or too_slow(own, peers)):
+        if len(peers) >= FEWEST_PEERS and (
+            why := too_void(own, peers, len(conduct))
+            or too_slow(own, peers)
+            or too_far_apart(own, peers, len(conduct))
+        ):
             found[name] = why
     return found if len(conduct) - len(found) >= FEWEST_PEERS else {}
 
@@ -69,3 +86,49 @@ def too_slow(own: Conduct, peers: list[Conduct]) -> str:
     return (
         f"its last {SLOW_BLOCKS} blocks took {min(last):.1f} s or more, and those of the other machines {usual:.1f} s"
     )
+
+
+def too_far_apart(own: Conduct, peers: list[Conduct], machines: int) -> str:
+    """Why it tells contenders apart that are the same, or an empty string."""
+    from scipy.special import stdtr
+
+    for what, found in own.apart.items():
+        others = [values for one in peers if len(values := one.apart.get(what, [])) >= FEWEST_TWINS]
+        if len(found) < FEWEST_TWINS or len(others) < FEWEST_PEERS:
+            continue
+        pooled = statistics.fmean(statistics.variance(values) for values in others)
+        error = math.sqrt(max(statistics.variance(found), pooled) / len(found))
+        mean = statistics.fmean(found)
+        if not error:
+            continue
+        chance = 2 * float(stdtr(len(found) - 1, -abs(mean) / error))
+        if chance < LEVEL / (machines * len(own.apart)):
+            return (
+                f"{what}, which are the same, differ on it by {100 * math.expm1(mean):+.2g} % over {len(found)} blocks "
+                f"(Student's t: p = {chance:.2g})"
+            )
+    return ""
+
+
+def twins(contenders: Sequence[Contender], kernels: Sequence[str]) -> list[tuple[str, str]]:
+    """Pairs of contenders that differ in their names alone; `kernels` are the SHA-256 of their images. None where all
+    contenders are the same."""
+    nameless = [(structs.replace(one, name=""), kernel) for one, kernel in zip(contenders, kernels, strict=True)]
+    found = [
+        (contenders[first].name, contenders[second].name)
+        for first, second in combinations(range(len(contenders)), 2)
+        if nameless[first] == nameless[second]
+    ]
+    return found if len(found) < math.comb(len(contenders), 2) else []
+
+
+def apart(samples: Sequence[Samples], pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str, float]]:
+    """Of each block: its machine, the pair with the metric, and the log-ratio. Of primary metrics, positive values alone."""
+    for table in samples:
+        if not table.primary or not table.machines:
+            continue
+        for first, second in pairs:
+            what = f"{first} and {second} in {table.key}"
+            for machine, one, other in zip(table.machines, table.values[first], table.values[second], strict=True):
+                if one is not None and other is not None and one > 0 and other > 0:
+                    yield machine, what, math.log(other / one)

@@ -1,0 +1,69 @@
+"""What is wrong with a value of a study or of the command line, in the words of the file."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+import msgspec
+
+WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "text",
+    "array": "a list",
+    "object": "a table",
+}
+"""What msgspec calls a type, as TOML has it. Its `null` has no counterpart there: leaving the key out."""
+
+
+def validation_message(error: msgspec.ValidationError, kind: type | None = None) -> str:
+    """msgspec's message in the words of TOML, its `$.a[0].b` written as `a[#1].b`, counted from one.
+
+    `kind` is the struct that the value was converted to, if the message is to list what a key may be.
+    """
+    message, _, where = str(error).partition(" - at `")
+    keys = where.rstrip("`").removeprefix("$").removeprefix(".").replace("[...]", "")
+    path = re.sub(r"\[(\d+)\]", lambda found: f"[#{int(found[1]) + 1}]", keys)
+    if found := re.fullmatch(r"Expected `(.*?)`(.*?)(?:, got `(.*?)`)?", message):
+        message = f"this must be {words(found[1])}{found[2]}" + (f", and is {words(found[3])}" if found[3] else "")
+    elif found := re.fullmatch(r"Object contains unknown field `(.*)`", message):
+        message = f"there is no key `{found[1]}`"
+    elif found := re.fullmatch(r"Object missing required field `(.*)`", message):
+        message = f"`{found[1]}` is missing"
+    elif found := re.fullmatch(r"Invalid enum value (.*)", message):
+        allowed = choices(kind, keys) if kind else ()
+        message = f"{found[1]} is not possible" + (f"; give {' or '.join(allowed)}" if allowed else "")
+    return f"{path}: {message}" if path else message
+
+
+def words(types: str) -> str:
+    """`float | null` as `a number`."""
+    return " or ".join(WORDS.get(name, f"`{name}`") for name in types.split(" | ") if name != "null") or "nothing"
+
+
+def choices(kind: object, keys: str) -> tuple[str, ...]:
+    """The values that a key (`a.b` of a table in a table) may have; () where it has no list of them."""
+    for name in keys.split("."):
+        try:
+            kind = typing.get_type_hints(kind).get(name)
+        except TypeError:
+            return ()
+    return tuple(map(str, typing.get_args(kind))) if typing.get_origin(kind) is typing.Literal else ()
+
+
+def keys_of_inner(error: msgspec.ValidationError, kind: type) -> tuple[str, tuple[str, ...]] | None:
+    """If the error is in a table within the table, such as `host[0]`: that table's name and its keys."""
+    where = str(error).partition(" - at `")[2].rstrip("`").removeprefix("$.")
+    inner: object = kind
+    for name in re.findall(r"[^.\[\]]+|\[", where.replace("[...]", "")):
+        if name.isdigit():
+            continue
+        try:
+            inner = typing.get_args(inner)[0] if name == "[" else typing.get_type_hints(inner)[name]
+        except (TypeError, KeyError, IndexError):
+            return None
+    if inner is kind or not (isinstance(inner, type) and issubclass(inner, msgspec.Struct)):
+        return None
+    return re.sub(r"\[.*", "", where), inner.__struct_fields__

@@ -1,0 +1,46 @@
+"""What a real machine did during a step, from inside: read from the running totals that its script left (record.sh)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from kduel.core.host import HostStep
+from kduel.guest.environment import captured
+from kduel.guest.hosttotals import HostSnapshot, all_interrupts, between, clock_of, cpu_times, stalled, together
+
+
+def step_inside(trial: Path, name: str) -> HostStep | None:
+    """The record of one step, by its directory's name; None where there is none, or it is cut.
+
+    Nothing tells other programs' CPU time from the benchmark's: times by thread and `other_work` are unknown.
+    """
+    texts = [captured(trial / "host" / f"{name}.{moment}") for moment in ("begin", "end")]
+    first, last = (snapshot(one) for one in texts)
+    if first is None or last is None or last.at < first.at:
+        return None
+    readings = [clock for one in texts if (clock := clock_of(files(one, "cpufreq/scaling_cur_freq"))) is not None]
+    return between(first, last, sum(readings) / len(readings) if readings else None)
+
+
+def snapshot(texts: Mapping[str, str]) -> HostSnapshot | None:
+    """The totals at one moment; None where its time is missing."""
+    uptime = re.match(r"[0-9]{1,12}(?:\.[0-9]{1,6})?(?= )", texts.get("/proc/uptime", ""))
+    if uptime is None:
+        return None
+    stat = texts.get("/proc/stat", "")
+    return HostSnapshot(
+        at=float(uptime[0]),
+        stalled=stalled(texts.get("/proc/pressure/cpu", "")),
+        io_stalled=stalled(texts.get("/proc/pressure/io", "")),
+        memory_stalled=stalled(texts.get("/proc/pressure/memory", "")),
+        steal=cpu_times(stat)[1],
+        interrupts=all_interrupts(stat),
+        throttled=together(files(texts, "thermal_throttle/core_throttle_count")),
+    )
+
+
+def files(texts: Mapping[str, str], name: str) -> list[str]:
+    """The texts of a file that each CPU has."""
+    return [text for path, text in texts.items() if path.startswith("/sys/") and path.endswith(f"/{name}")]

@@ -1,0 +1,149 @@
+"""Running totals of a whole machine, read from the texts of its /proc and /sys, and what passed between two readings.
+
+The same texts come from the host under a guest (kduel.guest.hostrecord) and from inside a real machine
+(kduel.guest.hostinside). Pressure is that of the kernel's Documentation/accounting/psi.rst, the rest that of
+Documentation/filesystems/proc.rst; thermal_throttle is in Documentation/ABI/testing/sysfs-devices-system-cpu.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable
+
+from msgspec import Struct
+
+from kduel.core.host import HostStep
+
+STALLED = re.compile(r"^some [^\n]*\btotal=([0-9]{1,18})\b", re.MULTILINE)
+ALL_INTERRUPTS = re.compile(r"^intr ([0-9]{1,18})\b", re.MULTILINE)
+NO_CPU = frozenset({"ERR:", "MIS:"})
+"""Lines of /proc/interrupts that are totals of no CPU."""
+
+
+class ThreadTimes(Struct, frozen=True):
+    """Of one or more threads, in seconds since they began."""
+
+    run: float
+    wait: float
+
+
+class HostSnapshot(Struct, frozen=True, kw_only=True):
+    """Running totals at one moment; None where the host does not report it."""
+
+    at: float
+    """Seconds of a clock that is never set."""
+    vcpus: ThreadTimes | None = None
+    others: ThreadTimes | None = None
+    stalled: float | None = None
+    """Seconds in which some task waited for a CPU."""
+    io_stalled: float | None = None
+    """The same for a disk or another device, page cache included."""
+    memory_stalled: float | None = None
+    """The same for memory."""
+    steal: float | None = None
+    busy: float | None = None
+    """CPU seconds of all programs and interrupts together."""
+    interrupts: int | None = None
+    throttled: int | None = None
+    own: float = 0.0
+    """CPU seconds of this process."""
+
+
+def between(first: HostSnapshot, last: HostSnapshot, clock_mhz: float | None) -> HostStep:
+    """What happened between two looks."""
+    seconds = last.at - first.at
+
+    def passed(before: float | None, after: float | None) -> float | None:
+        return None if before is None or after is None else round(max(0.0, after - before), 6)
+
+    def times(before: ThreadTimes | None, after: ThreadTimes | None) -> tuple[float | None, float | None]:
+        if before is None or after is None:
+            return None, None
+        return passed(before.run, after.run), passed(before.wait, after.wait)
+
+    def some(before: float | None, after: float | None) -> float | None:
+        stalled = passed(before, after)
+        return None if stalled is None or seconds <= 0 else _share(stalled, seconds)
+
+    def counted(before: int | None, after: int | None) -> int | None:
+        # A CPU that went off line takes its count along: then nothing is known.
+        return None if before is None or after is None or after < before else after - before
+
+    run, wait = times(first.vcpus, last.vcpus)
+    other_run, other_wait = times(first.others, last.others)
+    busy = passed(first.busy, last.busy)
+    ours = (last.own - first.own) + (run or 0.0) + (other_run or 0.0)
+    known = busy is not None and run is not None and seconds > 0
+    return HostStep(
+        seconds=round(seconds, 3),
+        vcpu_run_s=run,
+        vcpu_wait_s=wait,
+        other_wait_s=other_wait,
+        psi_cpu_some=some(first.stalled, last.stalled),
+        psi_io_some=some(first.io_stalled, last.io_stalled),
+        psi_memory_some=some(first.memory_stalled, last.memory_stalled),
+        steal_s=passed(first.steal, last.steal),
+        interrupts=counted(first.interrupts, last.interrupts),
+        clock_mhz=None if clock_mhz is None else round(clock_mhz, 1),
+        throttled=counted(first.throttled, last.throttled),
+        other_work=_share((busy or 0.0) - ours, seconds * (os.cpu_count() or 1)) if known else None,
+    )
+
+
+def _share(part: float, whole: float) -> float:
+    return round(min(1.0, max(0.0, part / whole)), 4)
+
+
+def cpu_times(text: str) -> tuple[float | None, float | None]:
+    """Busy and stolen time from the first line of /proc/stat, in seconds over all CPUs; user time has that of guests.
+
+    Its unit, USER_HZ, is that of this host; it is 100 a second on every architecture that KDuel knows.
+    """
+    words = text.partition("\n")[0].split()
+    if len(words) < 9 or words[0] != "cpu" or not all(re.fullmatch("[0-9]{1,18}", word) for word in words[1:9]):
+        return None, None
+    user, nice, system, _, _, irq, softirq, steal = (int(word) / os.sysconf("SC_CLK_TCK") for word in words[1:9])
+    return user + nice + system + irq + softirq, steal
+
+
+def stalled(text: str) -> float | None:
+    """Seconds in which some task waited, from a file of /proc/pressure."""
+    found = STALLED.search(text)
+    return int(found[1]) / 1e6 if found else None
+
+
+def all_interrupts(text: str) -> int | None:
+    """Interrupts on all CPUs, from /proc/stat."""
+    found = ALL_INTERRUPTS.search(text)
+    return int(found[1]) if found else None
+
+
+def interrupts_on(text: str, cpus: Collection[int]) -> int | None:
+    """Interrupts on some CPUs, from /proc/interrupts; timers and those between CPUs included. None where a CPU is missing."""
+    lines = text.splitlines()
+    names = lines[0].split() if lines else []
+    columns = [1 + names.index(name) for cpu in cpus if (name := f"CPU{cpu}") in names]
+    if not columns or len(columns) < len(cpus):
+        return None
+    total = 0
+    for line in lines[1:]:
+        words = line.split(None, len(names) + 1)
+        if len(words) > len(names) and words[0] not in NO_CPU:
+            counts = [words[column] for column in columns]
+            if not all(re.fullmatch("[0-9]{1,18}", count) for count in counts):
+                return None
+            total += sum(map(int, counts))
+    return total
+
+
+def together(texts: Iterable[str]) -> int | None:
+    """The sum of files with one number each; None where there is no file, or one is no number."""
+    found = [text.strip() for text in texts]
+    return sum(map(int, found)) if found and all(re.fullmatch("[0-9]{1,18}", one) for one in found) else None
+
+
+def clock_of(texts: Iterable[str]) -> float | None:
+    """The mean in MHz of CPUs' scaling_cur_freq, those that report one."""
+    found = [int(text) / 1000 for one in texts if re.fullmatch("[0-9]{1,12}", text := one.strip())]
+    return sum(found) / len(found) if found else None

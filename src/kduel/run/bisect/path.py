@@ -1,0 +1,76 @@
+"""The cost of every commit that an exact search counted, in the order of the history, with each change between them.
+
+A search for one commit says nothing of a second change. Where the ends differ by another amount than the commit that
+was found, other commits between them changed the cost, too: they are told with the commits between which they lie.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from kduel.run.bisect.git import git
+
+SHORT = 12
+
+
+class PathStep(Struct, frozen=True, kw_only=True):
+    """A commit that was counted."""
+
+    commit: str
+    value: float
+    """Instructions per operation."""
+    since: str = ""
+    """A nearest ancestor that was counted; empty for the first."""
+    change: float = 0.0
+    """Against that ancestor."""
+
+
+def cost_path(tree: Path, good: str, bad: str, values: Mapping[str, float]) -> list[PathStep]:
+    """The commits of `values`, each after its ancestors, and its change against the nearest of them; of a merge, against
+    the one of its sides whose cost is nearest."""
+    listed = git(tree, "rev-list", "--topo-order", "--reverse", f"{good}..{bad}").split()
+    order = [good, *(commit for commit in listed if commit in values and commit != good)]
+    steps = [PathStep(commit=good, value=values[good])]
+    for place, commit in enumerate(order[1:], 1):
+        nearest: list[str] = []
+        for one in reversed(order[:place]):
+            if is_ancestor(tree, one, commit) and not any(is_ancestor(tree, one, later) for later in nearest):
+                nearest.append(one)
+        # A merge has what either side has: it changes nothing itself where it costs what one of them costs.
+        since = min(nearest or [good], key=lambda one: abs(values[commit] - values[one]))
+        steps.append(
+            PathStep(commit=commit, value=values[commit], since=since, change=values[commit] - values[since])
+        )
+    return steps
+
+
+def is_ancestor(tree: Path, one: str, other: str) -> bool:
+    """Whether `one` is an ancestor of `other`."""
+    words = ["git", "-C", str(tree), "merge-base", "--is-ancestor", one, other]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+def path_lines(steps: list[PathStep], found: list[str], subjects: Mapping[str, str]) -> list[str]:
+    """A line for each commit, and what other changes there are than that of the commits `found`."""
+    lines = ["Every commit that was counted, in the order of the history:", ""]
+    for step in steps:
+        change = f"{step.change:+,.10g}" if step.change else ""
+        mark = "*" if step.commit in found else " "
+        lines.append(
+            f"{mark} {step.commit[:SHORT]} {step.value:>12,.10g} {change:>10}  {subjects[step.commit]}".rstrip()
+        )
+    others = [step for step in steps[1:] if step.change and step.commit not in found]
+    if len(found) == 1 and others:
+        whole = steps[-1].value - steps[0].value
+        lines += ["", f"It is not the only change: the ends differ by {whole:+,.10g}. The others lie"]
+        lines += [f"  {told(step)}" for step in others]
+    return lines
+
+
+def told(step: PathStep) -> str:
+    """Where a change lies that was not searched for."""
+    return f"after {step.since[:SHORT]}, up to {step.commit[:SHORT]}: {step.change:+,.10g}"
