@@ -11,7 +11,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from kduel.analysis.index import NAME, ask, update
 from kduel.cli.index import command as index_command
@@ -24,8 +24,8 @@ from kduel.store.imported import Source, bring_in
 HEADER = "contender,trial,benchmark,metric,unit,better,value\n"
 
 
-def run_of(folder: Path, name: str, shift: float, missing: int | None = None) -> Path:
-    """An imported run: `new` is `shift` per cent slower than `old`."""
+def run_of(folder: Path, name: str, shift: float, missing: int | None = None, date: str = "") -> Path:
+    """An imported run: `new` is `shift` per cent slower than `old`; measured on `date`, if that is known."""
     lines = [
         f"{contender},{trial},b,time,s,lower,{100 * factor + trial * 0.01}"
         for contender, factor in (("old", 1.0), ("new", 1 + shift / 100))
@@ -34,8 +34,11 @@ def run_of(folder: Path, name: str, shift: float, missing: int | None = None) ->
     ]
     source = folder / f"{name}.csv"
     source.write_text(HEADER + "\n".join(lines) + "\n")
-    bring_in([Source(source)], folder / name)
+    known = folder / f"{name}.toml"
+    known.write_text("".join(f'[contenders.{who}]\nconditions.date = "{date}"\n' for who in ("old", "new") if date))
+    bring_in([Source(source)], folder / name, conditions=known if date else None)
     source.unlink()
+    known.unlink()
     return folder / name
 
 
@@ -129,7 +132,53 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert {row["path"] for row in rows} == {"first", "=cmd"}
     table = CliRunner().invoke(query_command, [str(tmp_path), "runs", "--format", "csv"]).stdout
     assert "'=cmd" in table
-    series = list(
-        csv.reader(io.StringIO(CliRunner().invoke(query_command, [str(tmp_path), "--series", "b/time"]).stdout))
-    )
-    assert series[0] == ["time", "run", "new", "old"] and len(series) == 3
+
+
+def asked(*words: str) -> Result:
+    """What `kduel query` says."""
+    return CliRunner().invoke(query_command, list(words))
+
+
+def test_a_series_has_no_date_but_that_of_the_measurement(tmp_path: Path) -> None:
+    run_of(tmp_path, "undated", 0)
+    place = str(indexed(tmp_path).parent)
+    none = asked(place, "--series", "b/time").exception
+    assert isinstance(none, InputError) and "says when it was measured" in none.message
+    run_of(tmp_path, "dated", 10, date="2024-05-06")
+    indexed(tmp_path)
+    done = asked(place, "--series", "b/time")
+    rows = list(csv.reader(io.StringIO(done.stdout)))
+    assert rows[0] == ["time", "run", "new", "old"] and [row[:2] for row in rows[1:]] == [["2024-05-06", "dated"]]
+    assert "undated" in done.stderr
+    assert ask(tmp_path / NAME, "SELECT DISTINCT time FROM series ORDER BY time").rows == [[None], ["2024-05-06"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "remedy"),
+    [
+        (["slowest"], "'slowest'", "one of: runs, verdicts"),
+        (["SELECT nope FROM run"], "no such column: nope", "docs/many-runs.md"),
+        (["DROP TABLE run"], "not authorized", "Only a SELECT"),
+        (["SELECT 1; SELECT 2"], "one statement", "Give one SELECT"),
+        ([""], "asks nothing", "one of: runs"),
+        (["SELECT path AS a, name AS a FROM run"], "two columns a", "AS"),
+        (["--series", "time"], "--series time names no metric", "BENCHMARK/METRIC"),
+        (["slower", "--series", "b/time"], "a question of its own", "Leave out"),
+        (["--series", "b/time", "--format", "json"], "a question of its own", "Leave out"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_is_told_so(
+    tmp_path: Path, words: list[str], message: str, remedy: str
+) -> None:
+    run_of(tmp_path, "first", 10, date="2024-05-06")
+    error = asked(str(indexed(tmp_path).parent), *words).exception
+    assert isinstance(error, InputError) and message in error.message and remedy in error.remedy
+
+
+def test_an_answer_is_never_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_of(tmp_path, "first", 10)
+    path = indexed(tmp_path)
+    monkeypatch.setattr("kduel.analysis.index.MOST_ROWS", 24)
+    assert len(ask(path, "SELECT * FROM value").rows) == 24
+    with pytest.raises(InputError, match="more than 24 rows"):
+        ask(path, "SELECT * FROM value UNION ALL SELECT * FROM value LIMIT 25")

@@ -12,6 +12,7 @@ from test_fleet_runs import is_whole, records, wait_for
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
 from kduel.fleets import fleet_kind
+from kduel.fleets.workers.process import LOG, last_words
 from kduel.fleets.workers.ssh import TRIAL
 from kduel.run.fleet.session import read_fleet
 
@@ -53,7 +54,7 @@ def test_a_host_that_cannot_be_reached_is_named_before_the_first_trial(
     (tmp_path / "h3.cut").touch()
     done = kduel("run", write_study(), "--fleet", hosts, "--out", tmp_path / "run")
     assert done.returncode == 3 and not (tmp_path / "run").exists()
-    assert "1 of 2 machine(s) cannot be used" in done.stderr and "h3 cannot be reached" in done.stderr
+    assert "1 of 3 machine(s) cannot be used" in done.stderr and "h3 cannot be reached" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,9 @@ def test_a_host_that_cannot_be_reached_is_named_before_the_first_trial(
     [
         ('[[host]]\nname = "a/b"\n', "'a/b' cannot be the name of a machine"),
         ('[[host]]\nname = "a"\n[[host]]\nname = "a"\n', "names a twice"),
-        ('[[host]]\nnome = "a"\n', "fleet hosts"),
+        ('[[host]]\nnome = "a"\n', r"bad.toml: fleet hosts: host\[#1\]: .*`nome`\nThe keys of host: name, place"),
+        ('patience = "long"\n[[host]]\nname = "a"\n', r"bad.toml: fleet hosts: patience: .*\nIts settings: ahead"),
+        ('[[host]]\nname = "a"\nplace = "u@R"\n[[host]]\nname = "b"\nplace = "r"\n', "a and b are the same machine"),
         ("host = []\n", "names no machine"),
         ("[[host]\n", "is not TOML"),
         ('kind = "nosuch"\n', "there is no fleet 'nosuch'"),
@@ -96,3 +99,19 @@ def test_a_host_whose_disk_is_full_is_lost_and_the_others_go_on(kduel, write_stu
 def test_only_names_of_trials_are_fetched():
     assert TRIAL.fullmatch("0007-b04-debian-6.12")
     assert not any(TRIAL.fullmatch(name) for name in ("../x", "0007-b04-a/b", "0007-b04-$(x)", "-b04", ""))
+
+
+def test_hosts_at_different_ports_are_different_machines():
+    ports = [{"name": name, "place": "root@lab", "port": port} for name, port in (("a", 2201), ("b", 2202))]
+    chosen = fleet_kind("hosts")
+    opened = chosen.open(
+        chosen.read_settings({"host": ports}), machine="qemu", run="run", known=(), progress=Progress()
+    )
+    assert [member.name for member in opened.members] == ["a", "b"]
+
+
+def test_the_last_words_of_a_shell_that_finds_no_kduel_are_told_whole(tmp_path: Path):
+    (tmp_path / LOG).write_text("kduel: earlier\n\nbash: line 1: /opt/kduel: No such file or directory\n")
+    assert "/opt/kduel: No such file" in last_words(tmp_path)
+    (tmp_path / LOG).write_text("something\nkduel: no QEMU\nInstall it.\n")
+    assert last_words(tmp_path) == "no QEMU\nInstall it."

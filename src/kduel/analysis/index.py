@@ -9,7 +9,7 @@ import hashlib
 import os
 import sqlite3
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -21,9 +21,10 @@ from kduel.core.errors import HostError, InputError, KduelError, file_trouble
 from kduel.core.progress import Progress
 from kduel.core.results import Results
 from kduel.core.temporary import temporary_directory
+from kduel.core.toml import shortened
 
 NAME = "kduel-index.sqlite"
-VERSION = 2
+VERSION = 3
 """Of the tables, in `PRAGMA user_version`."""
 SCHEMA = """
 CREATE TABLE run (
@@ -57,7 +58,7 @@ CREATE TABLE point (
 ) STRICT;
 CREATE TABLE skipped (path TEXT PRIMARY KEY, stamp TEXT NOT NULL, reason TEXT NOT NULL) STRICT;
 CREATE VIEW series AS
-    SELECT run.started AS time, run.path, run.machine, contender.kernel, contender.release, value.contender,
+    SELECT run.measured AS time, run.path, run.machine, contender.kernel, contender.release, value.contender,
            value.benchmark, value.metric, verdict.unit, avg(value.value) AS mean, count(value.value) AS n
     FROM value JOIN run ON run.id = value.run
     JOIN contender ON contender.run = run.id AND contender.name = value.contender
@@ -166,7 +167,7 @@ def opened(path: Path, *, write: bool = False, shown: Path | None = None) -> Ite
                 f"cannot write the index {shown}: {error}",
                 "Free some space, delete the file (it is made of the runs alone), or name another with --output.",
             ) from error
-        raise InputError(f"{shown}: {error}", "Make the index with `kduel index DIR`, and check the SQL.") from error
+        raise InputError(f"{shown}: {error}", "Make the index with `kduel index DIR`.") from error
 
 
 def update(place: Path, runs: Sequence[Path], path: Path, progress: Progress) -> Indexed:
@@ -256,27 +257,9 @@ def add(connection: sqlite3.Connection, name: str, stamp: str, results: Results)
         ],
     )
     columns = [
-        "benchmark",
-        "metric",
-        "unit",
-        "better",
-        "role",
-        "baseline",
-        "contender",
-        "n",
-        "baseline_mean",
-        "baseline_sd",
-        "mean",
-        "sd",
-        "scale",
-        "effect_pct",
-        "ci_low_pct",
-        "ci_high_pct",
-        "effect",
-        "ci_low",
-        "ci_high",
-        "verdict",
-    ]
+        "benchmark", "metric", "unit", "better", "role", "baseline", "contender", "n", "baseline_mean", "baseline_sd",
+        "mean", "sd", "scale", "effect_pct", "ci_low_pct", "ci_high_pct", "effect", "ci_low", "ci_high", "verdict",
+    ]  # fmt: skip
     marks = ", ".join("?" * (len(columns) + 2))
     connection.executemany(
         f"INSERT INTO verdict (run, {', '.join(columns)}, wording) VALUES ({marks})",
@@ -338,11 +321,31 @@ def ask(path: Path, question: str) -> Answer:
         connection.set_authorizer(only_read)
         # Called now and then, it lets a signal end a query that would not end by itself.
         connection.set_progress_handler(lambda: 0, 1_000_000)
-        cursor = connection.execute(QUESTIONS.get(question, question))
+        try:
+            cursor = connection.execute(QUESTIONS.get(question, question))
+            rows = cursor.fetchmany(MOST_ROWS + 1)
+        except (sqlite3.DatabaseError, sqlite3.Warning) as error:
+            raise InputError(f"the question {shortened(question, 60)!r}: {error}", remedy_of(error)) from error
         if cursor.description is None:
             raise InputError(f"{question!r} asks nothing", f"Give a SELECT, or one of: {', '.join(QUESTIONS)}.")
+        if len(rows) > MOST_ROWS:
+            raise InputError(
+                f"the answer has more than {MOST_ROWS:,} rows",
+                "Count, select or average, or take parts with LIMIT and OFFSET.",
+            )
         columns = [column[0] for column in cursor.description]
-        return Answer(columns=columns, rows=[list(map(plain, row)) for row in cursor.fetchmany(MOST_ROWS)])
+        if twice := sorted({name for name in columns if columns.count(name) > 1}):
+            raise InputError(
+                f"the answer has two columns {', '.join(twice)}", "Give each a name of its own, with AS."
+            )
+        return Answer(columns=columns, rows=[list(map(plain, row)) for row in rows])
+
+
+def remedy_of(error: Exception) -> str:
+    """What to do about SQL that SQLite refuses."""
+    if "not authorized" in str(error):
+        return "Only a SELECT is allowed: the index is made of the runs, and `kduel index DIR` alone writes it."
+    return f"Give one SELECT over the names in docs/many-runs.md, or one of: {', '.join(QUESTIONS)}."
 
 
 READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
@@ -358,23 +361,34 @@ def plain(value: object) -> str | int | float | None:
     return value if value is None or isinstance(value, str | int | float) else repr(value)
 
 
-def otava(path: Path, benchmark: str, metric: str) -> Iterable[list[str | int | float | None]]:
+def otava(path: Path, benchmark: str, metric: str, progress: Progress) -> list[list[str | int | float | None]]:
     """A metric's series as Apache Otava's CSV importer reads it: time, the kernel as attribute, one column a contender.
 
-    The header comes first. Raises InputError.
+    The header comes first. Runs that do not say when they were measured are left out, with a warning. Raises InputError.
     """
+    if not benchmark or not metric:
+        raise InputError(
+            f"--series {benchmark or metric} names no metric",
+            "Give BENCHMARK/METRIC; `kduel query DIR verdicts` shows both.",
+        )
     with opened(path) as connection:
-        rows = connection.execute(
-            "SELECT time, path, contender, mean FROM series WHERE benchmark = ? AND metric = ? AND time IS NOT NULL "
+        found = connection.execute(
+            "SELECT time, path, contender, mean FROM series WHERE benchmark = ? AND metric = ? "
             "ORDER BY time, path, contender",
             (benchmark, metric),
         ).fetchall()
-    if not rows:
+    if not found:
         raise InputError(f"the index has no {benchmark}/{metric}", "`kduel query DIR verdicts` shows what it has.")
+    rows = [row for row in found if row[0] is not None]
+    if not rows:
+        raise InputError(
+            f"no run with {benchmark}/{metric} says when it was measured",
+            "Give the `date` of imported results in a file with `kduel import --conditions`.",
+        )
+    if undated := sorted({row[1] for row in found if row[0] is None}):
+        progress.warn(f"left out, as they do not say when they were measured: {shortened(', '.join(undated))}")
     names = sorted({row[2] for row in rows})
-    yield ["time", "run", *names]
     points: dict[tuple[str, str], dict[str, float]] = {}
     for time, run, contender, mean in rows:
         points.setdefault((time, run), {})[contender] = mean
-    for (time, run), held in points.items():
-        yield [time, run, *(held.get(name) for name in names)]
+    return [["time", "run", *names], *([*key, *(held.get(name) for name in names)] for key, held in points.items())]

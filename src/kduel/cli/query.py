@@ -14,13 +14,13 @@ from kduel.cli.output import emit, emit_json
 
 @click.command("query")
 @click.argument("place", type=click.Path(path_type=Path), metavar="DIR|INDEX")
-@click.argument("question", default="runs")
+@click.argument("question", required=False)
 @click.option(
     "--series", metavar="BENCHMARK/METRIC", help="Export a metric over time as CSV for Apache Otava instead."
 )
 @format_option("text", "json", "csv")
 @output_option
-def command(place: Path, question: str, series: str | None, form: str, output: Path | None) -> None:
+def command(place: Path, question: str | None, series: str | None, form: str, output: Path | None) -> None:
     """Query the index of DIR, which `kduel index DIR` writes.
 
     QUESTION is runs, verdicts, latest, slower, faster, undecided, void, unstable, pairs, kernels, machines or
@@ -32,13 +32,17 @@ def command(place: Path, question: str, series: str | None, form: str, output: P
     kduel query kduel-runs --series sysbench-cpu-1t/events-per-second --output series.csv
     """
     from kduel.analysis.index import ask, index_path, otava
+    from kduel.cli.terminal import Terminal
+    from kduel.core.errors import InputError
 
     path = index_path(place)
     if series is not None:
+        if question is not None or form == "json":
+            raise InputError("--series is a question of its own, answered as CSV", "Leave out QUESTION and --format.")
         benchmark, _, metric = series.rpartition("/")
-        emit(as_csv(list(otava(path, benchmark, metric))), output)
+        emit(as_csv(otava(path, benchmark, metric, Terminal())), output)
         return
-    answer = ask(path, question)
+    answer = ask(path, "runs" if question is None else question)
     if form == "json":
         rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
         emit_json({"schema": 1, "rows": rows}, output)

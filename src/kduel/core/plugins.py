@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from kduel.core.errors import HostError, InputError
-from kduel.core.validation import validation_message
+from kduel.core.validation import keys_of_inner, validation_message
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -36,8 +36,10 @@ def typed(table: dict[str, Any], kind: type[T], what: str, keys: str) -> T:
     try:
         return msgspec.convert(table, kind, strict=True)
     except msgspec.ValidationError as error:
-        known = ", ".join(kind.__struct_fields__) or "none"
-        raise InputError(f"{what}: {validation_message(error, kind)}", f"Its {keys}: {known}.") from error
+        inner = keys_of_inner(error, kind)
+        known = ", ".join(inner[1] if inner else kind.__struct_fields__) or "none"
+        asked = f"The keys of {inner[0]}: {known}." if inner else f"Its {keys}: {known}."
+        raise InputError(f"{what}: {validation_message(error, kind)}", asked) from error
 
 
 @cache

@@ -51,3 +51,19 @@ def choices(kind: object, keys: str) -> tuple[str, ...]:
         except TypeError:
             return ()
     return tuple(map(str, typing.get_args(kind))) if typing.get_origin(kind) is typing.Literal else ()
+
+
+def keys_of_inner(error: msgspec.ValidationError, kind: type) -> tuple[str, tuple[str, ...]] | None:
+    """If the error is in a table within the table, such as `host[0]`: that table's name and its keys."""
+    where = str(error).partition(" - at `")[2].rstrip("`").removeprefix("$.")
+    inner: object = kind
+    for name in re.findall(r"[^.\[\]]+|\[", where.replace("[...]", "")):
+        if name.isdigit():
+            continue
+        try:
+            inner = typing.get_args(inner)[0] if name == "[" else typing.get_type_hints(inner)[name]
+        except (TypeError, KeyError, IndexError):
+            return None
+    if inner is kind or not (isinstance(inner, type) and issubclass(inner, msgspec.Struct)):
+        return None
+    return re.sub(r"\[.*", "", where), inner.__struct_fields__

@@ -6,6 +6,7 @@ The open input ends with this process, however it dies: the worker then reads th
 from __future__ import annotations
 
 import contextlib
+import re
 import subprocess
 import threading
 import time
@@ -131,7 +132,7 @@ def last_words(directory: Path, status: int | None = None) -> str:
             text = stream.read().decode(errors="replace").strip()
     except OSError:
         text = ""
-    _, found, paragraph = text.rpartition("kduel: ")
-    said = paragraph if found else text[text.rfind("\n") + 1 :]
+    paragraphs = re.split(r"^kduel: ", text, flags=re.MULTILINE)
+    said = paragraphs[-1] if len(paragraphs) > 1 else text[text.rfind("\n") + 1 :]
     ended = f"the worker ended with status {status}" if status is not None else "the worker ended"
     return said.strip()[:1000] or ended

@@ -134,10 +134,16 @@ def described(
         for name in began.keys() - found.keys():
             fleet.cancel(name, place / name)
     if trouble:
+        whole = len(fleet.members)
+        rest = (
+            ""
+            if len(members) == whole or members[0] is not fleet.members[0]
+            else " The others have not been asked yet."
+        )
         listed = "\n".join(f"  {name}: {why}" for name, why in list(trouble.items())[:MOST_NAMED])
         raise HostError(
-            f"{len(trouble)} of {len(began)} machine(s) cannot be used:\n{listed}",
-            "Nothing was measured. Repair them, or leave them out of the fleet.",
+            f"{len(trouble)} of {whole} machine(s) cannot be used:\n{listed}",
+            f"Nothing was measured. Repair them, or leave them out of the fleet.{rest}",
         )
     return found
 

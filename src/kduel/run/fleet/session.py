@@ -31,17 +31,25 @@ OTHER = "Continue it with `kduel resume`, or start a new run with another --out.
 
 
 def read_fleet(spec: str) -> tuple[str, dict[str, Any]]:
-    """Kind and settings from `KIND[:key=value,...]`, or from a TOML file with `kind` and settings. Raises InputError."""
+    """Kind and settings from `KIND[:key=value,...]`, or from a TOML file with `kind` and settings.
+
+    Raises InputError, also for settings that the kind does not have.
+    """
     if not spec.endswith(".toml"):
         kind, _, words = spec.partition(":")
         table = read_words(words, "file")
         check_values(table, "--fleet")
+        fleet_kind(kind).read_settings(table)
         return kind, table
     remedy = 'Give KIND[:key=value,...], or a TOML file: kind = "hosts", then a table [[host]] for each machine.'
     table = parse_toml(read_text(Path(spec), "the fleet", remedy), spec, remedy)
     kind = table.pop("kind", "hosts")
     if not isinstance(kind, str):
         raise InputError(f"{spec}: kind is {kind!r}", remedy)
+    try:
+        fleet_kind(kind).read_settings(table)
+    except InputError as error:
+        raise InputError(f"{spec}: {error.message}", error.remedy) from error
     return kind, table
 
 
