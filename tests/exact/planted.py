@@ -35,7 +35,7 @@ class Planted(NamedTuple):
     """With one load more, in place of an instruction without effect."""
 
 
-def offset_of(elf: bytes, address: int) -> int:
+def offset_of(elf: bytes | bytearray, address: int) -> int:
     """Where an address is in an ELF file."""
     table, size, count = struct.unpack_from("<Q", elf, 32)[0], *struct.unpack_from("<HH", elf, 54)
     for number in range(count):

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_fleet_runs import records
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
@@ -28,35 +29,38 @@ workers = 1
 mode = "fixed"
 seconds = 0
 [blocks]
-fixed = 2
+fixed = {blocks}
 [[benchmark]]
 use = "kbench"
 mode = "exact"
-operation = ["null-call", "pipe"]
+operation = [{operations}]
 conditions = 0
 primary = ["instructions"]
 """
 
 
-def test_one_and_two_workers_count_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def counted(study: Path, run: Path, fleet: str) -> dict[tuple[str, str], dict[str, list[float]]]:
+    """The values of the study on a fleet, by benchmark and metric. Every trial is good."""
+    command = [sys.executable, "-P", "-m", "kduel", "run", study, "--fleet", fleet, "--out", run, "--quiet"]
+    done = subprocess.run(
+        [*map(str, command), "--seed", "7"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert all(one["status"] == "ok" for one in records(run))
+    results = json.loads((run / "results.json").read_bytes())
+    return {(one["benchmark"], one["metric"]): one["values"] for one in results["metrics"]}
+
+
+def test_one_and_two_workers_count_the_same(tmp_path: Path):
     study = tmp_path / "workers.toml"
-    study.write_text(STUDY)
+    study.write_text(STUDY.format(operations='"null-call", "pipe"', blocks=2))
     found = {}
     for workers in (1, 2):
         run = tmp_path / str(workers)
-        fleet = f"local:workers={workers},poll=0.2"
-        command = [sys.executable, "-P", "-m", "kduel", "run", study, "--fleet", fleet, "--out", run, "--quiet"]
-        done = subprocess.run(
-            list(map(str, command)),
-            capture_output=True,
-            text=True,
-            env=os.environ | {"PYTHONPATH": str(SOURCE)},
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        results = json.loads((run / "results.json").read_bytes())
-        found[workers] = {(one["benchmark"], one["metric"]): one["values"] for one in results["metrics"]}
-        records = [json.loads(path.read_bytes()) for path in run.glob("trials/*/trial.json")]
-        assert {one["member"] for one in records} == {f"worker{number}" for number in range(1, workers + 1)}
-        assert all(one["status"] == "ok" for one in records)
+        found[workers] = counted(study, run, f"local:workers={workers},poll=0.2")
+        assert {one["member"] for one in records(run)} == {f"worker{number}" for number in range(1, workers + 1)}
     assert found[1] == found[2] and found[1]

@@ -21,11 +21,13 @@ NOW = Settle(mode="fixed", seconds=0)
 
 @pytest.fixture
 def run(tmp_path):
-    def run(*parts: ScriptStep, setup: str = "", settle: Settle = NOW, shell: str = "sh") -> Path:
+    def run(*parts: ScriptStep, setup: str = "", settle: Settle = NOW, shell: str = "sh", fakes: str = "") -> Path:
         script = tmp_path / "guest.sh"
         script.write_text(compose(parts, settle=settle, setup=setup))
         (tmp_path / "scratch/lost+found").mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, "KDUEL_SCRATCH": str(tmp_path / "scratch")}
+        if fakes:
+            environment["PATH"] = f"{fakes}:{environment['PATH']}"
         run.done = subprocess.run(
             [*shell.split(), script, tmp_path / "out"], env=environment, capture_output=True, text=True, timeout=60
         )
@@ -180,6 +182,65 @@ def test_any_posix_shell_runs_it(run, shell, need):
     assert run.done.stderr == ""
     assert (out / "01-a/stdout").read_text() == "2\n"
     assert json.loads((out / "01-a/exit.json").read_text())["status"] == 0
+
+
+@pytest.fixture
+def fake(tmp_path_factory):
+    """Puts a program of that name before all others, and gives the directory that it is in."""
+    place = tmp_path_factory.mktemp("fakes")
+
+    def fake(name: str, script: str) -> str:
+        (place / name).write_text(f"#!/bin/sh\n{script}\n")
+        (place / name).chmod(0o755)
+        return str(place)
+
+    return fake
+
+
+@pytest.mark.skipif(Path("/bin/sh").resolve().name == "busybox", reason="this system has no other shell")
+def test_steps_setup_and_gates_get_the_systems_own_shell_and_programs_whatever_runs_the_script(run, need):
+    need("busybox")
+    ask = "readlink /proc/$$/exe; command -v mkdir"
+    out = run(ScriptStep(label="a", script=ask, timeout=10, before=ask), setup=ask, shell="busybox sh")
+    expected = f"{Path('/bin/sh').resolve()}\n{shutil.which('mkdir')}\n"
+    assert (out / "01-a/stdout").read_text() == expected
+    assert (out / "gates/01-a.before").read_text() == expected
+    assert (out / "setup/stdout").read_text() == expected
+    timeout = "tr '\\0' ' ' </proc/$PPID/cmdline; readlink /proc/$PPID/exe"
+    out = run(ScriptStep(label="b", script=timeout, timeout=10), shell="busybox sh")
+    assert (out / "01-b/stdout").read_text().split()[-1].endswith("/timeout")
+
+
+@pytest.mark.parametrize(
+    ("log", "kept"),
+    [
+        ("[    0.000000] Linux version 9.9", True),
+        ("[    0.000000] Booting Linux on physical CPU 0x0", True),
+        ("[   12.345678] in the middle of a log that was cut", False),
+        ("Linux version 9.9, without times", False),
+    ],
+)
+def test_a_kernel_log_that_is_cut_or_has_no_times_is_taken_again_by_the_systems_own_dmesg(run, fake, log, kept):
+    fakes = fake("dmesg", f"echo '{log}'")
+    out = run(ScriptStep(label="a", script="true", timeout=10), fakes=fakes)
+    assert (log in (out / "environment/dmesg").read_text()) == kept
+
+
+def test_directories_are_made_before_settling_and_none_later(run, fake, tmp_path):
+    calls = tmp_path / "calls"
+    fakes = fake(
+        "mkdir", f'[ ! -e "{tmp_path}/out/settle.json" ] || echo "$@" >>{calls}\nexec {shutil.which("mkdir")} "$@"'
+    )
+    parts = [ScriptStep(label=name, script="pwd", timeout=10) for name in ("a", "b")]
+    out = run(*parts, fakes=fakes)
+    assert not calls.exists(), calls.read_text()
+    assert (out / "01-a/stdout").read_text() != (out / "02-b/stdout").read_text()
+
+
+def test_a_step_that_removes_what_the_others_need_spoils_itself_only(run):
+    wipe = 'cd /; rm -rf "${KDUEL_STEP%/*}"/02-b "$OLDPWD/../02-b"'
+    out = run(ScriptStep(label="a", script=wipe, timeout=10), ScriptStep(label="b", script="pwd", timeout=10))
+    assert json.loads((out / "02-b/exit.json").read_text())["status"] == 0
 
 
 def test_shellcheck_finds_nothing(tmp_path, need):

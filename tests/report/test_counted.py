@@ -9,6 +9,7 @@ from kduel.core.results import ConditionResult, MetricResult, Results, Verdict
 from kduel.core.samples import Mode
 from kduel.report.content.closing import closing
 from kduel.report.content.counted import is_counted, next_command
+from kduel.report.content.digest import digest
 from kduel.report.text import render_text
 
 
@@ -190,3 +191,25 @@ def test_what_was_counted_once_has_no_range_and_says_so() -> None:
     assert "over conditions" not in text and "counted once, under one condition" in " ".join(text.split())
     closed = "\n".join("".join(part for part, _ in line) for line in closing(found, "RUN", 100, 24))
     assert "range over conditions" not in closed and "counted once" in closed
+
+
+def test_what_was_measured_in_neither_has_no_empty_table() -> None:
+    found = results()
+    found.metrics = found.metrics[:1]
+    found.metrics[0].n, found.metrics[0].conditions, found.metrics[0].verdict = 0, [], "undecided"
+    found.metrics[0].effect = found.metrics[0].mean = found.metrics[0].baseline_mean = None
+    text = render_text(found, width=80, colour=False)
+    assert "not measured in both: null-call" in text and "before → after" not in text
+    assert "or read why trials are void or steps failed" in " ".join(text.split())
+
+
+def test_a_panic_is_told_by_its_line_not_by_its_call_trace() -> None:
+    found = results()
+    frames = "".join(f"\n    [    1.{n:06}]  some_function_of_the_kernel+0x{n:x}/0x100" for n in range(40))
+    for trial in found.trials:
+        trial.status, trial.reason = (
+            "void",
+            f"panic: The guest panicked:\n    [ 1.0] Kernel panic - not syncing: VFS{frames}",
+        )
+    (said, *_) = [line for line in digest(found).caveats if "could not be measured" in line]
+    assert "The guest panicked: [ 1.0] Kernel panic - not syncing: VFS" in said and len(said) < 400

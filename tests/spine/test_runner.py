@@ -81,6 +81,15 @@ def test_the_same_command_goes_on_too_and_a_finished_run_is_reported_again(kduel
     assert " ok" not in again.stderr
 
 
+def test_only_a_real_machine_is_asked_to_record_itself(kduel, write_study, tmp_path: Path):
+    """In a guest this would be the guest's own doing, and each line of its script changes what is counted."""
+    run = tmp_path / "run"
+    assert kduel("run", write_study(blocks="fixed = 1"), "--out", run).returncode == 0
+    for trial in (run / "trials").iterdir():
+        assert "totals" not in (trial / "guest.sh").read_text()
+        assert not (trial / "host").exists() and json.loads((trial / "trial.json").read_text())["host"] == {}
+
+
 @pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGTERM])
 def test_signals_that_come_in_a_row_end_a_run_once_and_cleanly(write_study, environment, tmp_path: Path, kill):
     run = tmp_path / "run"

@@ -59,3 +59,35 @@ def test_ci_runs_the_two_commands_of_the_readme_on_a_bare_system() -> None:
     text = (ROOT / ".ci/run").read_text()
     for command in re.findall(r"^    (\./\S.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)[:2]:
         assert command in text
+
+
+def test_an_environment_is_small_compiled_and_made_once(tmp_path: Path, need: Callable[..., str]) -> None:
+    for program in ("mmdebstrap", "mksquashfs", "mkfs.ext4", "cpio", "xz", "zstd", "lz4", "newuidmap"):
+        need(program)
+    (tmp_path / "scripts").mkdir()
+    setup = tmp_path / "scripts/setup"
+    setup.write_bytes((ROOT / "scripts/setup").read_bytes())
+    setup.chmod(0o755)
+    requirements = tmp_path / "requirements.txt"
+    requirements.write_text("")
+    subprocess.run([setup, requirements], check=True)
+    python = tmp_path / ".venv/bin/python"
+    asked = [python, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"]
+    packages = Path(subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip())
+    assert packages.is_relative_to(tmp_path / ".venv") and not (packages / "pip").exists()
+
+    for name in ("numpy/_core/tests/test_it.py", "numpy/core.py", "other/tests/data.py"):
+        (packages / name).parent.mkdir(parents=True, exist_ok=True)
+        (packages / name).write_text("")
+    os.utime(requirements, (2e9, 2e9))
+    subprocess.run([setup, requirements], check=True)
+    assert {str(path.relative_to(packages)) for path in packages.rglob("*.py")} == {
+        "numpy/core.py",
+        "other/tests/data.py",
+    }
+    assert [path.parent.parent.name for path in packages.rglob("*.pyc")] == ["tests"]
+
+    os.utime(requirements, (1e9, 1e9))
+    python.unlink()
+    subprocess.run([setup, requirements], check=True)
+    assert not python.exists()

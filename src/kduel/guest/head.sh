@@ -2,7 +2,8 @@
 # KDuel's guest script: sh guest.sh OUT
 # Captures the environment, settles, runs the steps below one after the other and leaves everything in the directory OUT.
 # It runs on any Linux as root; a program that is missing fails its own step only.
-# Programs are started sparingly outside of steps: in an emulated guest each costs tens of milliseconds.
+# Programs are started sparingly outside of steps: in an emulated guest each costs tens of milliseconds, more where it is
+# to be read from disk first. So what can be done before settling is done there (make_ready).
 
 # Hundredths of a second since boot, in $now.
 look() {
@@ -31,6 +32,13 @@ PATH=$PATH:$KDUEL_PROGRAMS
 seconds() {
     text=00$(($1 % 100))
     text=$(($1 / 100)).${text#"${text%??}"}
+}
+
+# The path of a program that belongs to this system, in $path: busybox's shell prefers its own to those in PATH.
+find_program() {
+    for path in "/usr/bin/$1" "/bin/$1" "$1"; do
+        [ ! -x "$path" ] || return 0
+    done
 }
 
 tell() { [ -z "${KDUEL_CONSOLE:-}" ] || echo "kduel: $*" >"$KDUEL_CONSOLE"; }
@@ -67,8 +75,24 @@ capture_environment() {
     fi
 }
 
+# make_ready NAME...: make the directories of all steps, and have what steps and the end need read from disk.
+make_ready() {
+    for name; do
+        shift
+        set -- "$@" "$OUT/$name" "$WORK/$name"
+    done
+    [ $# = 0 ] || mkdir -p "$@"
+    "$timeout" 9 "$shell" -c :
+} 2>/dev/null
+
 end() {
     dmesg >"$OUT/environment/dmesg" 2>/dev/null
+    read -r line 2>/dev/null <"$OUT/environment/dmesg"
+    case $line in
+        '['*'] Linux version '* | '['*'] Booting Linux '*) ;;
+        # Busybox's takes a quarter of the time, but cuts a long log, and has no times of a kernel that prints none.
+        *) [ "$dmesg" = dmesg ] || "$dmesg" >"$OUT/environment/dmesg" 2>/dev/null ;;
+    esac
     for file in $clock/current_clocksource /proc/loadavg /proc/stat; do
         read -r line <"$file" && echo "$file:$line"
     done >"$OUT/environment/files-end" 2>/dev/null
@@ -110,10 +134,13 @@ settle() {
 # run NAME TIMEOUT: standard input is a script; its stdout, stderr and exit.json go into OUT/NAME.
 run() {
     export KDUEL_STEP="$OUT/$1"
-    mkdir -p "$KDUEL_STEP" "$WORK/$1" && cd "$WORK/$1" || return
+    if [ ! -d "$KDUEL_STEP" ] || [ ! -d "$WORK/$1" ]; then
+        mkdir -p "$KDUEL_STEP" "$WORK/$1" || return
+    fi
+    cd "$WORK/$1" || return
     look
     from=$now
-    timeout -k 5 "$2" sh -e /dev/fd/9 9<&0 >"$KDUEL_STEP/stdout" 2>"$KDUEL_STEP/stderr" </dev/null
+    "$timeout" -k 5 "$2" "$shell" -e /dev/fd/9 9<&0 >"$KDUEL_STEP/stdout" 2>"$KDUEL_STEP/stderr" </dev/null
     status=$?
     look
     seconds "$from"
@@ -137,7 +164,7 @@ setup() {
 # gate WHEN NAME: standard input is a script that looks at the guest's state; what it says goes to gates/NAME.WHEN.
 gate() {
     [ -d "$OUT/gates" ] || mkdir "$OUT/gates"
-    sh /dev/fd/9 9<&0 >"$OUT/gates/$2.$1" 2>&1 </dev/null
+    "$shell" /dev/fd/9 9<&0 >"$OUT/gates/$2.$1" 2>&1 </dev/null
     gate_status=$?
     echo "$gate_status" >"$OUT/gates/$2.$1.status"
 }
@@ -164,5 +191,11 @@ step() {
     [ $# = 0 ] || { rm -rf "$@" && sync; }
 }
 
+find_program sh
+shell=$path
+find_program timeout
+timeout=$path
+find_program dmesg
+dmesg=$path
 gate_status=0
 capture_environment

@@ -67,12 +67,12 @@ mkdir -p $out
 echo "kduel: script"
 read -r up _ </proc/uptime
 echo "KDUEL READY $up" >&3
-/bin/sh /kduel/guest.sh $out >/run/script.log 2>&1 3>&-
+# In busybox's shell, too; its steps get the root's own.
+sh /kduel/guest.sh $out >$out/script.log 2>&1 3>&-
 status=$?
 read -r up _ </proc/uptime
 echo "KDUEL DONE $up $status" >&3
 echo "kduel: script ended with $status"
-mv /run/script.log $out/script.log
 # To name what was counted; an answer of the same length makes the same trial, whether they are wanted or not.
 read -r symbols 2>/dev/null </kduel/symbols
 [ "$symbols" != yes ] || grep -i ' [tw] ' /proc/kallsyms >$out/kallsyms
@@ -80,7 +80,8 @@ tar -C $out -cf /run/out.tar .
 digest=$(sha256sum </run/out.tar)
 # On the console the kernel is to be silent from here on, and letters go instead of bytes.
 [ "$port" != /dev/console ] || dmesg -n 1
-echo "KDUEL BEGIN $(wc -c </run/out.tar) ${digest%% *}" >&3
+size=$(stat -c %s /run/out.tar 2>/dev/null || wc -c </run/out.tar)
+echo "KDUEL BEGIN $size ${digest%% *}" >&3
 if [ "$port" = /dev/console ]; then
     gzip -c /run/out.tar | base64 >&3
 else
@@ -93,7 +94,7 @@ case $port in
     *) repetitions=1 ;;
 esac
 for _ in $(seq $repetitions); do printf '\nKDUEL END\n' >&3; done
-umount /scratch 2>/dev/null
-poweroff -f
+# Nothing is written back: the scratch disk is thrown away, and all else lies in memory.
+poweroff -nf
 sleep 10
 reboot -f

@@ -58,6 +58,7 @@ def compose(
         out.append(f"export KDUEL_SEED={seed}\n")
     if setup.strip():
         out.append(_call("setup", setup))
+    out.append(f"make_ready {' '.join(directory_of(position, part) for position, part in enumerate(parts))}\n")
     bound = math.ceil(settle.seconds * 100)
     out.append(f"settle {settle.mode} {bound}\n")
     for position, part in enumerate(parts):

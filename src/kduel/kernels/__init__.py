@@ -39,6 +39,11 @@ class Kernel(Struct, frozen=True, kw_only=True):
     provenance: dict[str, Any] = field(default_factory=dict)
     """Where it came from: packages with versions and hashes, suite, tree's commit, ..."""
 
+    @property
+    def parts(self) -> str:
+        """What a guest gets of it, as a key: one image may come with several directories of modules."""
+        return f"{self.sha256} {self.modules or ''}"
+
 
 class InstalledKernel(Kernel, frozen=True, kw_only=True):
     """A kernel on the machine that is measured: its files are there, and none of them here. `image` is not to be read."""

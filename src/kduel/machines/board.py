@@ -213,7 +213,7 @@ class BoardMachine(DescribedBoard, InQemu):
         if self.board.root == "ram":
             return script
         root = shlex.quote(self.board.tree) if self.board.tree else '"$work/root"'
-        base = shlex.quote(str(self.bases[arm.kernel.sha256]))
+        base = shlex.quote(str(self.bases[arm.kernel.parts]))
         made = [
             f"for name in kduel run tmp scratch; do mkdir -p {root}/$name; done",
             f"(cd {root} && cpio -idmu --quiet -f dev/console) <{base}",
@@ -267,8 +267,8 @@ class Boards(MachineKind):
         files = needs.brought(described.architecture, cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         bases = {
-            sha: initramfs.base_archive(kernel, box.file, cache=cache, programs=files, modules=described.modules)
-            for sha, kernel in kernels.items()
+            parts: initramfs.base_archive(kernel, box.file, cache=cache, programs=files, modules=described.modules)
+            for parts, kernel in {arm.kernel.parts: arm.kernel for arm in arms}.items()
         }
         images = plain_images(kernels, cache)
         if described.labgrid:

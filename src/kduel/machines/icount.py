@@ -201,7 +201,7 @@ class IcountMachine(QemuMachine):
             self.fixed(trial.block),
             self.cmdline(trial.arm),
             trial.arm.kernel.sha256,
-            self.bases[trial.arm.kernel.sha256].parent.name,
+            self.bases[trial.arm.kernel.parts].parent.name,
             str(self.settings.memory),
             self.plugin.parent.name,
             self.guard.parent.name,
@@ -357,8 +357,8 @@ class Icount(MachineKind):
             for sha, kernel in kernels.items()
         }
         bases = {
-            sha: initramfs.base_archive(kernel, root.busybox, cache=cache, programs=files, modules=modules)
-            for sha, kernel in kernels.items()
+            parts: initramfs.base_archive(kernel, root.busybox, cache=cache, programs=files, modules=modules)
+            for parts, kernel in {arm.kernel.parts: arm.kernel for arm in arms}.items()
         }
         return IcountMachine(settings, root, bases, images, cache, whole_root=bool(needs.packages))
 

@@ -91,7 +91,7 @@ class GuestMachine(Machine):
     def __init__(
         self, settings: QemuSettings, bases: Mapping[str, Path], images: Mapping[str, Path], cache: Cache
     ) -> None:
-        """`bases` are the initial RAM disks and `images` the kernels, by the kernel's SHA-256."""
+        """`bases` are the initial RAM disks by the kernel's parts, and `images` the kernels by SHA-256."""
         self.settings, self.bases, self.images, self.cache = settings, bases, images, cache
 
     def altered(self, **settings: Any) -> Self:
@@ -107,7 +107,7 @@ class GuestMachine(Machine):
     def carried(self, trial: Trial) -> bytes:
         """What a trial's boot brings along: its initial RAM disk."""
         with as_cache_error(self.cache.root):
-            base = self.bases[trial.arm.kernel.sha256].read_bytes()
+            base = self.bases[trial.arm.kernel.parts].read_bytes()
         return base + initramfs.trial_archive(trial.script)
 
     def judge(self, trial: Trial, done: Run) -> Outcome:
@@ -247,7 +247,7 @@ class InQemu(GuestMachine):
     def by_hand(self, arm: Arm) -> str:
         """A shell script that boots an arm's guest as a trial does, with the console on the terminal."""
         quoted = shlex.join(self.argv_by_hand(arm)).replace("@WORK@", '"$work"')
-        base, busybox = shlex.quote(str(self.bases[arm.kernel.sha256])), shlex.quote(str(self.root.busybox))
+        base, busybox = shlex.quote(str(self.bases[arm.kernel.parts])), shlex.quote(str(self.root.busybox))
         return "\n".join(
             [
                 "#!/bin/sh",
@@ -366,8 +366,8 @@ class Qemu(MachineKind):
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         images = entered_alike(kernels, cache)
         bases = {
-            sha: initramfs.base_archive(kernel, root.busybox, cache=cache, programs=files)
-            for sha, kernel in kernels.items()
+            parts: initramfs.base_archive(kernel, root.busybox, cache=cache, programs=files)
+            for parts, kernel in {arm.kernel.parts: arm.kernel for arm in arms}.items()
         }
         disk = scratch.template(mebibytes(settings.disk, "disk"), cache=cache) if needs.scratch else None
         accelerator = choose_accelerator(

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
+from kduel.core.packages import install_command
 
 SOURCES = Path(__file__).parent
 BUILT = SOURCES / "built"
@@ -168,5 +169,5 @@ def require_zig(wanted: ProgramRecipe) -> None:
         raise HostError(
             f"{wanted.source.name} has to be compiled {' '.join(wanted.flags[:2])}, which takes the Zig compiler "
             f"{ZIG}; " + (f"ziglang {found} is installed" if found else "it is not installed"),
-            f"Install it (340 MB): {sys.executable} -m pip install ziglang=={ZIG}",
+            f"Install it (340 MB): {install_command(f'ziglang=={ZIG}')}",
         )

@@ -25,7 +25,7 @@ struct operation {
     long argument, batch, count; /* `count`: how often in exact mode */
     int hops;
     int wakes; /* NEW_TASKS, THREADS or PROCESSES where another task is woken, so that the scheduler has a part in the cost */
-    int slow; /* whether its calls are so long that it takes three times as long until the scheduler's opinion is formed */
+    int slow; /* whether its calls are so long that it takes half as long again until the scheduler's opinion is formed */
     int situated; /* whether it is counted in the situations, too: one operation of each way to wake */
 };
 enum {
@@ -215,12 +215,12 @@ static void carry_out_before(const char *name) {
 }
 
 enum { ROUNDS_MAX = 6 };
-static const double settled_ticks = 12e6; /* three timer interrupts of 4 ms: by then the scheduler has formed its opinion */
+static const double settled_ticks = 24e6; /* six timer interrupts of 4 ms: by then the scheduler has formed its opinion */
 
 /* Rounds, unmeasured, until two in a row have the same median and mean; where tasks are woken again and again, for some
  * timer interrupts at least. Gives the number of rounds, negative where they never agreed. */
 static int warm_up(const struct operation *what, long count) {
-    double median = -1, mean = -1, sum, least = what->wakes > NEW_TASKS ? settled_ticks * (what->slow ? 3 : 1) : 0;
+    double median = -1, mean = -1, sum, least = what->wakes > NEW_TASKS ? settled_ticks * (what->slow ? 1.5 : 1) : 0;
     uint64_t begin = ticks();
     for (int round = 1;; round++) {
         measure_each(what, count, samples);

@@ -15,6 +15,8 @@ ONCE = (
     "Each operation was counted once, under one condition: an exact difference may be another under other conditions that "
     "should not matter, or have the other sign. Without --single several are counted."
 )
+LONGEST_WHY = 300
+"""Characters of why a contender could not be measured: a panic's line and where it happened, not its whole call trace."""
 
 
 def run_facts(results: Results) -> list[str]:
@@ -85,7 +87,9 @@ def caveats(results: Results) -> list[str]:
     for (contender, status), number in broken.items():
         if status == "void" and number == total[contender]:
             why = next(trial.reason for trial in results.trials if trial.contender == contender)
-            said.append(f"{visible(contender, 200)} could not be measured. {visible(why, 1000)}")
+            said.append(
+                f"{visible(contender, 200)} could not be measured. {visible(' '.join(why.split()), LONGEST_WHY)}"
+            )
             continue
         what = "void: nothing of them is used" if status == "void" else "partial"
         said.append(f"{visible(contender, 200)}: {number} of {plural(total[contender], 'trial')} {what}.")

@@ -44,7 +44,8 @@ def counted_lines(comparison: ContenderSummary, width: int) -> Iterator[Line]:
     same = [m for m in measured if m.verdict in ("equal", "equivalent")]
     open_ones = sorted((m for m in measured if m.verdict == "undecided"), key=largest_first)
     columns = Columns.of(measured)
-    yield columns.heading()
+    if measured:
+        yield columns.heading()
     for group in dict.fromkeys(m.group or OTHER for m in large):
         yield [(visible(group, 40), "italic")]
         yield from (columns.line(m) for m in large if (m.group or OTHER) == group)

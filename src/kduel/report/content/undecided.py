@@ -24,7 +24,9 @@ CAUSES: tuple[tuple[frozenset[str], str], ...] = (
 def reason(metric: MetricResult, delta: float | None) -> str:
     """Why it is undecided and what would help, as a clause."""
     if metric.n == 0:
-        return "no block gave a value for both contenders: continue the run, or read the failed steps"
+        return (
+            "no block gave a value for both contenders: continue the run, or read why trials are void or steps failed"
+        )
     if metric.n == 1:
         return "each contender was measured once: measure more blocks"
     if metric.withheld:
