@@ -146,3 +146,12 @@ def test_a_member_that_cannot_take_part_is_named_before_the_first_trial(kduel, w
     assert done.returncode == 3
     assert "worker1" in done.stderr and "nonsense" in done.stderr and "Nothing was measured" in done.stderr
     assert not (tmp_path / "run").exists() and not list(tmp_path.glob(".run-*"))
+
+
+def test_a_class_of_too_few_machines_is_told_before_the_first_trial(kduel, write_study, tmp_path: Path):
+    study = write_study(blocks="fixed = 2")
+    study.write_text(study.read_text().replace("[study]", '[study]\nmachines = "class"', 1))
+    done = kduel("run", study, "--fleet", "local:workers=2", "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    said, _, trials = done.stderr.partition("ok  on worker")
+    assert "this fleet has 2" in said and trials

@@ -15,6 +15,7 @@ from kduel.core.errors import InputError
 from kduel.core.progress import Progress
 from kduel.core.toml import check_values, parse_toml, read_text
 from kduel.fleets import Fleet, FleetSettings, check_members, fleet_kind
+from kduel.judge.verdict.strata import FEWEST_OF_CLASS
 from kduel.run.fleet.controller import Controller, Elsewhere
 from kduel.run.fleet.gather import Wanted, gather
 from kduel.run.prepare import Ready
@@ -79,6 +80,11 @@ def run_fleet(
     known = there.hosts if there else []
     fleet = chosen.open(settings, machine=study.machine, run=name, known=known, progress=progress)
     check_members(fleet.members, f"fleet {kind}")
+    if study.about.machines == "class" and len(fleet.members) < FEWEST_OF_CLASS:
+        progress.warn(
+            f"the study is about a class of machines, and this fleet has {len(fleet.members)}: it decides nothing about the "
+            f"class until it is merged with runs on others ({FEWEST_OF_CLASS} machines or more)"
+        )
     if there is not None:
         run = RunDir.open(path)
         check_same_fleet(there, study, kind, fleet, path)
