@@ -73,7 +73,8 @@ tell_conditions() {
     for d in "$S"/bus/usb/devices/*; do
         [ ! -r "$d/idVendor" ] || printf 'usb=%s:%s %s\n' "$(first "$d/idVendor")" "$(first "$d/idProduct")" "$(first "$d/product")"
     done
-    while read -r module _; do printf 'modules=%s\n' "$module"; done <"$P/modules" 2>/dev/null
+    # A kernel without loadable modules has no such file.
+    [ ! -r "$P/modules" ] || while read -r module _; do printf 'modules=%s\n' "$module"; done <"$P/modules"
     if [ -z "${KDUEL_SYSFS:-}" ] && command -v systemctl >/dev/null 2>&1; then
         systemctl list-units --type=service --state=running --no-legend --plain 2>/dev/null |
             while read -r unit _; do printf 'services=%s\n' "$unit"; done
