@@ -62,7 +62,7 @@ targets:
         cpu: cortex-a72
         memory: 512M
         bios: uboot
-        extra_args: ''
+        extra_args: '-no-shutdown'
         nic: user,model=virtio-net-pci,tftp=@TFTP@
       UBootDriver:
         prompt: '=> '

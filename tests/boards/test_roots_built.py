@@ -184,7 +184,7 @@ def test_a_root_over_nfs_is_each_trials_own(kernel: Kernel, server: int, tmp_pat
 def write_uboot_lab(place: Path, arguments: str = "") -> None:
     """QEMU with a U-Boot, as labgrid's environment file says it, without a coordinator."""
     lab = LAB.replace("    resources:\n      RemotePlace: {name: board-1}\n", "").partition("options:")[0]
-    lab = lab.replace("extra_args: ''", f"extra_args: '{arguments}'")
+    lab = lab.replace("extra_args: '-no-shutdown'", f"extra_args: '-no-shutdown {arguments}'")
     words = {"TFTP": place / "tftp", "QEMU": shutil.which("qemu-system-aarch64"), "UBOOT": UBOOT}
     for name, value in words.items():
         lab = lab.replace(f"@{name}@", str(value))

@@ -265,7 +265,9 @@ class LabgridMachine(DescribedBoard):
             self.target.deactivate(self.power)
         except Exception as error:
             raise NotMeasuredError(
-                f"the board does not switch off: labgrid: {error}", "Check its power driver; then resume the run."
+                f"the board does not switch off: labgrid: {error}",
+                "Check its power driver (QEMUDriver needs -no-shutdown in extra_args: it is gone with a guest that switches "
+                "itself off); then resume the run.",
             ) from error
 
     def close(self) -> None:
