@@ -168,7 +168,7 @@ class Clock:
         monkeypatch.setattr("kduel.run.repeat.time.monotonic", lambda: self.now)
         monkeypatch.setattr("kduel.run.repeat.pause", self.sleep)
         monkeypatch.setattr("kduel.run.repeat.cpu_times", lambda _: (self.busy, 0.0))
-        monkeypatch.setattr("kduel.run.repeat.os.cpu_count", lambda: 2)
+        monkeypatch.setattr("os.cpu_count", lambda: 2)
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds

@@ -71,10 +71,7 @@ def between(first: HostSnapshot, last: HostSnapshot, clock_mhz: float | None) ->
         return None if before is None or after is None or after < before else after - before
 
     run, wait = times(first.vcpus, last.vcpus)
-    other_run, other_wait = times(first.others, last.others)
-    busy = passed(first.busy, last.busy)
-    ours = (last.own - first.own) + (run or 0.0) + (other_run or 0.0)
-    known = busy is not None and run is not None and seconds > 0
+    _, other_wait = times(first.others, last.others)
     return HostStep(
         seconds=round(seconds, 3),
         vcpu_run_s=run,
@@ -87,8 +84,20 @@ def between(first: HostSnapshot, last: HostSnapshot, clock_mhz: float | None) ->
         interrupts=counted(first.interrupts, last.interrupts),
         clock_mhz=None if clock_mhz is None else round(clock_mhz, 1),
         throttled=counted(first.throttled, last.throttled),
-        other_work=_share((busy or 0.0) - ours, seconds * (os.cpu_count() or 1)) if known else None,
+        other_work=None if run is None else taken_by_others(first, last),
     )
+
+
+def taken_by_others(first: HostSnapshot, last: HostSnapshot) -> float | None:
+    """The share (0 to 1) of the host's CPU time that programs other than QEMU and KDuel took; None if unknown."""
+    seconds = last.at - first.at
+    if first.busy is None or last.busy is None or seconds <= 0:
+        return None
+    ours = last.own - first.own
+    for before, after in ((first.vcpus, last.vcpus), (first.others, last.others)):
+        if before is not None and after is not None:
+            ours += max(0.0, after.run - before.run)
+    return _share(last.busy - first.busy - ours, seconds * (os.cpu_count() or 1))
 
 
 def _share(part: float, whole: float) -> float:

@@ -5,13 +5,11 @@ Only the host's figures and the emulator's known faults decide, never a contende
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec import Struct, structs
 
@@ -20,7 +18,7 @@ from kduel.core.experiment import EMULATOR_FAULT, HOST_DISTURBED, Void
 from kduel.core.host import other_work, wait_share
 from kduel.core.progress import Progress
 from kduel.core.void_codes import never_began
-from kduel.guest.hosttotals import cpu_times
+from kduel.guest.hosttotals import HostSnapshot, cpu_times, taken_by_others
 from kduel.store.documents import Disturbance, TrialRecord
 from kduel.store.rundir import RunDir
 from kduel.study.plan import PlannedTrial
@@ -159,13 +157,14 @@ class Quiet:
         self.patience = rule.quiet_seconds if rule else 0.0
         self.busy = True
         """Whether other work was found last: at the start nothing is known."""
-        self.since: Busy | None = None
+        self.since: HostSnapshot | None = None
         """The host when the last trial had ended."""
 
     def saw(self, record: TrialRecord) -> None:
         """A trial has ended; what the host did during it is known."""
-        self.busy = self.rule is not None and self.beyond(other_work(record.host.values()))
-        self.since = self.now()
+        if self.rule is not None:
+            self.busy = self.beyond(other_work(record.host.values()))
+            self.since = self.now()
 
     def beyond(self, share: float | None) -> bool:
         """Whether other work takes more of the CPUs than the guest may wait."""
@@ -176,7 +175,7 @@ class Quiet:
         if self.since is None:
             return False
         pause(max(0.0, MOMENT_SECONDS - (time.monotonic() - self.since.at)))
-        return self.beyond(taken(self.since, self.now()))
+        return self.beyond(taken_by_others(self.since, self.now()))
 
     def wait(self) -> None:
         """Return when other work takes no more of the CPUs than the guest may wait, or when patience ends."""
@@ -198,18 +197,17 @@ class Quiet:
 
     def before_boot(self) -> float | None:
         """The share of the host's CPUs that other work takes just before a boot."""
-        share = self.other_share(COVARIATE_SECONDS)
-        return None if share is None else round(share, 4)
+        return self.other_share(COVARIATE_SECONDS)
 
     def other_share(self, seconds: float = LOOK_SECONDS) -> float | None:
         """The share of the host's CPUs that is taken now, measured for so long, while no guest runs."""
         before = self.now()
         pause(seconds)
-        return taken(before, self.now())
+        return taken_by_others(before, self.now())
 
-    def now(self) -> Busy:
+    def now(self) -> HostSnapshot:
         """What the host's CPUs, and this process, have done so far."""
-        return Busy(time.monotonic(), cpu_times(self.stat())[0], time.process_time())
+        return HostSnapshot(at=time.monotonic(), busy=cpu_times(self.stat())[0], own=time.process_time())
 
     def stat(self) -> str:
         """/proc/stat, or nothing where it cannot be read."""
@@ -217,25 +215,6 @@ class Quiet:
             return (self.root / "proc/stat").read_text("ascii", errors="replace")
         except OSError:
             return ""
-
-
-class Busy(NamedTuple):
-    """CPU time so far at one moment."""
-
-    at: float
-    """Seconds of the monotonic clock."""
-    all: float | None
-    """CPU seconds of all programs; None where the host does not report it."""
-    own: float
-    """CPU seconds of this process."""
-
-
-def taken(before: Busy, after: Busy) -> float | None:
-    """The share (0 to 1) of the host's CPUs that other programs took between two moments; None if unknown."""
-    if before.all is None or after.all is None:
-        return None
-    others = (after.all - before.all) - (after.own - before.own)
-    return min(1.0, max(0.0, others / ((after.at - before.at) * (os.cpu_count() or 1))))
 
 
 def pause(seconds: float) -> None:
