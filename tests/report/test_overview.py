@@ -82,6 +82,8 @@ def test_what_is_needed_and_what_is_no_ratio():
 def test_the_screen_says_once_how_the_contenders_differ(declared: bool):
     results = simulated(metrics=2)
     values: dict[str, str | None] = {"old": "250", "new": "1000"}
-    results.warnings = list(undeclared([Difference(group="config", key="CONFIG_HZ", values=values, declared=declared)]))
+    results.warnings = list(
+        undeclared([Difference(group="config", key="CONFIG_HZ", values=values, declared=declared)])
+    )
     (line,) = [line for line in text(closing(results, "RUN", 200, 40)) if line.startswith("1. ")]
     assert line.startswith(f"1. {results.warnings[0].message[:40]}"), "its heading says the same in other words"
