@@ -26,6 +26,11 @@ from kduel.store.rundir import RunDir
 from kduel.study.load import Study
 from kduel.study.plan import make_plan
 
+QUIET_SECONDS = 10.0
+"""How long to wait for a quiet host where the study does not say it, and nothing shows that the host is ever quiet."""
+BETWEEN_BURSTS_SECONDS = 60.0
+"""The same on a host that has been quiet in the run."""
+
 
 class Ready(Struct, kw_only=True):
     """A study made concrete: everything slow that is not a trial is done."""
@@ -170,10 +175,12 @@ def disturbance_of(study: Study, machine: Machine) -> Disturbance | None:
     allowed = machine.max_wait_pct if study.host.max_wait is None else study.host.max_wait
     if allowed is None or allowed >= 100:
         return None
+    declared = study.host.quiet_seconds
     return Disturbance(
         max_wait_pct=allowed,
         repeats=study.host.repeats,
-        quiet_seconds=study.host.quiet_seconds,
+        quiet_seconds=QUIET_SECONDS if declared is None else declared,
+        between_bursts_seconds=BETWEEN_BURSTS_SECONDS if declared is None else 0.0,
         strict=study.host.max_wait is not None,
     )
 
