@@ -101,7 +101,8 @@ def carry_out(
                 terminal.warn(short)
             if wanted(exact_first, study, ready, path, by_default=counts_by_default):
                 open_run(ready, path, origin=origin, seed=seed, exact_part=True)
-                count_first(study, path, terminal, offline=offline, asked=exact_first)
+                with RunDir.open(path).held():
+                    count_first(study, path, terminal, offline=offline, asked=exact_first)
             with shown(terminal, study, study.machine, ready.machine.parallel) as (watch, begun):
                 run = run_study(
                     ready,

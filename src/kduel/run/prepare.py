@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 from pathlib import Path
@@ -16,6 +15,7 @@ from kduel.core.experiment import EDITION, Contender, MachineRecord
 from kduel.core.host import OTHER_WORK
 from kduel.core.progress import Progress
 from kduel.core.text import plural
+from kduel.core.this_host import machine_hash
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, MachineKind, Needs, machine_kind
 from kduel.run.script import Dress
@@ -211,15 +211,6 @@ def host_record() -> HostRecord:
         load=os.getloadavg()[0],
         architecture=platform.machine(),
     )
-
-
-def machine_hash() -> str:
-    """A hash of this host's machine ID, as machine-id(5) recommends; empty where it has none."""
-    try:
-        known = Path("/etc/machine-id").read_bytes().strip()
-    except OSError:
-        return ""
-    return hashlib.sha256(b"kduel " + known).hexdigest()[:16] if known else ""
 
 
 def cpu_model() -> str:
