@@ -47,11 +47,11 @@ def aborting(words: Sequence[str]) -> Iterator[None]:
         if interrupted(error) or not any(word.partition("=")[0] == STEP for word in words):
             raise
         told = error if isinstance(error, click.ClickException | KduelError) else system_trouble(error)
-        if told is None:
-            traceback.print_exception(error)
-            raise click.exceptions.Exit(ABORT) from error
-        if isinstance(told, click.ClickException):
-            told.exit_code = ABORT
-        else:
+        if isinstance(told, KduelError):
             told.exit_status = ABORT
-        raise told from error.__cause__
+            raise told from error.__cause__
+        if isinstance(told, click.ClickException):
+            told.show()
+        else:
+            traceback.print_exception(error)
+        raise click.exceptions.Exit(ABORT) from error
