@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from kduel.core.format import MISSING, amount, detectable, effect, interval_text, mean_and_sd, signed
 from kduel.core.results import MetricResult, PartResult, Verdict
 from kduel.core.text import ascii_only, visible
+from kduel.judge.verdict.headline import headline
 from kduel.report import report_format
-from kduel.report.content.digest import digest, foremost, headline
+from kduel.report.content.digest import digest, foremost
 from kduel.report.content.methods import methods
 from kduel.report.text import render_text
 
