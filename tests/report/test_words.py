@@ -64,6 +64,21 @@ def test_headline_of_every_kind(metrics: list[MetricResult], said: str) -> None:
     assert headline(metrics, "a", "b", "metric", 1.0) == said
 
 
+def test_by_a_clock_that_counts_instructions_nothing_is_simply_faster() -> None:
+    made = [metric("faster"), metric("slower")]
+    for one in made:
+        one.scale, one.effect = "exact", 3.0
+    said = headline(made, "a", "b", "metric", 1.0, virtual=True)
+    assert said == "b is faster in virtual time than a in 1 of 2 metrics, and slower in 1"
+    results = exact()
+    results.metrics = made
+    for one in made:
+        one.baseline, one.contender = "parent", "patched"
+    assert "faster in virtual time" in digest(results).comparisons[0].headline
+    results.machine.exact = False
+    assert "virtual" not in digest(results).comparisons[0].headline
+
+
 @pytest.mark.parametrize(
     ("verdict", "effect_pct", "unit", "word", "said"),
     [

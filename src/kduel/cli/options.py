@@ -124,9 +124,7 @@ def suite_option(command: F) -> F:
     option: Callable[[F], F] = plugin_option(
         "--suite",
         kind="suites",
-        default="quick",
-        show_default=True,
         metavar="NAME",
-        help="Benchmarks to run; `kduel list suites` shows all.",
+        help="Benchmarks to run; `kduel list suites` shows all.  [default: quick; on the machine icount: exact-quick]",
     )
     return option(command)

@@ -16,6 +16,7 @@ from kduel.core.experiment import EDITION, Contender, MachineRecord
 from kduel.core.host import OTHER_WORK
 from kduel.core.progress import Progress
 from kduel.core.text import plural
+from kduel.judge.verdict.comparison import of_time
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, MachineKind, Needs, machine_kind
 from kduel.run.script import Dress
@@ -25,6 +26,12 @@ from kduel.store.identity import check_same_run
 from kduel.store.rundir import RunDir
 from kduel.study.load import Study
 from kduel.study.plan import make_plan
+
+VIRTUAL_TIME = (
+    "The clock of this machine counts instructions, one a nanosecond: times and rates are in virtual time. They show path "
+    "lengths and scheduling on one CPU, not the speed of hardware. --suite exact counts instructions per operation."
+)
+"""Of times and rates on a machine whose clock counts."""
 
 
 class Ready(Struct, kw_only=True):
@@ -100,6 +107,8 @@ def make_ready(
             f"the machine {study.machine} does not reboot, and the study's unit is the boot",
             'Choose the unit: write unit = "load" in [blocks].',
         )
+    if kind.counts and timed(prepared):
+        machine.timing_warning = VIRTUAL_TIME
     return Ready(study=study, arms=arms, machine=machine, prepared=prepared, dress=dress, unbuilt=unbuilt)
 
 
@@ -114,6 +123,17 @@ def check_counted(study: Study, kind: MachineKind, prepared: Prepared) -> None:
             "Leave out --machine, or give --machine icount; to measure time, choose another suite, such as --suite quick, or "
             'mode = "time" in the study.',
         )
+
+
+def timed(prepared: Prepared) -> bool:
+    """Whether a benchmark gives times or rates, and not counts of instructions."""
+    steps = zip(prepared.benchmarks, prepared.parameters, strict=True)
+    return any(
+        of_time(metric.unit)
+        for chosen, given in steps
+        if not chosen.counted(given)
+        for metric in chosen.metrics(given)
+    )
 
 
 def open_run(ready: Ready, path: Path, *, origin: str, seed: int, exact_part: bool = False) -> RunDir:

@@ -49,11 +49,20 @@ def headline_of(results: Results, baseline: str, contender: str) -> str:
     mine = [m for m in results.metrics if (m.baseline, m.contender) == (baseline, contender)]
     primary = [m for m in mine if m.role == "primary"]
     kind = "primary metric" if primary else "metric"
-    return headline(primary or mine, visible(baseline, 200), visible(contender, 200), kind, results.study.delta)
+    names = visible(baseline, 200), visible(contender, 200)
+    return headline(primary or mine, *names, kind, results.study.delta, virtual=results.machine.exact)
 
 
-def headline(metrics: Sequence[MetricResult], baseline: str, contender: str, kind: str, delta: float | None) -> str:
-    """Which is faster, in one sentence without a number too many."""
+def headline(
+    metrics: Sequence[MetricResult],
+    baseline: str,
+    contender: str,
+    kind: str,
+    delta: float | None,
+    *,
+    virtual: bool = False,
+) -> str:
+    """Which is faster, in one sentence without a number too many. `virtual`: by a clock that counts instructions."""
     if not any(m.n for m in metrics):
         return f"Nothing was measured on both {contender} and {baseline}"
     large = [m for m in metrics if decided(m) and not m.below_delta]
@@ -63,7 +72,9 @@ def headline(metrics: Sequence[MetricResult], baseline: str, contender: str, kin
         good, bad, less = f"takes fewer {COUNTED}", f"takes more {COUNTED}", "more"
     else:
         timed = any(m.word in ("faster", "slower") for m in large)
-        good, bad, less = ("is faster", "is slower", "slower") if timed else ("is better", "is worse", "worse")
+        good, bad, less = ("faster", "slower", "slower") if timed else ("better", "worse", "worse")
+        clock = " in virtual time" if timed and virtual else ""
+        good, bad = f"is {good}{clock}", f"is {bad}{clock}"
     total = plural(len(metrics), kind)
 
     def where(chosen: list[MetricResult]) -> str:
