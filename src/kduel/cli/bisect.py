@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kduel.cli.options import Number, limit_option, plot_option, quiet_option
-from kduel.cli.output import emit, emit_json, write_plot
+from kduel.cli.output import emit, emit_json, width_of, write_plot
 from kduel.core.text import printable
 
 if TYPE_CHECKING:
@@ -380,7 +380,7 @@ def tell(place: Path, result: Any, benchmark: str, limit: int, plot: Path | None
         )
     tell_path(place, result)
     if result.explanation is not None:
-        click.echo("\n" + printable(as_text(result.explanation, limit)), nl=False)
+        click.echo("\n" + printable(as_text(result.explanation, limit, width_of())), nl=False)
     if plot is not None:
         write_flames(result, plot)
 
