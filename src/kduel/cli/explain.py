@@ -6,12 +6,12 @@ from difflib import get_close_matches
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from kduel.cli.options import (
     benchmark_option,
     contender_arguments,
     format_option,
+    given_on_command_line,
     limit_option,
     offline_option,
     output_option,
@@ -118,7 +118,7 @@ def command(
     if metric:
         raise InputError("--metric belongs to a timed RUN; exact counts have only instructions", "Leave it out.")
     for option in ("blocks", "frequency"):
-        if click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE:
+        if option in given_on_command_line():
             raise InputError(
                 f"--{option} belongs to a timed RUN; exact counts need one trial of each kernel", "Leave it out."
             )
