@@ -23,7 +23,7 @@ from kduel.kernels.files.modules import module_bytes, module_files
 from kduel.machines import icount
 from kduel.machines.qemu import QemuMachine
 from kduel.run.exact.measure import Counted, annotation, count_arms, explanation
-from kduel.run.prepare import Ready, make_ready
+from kduel.run.prepare import Ready, lock_of, make_ready
 from kduel.study.load import assemble, parse_study
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
@@ -238,5 +238,7 @@ def test_a_timed_machine_takes_the_modules_of_each_contender_too(tmp_path: Path)
     text = TIMED + contenders({"one": (image, modules), "other": (image, other)})
     ready = make_ready(assemble(parse_study(text, "test"), text, "test"), cache=Cache(), progress=Progress())
     assert isinstance(ready.machine, QemuMachine)
-    first, second = (ready.machine.bases[arm.kernel.parts].read_bytes() for arm in ready.arms)
+    first, second = (ready.machine.bases[arm.kernel.parts].archive.read_bytes() for arm in ready.arms)
     assert first != second
+    one, other = lock_of(ready, 1, "test").kernels
+    assert one.sha256 == other.sha256 and one.modules and other.modules and one.modules != other.modules

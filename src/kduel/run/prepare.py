@@ -206,6 +206,7 @@ def kernel_record(contender: Contender, kernel: Kernel | None, ready: Ready) -> 
         architecture=kernel.architecture if kernel else "",
         sha256=kernel.sha256 if kernel else "",
         provenance=kernel.provenance if kernel else {},
+        modules=ready.machine.modules(kernel) if kernel else None,
         unbuilt=ready.unbuilt.get(contender.name, ""),
         sysctl=contender.sysctl,
         scheduler=ready.dress.setups[contender.name].facts,
