@@ -18,7 +18,7 @@ from kduel.study.first_part import SUITE, first_part
 
 if TYPE_CHECKING:
     from kduel.cli.terminal import Terminal
-    from kduel.run.prepare import Ready
+    from kduel.run.prepare import Kernels, Ready
     from kduel.study.load import Study
 
 exact_first_option = click.option(
@@ -38,8 +38,10 @@ def wanted(asked: bool | None, study: Study, ready: Ready, path: Path, *, by_def
     return by_default and study.machine == "qemu" and ready.machine.facts.get("accelerator") == "tcg"
 
 
-def count_first(study: Study, path: Path, terminal: Terminal, *, offline: bool, asked: bool | None) -> None:
-    """Carry out what is left of the exact part of the run in `path`, and show what it found.
+def count_first(
+    study: Study, path: Path, terminal: Terminal, kernels: Kernels, *, offline: bool, asked: bool | None
+) -> None:
+    """Carry out what is left of the exact part of the run in `path`, whose kernels these are, and show what it found.
 
     Where it cannot be done, a warning gives the reason and the timed part follows; an error where it was requested.
     """
@@ -58,7 +60,13 @@ def count_first(study: Study, path: Path, terminal: Terminal, *, offline: bool, 
         lock = RunDir.open(where if (where / "lock.json").is_file() else path).lock()
         terminal.info(f"First {len(part.steps)} operations are counted exactly; the timed part follows.")
         ready = make_ready(
-            part, cache=Cache(progress=terminal), progress=terminal, offline=offline, lock=lock, origin=SUITE
+            part,
+            cache=Cache(progress=terminal),
+            progress=terminal,
+            offline=offline,
+            lock=lock,
+            origin=SUITE,
+            kernels=kernels,
         )
         try:
             with shown(terminal, part, part.machine, ready.machine.parallel) as (watch, begun):

@@ -61,7 +61,7 @@ def carry_out(
     that a repetition of the command gives the same numbers. `exact_first` requests an exact part before the timed
     one, or for none; `counts_by_default`: without a request there is one where KVM does not work."""
     from kduel.core.cache import Cache
-    from kduel.run.prepare import make_ready, open_run
+    from kduel.run.prepare import Kernels, make_ready, open_run
     from kduel.run.runner import run_study
     from kduel.store.rundir import RunDir
 
@@ -89,8 +89,15 @@ def carry_out(
             with_fleet(study, fleet, path, origin, partial(chosen_seed, seed), terminal, give_up)
             write_up(path, fail_on)
             return
+        kernels: Kernels = {}
         ready = make_ready(
-            study, cache=Cache(progress=terminal), progress=terminal, offline=offline, lock=lock, origin=origin
+            study,
+            cache=Cache(progress=terminal),
+            progress=terminal,
+            offline=offline,
+            lock=lock,
+            origin=origin,
+            kernels=kernels,
         )
         seed = chosen_seed(seed, ready.machine.exact)
         try:
@@ -101,7 +108,8 @@ def carry_out(
                 terminal.warn(short)
             if wanted(exact_first, study, ready, path, by_default=counts_by_default):
                 open_run(ready, path, origin=origin, seed=seed, exact_part=True)
-                count_first(study, path, terminal, offline=offline, asked=exact_first)
+                with RunDir.open(path).held():
+                    count_first(study, path, terminal, kernels, offline=offline, asked=exact_first)
             with shown(terminal, study, study.machine, ready.machine.parallel) as (watch, begun):
                 run = run_study(
                     ready,

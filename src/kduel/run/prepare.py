@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 from pathlib import Path
@@ -16,6 +15,7 @@ from kduel.core.experiment import EDITION, Contender, MachineRecord
 from kduel.core.host import OTHER_WORK
 from kduel.core.progress import Progress
 from kduel.core.text import plural
+from kduel.core.this_host import machine_hash
 from kduel.judge.verdict.comparison import of_time
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, MachineKind, Needs, machine_kind
@@ -32,6 +32,12 @@ VIRTUAL_TIME = (
     "lengths and scheduling on one CPU, not the speed of hardware. --suite exact counts instructions per operation."
 )
 """Of times and rates on a machine whose clock counts."""
+QUIET_SECONDS = 10.0
+"""How long to wait for a quiet host where the study does not say it, and nothing shows that the host is ever quiet."""
+BETWEEN_BURSTS_SECONDS = 60.0
+"""The same on a host that has been quiet in the run."""
+Kernels = dict[tuple[str, str], Kernel | NotMeasuredError]
+"""By specification and modules: what was found, or why it does not build."""
 
 
 class Ready(Struct, kw_only=True):
@@ -54,9 +60,11 @@ def make_ready(
     offline: bool = False,
     lock: Lock | None = None,
     origin: str = "",
+    kernels: Kernels | None = None,
 ) -> Ready:
     """Get the kernels and prepare the machine. Raises what sources and machines raise. `origin`, the study's file or
-    suite, is named where the machine's settings are wrong.
+    suite, is named where the machine's settings are wrong. `kernels` are those that were found for another study on a machine
+    that boots the same kernels; those of this one are added.
 
     A kernel that does not build is left out where at least one is left to compare with the baseline. With the `lock` of
     a run that goes on, the kernels are those of the run, though newer ones may be out.
@@ -70,14 +78,14 @@ def make_ready(
     check_counted(study, kind, prepared)
     arms = []
     # Each once: a matrix of policies or command lines names one kernel many times.
-    kernels: dict[tuple[str, str], Kernel | NotMeasuredError] = {}
+    kernels = {} if kernels is None else kernels
     unbuilt: dict[str, str] = {}
     for index, contender in enumerate(study.contenders):
         known = lock.kernels[index] if lock is not None else None
         if known is not None and known.unbuilt:
             unbuilt[contender.name] = known.unbuilt
             continue
-        spec = known.provenance.get("exact", contender.kernel) if known is not None else contender.kernel
+        spec: str = known.provenance.get("exact", contender.kernel) if known is not None else contender.kernel
         key = spec, contender.modules
         if key not in kernels:
             try:
@@ -88,6 +96,7 @@ def make_ready(
                 kernels[key] = error
         kernel = kernels[key]
         if not isinstance(kernel, NotMeasuredError):
+            kernels.setdefault((kernel.provenance.get("exact", spec), contender.modules), kernel)
             arms.append(Arm(contender, kernel))
         elif index == 0 or len(study.contenders) - len(unbuilt) <= 2:
             raise kernel
@@ -190,10 +199,12 @@ def disturbance_of(study: Study, machine: Machine) -> Disturbance | None:
     allowed = machine.max_wait_pct if study.host.max_wait is None else study.host.max_wait
     if allowed is None or allowed >= 100:
         return None
+    declared = study.host.quiet_seconds
     return Disturbance(
         max_wait_pct=allowed,
         repeats=study.host.repeats,
-        quiet_seconds=study.host.quiet_seconds,
+        quiet_seconds=QUIET_SECONDS if declared is None else declared,
+        between_bursts_seconds=BETWEEN_BURSTS_SECONDS if declared is None else 0.0,
         strict=study.host.max_wait is not None,
     )
 
@@ -225,15 +236,6 @@ def host_record() -> HostRecord:
         load=os.getloadavg()[0],
         architecture=platform.machine(),
     )
-
-
-def machine_hash() -> str:
-    """A hash of this host's machine ID, as machine-id(5) recommends; empty where it has none."""
-    try:
-        known = Path("/etc/machine-id").read_bytes().strip()
-    except OSError:
-        return ""
-    return hashlib.sha256(b"kduel " + known).hexdigest()[:16] if known else ""
 
 
 def cpu_model() -> str:
