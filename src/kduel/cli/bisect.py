@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kduel.cli.bisect_options import BOOTS, COMMAND, check_options, way_of
 from kduel.cli.options import Number, limit_option, plot_option, quiet_option
-from kduel.cli.output import emit, emit_json, write_plot
+from kduel.cli.output import emit, emit_json, width_of, write_plot
+from kduel.cli.stepwise import Stepwise
 from kduel.core.text import printable
 
 if TYPE_CHECKING:
@@ -19,12 +21,10 @@ if TYPE_CHECKING:
     from kduel.core.progress import Progress
     from kduel.run.bisect.outcome import SearchOutcome
 
-ABORT = 255
-"""Tells `git bisect run` to stop: nothing is known of the commit, nor will be of the next one."""
 EXACT_METRICS = ("instructions", "instructions-mean")
 
 
-@click.command("bisect", short_help="Find the commit that changed a cost.")
+@click.command("bisect", cls=Stepwise, short_help="Find the commit that changed a cost.")
 @click.argument("ends", metavar="[GOOD BAD [-- PATH...]]", nargs=-1)
 @click.option(
     "--tree",
@@ -150,7 +150,8 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
     \b
     kduel bisect v1.0 HEAD --measure 'make -s && ./bench'
     kduel bisect v6.1 v6.2 --tree linux --config my.config --benchmark pipe
-    kduel bisect v6.1 v6.2 --tree linux --config my.config --machine qemu --benchmark sysbench-cpu
+    kduel bisect v6.1 v6.2 --tree linux --config my.config --machine qemu \\
+        --benchmark sysbench-cpu --metric events-per-second
     git bisect run kduel bisect --benchmark pipe --step 12580 12790
     """
     from kduel.cli.terminal import Terminal
@@ -175,6 +176,8 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
             "bisect takes --benchmark or --measure",
             "Name what is measured: --benchmark pipe, or --measure 'COMMAND' that prints one number.",
         )
+    way = way_of(measure=measure, machine=given["machine"], step=step is not None)
+    check_options(way)
     progress = Terminal(given["quiet"])
     tree = given["tree"].resolve()
     if step is None:
@@ -190,9 +193,9 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
     if count := changed_files(tree):
         progress.warn(f"{tree} has {count} changed files that are not committed: they are not measured.")
     with held(work):
-        if measure:
+        if way == COMMAND:
             by_command(tree, work, history, given, progress)
-        elif given["machine"] != "icount":
+        elif way == BOOTS:
             by_boots(tree, work, history, given, cache, progress)
         else:
             exact(tree, work, ends, given, cache, progress)
@@ -232,9 +235,14 @@ def git_step(
     tree: Path, work: Path, step: tuple[float, float], given: dict[str, Any], cache: Any, progress: Progress
 ) -> None:
     """One step of `git bisect run`."""
-    from kduel.core.errors import KduelError
+    from kduel.core.errors import InputError
     from kduel.run.bisect.exact import one_step
 
+    if step[0] == step[1]:
+        raise InputError(
+            f"both ends have the same cost, {step[0]:,.10g}: there is nothing to find",
+            "Give the costs of GOOD and of BAD, as `kduel explain` shows them.",
+        )
     made = builder(tree, tree, work, given)
 
     def build(commit: str) -> str:
@@ -243,10 +251,8 @@ def git_step(
             return str(made.make())
 
     trier = exact_trier(build, given, cache, progress)
-    try:
-        status, said = one_step(trier, tree, *step)
-    except KduelError as error:
-        status, said = ABORT, str(error)
+    made.check()
+    status, said = one_step(trier, tree, *step)
     click.echo(printable(said))
     click.get_current_context().exit(status)
 
@@ -255,23 +261,28 @@ def exact(
     tree: Path, work: Path, ends: tuple[str, ...], given: dict[str, Any], cache: Any, progress: Progress
 ) -> None:
     """Search by exact counts."""
+    from kduel.explain.flame import as_svg
     from kduel.run.bisect.exact import bisect
+    from kduel.run.bisect.exact_text import as_text
     from kduel.run.bisect.git import commit_of, worktree
     from kduel.run.bisect.kernels import CommitKernels
 
     old, new = (commit_of(tree, end) for end in ends[:2])
     made = builder(tree, work / "source", work, given)
+    kernels = CommitKernels(made, cache=cache, progress=progress)
+    trier = exact_trier(lambda commit: str(kernels(commit)), given, cache, progress)
+    made.check()
     with worktree(tree, made.source, old, made.built()) as place:
-        kernels = CommitKernels(made, cache=cache, progress=progress)
-        trier = exact_trier(lambda commit: str(kernels(commit)), given, cache, progress)
         result = bisect(place, old, new, trier, progress=progress, first_parent=given["first_parent"], paths=ends[2:])
         if given["form"] == "json":
             metric = f"{given['benchmark']} {given['metric'] or EXACT_METRICS[0]}"
             emit_json(result.outcome(old, new, metric).document())
-            if given["plot"]:
-                write_flames(result, given["plot"])
         else:
-            tell(place, result, given["benchmark"], given["limit"], given["plot"])
+            emit(as_text(place, result, given["benchmark"], given["limit"], width_of()))
+        if given["plot"] and result.explanation is not None:
+            write_plot(given["plot"], as_svg(result.explanation))
+        elif given["plot"]:
+            progress.warn(f"{given['plot']} is not written: it takes one commit whose parent was counted, too.")
 
 
 def by_command(tree: Path, work: Path, history: Any, given: dict[str, Any], progress: Progress) -> None:
@@ -303,6 +314,7 @@ def by_boots(tree: Path, work: Path, history: Any, given: dict[str, Any], cache:
     task = task_of(tree, history, f"{benchmark} {metric}", subject, given)
     state = state_directory(work, task)
     made = builder(tree, work / "source", work, given)
+    made.check()
     with worktree(tree, made.source, history.good, made.built()):
         boots = Boots(made, machine, benchmark, metric, state / "trials", cache=cache, progress=progress)
         try:
@@ -352,51 +364,3 @@ def show(outcome: SearchOutcome, task: Any, given: dict[str, Any]) -> None:
         write_plot(given["plot"], as_svg(outcome))
     if not outcome.set:
         click.get_current_context().exit(NOT_MEASURED)
-
-
-def tell(place: Path, result: Any, benchmark: str, limit: int, plot: Path | None) -> None:
-    """What was found, in words."""
-    from kduel.explain.show import as_text
-    from kduel.run.bisect.git import git
-
-    skipped = sum(step.judgement == "skip" for step in result.found.steps)
-    tried = len(result.found.steps)
-    click.echo(f"{tried} commits tried between the ends, {skipped} of them skipped.")
-    if len(result.found.commits) != 1:
-        click.echo("Skipped commits hide which one it is. It is one of these:")
-        for commit in result.found.commits:
-            click.echo(printable(f"  {git(place, 'show', '--no-patch', '--format=%h %s', commit)}"))
-        tell_path(place, result)
-        return
-    commit = result.found.commits[0]
-    click.echo("The first commit with the new cost:\n")
-    shown = git(place, "show", "--no-patch", "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n    %s", commit)
-    click.echo(printable(shown))
-    if result.before is not None and result.after is not None:
-        change = result.after - result.before
-        click.echo(
-            f"\n{benchmark}: {result.before:,.10g} instructions before it, {result.after:,.10g} with it "
-            f"({change:+,.10g} per operation)."
-        )
-    tell_path(place, result)
-    if result.explanation is not None:
-        click.echo("\n" + printable(as_text(result.explanation, limit)), nl=False)
-    if plot is not None:
-        write_flames(result, plot)
-
-
-def tell_path(place: Path, result: Any) -> None:
-    """The cost along the history, with the changes that were not searched for."""
-    from kduel.run.bisect.git import subject
-    from kduel.run.bisect.path import path_lines
-
-    subjects = {step.commit: subject(place, step.commit) for step in result.path}
-    click.echo(printable("\n" + "\n".join(path_lines(result.path, result.found.commits, subjects))))
-
-
-def write_flames(result: Any, plot: Path) -> None:
-    """The plot of exact counts, where one commit was found and its parent was counted, too."""
-    from kduel.explain.flame import as_svg
-
-    if result.explanation is not None:
-        write_plot(plot, as_svg(result.explanation))
