@@ -7,6 +7,8 @@ from examples import exact
 
 from kduel.core.results import ConditionResult, MetricResult, Results, Verdict
 from kduel.core.samples import Mode
+from kduel.judge.verdict.headline import headlines
+from kduel.report import report_format
 from kduel.report.content.closing import closing
 from kduel.report.content.counted import is_counted, next_command
 from kduel.report.content.digest import digest
@@ -114,6 +116,36 @@ def test_wide_columns_stay_where_there_is_room() -> None:
 def test_what_depends_on_conditions_is_no_verdict() -> None:
     line = lines()[place("27,911 → 28,624")]
     assert line.startswith(" depends") and "−6.16 to +2.55 %" in line and "2 of 3" in line
+
+
+TURNS = [(1000.0, 1030.0), (1000.0, 980.0)]
+"""Counts whose difference changes its sign with the condition."""
+
+
+def headline_of(*metrics: MetricResult) -> str:
+    found = results()
+    found.metrics = list(metrics)
+    (said,) = [comparison.headline for comparison in digest(found).comparisons]
+    for form in ("text", "markdown", "html"):
+        assert said in " ".join(report_format(form).render(found).split()), form
+    assert [one.text for one in headlines(found)] == [said], "as results.json has it"
+    return said
+
+
+def test_the_headline_says_that_conditions_decide_and_not_that_the_run_cannot_distinguish() -> None:
+    pipe, tcp = (metric(name, "", "undecided", TURNS) for name in ("pipe", "tcp"))
+    stat = metric("stat", "", "equivalent", [(3_412, 3_413), (3_412, 3_411)])
+    lost = metric("udp", "", "undecided", [(1.0, 1.0)])
+    lost.n, lost.conditions = 0, []
+    matter = "conditions that should not matter"
+    assert headline_of(pipe) == f"The sign of the difference between patched and parent depends on {matter}"
+    none = "None of 2 primary metrics differs robustly between patched and parent"
+    assert headline_of(pipe, tcp) == f"{none}: 2 depend on {matter}"
+    assert headline_of(pipe, lost) == f"{none}: 1 depends on {matter}, undecided in 1"
+    assert headline_of(pipe, stat) == (
+        "No difference shown between patched and parent: the same within ±0.1 % in 1 of 2 primary metrics, "
+        f"1 depends on {matter}"
+    )
 
 
 def test_what_is_the_same_is_listed_and_another_situation_shown_where_it_differs() -> None:

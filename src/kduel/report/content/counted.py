@@ -15,7 +15,8 @@ from kduel.core.format import MISSING, amount, effect, percent, range_text, rela
 from kduel.core.results import COUNTED, MetricResult, Results
 from kduel.core.samples import Mode
 from kduel.core.text import plural, visible
-from kduel.report.content.digest import ContenderSummary, decided, largest_first, side
+from kduel.judge.verdict.headline import decided, side
+from kduel.report.content.digest import ContenderSummary, largest_first
 
 Line = list[tuple[str, str]]
 """Pieces of text, each with its style (rich's names)."""
