@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kduel import guest
 from kduel.core.cache import Cache
 from kduel.guest.cpio import Cpio
 from kduel.guest.initramfs import base_archive, trial_archive
@@ -72,6 +73,26 @@ def test_programs_and_config_are_inside_and_change_the_key(kernel, tmp_path):
     assert (tmp_path / "x/kduel/programs/sub/kbench").stat().st_mode & 0o111
 
 
+def test_a_counted_guest_runs_the_same_whatever_a_timed_one_saves(kernel, tmp_path, monkeypatch):
+    cache = Cache(tmp_path / "cache")
+    found = {
+        counted: unpack(
+            base_archive(kernel, BUSYBOX, cache=cache, counted=counted).read_bytes(), tmp_path / str(counted)
+        )
+        for counted in (True, False)
+    }
+    for name, file in (("init", "init.sh"), ("kduel/run", "run.sh")):
+        plain = guest.own_file(file)
+        marked = [line for line in plain.splitlines(keepends=True) if line.rstrip().endswith(b"#timed")]
+        assert marked and all(line not in found[True][name] for line in marked)
+        assert found[False][name] == plain
+        assert len(found[True][name]) == len(plain) - sum(map(len, marked))
+    more = guest.own_file("run.sh") + b"true #timed\n"
+    monkeypatch.setattr(guest, "own_file", lambda name: more if name == "run.sh" else b"")
+    assert guest.own_script("run.sh", counted=True) == found[True]["kduel/run"]
+    assert guest.own_script("run.sh") == more
+
+
 def test_a_trials_script_follows_the_base(kernel, tmp_path):
     base = base_archive(kernel, BUSYBOX, cache=Cache(tmp_path / "cache")).read_bytes()
     assert len(base) % 4 == 0, "the kernel wants archives aligned to 4 bytes"
@@ -79,7 +100,8 @@ def test_a_trials_script_follows_the_base(kernel, tmp_path):
     assert found == {"kduel/guest.sh": b"echo hello\n"}
 
 
+@pytest.mark.parametrize("counted", [False, True])
 @pytest.mark.parametrize("name", ["init.sh", "run.sh"])
-def test_our_init_is_sound_shell(name):
-    script = Path(__file__).parents[2] / "src/kduel/guest" / name
-    subprocess.run(["busybox", "sh", "-n", script], check=True)
+def test_our_init_is_sound_shell(name, counted):
+    script = guest.own_script(name, counted=counted)
+    subprocess.run(["busybox", "sh", "-n", "/dev/stdin"], input=script, check=True)

@@ -365,8 +365,9 @@ class Qemu(MachineKind):
         files = needs.brought("x86_64", cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         images = entered_alike(kernels, cache)
+        modules = initramfs.MODULES + (initramfs.SCRATCH_MODULES if needs.scratch else ())
         bases = {
-            parts: initramfs.base_archive(kernel, root.busybox, cache=cache, programs=files)
+            parts: initramfs.base_archive(kernel, root.busybox, cache=cache, programs=files, modules=modules)
             for parts, kernel in {arm.kernel.parts: arm.kernel for arm in arms}.items()
         }
         disk = scratch.template(mebibytes(settings.disk, "disk"), cache=cache) if needs.scratch else None
