@@ -25,6 +25,7 @@ from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.temporary import as_temporary_error, temporary_directory
 from kduel.guest import boots, confine, initramfs, programs
+from kduel.guest.busybox import busybox
 from kduel.guest.cpio import Cpio
 from kduel.guest.launch import run
 from kduel.guest.processor import cpu_model, known_features, plugin_api
@@ -340,7 +341,7 @@ class Icount(MachineKind):
         return settings
 
     def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
-        """Make the root, the programs and the initial RAM disks."""
+        """Make the root where benchmarks need packages, the programs and the initial RAM disks."""
         architectures = {arm.kernel.architecture for arm in arms}
         if architectures != {"x86_64"}:
             raise InputError(
@@ -348,7 +349,7 @@ class Icount(MachineKind):
             )
         cache = means["cache"]
         qemu_version()
-        root = root_image(needs.packages, **means)
+        root = root_image(needs.packages, **means) if needs.packages else busybox("x86_64", **means).root
         modules = (*MODULES, *PMEM_MODULES) if needs.packages else MODULES
         files = needs.brought("x86_64", cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}

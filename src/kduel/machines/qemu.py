@@ -20,8 +20,8 @@ from kduel.core import untrusted
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 from kduel.core.experiment import EMULATOR_FAULT
-from kduel.core.progress import Progress
 from kduel.guest import confine, envelope, initramfs, priority, probe, scratch
+from kduel.guest.busybox import busybox
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose, findings_in
 from kduel.guest.emulator import fault_of
@@ -354,6 +354,20 @@ class Qemu(MachineKind):
         mebibytes(settings.disk, "disk")
         return settings
 
+    def prepare_early(self, settings: Any, needs: Needs, **means: Unpack[Means]) -> None:
+        """First the small part, on which counting and probing KVM wait."""
+        busybox("x86_64", **means)
+        root_image(needs.packages, suite=settings.suite, **means)
+
+    def emulates(self, settings: Any, arms: Sequence[Arm], **means: Unpack[Means]) -> bool:
+        """As `prepare` will find it."""
+        kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
+        images, box = entered_alike(kernels, means["cache"]), busybox("x86_64", **means)
+        found = probe.choose_accelerator(
+            settings.accel, next(iter(images.values())), box.file, means["cache"], means["progress"]
+        )
+        return found == "tcg"
+
     def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Probe KVM; make the root, the programs, the initial RAM disks and the scratch disk's template."""
         architectures = {arm.kernel.architecture for arm in arms}
@@ -371,28 +385,13 @@ class Qemu(MachineKind):
             for parts, kernel in {arm.kernel.parts: arm.kernel for arm in arms}.items()
         }
         disk = scratch.template(mebibytes(settings.disk, "disk"), cache=cache) if needs.scratch else None
-        accelerator = choose_accelerator(
+        accelerator = probe.choose_accelerator(
             settings.accel, next(iter(images.values())), root.busybox, cache, means["progress"]
         )
         machine = QemuMachine(settings, accelerator, root, bases, images, disk, cache)
         machine.facts["priority"] = priority.obtainable() if settings.priority == "high" else []
         machine.facts["argv"] = machine.argv_by_contender(arms)
         return machine
-
-
-def choose_accelerator(wanted: str, kernel: Path, busybox: Path, cache: Cache, progress: Progress) -> str:
-    """`kvm` or `tcg`. Raises HostError where `kvm` is requested and does not work."""
-    if wanted == "tcg":
-        return "tcg"
-    verdict = probe.kvm(kernel, busybox, cache=cache)
-    if verdict.works:
-        return "kvm"
-    if wanted == "kvm":
-        raise HostError(f"KVM does not work on this host: {verdict.reason}", 'Repair it, or allow accel = "tcg".')
-    progress.warn(
-        f"KVM does not work on this host ({verdict.reason}): guests run in an emulator, whose timings are its own."
-    )
-    return "tcg"
 
 
 PLUGIN = Qemu()
