@@ -73,24 +73,21 @@ def test_programs_and_config_are_inside_and_change_the_key(kernel, tmp_path):
     assert (tmp_path / "x/kduel/programs/sub/kbench").stat().st_mode & 0o111
 
 
-def test_a_counted_guest_runs_the_same_whatever_a_timed_one_saves(kernel, tmp_path, monkeypatch):
+def test_only_a_quick_guest_has_the_lines_that_save_time(kernel, tmp_path, monkeypatch):
     cache = Cache(tmp_path / "cache")
     found = {
-        counted: unpack(
-            base_archive(kernel, BUSYBOX, cache=cache, counted=counted).read_bytes(), tmp_path / str(counted)
-        )
-        for counted in (True, False)
+        quick: unpack(base_archive(kernel, BUSYBOX, cache=cache, quick=quick).read_bytes(), tmp_path / str(quick))
+        for quick in (False, True)
     }
     for name, file in (("init", "init.sh"), ("kduel/run", "run.sh")):
-        plain = guest.own_file(file)
-        marked = [line for line in plain.splitlines(keepends=True) if line.rstrip().endswith(b"#timed")]
-        assert marked and all(line not in found[True][name] for line in marked)
-        assert found[False][name] == plain
-        assert len(found[True][name]) == len(plain) - sum(map(len, marked))
-    more = guest.own_file("run.sh") + b"true #timed\n"
-    monkeypatch.setattr(guest, "own_file", lambda name: more if name == "run.sh" else b"")
-    assert guest.own_script("run.sh", counted=True) == found[True]["kduel/run"]
-    assert guest.own_script("run.sh") == more
+        whole = guest.own_file(file)
+        marked = [line for line in whole.splitlines(keepends=True) if line.rstrip().endswith(b"#quick")]
+        assert marked and found[True][name] == whole
+        assert b"#quick" not in found[False][name]
+        assert len(found[False][name]) == len(whole) - sum(map(len, marked))
+    more = guest.own_file("run.sh") + b"true #quick\n"
+    monkeypatch.setattr(guest, "own_file", lambda _: more)
+    assert guest.own_script("run.sh") == found[False]["kduel/run"] and guest.own_script("run.sh", quick=True) == more
 
 
 def test_a_trials_script_follows_the_base(kernel, tmp_path):
@@ -100,8 +97,8 @@ def test_a_trials_script_follows_the_base(kernel, tmp_path):
     assert found == {"kduel/guest.sh": b"echo hello\n"}
 
 
-@pytest.mark.parametrize("counted", [False, True])
+@pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("name", ["init.sh", "run.sh"])
-def test_our_init_is_sound_shell(name, counted):
-    script = guest.own_script(name, counted=counted)
+def test_our_init_is_sound_shell(name, quick):
+    script = guest.own_script(name, quick=quick)
     subprocess.run(["busybox", "sh", "-n", "/dev/stdin"], input=script, check=True)

@@ -12,15 +12,16 @@ def own_file(name: str) -> bytes:
     return files("kduel.guest").joinpath(name).read_bytes()
 
 
-TIMED = b"#timed"
-"""Ends a line of a guest's script that only guests whose time is measured have."""
+QUICK = b"#quick"
+"""Ends a line of a guest's script that only saves time."""
 
 
-def own_script(name: str, *, counted: bool = False) -> bytes:
-    """A script of this folder. `counted`: for a guest whose instructions are counted, without the lines marked TIMED.
+def own_script(name: str, *, quick: bool = False) -> bytes:
+    """A script of this folder, with the lines marked QUICK only where the guest is to be quick.
 
-    What a guest runs before its benchmarks moves its exact counts, by up to a thousandth in a check with eight
-    operations. So what only saves time is left out there, and counts of different versions stay comparable.
+    One whose instructions are counted is not: what it runs before its benchmarks moves its counts (by up to a thousandth
+    in a check with eight operations), and counts of different versions are to stay comparable. Nor is a board, whose busybox
+    may be any.
     """
     lines = own_file(name).splitlines(keepends=True)
-    return b"".join(line for line in lines if not (counted and line.rstrip().endswith(TIMED)))
+    return b"".join(line for line in lines if quick or not line.rstrip().endswith(QUICK))

@@ -381,7 +381,9 @@ class Qemu(MachineKind):
         images = entered_alike(kernels, cache)
         modules = initramfs.MODULES + (initramfs.SCRATCH_MODULES if needs.scratch else ())
         bases = {
-            parts: initramfs.base_archive(kernel, root.busybox, cache=cache, programs=files, modules=modules)
+            parts: initramfs.base_archive(
+                kernel, root.busybox, cache=cache, programs=files, modules=modules, quick=True
+            )
             for parts, kernel in {arm.kernel.parts: arm.kernel for arm in arms}.items()
         }
         disk = scratch.template(mebibytes(settings.disk, "disk"), cache=cache) if needs.scratch else None
