@@ -13,18 +13,13 @@ cell's blocks decide nothing, the spread says how many would.
 from __future__ import annotations
 
 import argparse
-import math
 import os
-import subprocess
-import sys
 import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 import numpy as np
+from against_itself import load, pairs, run, spread, with_contenders
 
 from kduel.core.host import other_work, wait_share
 from kduel.core.samples import Samples
@@ -33,16 +28,10 @@ from kduel.judge.verdict.rule import Rule
 from kduel.store.collect import collect
 from kduel.store.rundir import RunDir
 
-BURST = 45.0
 PLANTED = 1.05
 STUDY = """
 [study]
 name = "busy-host"
-[[contender]]
-kernel = "{kernel}"
-[[contender]]
-kernel = "{kernel}"
-name = "again"
 [machine]
 kind = "qemu"
 accel = "tcg"
@@ -70,75 +59,30 @@ MEASURES = {
 }
 
 
-@contextmanager
-def load(kind: str) -> Iterator[None]:
-    """Other work in sessions of its own, as another user's program has one."""
-    stop = threading.Event()
-    running: list[subprocess.Popen[bytes]] = []
-
-    def start() -> None:
-        command = [sys.executable, "-c", "while True: pass"]
-        running.extend(subprocess.Popen(command, start_new_session=True) for _ in range(os.cpu_count() or 1))
-
-    def end() -> None:
-        for process in running:
-            process.kill()
-            process.wait()
-        running.clear()
-
-    def bursts() -> None:
-        while not stop.is_set():
-            start()
-            stop.wait(BURST)
-            end()
-            stop.wait(BURST)
-
-    thread = threading.Thread(target=bursts) if kind == "bursts" else None
-    if thread:
-        thread.start()
-    elif kind == "busy":
-        start()
-    try:
-        yield
-    finally:
-        stop.set()
-        if thread:
-            thread.join()
-        end()
-
-
 def measure(kernel: str, kind: str, measures: str, blocks: int, out: Path) -> str:
     """A row of the table: one run."""
     priority, rule = MEASURES[measures]
     path = out / f"{kind}-{measures}"
-    study = out / f"{kind}-{measures}.toml"
-    study.write_text(STUDY.format(kernel=kernel, priority=priority, rule=rule, blocks=blocks))
     with load(kind):
-        ended = subprocess.run(
-            [sys.executable, "-m", "kduel", "run", "--quiet", str(study), "--out", str(path), "--seed", "1"],
-            check=False,
-            stdout=subprocess.DEVNULL,
-        ).returncode
+        ended = run(with_contenders(STUDY.format(priority=priority, rule=rule, blocks=blocks), kernel), path)
     return row(path, kind, measures) + (f" (ended with status {ended})" if ended else "")
 
 
 def row(path: Path, kind: str, measures: str) -> str:
     """What a run shows."""
-    run = RunDir.open(path)
     table = next(table for table in collect(path) if table.primary)
     before, after = (np.array([x for x in values if x is not None]) for values in table.values.values())
-    both = [pair for pair in zip(*table.values.values(), strict=True) if None not in pair]
-    spread = 100 * float(np.std([math.log(b / a) for a, b in both], ddof=1)) if len(both) > 1 else math.nan
-    records, aside = run.records(), run.put_asides()
+    opened = RunDir.open(path)
+    records, aside = opened.records(), opened.put_asides()
     hosts = [record.host.values() for record in records]
     waited = [100 * share for steps in hosts if (share := wait_share(steps)) is not None]
     other = [100 * share for steps in hosts if (share := other_work(steps)) is not None]
     cells = [
         kind,
         measures,
-        f"{len(both)}",
+        f"{len(pairs(table))}",
         f"{np.mean([*before, *after]):.0f}",
-        f"{spread:.1f}",
+        f"{100 * spread(table):.1f}",
         f"{np.mean(waited):.0f} ({min(waited):.0f} to {max(waited):.0f})" if waited else "",
         f"{np.mean(other):.0f}" if other else "",
         f"{len(aside)}",

@@ -23,6 +23,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
+from against_itself import with_contenders
+
 from kduel.core.cache import Cache
 from kduel.core.errors import KduelError
 from kduel.core.progress import Progress
@@ -34,11 +36,6 @@ from kduel.study.load import assemble, parse_study
 
 STUDY = """[study]
 name = "emulated-cpus"
-[[contender]]
-kernel = "{kernel}"
-[[contender]]
-kernel = "{kernel}"
-name = "again"
 [machine]
 kind = "qemu"
 accel = "tcg"
@@ -110,7 +107,7 @@ def main() -> None:
     cache, ready = Cache(), {}
     found: dict[str, list[tuple[str, float, float, float]]] = defaultdict(list)
     for way in given.only or WAYS:
-        text = STUDY.format(kernel=given.kernel, cpus=WAYS[way][0])
+        text = with_contenders(STUDY.format(cpus=WAYS[way][0]), given.kernel)
         ready[way] = make_ready(assemble(parse_study(text, way), text, way), cache=cache, progress=Progress())
     loads = [os.getloadavg()[0]]
     for number in range(given.boots):

@@ -22,12 +22,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parent))
 
-import subprocess
+from against_itself import load, run, spread, with_contenders
 
-import numpy as np
-from busy_host import load
-
-from kduel.core.samples import Samples
 from kduel.judge.verdict.rule import Rule, fewest_for
 from kduel.judge.verdict.sample_size import POWER, blocks_for
 from kduel.store.collect import collect
@@ -38,11 +34,6 @@ PRIMARY = 4
 """As many primary metrics as `quick` has: they share the error probability."""
 HEAD = """[study]
 name = "quick-choice"
-[[contender]]
-kernel = "{kernel}"
-[[contender]]
-kernel = "{kernel}"
-name = "again"
 [machine]
 kind = "qemu"
 [settle]
@@ -81,13 +72,8 @@ def study(kernel: str, blocks: int) -> str:
     """Every candidate as a step."""
     steps = [f"{words}\ntime = {seconds}" for words in TIMED.values() for seconds in (1, 2, 4)]
     steps += [words for group in OTHERS.values() for words in group]
-    return HEAD.format(kernel=kernel, blocks=blocks) + "".join(f"[[benchmark]]\n{words}\n" for words in steps)
-
-
-def spread(table: Samples) -> float:
-    """Standard deviation of the logarithm of the ratio within a block; NaN with fewer than three pairs."""
-    pairs = [pair for pair in zip(*table.values.values(), strict=True) if None not in pair]
-    return float(np.std([math.log(b / a) for a, b in pairs], ddof=1)) if len(pairs) > 2 else math.nan
+    text = HEAD.format(blocks=blocks) + "".join(f"[[benchmark]]\n{words}\n" for words in steps)
+    return with_contenders(text, kernel)
 
 
 def rows(path: Path) -> list[str]:
@@ -133,12 +119,9 @@ def main() -> None:
     kind = "busy" if given.busy else "idle"
     path = out / kind
     if not path.exists():
-        text = out / f"{kind}.toml"
-        text.write_text(study(given.kernel, given.blocks))
         before = os.getloadavg()[0]
         with load(kind):
-            command = [sys.executable, "-m", "kduel", "run", "--quiet", str(text), "--out", str(path), "--seed", "1"]
-            subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
+            run(study(given.kernel, given.blocks), path)
         print(f"load average {before:.1f} before, {os.getloadavg()[0]:.1f} after; run in {path}\n")
     print("\n".join(rows(path)))
 

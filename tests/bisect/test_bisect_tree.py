@@ -29,4 +29,4 @@ def test_a_tree_that_was_built_in_place_aborts_the_bisection(tmp_path: Path, lef
     )  # fmt: skip
     # git bisect run takes 125 for a commit to be skipped, and 128 and more for the end.
     assert done.returncode >= 128, done.stderr
-    assert "built in place" in done.stdout and "mrproper" in done.stdout
+    assert "built in place" in done.stderr and "mrproper" in done.stderr

@@ -14,55 +14,33 @@ from typing import Any
 
 import hostile
 import pytest
+from counting import CONDITIONS, COUNT, count_both, ready_pair, ready_to_count
 from msgspec import structs
 from planted import CULPRIT, UNBUILDABLE, Planted, history, planted
 
 from kduel.benchmarks.kbench import read_lines
-from kduel.core.cache import Cache
 from kduel.core.errors import NotMeasuredError
 from kduel.core.experiment import Settle
-from kduel.core.progress import Progress
 from kduel.explain.cost import ACCESSES, LINES
 from kduel.explain.profile import INTERRUPT, OPERATION, THREAD, profile
 from kduel.guest.envelope import Inbox
 from kduel.guest.repetition import contents, first_difference
 from kduel.guest.script import ScriptStep, compose
 from kduel.machines import Trial
-from kduel.run.exact.measure import Counted, cost_rows, count_arms, exact_machine, explanation
-from kduel.run.exact.subject import pair
-from kduel.run.prepare import Ready, make_ready
+from kduel.run.exact.measure import Counted, cost_rows, exact_machine, explanation
+from kduel.run.prepare import Ready
 from kduel.study.contenders import contender_tables
-from kduel.study.load import assemble, parse_study
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
 KERNEL = "debian:6.12-cloud"
 OPERATIONS = ("null-call", "pipe", "fork-exec", "signal-deliver", "tcp", "fault-anonymous")
-STUDY = f"""
-[study]
-name = "exact-test"
-[machine]
-kind = "icount"
-[settle]
-mode = "fixed"
-seconds = 3
-[blocks]
-fixed = 1
-[[benchmark]]
-use = "boot-instructions"
-[[benchmark]]
-use = "kbench"
-mode = "exact"
-count = 12
-conditions = 2
-operation = {list(OPERATIONS)}
-"""
 
 
 @pytest.fixture(scope="module")
 def ready() -> Ready:
-    text = STUDY + contender_tables([KERNEL, KERNEL], True)
-    return make_ready(assemble(parse_study(text, "test"), text, "test"), cache=Cache(), progress=Progress())
+    boot = '[[benchmark]]\nuse = "boot-instructions"'
+    return ready_to_count(OPERATIONS, contender_tables([KERNEL, KERNEL], True), boot)
 
 
 def trial(ready: Ready, into: Path) -> Trial:
@@ -146,8 +124,7 @@ def test_without_the_guard_a_polled_monitor_moves_the_virtual_clock(
 
 @pytest.fixture(scope="module")
 def counted(ready: Ready) -> list[Counted]:
-    names = [arm.contender.name for arm in ready.arms]
-    return count_arms(ready, (names[0], names[1]), cache=Cache(), progress=Progress())
+    return count_both(ready)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -159,12 +136,12 @@ def test_the_plug_in_counts_what_the_guests_clock_counts(
     line = counted[0].step(index, label)
     found = profile(counted[0].dump, counted[0].symbols, line.region)
     # Once and five times as many; what is counted in other situations of the tasks is not among them.
-    assert found.operations == line.count == 6 * 12
-    assert found.total - sum(line.samples) == 3 * 6 * 12
+    assert found.operations == line.count == 6 * COUNT
+    assert found.total - sum(line.samples) == 3 * 6 * COUNT
     # Each condition apart adds up to its own clock.
     lines = [one for one in counted[0].lines(index, label) if not one.situation]
     apart = counted[0].by_condition(index, label)
-    assert list(apart) == [str(one.condition) for one in lines] and len(lines) == 2
+    assert list(apart) == [str(one.condition) for one in lines] and len(lines) == CONDITIONS
     for one, counts in zip(lines, apart.values(), strict=True):
         assert counts.total - sum(one.samples) == 3 * one.count
     told = found.contexts()
@@ -181,8 +158,7 @@ def test_a_kernel_against_itself_differs_in_nothing(ready: Ready, counted: list[
 
 
 def test_the_boot_is_opened_like_an_operation(ready: Ready, tmp_path: Path) -> None:
-    names = [arm.contender.name for arm in ready.arms]
-    both = count_arms(ready, (names[0], names[1]), cache=Cache(), progress=Progress(), boot=True)
+    both = count_both(ready, boot=True)
     found = explanation(ready, both, 0)
     one = trial(ready, tmp_path / "one")
     assert not exact_machine(ready).boot_once(one).void
@@ -224,8 +200,7 @@ def test_counting_disturbs_nothing(ready: Ready, counted: list[Counted], tmp_pat
 
 @pytest.fixture(scope="module")
 def two() -> Ready:
-    study = pair(["debian:6.1-cloud", KERNEL], "null-call")
-    return make_ready(study, cache=Cache(), progress=Progress())
+    return ready_pair(["debian:6.1-cloud", KERNEL], "null-call")
 
 
 def test_another_kernel_is_the_same_every_time_too(two: Ready, tmp_path: Path) -> None:
@@ -236,7 +211,7 @@ def test_another_kernel_is_the_same_every_time_too(two: Ready, tmp_path: Path) -
 
 def test_few_calls_cost_what_many_do_where_tasks_wake_each_other(tmp_path: Path) -> None:
     """After some thousand round trips 5.10 wakes twice for each: counting begins after that, however few calls there are."""
-    ready = make_ready(pair(["debian:5.10-cloud", KERNEL], "futex"), cache=Cache(), progress=Progress())
+    ready = ready_pair(["debian:5.10-cloud", KERNEL], "futex")
     script = "\n".join(
         f'"$KDUEL_PROGRAMS/kbench" --exact --count {count} {name} >"$KDUEL_STEP/{name}-{count}"'
         for name in ("futex", "switch-2-0k")
@@ -255,8 +230,7 @@ def test_few_calls_cost_what_many_do_where_tasks_wake_each_other(tmp_path: Path)
 
 
 def test_the_difference_of_two_kernels_adds_up_to_what_their_clocks_say(two: Ready) -> None:
-    names = [arm.contender.name for arm in two.arms]
-    both = count_arms(two, (names[0], names[1]), cache=Cache(), progress=Progress())
+    both = count_both(two)
     clocks = [sum(arm.step(0, "null-call").samples) for arm in both]
     found = explanation(two, both, 0)
     assert found.total()[1] - found.total()[0] == clocks[1] - clocks[0] != 0
@@ -274,9 +248,8 @@ def kernels(counted: list[Counted], tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def test_three_instructions_more_are_found_in_their_function(kernels: Planted) -> None:
-    ready = make_ready(pair([str(kernels.plain), str(kernels.slow)], "null-call"), cache=Cache(), progress=Progress())
-    names = [arm.contender.name for arm in ready.arms]
-    both = count_arms(ready, (names[0], names[1]), cache=Cache(), progress=Progress())
+    ready = ready_pair([kernels.plain, kernels.slow], "null-call")
+    both = count_both(ready)
     lines = [arm.step(0, "null-call") for arm in both]
     assert lines[1].median - lines[0].median == 3
     found = explanation(ready, both, 0)
@@ -285,9 +258,8 @@ def test_three_instructions_more_are_found_in_their_function(kernels: Planted) -
 
 
 def test_a_cache_line_more_is_found_where_the_path_is_as_long(kernels: Planted) -> None:
-    ready = make_ready(pair([str(kernels.plain), str(kernels.load)], "null-call"), cache=Cache(), progress=Progress())
-    names = [arm.contender.name for arm in ready.arms]
-    both = count_arms(ready, (names[0], names[1]), cache=Cache(), progress=Progress(), disassemble=True, lines=True)
+    ready = ready_pair([kernels.plain, kernels.load], "null-call")
+    both = count_both(ready, disassemble=True, lines=True)
     found = explanation(ready, both, 0)
     assert not any(row.difference for row in found.rows)
     changed = {(row.kind, row.function): row.difference for row in cost_rows(ready, both, 0) if row.difference}

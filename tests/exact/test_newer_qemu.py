@@ -13,18 +13,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from counting import count_both, ready_pair
 from planted import COMMITS, CULPRIT, FUNCTION, UNBUILDABLE, history, planted
 
-from kduel.core.cache import Cache
 from kduel.core.errors import InputError
-from kduel.core.progress import Progress
 from kduel.fleets import Member
 from kduel.guest.programs import plugin_recipe
-from kduel.run.exact.measure import count_arms
-from kduel.run.exact.subject import pair
 from kduel.run.fleet.gather import check_alike
 from kduel.run.fleet.worker import Described
-from kduel.run.prepare import make_ready
 from kduel.store.rundir import RunDir
 
 pytestmark = [
@@ -69,9 +65,7 @@ def share(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([ROOT / "kduel", *words], check=True)
     difference = subprocess.run(["git", "-C", ROOT, "diff", "--binary", "HEAD"], check=True, capture_output=True)
     (place / "uncommitted").write_bytes(difference.stdout)
-    ready = make_ready(pair([KERNELS[1]] * 2, "null-call"), cache=Cache(), progress=Progress())
-    names = [arm.contender.name for arm in ready.arms]
-    counted = count_arms(ready, (names[0], names[1]), cache=Cache(), progress=Progress())
+    counted = count_both(ready_pair([KERNELS[1]] * 2, "null-call"))
     symbols = (counted[0].directory / "trial" / "kallsyms").read_text()
     history(place / "linux", planted(KERNELS[1], symbols, place))
     return place

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from counting import count_both, ready_of, ready_to_count
 from plants import Kernel, slow_module, unsigned
 
 from kduel.core.cache import Cache
+from kduel.core.experiment import Contender
 from kduel.core.progress import Progress
 from kduel.explain.compare import Explanation
 from kduel.explain.profile import IDLE, INTERRUPT, OPERATION
@@ -22,9 +24,9 @@ from kduel.kernels.files.image import uncompressed
 from kduel.kernels.files.modules import module_bytes, module_files
 from kduel.machines import icount
 from kduel.machines.qemu import QemuMachine
-from kduel.run.exact.measure import Counted, annotation, count_arms, explanation
-from kduel.run.prepare import Ready, make_ready
-from kduel.study.load import assemble, parse_study
+from kduel.run.exact.measure import Counted, annotation, explanation
+from kduel.run.prepare import Ready
+from kduel.study.contenders import tables_of
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
@@ -35,23 +37,6 @@ MODULE = "binfmt_misc"
 """Is asked about every program that is executed, before the kernel's own formats."""
 MODULE_HEAD = b"\xe8\0\0\0\0\x41\x57\x41\x56\x41\x55\x41\x54\x55\x53\x48\x89\xfb\x48\x83\xec\x08\x65"
 """How load_misc_binary goes on behind its endbr64."""
-STUDY = """
-[study]
-name = "planted"
-[machine]
-kind = "icount"
-[settle]
-mode = "fixed"
-seconds = 3
-[blocks]
-fixed = 1
-[[benchmark]]
-use = "kbench"
-mode = "exact"
-count = 12
-conditions = 2
-operation = {operations}
-"""
 TIMED = """
 [study]
 name = "modules"
@@ -108,18 +93,15 @@ def step_of(ready: Ready, operation: str) -> int:
 
 def contenders(kernels: dict[str, tuple[Path, Path]]) -> str:
     """The tables of kernels: images and modules by names."""
-    return "".join(
-        f'[[contender]]\nname = "{name}"\nkernel = "{image}"\nmodules = "{modules}"\n'
-        for name, (image, modules) in kernels.items()
+    return tables_of(
+        [Contender(name=name, kernel=str(image), modules=str(modules)) for name, (image, modules) in kernels.items()]
     )
 
 
 def counted(operations: tuple[str, ...], kernels: dict[str, tuple[Path, Path]]) -> Both:
     """Count operations in two kernels."""
-    text = STUDY.format(operations=list(operations)) + contenders(kernels)
-    ready = make_ready(assemble(parse_study(text, "test"), text, "test"), cache=Cache(), progress=Progress())
-    one, other = kernels
-    return Both(ready, count_arms(ready, (one, other), cache=Cache(), progress=Progress()))
+    ready = ready_to_count(operations, contenders(kernels))
+    return Both(ready, count_both(ready))
 
 
 def files_of(spec: str) -> tuple[Path, Path]:
@@ -235,8 +217,7 @@ def test_a_timed_machine_takes_the_modules_of_each_contender_too(tmp_path: Path)
     content = module_bytes(path)
     path.unlink()
     (path.parent / "overlay.ko").write_bytes(unsigned(content))
-    text = TIMED + contenders({"one": (image, modules), "other": (image, other)})
-    ready = make_ready(assemble(parse_study(text, "test"), text, "test"), cache=Cache(), progress=Progress())
+    ready = ready_of(TIMED + contenders({"one": (image, modules), "other": (image, other)}))
     assert isinstance(ready.machine, QemuMachine)
     first, second = (ready.machine.bases[arm.kernel.parts].read_bytes() for arm in ready.arms)
     assert first != second

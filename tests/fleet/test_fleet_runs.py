@@ -68,7 +68,7 @@ def test_a_run_on_three_workers_is_a_run_like_any_other(kduel, write_study, tmp_
     assert [member["name"] for member in lock["fleet"]["members"]] == ["worker1", "worker2", "worker3"]
     status = json.loads(kduel("status", run, "--format", "json").stdout)
     assert [(one["state"], one["blocks"]) for one in status["machines"]] == [("done", 2)] * 3
-    assert not status["working"] and status["blocks"] == 6
+    assert status["state"] == "finished" and status["blocks"] == 6
     assert "worker2" in kduel("status", run).stdout
     assert not workers(run)
     again = kduel("resume", run)

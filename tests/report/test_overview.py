@@ -6,10 +6,13 @@ import math
 from typing import Any
 
 import pytest
+from examples import simulated
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel.core.results import MetricResult
+from kduel.core.results import Difference, MetricResult
+from kduel.judge.lint.confounds import undeclared
+from kduel.report.content.closing import closing
 from kduel.report.content.overview import axis, bar, overview
 
 
@@ -73,3 +76,14 @@ def test_what_is_needed_and_what_is_no_ratio():
     assert lines[1].endswith("~12") and lines[2].endswith(">999")
     plain = metric(None, None, None, scale="difference", effect=-0.25, ci_low=-1.0, ci_high=0.5, unit="ms")
     assert "−0.25 ms" in text(overview([plain], 1.0, 80, 9))[1]
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_the_screen_says_once_how_the_contenders_differ(declared: bool):
+    results = simulated(metrics=2)
+    values: dict[str, str | None] = {"old": "250", "new": "1000"}
+    results.warnings = list(
+        undeclared([Difference(group="config", key="CONFIG_HZ", values=values, declared=declared)])
+    )
+    (line,) = [line for line in text(closing(results, "RUN", 200, 40)) if line.startswith("1. ")]
+    assert line.startswith(f"1. {results.warnings[0].message[:40]}"), "its heading says the same in other words"

@@ -221,6 +221,46 @@ def test_waiting_in_vain_ends_and_gets_less_patient(monkeypatch: pytest.MonkeyPa
     ], "a line for each wait"  # fmt: skip
 
 
+def test_a_host_that_has_been_quiet_is_waited_for_longer(monkeypatch: pytest.MonkeyPatch):
+    """Bursts of 45 s: the first one is not waited for to its end, and those after a quiet moment are."""
+    clock = Clock(monkeypatch, [1.0] * 11 + [0.0] + [1.0] * 46 + [0.0])
+    rule = Disturbance(max_wait_pct=25.0, quiet_seconds=10.0, between_bursts_seconds=60.0)
+    quiet, ends = Quiet(rule, Listener()), []
+    for _ in range(3):
+        quiet.saw(trial(0.9))
+        quiet.wait()
+        ends.append(clock.now)
+    assert ends == [pytest.approx(10, abs=1), pytest.approx(12, abs=1), pytest.approx(59, abs=1)]
+
+
+def test_waits_in_vain_are_forgotten_when_the_host_becomes_quiet(monkeypatch: pytest.MonkeyPatch):
+    """A burst so long that patience ends, a quiet trial, and another burst, which is waited for."""
+    clock = Clock(monkeypatch, [1.0] * 100)
+    quiet = Quiet(Disturbance(max_wait_pct=25.0, quiet_seconds=8.0), Listener())
+    for _ in range(6):
+        quiet.saw(trial(0.9))
+        quiet.wait()
+    clock.load.clear()
+    began = clock.now
+    quiet.saw(trial(0.0))
+    quiet.wait()
+    assert clock.now == pytest.approx(began + 1.1), "a moment, and a look"
+    clock.load.extend([1.0] * 5)
+    quiet.saw(trial(0.9))
+    quiet.wait()
+    assert clock.now == pytest.approx(began + 1.1 + 6)
+
+
+def test_only_the_default_waits_longer_between_bursts(kduel, write_study, tmp_path: Path):
+    for name, table in (("default", ""), ("declared", "[host]\nquiet_seconds = 7\n")):
+        run = tmp_path / name
+        study = write_study(machine="max_wait = 99.0", blocks=f"fixed = 2\n{table}")
+        done = kduel("run", study, "--out", run)
+        assert done.returncode == 0, done.stderr
+        rule = json.loads((run / "lock.json").read_text())["disturbance"]
+        assert (rule["quiet_seconds"], rule["between_bursts_seconds"]) == ((10, 60) if name == "default" else (7, 0))
+
+
 def test_without_a_rule_nobody_waits(monkeypatch: pytest.MonkeyPatch):
     clock = Clock(monkeypatch, [1.0] * 10)
     Quiet(None, Progress()).wait()

@@ -6,7 +6,7 @@ import csv
 import math
 import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 
 from kduel.analysis.matrix.scaling import scaling
 from kduel.analysis.tradeoffs import aspects, front
+from kduel.analysis.tradeoffs.duels import duels
 from kduel.core.experiment import MachineRecord, Metric
 from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult, Warning_
 from kduel.core.samples import Samples, StepResult, steps_of
@@ -34,9 +35,17 @@ METRICS: dict[str, tuple[Metric, float]] = {
 
 
 def made(
-    changes: Mapping[str, Mapping[str, float]], *, blocks: int = 12, noise: float = 0.3, seed: int = 1
+    changes: Mapping[str, Mapping[str, float]],
+    *,
+    blocks: int = 12,
+    noise: float = 0.3,
+    seed: int = 1,
+    void: Mapping[str, Sequence[int]] | None = None,
+    waiting: Mapping[str, Sequence[int]] | None = None,
 ) -> Results:
-    """A judged run: by contender and benchmark the change in per cent, the first contender being the baseline."""
+    """A judged run: by contender and benchmark the change in per cent, the first contender being the baseline. `void` and
+    `waiting`: blocks in which a contender has a void trial, or none yet."""
+    void, waiting = void or {}, waiting or {}
     draw = random.Random(seed)
     names = list(changes)
     numbers = list(range(1, blocks + 1))
@@ -45,7 +54,9 @@ def made(
         TrialResult(id=f"{b}-{name}", block=b, position=(b - 1) * len(names) + i, contender=name, status="ok")
         for b in numbers
         for i, name in enumerate(shuffled.sample(names, len(names)))
+        if b not in waiting.get(name, ())
     ]
+    position = {(trial.block, trial.contender): trial.position for trial in trials}
     tables = []
     for label, (metric, level) in METRICS.items():
         values: dict[str, list[float | None]] = {
@@ -55,9 +66,10 @@ def made(
             ]
             for name in names
         }
-        order: dict[str, list[int | None]] = {
-            name: [t.position for t in trials if t.contender == name] for name in names
-        }
+        order: dict[str, list[int | None]] = {name: [position.get((b, name)) for b in numbers] for name in names}
+        for name in names:
+            for b in (*void.get(name, ()), *waiting.get(name, ())):
+                values[name][b - 1] = None
         tables.append(
             Samples(
                 benchmark=label, metric=metric, primary=label != "system", blocks=numbers, values=values, order=order
@@ -121,6 +133,38 @@ def test_better_than_the_baseline_alone_is_no_star() -> None:
     row = next(row for row in aspects(found) if row.name == "power under load")
     assert [m.verdict for m in found.metrics if m.metric == "load-power"] == ["faster", "faster"]
     assert row.standing == {"a": "", "b": "", "c": ""} and "not decided" in row.told
+
+
+def test_the_table_shows_the_values_that_the_verdict_rests_on() -> None:
+    """Void trials, and a last block that has not ended: what one contender alone has there entered no verdict."""
+    found = made({"a": {}, "b": {}}, noise=5, void={"a": [2], "b": [5, 6]}, waiting={"b": [12]})
+    verdicts = {(metric.benchmark, metric.metric): metric for metric in found.metrics}
+    for row in aspects(found):
+        verdict = verdicts[row.benchmark, row.metric]
+        assert verdict.n == 8
+        assert row.means == {"a": pytest.approx(verdict.baseline_mean), "b": pytest.approx(verdict.mean)}
+        assert row.sds == {"a": pytest.approx(verdict.baseline_sd), "b": pytest.approx(verdict.sd)}
+
+
+def test_of_three_a_value_counts_that_enters_any_verdict() -> None:
+    found = made({"a": {}, "b": {}, "c": {}}, noise=5, void={"a": [1, 2], "b": [1, 3]}, waiting={"a": [12]})
+    row = aspects(found)[0]
+    values = found.metrics[0].values | found.metrics[1].values
+    assert row.means["a"] == pytest.approx(sum(map(float, filter(None, values["a"][2:11]))) / 9)
+    alone, unfinished = 0, 11
+    kept = [value for n, value in enumerate(values["c"]) if n not in (alone, unfinished)]
+    assert row.means["c"] == pytest.approx(sum(map(float, filter(None, kept))) / 10)
+    counts = {pair: verdict.n for pair, verdict in duels(found, [(row.benchmark, row.metric)])[0].results.items()}
+    assert counts == {("a", "b"): 8, ("a", "c"): 9, ("b", "c"): 9}, (
+        "the last block counts for none before it has ended"
+    )
+
+
+def test_imported_values_belong_to_no_pairs() -> None:
+    found = made({"a": {}, "b": {}}, noise=5, void={"a": [2], "b": [5, 6]})
+    found.study.imported, found.trials = True, []
+    values = [value for value in found.metrics[0].values["a"] if value is not None]
+    assert aspects(found)[0].means["a"] == pytest.approx(sum(values) / 11)
 
 
 def test_a_metric_that_measures_the_harness_is_no_aspect(three: Results) -> None:

@@ -11,6 +11,7 @@ import click
 
 from kduel.cli.options import Number, limit_option, plot_option, quiet_option
 from kduel.cli.output import emit, emit_json, write_plot
+from kduel.cli.stepwise import Stepwise
 from kduel.core.text import printable
 
 if TYPE_CHECKING:
@@ -19,12 +20,10 @@ if TYPE_CHECKING:
     from kduel.core.progress import Progress
     from kduel.run.bisect.outcome import SearchOutcome
 
-ABORT = 255
-"""Tells `git bisect run` to stop: nothing is known of the commit, nor will be of the next one."""
 EXACT_METRICS = ("instructions", "instructions-mean")
 
 
-@click.command("bisect", short_help="Find the commit that changed a cost.")
+@click.command("bisect", cls=Stepwise, short_help="Find the commit that changed a cost.")
 @click.argument("ends", metavar="[GOOD BAD [-- PATH...]]", nargs=-1)
 @click.option(
     "--tree",
@@ -150,7 +149,8 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
     \b
     kduel bisect v1.0 HEAD --measure 'make -s && ./bench'
     kduel bisect v6.1 v6.2 --tree linux --config my.config --benchmark pipe
-    kduel bisect v6.1 v6.2 --tree linux --config my.config --machine qemu --benchmark sysbench-cpu
+    kduel bisect v6.1 v6.2 --tree linux --config my.config --machine qemu \\
+        --benchmark sysbench-cpu --metric events-per-second
     git bisect run kduel bisect --benchmark pipe --step 12580 12790
     """
     from kduel.cli.terminal import Terminal
@@ -232,9 +232,14 @@ def git_step(
     tree: Path, work: Path, step: tuple[float, float], given: dict[str, Any], cache: Any, progress: Progress
 ) -> None:
     """One step of `git bisect run`."""
-    from kduel.core.errors import KduelError
+    from kduel.core.errors import InputError
     from kduel.run.bisect.exact import one_step
 
+    if step[0] == step[1]:
+        raise InputError(
+            f"both ends have the same cost, {step[0]:,.10g}: there is nothing to find",
+            "Give the costs of GOOD and of BAD, as `kduel explain` shows them.",
+        )
     made = builder(tree, tree, work, given)
 
     def build(commit: str) -> str:
@@ -243,10 +248,8 @@ def git_step(
             return str(made.make())
 
     trier = exact_trier(build, given, cache, progress)
-    try:
-        status, said = one_step(trier, tree, *step)
-    except KduelError as error:
-        status, said = ABORT, str(error)
+    made.check()
+    status, said = one_step(trier, tree, *step)
     click.echo(printable(said))
     click.get_current_context().exit(status)
 
@@ -261,9 +264,10 @@ def exact(
 
     old, new = (commit_of(tree, end) for end in ends[:2])
     made = builder(tree, work / "source", work, given)
+    kernels = CommitKernels(made, cache=cache, progress=progress)
+    trier = exact_trier(lambda commit: str(kernels(commit)), given, cache, progress)
+    made.check()
     with worktree(tree, made.source, old, made.built()) as place:
-        kernels = CommitKernels(made, cache=cache, progress=progress)
-        trier = exact_trier(lambda commit: str(kernels(commit)), given, cache, progress)
         result = bisect(place, old, new, trier, progress=progress, first_parent=given["first_parent"], paths=ends[2:])
         if given["form"] == "json":
             metric = f"{given['benchmark']} {given['metric'] or EXACT_METRICS[0]}"
@@ -303,6 +307,7 @@ def by_boots(tree: Path, work: Path, history: Any, given: dict[str, Any], cache:
     task = task_of(tree, history, f"{benchmark} {metric}", subject, given)
     state = state_directory(work, task)
     made = builder(tree, work / "source", work, given)
+    made.check()
     with worktree(tree, made.source, history.good, made.built()):
         boots = Boots(made, machine, benchmark, metric, state / "trials", cache=cache, progress=progress)
         try:

@@ -43,7 +43,7 @@ def command(
     from kduel.core.cache import Cache
     from kduel.core.cache_bundle import contents_of, digest_of, pack
     from kduel.core.errors import InputError
-    from kduel.run.prepare import make_ready
+    from kduel.run.prepare import Kernels, make_ready
     from kduel.study.first_part import first_part
     from kduel.study.load import assemble
 
@@ -56,8 +56,10 @@ def command(
     studies = [study]
     with suppress(InputError):  # A study that can have no exact part needs nothing for one.
         studies.append(first_part(study))
+    kernels: Kernels = {}
     for each in studies:
-        make_ready(each, cache=cache, progress=terminal, offline=offline, origin=origin).machine.close()
+        ready = make_ready(each, cache=cache, progress=terminal, offline=offline, origin=origin, kernels=kernels)
+        ready.machine.close()
     contents = contents_of(cache, cache.used)
     path = output or Path(f"kduel-bundle-{digest_of(contents)[:12]}.tar")
     with streamed(path) as stream, terminal.task(f"writing {path}", contents.size) as task:

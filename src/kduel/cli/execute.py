@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,7 +100,8 @@ def carry_out(
             terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
             counted = wanted(exact_first, got, path, by_default=counts_by_default, **means)
             if counted:
-                count_first(got, path, terminal, asked=exact_first, **means)
+                with RunDir.open(path).held() if (path / "lock.json").is_file() else nullcontext():
+                    count_first(got, path, terminal, asked=exact_first, **means)
             early.wait()
         ready = get_machine(got, **means)
         seed = chosen_seed(seed, ready.machine.exact)

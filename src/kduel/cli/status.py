@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from pathlib import Path
+from typing import Literal
 
 import click
 from msgspec import Struct
@@ -11,13 +13,24 @@ from msgspec import Struct
 from kduel.cli.options import format_option, run_argument
 from kduel.cli.output import emit, emit_json
 
+State = Literal["running", "stopped", "finished", "unknown"]
+
+
+SHOWN: dict[State, str] = {
+    "running": "running",
+    "stopped": "not running",
+    "finished": "finished",
+    "unknown": "cannot be seen from this host whether it is running",
+}
+
 
 class MachineStatus(Struct, kw_only=True):
     """One machine of a run; a run without a fleet has one, without a name."""
 
     name: str
     state: str
-    """working, waiting, ahead, idle, done, lost, quarantined; empty where no controller has reported."""
+    """working, waiting, ahead, idle, done, lost, quarantined; empty where no controller has reported. stopped: nobody is at
+    work in the run."""
     doing: list[int]
     """The blocks that it was last given and has not finished."""
     blocks: int
@@ -33,8 +46,10 @@ class RunStatus(Struct, kw_only=True):
     """How far a run is."""
 
     run: str
-    working: bool
-    """Whether a process holds the run now."""
+    state: State
+    """unknown: a kduel on another host was at work in it last, and from this one cannot be seen whether it still is."""
+    holder: str
+    """The process that is at work in it, or was when it was killed; empty where none is known."""
     seen: str
     """When its controller last wrote what the machines do, UTC; empty in a run without a fleet."""
     blocks: int
@@ -52,7 +67,8 @@ class RunStatus(Struct, kw_only=True):
 def command(run: Path, form: str) -> None:
     """Show the progress of RUN: each machine's blocks, void trials and current work, the primary metrics, the time left.
 
-    It reads the run's directory and changes nothing, so it works from any machine that sees the directory.
+    It reads the run's directory and changes nothing, so it works from any machine that sees the directory. Where nobody is at
+    work in an unfinished run (its kduel was killed, or its host lost power), it shows how to continue it.
     """
     found = status(run)
     if form == "json":
@@ -68,8 +84,9 @@ def status(path: Path) -> RunStatus:
     from kduel.judge.verdict.interim import standing
     from kduel.store.collect import collect
     from kduel.store.fleet_state import read_live, read_state
+    from kduel.store.holder import at_work
     from kduel.store.integrity import derived_plan, trials_of
-    from kduel.store.rundir import RunDir
+    from kduel.store.rundir import RunDir, written_up
 
     run = RunDir.open(path)
     if run.imported:
@@ -80,6 +97,10 @@ def status(path: Path) -> RunStatus:
     size = len(lock.contenders)
     by_block = Counter(record.block for record in records)
     host_of = {trial.block: trial.host for trial in plan}
+    there, holder = at_work(path)
+    whole_blocks = sum(count >= size for count in by_block.values())
+    ended = written_up(path) or whole_blocks >= len(host_of)
+    state: State = "running" if there == "yes" else "finished" if ended else "stopped" if there == "no" else "unknown"
     machines = []
     for name in lock.hosts or [""]:
         own = [record for record in records if record.member == name]
@@ -87,10 +108,14 @@ def status(path: Path) -> RunStatus:
         whole = [block for block in blocks if by_block[block] >= size]
         doing = live.members.get(name) if live else None
         left = [block for block in (doing.blocks if doing else []) if by_block[block] < size]
+        if name in out or doing is None or doing.state == "done" or state in ("running", "unknown"):
+            shown = out[name].why if name in out else doing.state if doing else ""
+        else:
+            shown, left = ("done" if state == "finished" else "stopped"), []
         machines.append(
             MachineStatus(
                 name=name,
-                state=out[name].why if name in out else doing.state if doing else "",
+                state=shown,
                 doing=left,
                 blocks=len(whole),
                 planned=len(blocks),
@@ -103,9 +128,10 @@ def status(path: Path) -> RunStatus:
     standings = standing(collect(path), rule_of(lock), exact=lock.machine.exact) if records else []
     return RunStatus(
         run=str(path),
-        working=is_held(path),
+        state=state,
+        holder=f"process {holder.pid} on {holder.host}" if holder else "",
         seen=live.written if live else "",
-        blocks=sum(count >= size for count in by_block.values()),
+        blocks=whole_blocks,
         planned=len(host_of),
         seconds_left=time_left(machines),
         machines=machines,
@@ -121,28 +147,21 @@ def time_left(machines: list[MachineStatus]) -> float | None:
     return max((one.planned - one.blocks) * one.seconds for one in serving)
 
 
-def is_held(path: Path) -> bool:
-    """Whether a process has the run for writing."""
-    import fcntl
-
-    try:
-        with (path / ".held").open() as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-    except OSError:
-        pass
-    return False
-
-
 def as_text(found: RunStatus) -> str:
     """The run in a line, then a line for each machine and each primary metric."""
     from kduel.core.text import printable
 
-    state = "running" if found.working else "finished" if found.blocks >= found.planned else "not running"
-    left = f", at most {duration(found.seconds_left)} left" if found.working and found.seconds_left else ""
-    lines = [f"{found.run}: {state}, {found.blocks} of up to {found.planned} blocks{left}"]
+    left = f", at most {duration(found.seconds_left)} left" if found.state == "running" and found.seconds_left else ""
+    lines = [f"{found.run}: {SHOWN[found.state]}, {found.blocks} of up to {found.planned} blocks{left}"]
+    again = f"kduel resume {shlex.quote(found.run)}"
+    if found.state == "stopped":
+        killed = f" ({found.holder} was killed, or the host was restarted)" if found.holder else ""
+        lines.append(f"  nobody is at work in it{killed}; continue with: {again}")
+    elif found.state == "unknown":
+        lines.append(
+            f"  {found.holder or 'a kduel'} was at work in it last: kduel status on that host shows whether it still is; if "
+            f"not, continue there with: {again}"
+        )
     if found.machines[0].name:
         width = max(len("machine"), *(len(one.name) for one in found.machines))
         lines.append(f"  {'machine':{width}}  {'state':11}  {'blocks':>9}  {'void':>4}  {'block':>8}  doing")

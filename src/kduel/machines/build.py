@@ -8,12 +8,10 @@ import os
 import platform
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
@@ -24,6 +22,7 @@ from kduel.core.errors import InputError
 from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
+from kduel.core.tied import tied
 from kduel.core.untrusted import Garbled, exit_status
 from kduel.kernels import Kernel
 from kduel.kernels.build import timed as timed_script
@@ -122,48 +121,14 @@ def run_script(trial: Trial, environment: dict[str, str]) -> int | None:
     """Run the trial's script; its exit status, or None where it had to be ended at the deadline."""
     script = trial.into / "guest.sh"
     script.write_text(trial.script, "utf-8")
-    with (trial.into / "console.log").open("ab") as log:
-        process = subprocess.Popen(
-            ["sh", str(script), str(trial.into)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=environment,
-            start_new_session=True,
-        )
-        with ended_with_us(process):
-            try:
-                return process.wait(trial.deadline)
-            except subprocess.TimeoutExpired:
-                return None
-
-
-@contextmanager
-def ended_with_us(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """No build goes on when its trial is over, whatever the reason."""
-    try:
-        yield
-    finally:
-        # By session: timeout(1) puts what it runs into a process group of its own.
-        while members := session(process.pid):
-            for pid in members:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            process.poll()
-            time.sleep(0.05)
-        process.wait()
-
-
-def session(leader: int) -> list[int]:
-    """The processes of a session that have not ended."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            # After the name, which may hold anything: state, parent, process group, session.
-            state, _, _, sid, *_ = stat.read_text("utf-8", errors="replace").rpartition(")")[2].split()
-            if sid == str(leader) and state not in "ZX":
-                found.append(int(stat.parent.name))
-    return found
+    with (
+        (trial.into / "console.log").open("ab") as log,
+        tied(["sh", str(script), str(trial.into)], stdout=log, stderr=log, environment=environment) as process,
+    ):
+        try:
+            return process.wait(trial.deadline)
+        except subprocess.TimeoutExpired:
+            return None
 
 
 def trouble_of(into: Path) -> Outcome | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 from pathlib import Path
@@ -17,8 +16,9 @@ from kduel.core.experiment import EDITION, Contender, MachineRecord
 from kduel.core.host import OTHER_WORK
 from kduel.core.progress import Progress
 from kduel.core.text import plural
+from kduel.core.this_host import machine_hash
 from kduel.kernels import Kernel
-from kduel.machines import Arm, Machine, MachineKind, Needs, machine_kind
+from kduel.machines import Arm, Machine, MachineKind, Means, Needs, machine_kind
 from kduel.run.script import Dress
 from kduel.store.collect import Prepared
 from kduel.store.documents import Disturbance, HostRecord, KernelRecord, Lock
@@ -26,6 +26,13 @@ from kduel.store.identity import check_same_run
 from kduel.store.rundir import RunDir
 from kduel.study.load import Study
 from kduel.study.plan import make_plan
+
+QUIET_SECONDS = 10.0
+"""How long to wait for a quiet host where the study does not say it, and nothing shows that the host is ever quiet."""
+BETWEEN_BURSTS_SECONDS = 60.0
+"""The same on a host that has been quiet in the run."""
+Kernels = dict[tuple[str, str], Kernel | NotMeasuredError]
+"""By specification and modules: what was found, or why it does not build."""
 
 
 class Chosen(Struct, kw_only=True):
@@ -67,10 +74,12 @@ def make_ready(
     offline: bool = False,
     lock: Lock | None = None,
     origin: str = "",
+    kernels: Kernels | None = None,
 ) -> Ready:
-    """Get the kernels (`get_kernels`) and prepare the machine (`get_machine`). Raises what sources and machines raise."""
-    chosen = get_kernels(read_study(study, origin), cache=cache, progress=progress, offline=offline, lock=lock)
-    return get_machine(chosen, cache=cache, progress=progress, offline=offline)
+    """Get the kernels (`get_kernels`) and prepare the machine (`get_machine`). Raises what sources and machines raise.
+    `kernels` are as of `get_kernels`."""
+    means = Means(cache=cache, progress=progress, offline=offline)
+    return get_machine(get_kernels(read_study(study, origin), lock=lock, kernels=kernels, **means), **means)
 
 
 def read_study(study: Study, origin: str = "") -> Chosen:
@@ -87,9 +96,16 @@ def read_study(study: Study, origin: str = "") -> Chosen:
 
 
 def get_kernels(
-    chosen: Chosen, *, cache: Cache, progress: Progress, offline: bool = False, lock: Lock | None = None
+    chosen: Chosen,
+    *,
+    cache: Cache,
+    progress: Progress,
+    offline: bool = False,
+    lock: Lock | None = None,
+    kernels: Kernels | None = None,
 ) -> Chosen:
-    """The same with its kernels. Raises what sources raise.
+    """The same with its kernels. Raises what sources raise. `kernels` are those that were found for another study on a
+    machine that boots the same kernels; those of this one are added.
 
     A kernel that does not build is left out where at least one is left to compare with the baseline. With the `lock` of
     a run that goes on, the kernels are those of the run, though newer ones may be out.
@@ -97,14 +113,14 @@ def get_kernels(
     study, kind = chosen.study, chosen.kind
     arms = []
     # Each once: a matrix of policies or command lines names one kernel many times.
-    kernels: dict[tuple[str, str], Kernel | NotMeasuredError] = {}
+    kernels = {} if kernels is None else kernels
     unbuilt: dict[str, str] = {}
     for index, contender in enumerate(study.contenders):
         known = lock.kernels[index] if lock is not None else None
         if known is not None and known.unbuilt:
             unbuilt[contender.name] = known.unbuilt
             continue
-        spec = known.provenance.get("exact", contender.kernel) if known is not None else contender.kernel
+        spec: str = known.provenance.get("exact", contender.kernel) if known is not None else contender.kernel
         key = spec, contender.modules
         if key not in kernels:
             try:
@@ -115,6 +131,7 @@ def get_kernels(
                 kernels[key] = error
         kernel = kernels[key]
         if not isinstance(kernel, NotMeasuredError):
+            kernels.setdefault((kernel.provenance.get("exact", spec), contender.modules), kernel)
             arms.append(Arm(contender, kernel))
         elif index == 0 or len(study.contenders) - len(unbuilt) <= 2:
             raise kernel
@@ -224,10 +241,12 @@ def disturbance_of(study: Study, machine: Machine) -> Disturbance | None:
     allowed = machine.max_wait_pct if study.host.max_wait is None else study.host.max_wait
     if allowed is None or allowed >= 100:
         return None
+    declared = study.host.quiet_seconds
     return Disturbance(
         max_wait_pct=allowed,
         repeats=study.host.repeats,
-        quiet_seconds=study.host.quiet_seconds,
+        quiet_seconds=QUIET_SECONDS if declared is None else declared,
+        between_bursts_seconds=BETWEEN_BURSTS_SECONDS if declared is None else 0.0,
         strict=study.host.max_wait is not None,
     )
 
@@ -258,15 +277,6 @@ def host_record() -> HostRecord:
         load=os.getloadavg()[0],
         architecture=platform.machine(),
     )
-
-
-def machine_hash() -> str:
-    """A hash of this host's machine ID, as machine-id(5) recommends; empty where it has none."""
-    try:
-        known = Path("/etc/machine-id").read_bytes().strip()
-    except OSError:
-        return ""
-    return hashlib.sha256(b"kduel " + known).hexdigest()[:16] if known else ""
 
 
 def cpu_model() -> str:

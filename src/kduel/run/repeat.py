@@ -155,6 +155,7 @@ class Quiet:
     def __init__(self, rule: Disturbance | None, progress: Progress, root: Path = Path("/")) -> None:
         self.rule, self.progress, self.root = rule, progress, root
         self.patience = rule.quiet_seconds if rule else 0.0
+        """Seconds that the next wait lasts at most."""
         self.busy = True
         """Whether other work was found last: at the start nothing is known."""
         self.since: HostSnapshot | None = None
@@ -178,8 +179,20 @@ class Quiet:
         return self.beyond(taken_by_others(self.since, self.now()))
 
     def wait(self) -> None:
-        """Return when other work takes no more of the CPUs than the guest may wait, or when patience ends."""
-        if self.rule is None or self.patience < LOOK_SECONDS or not (self.busy or self.came_back()):
+        """Return when other work takes no more of the CPUs than the guest may wait, or when patience ends.
+
+        A host that has been quiet is waited for longer: what it does comes and goes, and a block whose trials differ in
+        it says little. One that never was would only cost time.
+        """
+        if self.rule is None or not self.rule.quiet_seconds:
+            return
+        longest = max(self.rule.quiet_seconds, self.rule.between_bursts_seconds)
+        if not (self.busy or self.came_back()):
+            # A moment can be quiet by chance where the host never is: only a longer look makes the runner patient again.
+            if self.patience < longest and not self.beyond(self.other_share()):
+                self.patience = longest
+            return
+        if self.patience < LOOK_SECONDS:
             return
         deadline = time.monotonic() + self.patience
         shown = False
@@ -193,7 +206,7 @@ class Quiet:
                     f"{self.patience:.0f} s at most"
                 )
                 shown = True
-        self.patience = self.rule.quiet_seconds
+        self.patience = longest
 
     def before_boot(self) -> float | None:
         """The share of the host's CPUs that other work takes just before a boot."""

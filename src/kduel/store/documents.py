@@ -75,6 +75,8 @@ class Disturbance(Struct, kw_only=True, forbid_unknown_fields=True):
     """How often a disturbed trial is made again at most."""
     quiet_seconds: float = 10.0
     """How long the runner waits for a quiet host before a trial, at most."""
+    between_bursts_seconds: float = 0.0
+    """The same once the host has been quiet in this run; 0: no longer than before."""
     strict: bool = False
     """Whether the study declares it: then a trial that is still disturbed is void. By a machine's default its last
     boot counts."""

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from kduel import __version__
 from kduel.core.errors import InputError
+from kduel.store import holder
 from kduel.store.documents import RESTORE, Lock, MemberRecord, document_bytes, read_document
 from kduel.store.identity import listed, plain, protocol_differences
 from kduel.store.integrity import Integrity, trials_of, verify
@@ -30,7 +31,7 @@ from kduel.store.rundir import MERGED, RunDir, whole_directory
 from kduel.study.plan import slug
 
 MERGE_SCHEMA = 1
-LEFT_OUT = (".held", "report", ".new-*")
+LEFT_OUT = (holder.NAME, "report", ".new-*")
 """What a copy of a run does without: the runner's own, and reports, which are made again."""
 HARDWARE = ("cpus", "cpu", "memory_mib", "emulated", "product")
 """Facts that distinguish the machines of one host, such as guests with different processors."""
@@ -129,7 +130,7 @@ def opened(path: Path, machine: str = "") -> list[Opened]:
 @contextlib.contextmanager
 def at_rest(run: RunDir) -> Any:
     """Hold a run that a runner may have, so that it is copied whole. Raises InputError where one is at work in it."""
-    with run.held() if (run.path / ".held").exists() else contextlib.nullcontext():
+    with run.held() if (run.path / holder.NAME).exists() else contextlib.nullcontext():
         yield
 
 

@@ -10,11 +10,9 @@ A trial becomes visible only whole: written to trials/.new-*, synced, renamed.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +23,7 @@ import msgspec
 from kduel.core.errors import InputError, file_trouble
 from kduel.core.untrusted import entries, read_whole
 from kduel.store.documents import RESTORE, Lock, TrialRecord, document_bytes, read_lock, read_trial
+from kduel.store.holder import hold
 from kduel.store.manifest import write_manifest
 from kduel.study.plan import PlannedTrial
 
@@ -345,19 +344,7 @@ class RunDir:
     @contextmanager
     def held(self, patience: float = 0.0) -> Iterator[None]:
         """Hold the run for writing. Raises InputError where another runner has it, for more than `patience` seconds."""
-        with as_disk_error(self.path), (self.path / ".held").open("a") as handle:
-            end = time.monotonic() + patience
-            while True:
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() >= end:
-                        raise InputError(
-                            f"another kduel is at work in {self.path}",
-                            "Wait for it to end, or give this run another --out.",
-                        ) from None
-                    time.sleep(0.5)
+        with as_disk_error(self.path), hold(self.path, patience):
             yield
 
 

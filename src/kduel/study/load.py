@@ -57,8 +57,9 @@ class HostTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     it the machine's default, by which a trial counts after its last boot even so. 100 allows everything."""
     repeats: int = 1
     """How often such a trial is made again at most, at the end of its block."""
-    quiet_seconds: float = 10.0
-    """How long to wait for a quiet host before a trial, at most; 0 never waits."""
+    quiet_seconds: float | None = None
+    """How long to wait for a quiet host before a trial, at most; 0 never waits. Without it 10, and 60 once the host has
+    been quiet in the run: its other work then comes and goes."""
     covariate: bool = False
     """Whether the other work that is measured for half a second before each boot enters the intervals."""
 
@@ -250,7 +251,7 @@ def check_host(host: HostTable, origin: str) -> None:
         )
     if not 0 <= host.repeats <= 100:
         raise InputError(f"{origin}: host.repeats is {host.repeats}", "Give a number from 0 to 100, such as 1.")
-    if not 0 <= host.quiet_seconds <= 86_400:
+    if host.quiet_seconds is not None and not 0 <= host.quiet_seconds <= 86_400:
         raise InputError(
             f"{origin}: host.quiet_seconds is {host.quiet_seconds:g}", "Give seconds from 0 to 86400, such as 10."
         )

@@ -36,7 +36,7 @@ by what matters. Empty: the verdicts carry neither."""
 
 
 class Aspect(Struct, kw_only=True):
-    """One row."""
+    """One row. Means and SDs are of the values that the verdicts rest on."""
 
     name: str
     benchmark: str
@@ -83,10 +83,7 @@ def row(name: str, one: Duels) -> Aspect:
         unit=one.first.unit,
         better=one.first.better,
         means={contender: one.mean(contender) for contender in one.contenders},
-        sds={
-            contender: deviation([value for value in one.values[contender] if value is not None])
-            for contender in one.contenders
-        },
+        sds={contender: deviation(one.values[contender]) for contender in one.contenders},
         standing={contender: standing.get(contender, "") for contender in one.contenders},
         told=told,
     )

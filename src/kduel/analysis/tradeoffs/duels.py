@@ -11,6 +11,8 @@ from msgspec import Struct
 from kduel.analysis.matrix.shape import judged, tables
 from kduel.core.results import MetricResult, Results
 from kduel.core.samples import Samples
+from kduel.judge.verdict.comparison import compared
+from kduel.judge.verdict.rule import planned_rule
 
 Relation = Literal["better", "worse", "same", "undecided"]
 OPPOSITE: dict[Relation, Relation] = {"better": "worse", "worse": "better", "same": "same", "undecided": "undecided"}
@@ -23,8 +25,8 @@ class Duels(Struct, kw_only=True):
     first: MetricResult
     """The first contender against the baseline: names, unit, better side."""
     contenders: list[str]
-    values: dict[str, list[float | None]]
-    """By contender."""
+    values: dict[str, list[float]]
+    """By contender, those that enter a verdict against any of the others."""
     results: dict[tuple[str, str], MetricResult]
     """By (reference, contender); against the baseline the run's own verdicts, among the others exploratory ones."""
 
@@ -42,8 +44,8 @@ class Duels(Struct, kw_only=True):
         return "undecided"
 
     def mean(self, contender: str) -> float | None:
-        """Over all trials that gave a value."""
-        there = [value for value in self.values[contender] if value is not None]
+        """Of these values; None without any."""
+        there = self.values[contender]
         return sum(there) / len(there) if there else None
 
 
@@ -79,25 +81,29 @@ def duels(results: Results, wanted: Sequence[tuple[str, str]]) -> list[Duels]:
     ]
     imported = results.study.imported
     position = {(trial.block, trial.contender): trial.position for trial in results.trials}
-    samples = [
-        Samples(
+    # Of all contenders, whichever pair is judged: a block that has not ended for one of them counts for none.
+    order = {} if imported else {arm: [position.get((block, arm)) for block in results.blocks] for arm in names}
+
+    def table(benchmark: str, metric: str, arms: Sequence[str]) -> Samples:
+        return Samples(
             benchmark=benchmark,
             metric=metrics[benchmark][metric],
             paired=not imported,
             blocks=results.blocks,
-            values={arm: values[benchmark, metric][arm] for arm in pair},
-            order={} if imported else {arm: [position.get((block, arm)) for block in results.blocks] for arm in pair},
+            values={arm: values[benchmark, metric][arm] for arm in arms},
+            order=order,
         )
-        for (benchmark, metric), pair in missing
-    ]
+
+    whole = compared([table(*key, names) for key in kept], planned_rule(results.study))
+    samples = [table(*key, pair) for key, pair in missing]
     for (key, pair), result in zip(missing, judged(results, samples, imported), strict=True):
         against[key][pair] = result
     return [
         Duels(
             first=next(iter(against[key].values())),
             contenders=names,
-            values=values[key],
+            values=held,
             results=against[key],
         )
-        for key in kept
+        for key, held in zip(kept, whole, strict=True)
     ]

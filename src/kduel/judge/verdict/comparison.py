@@ -72,6 +72,43 @@ def finished_blocks(samples: Sequence[Samples]) -> int:
     return len(blocks)
 
 
+def complete(arms: Sequence[Floats]) -> NDArray[np.bool_]:
+    """By block: whether two of the arms at least gave a value. What one alone gave cannot be compared."""
+    there: NDArray[np.bool_] = np.count_nonzero(~np.isnan(arms), axis=0) > 1
+    return there
+
+
+def counted_blocks(samples: Sequence[Samples], rule: Rule) -> list[int]:
+    """The blocks that count: finished, and no more than planned."""
+    count = min(finished_blocks(samples), rule.max_blocks)
+    return sorted({block for table in samples for block in table.blocks})[:count]
+
+
+def columns(table: Samples, counted: Sequence[int]) -> dict[str, Floats]:
+    """By contender, the values over these blocks; NaN is a missing one."""
+    at = {block: index for index, block in enumerate(table.blocks)}
+    return {
+        name: np.array([values[at[block]] if block in at else None for block in counted], dtype=float)
+        for name, values in table.values.items()
+    }
+
+
+def compared(samples: Sequence[Samples], rule: Rule) -> list[dict[str, list[float]]]:
+    """By table and contender, the values that verdicts rest on, each contender against each other: those of complete
+    blocks that count, or all where blocks are no pairs."""
+    counted = counted_blocks(samples, rule)
+    found = []
+    for table in samples:
+        if table.paired:
+            arms = columns(table, counted)
+            there = complete(list(arms.values()))
+            kept = {name: arm[there & ~np.isnan(arm)].tolist() for name, arm in arms.items()}
+        else:
+            kept = {name: [v for v in values if v is not None] for name, values in table.values.items()}
+        found.append(kept)
+    return found
+
+
 @dataclass(frozen=True)
 class Comparison:
     """The values of both arms over the blocks that count, in the order of blocks; NaN is a missing one."""
@@ -94,7 +131,7 @@ class Comparison:
     @cached_property
     def complete(self) -> NDArray[np.bool_]:
         """By block: whether both arms gave a value."""
-        return ~(np.isnan(self.before) | np.isnan(self.after))
+        return complete([self.before, self.after])
 
     @cached_property
     def pairs(self) -> tuple[Floats, Floats]:
@@ -250,17 +287,12 @@ def compare(samples: Sequence[Samples], rule: Rule) -> list[Comparison]:
     """
     check(samples)
     rule = rule.for_comparisons(family(samples))
-    count = min(finished_blocks(samples), rule.max_blocks)
-    counted = sorted({block for table in samples for block in table.blocks})[:count]
+    counted = counted_blocks(samples, rule)
     found = []
     for table in samples:
-        at = {block: index for index, block in enumerate(table.blocks)}
-        columns = {
-            name: np.array([values[at[block]] if block in at else None for block in counted], dtype=float)
-            for name, values in table.values.items()
-        }
-        baseline, *others = columns
-        found += [Comparison(table, other, rule, counted, columns[baseline], columns[other]) for other in others]
+        arms = columns(table, counted)
+        baseline, *others = arms
+        found += [Comparison(table, other, rule, counted, arms[baseline], arms[other]) for other in others]
     return found
 
 

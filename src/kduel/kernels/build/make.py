@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import IO
 from msgspec import Struct
 
 from kduel.core.errors import HostError
+from kduel.core.tied import tied
 from kduel.kernels.build.cause import BuildFailure, cause
 from kduel.kernels.build.toolchain import Target
 
@@ -29,12 +28,6 @@ FIXED = {
 """So that equal sources give equal kernels."""
 KEPT = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME")
 """What of the user's environment a build sees: ARCH, KCFLAGS, MAKEFLAGS and the like would change the kernel."""
-WITH_US = """exec 3<&0 </dev/null
-((read -r over || kill -KILL 0) <&3 >&- 2>&- &)
-exec 3<&-
-exec "$@"
-"""
-"""Runs a command in a process group that is killed when the other end of its standard input is closed without a word."""
 LOG_END = 1 << 20
 """Bytes of a log that are searched for the cause."""
 
@@ -123,22 +116,8 @@ def _run(command: Sequence[str], stream: IO[bytes], environment: Mapping[str, st
     """The command's status. It and its children end with us, whatever ends us."""
     if shutil.which(command[0], path=environment.get("PATH")) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    ours, theirs = socket.socketpair()
-    with ours:
-        with theirs:
-            process = subprocess.Popen(
-                ["sh", "-c", WITH_US, "sh", *command], cwd=cwd, env=dict(environment), stdin=theirs.fileno(), stdout=stream,
-                stderr=stream, process_group=0,
-            )  # fmt: skip
-        try:
-            status = process.wait()
-            with contextlib.suppress(OSError):
-                ours.send(b"\n")
-        except BaseException:
-            ours.close()
-            process.wait()
-            raise
-    return status
+    with tied(command, stdout=stream, stderr=stream, environment=environment, cwd=cwd) as process:
+        return process.wait()
 
 
 def tail(log: Path, begin: int = 0) -> str:

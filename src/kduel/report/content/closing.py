@@ -70,12 +70,13 @@ def findings(said: Digest, width: int) -> list[Line]:
 
 
 def short(note: Note) -> str:
-    """The cause, how many metrics it touches, and the weightiest evidence."""
+    """The cause, how many metrics it touches, and the weightiest evidence. What is about the whole run names its cause
+    itself."""
     touches = note.touches
+    if not touches:
+        return note.message
     where = touches[0] if len(touches) == 1 else plural(len(touches), "metric")
-    if not note.cause:
-        return f"{where}: {note.message}" if touches else note.message
-    return f"{note.cause}{f' ({where})' if touches else ''}: {note.message}"
+    return f"{note.cause} ({where}): {note.message}" if note.cause else f"{where}: {note.message}"
 
 
 def advice(results: Results, said: Digest, run: str, width: int) -> list[Line]:

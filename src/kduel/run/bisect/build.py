@@ -38,6 +38,18 @@ class Builder(Struct, frozen=True, kw_only=True):
     jobs: int = 0
     log: Path
 
+    def check(self) -> None:
+        """That there is what make needs, as far as it is known before the checkout, which takes minutes. Raises InputError."""
+        if self.command:
+            return
+        self._check_clean()
+        given = self.config or self._own_config
+        if not given.is_file():
+            raise InputError(
+                f"there is no configuration to build with: {given} is not there",
+                "Give one with --config FILE; distributions keep theirs in /boot/config-*.",
+            )
+
     def make(self) -> str:
         """Build what is checked out. Gives the kernel's specification. Raises Unbuildable, HostError, InputError."""
         self.build.mkdir(parents=True, exist_ok=True)
@@ -50,7 +62,7 @@ class Builder(Struct, frozen=True, kw_only=True):
             if not image.is_file():
                 raise Unbuildable(f"the build command left no {self.image}")
             return str(image)
-        self._check_clean()
+        self.check()
         marker = self.build / UNFINISHED
         remove_unfinished(self.build)
         marker.touch()
@@ -101,13 +113,13 @@ class Builder(Struct, frozen=True, kw_only=True):
                 "and give --config ../my.config.",
             )
 
+    @property
+    def _own_config(self) -> Path:
+        return self.build / ".config"
+
     def _configure(self, make: Make) -> None:
-        own = self.build / ".config"
-        given = self.config or own
-        if not given.is_file():
-            raise InputError("there is no configuration to build with", "Give one with --config FILE.")
-        if given != own:
-            shutil.copyfile(given, own)
+        if self.config and self.config != self._own_config:
+            shutil.copyfile(self.config, self._own_config)
         make.run("olddefconfig")
 
 

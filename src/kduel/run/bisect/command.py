@@ -7,12 +7,12 @@ import math
 import os
 import re
 import shutil
-import signal
 import subprocess
 from pathlib import Path
 
 from kduel.core.errors import HostError
 from kduel.core.text import printable
+from kduel.core.tied import tied
 from kduel.run.bisect.git import check_out, git
 from kduel.run.bisect.terms import Unmeasurable
 
@@ -40,15 +40,15 @@ class ShellMeasurement:
         return number(output)
 
     def run(self, checkout: Path, commit: str) -> tuple[int, str, str]:
-        """The command's status, standard output and standard error. It and its children end with it."""
+        """The command's status, standard output and standard error. What it started ends with it, and with us."""
         log, said = checkout.with_suffix(".out"), checkout.with_suffix(".err")
         environment = {**os.environ, "KDUEL_COMMIT": commit}
-        with log.open("wb") as out, said.open("wb") as err:
+        with contextlib.ExitStack() as held:
+            out, err = held.enter_context(log.open("wb")), held.enter_context(said.open("wb"))
             try:
-                process = subprocess.Popen(
-                    ["/bin/sh", "-c", self.line], cwd=checkout, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                    env=environment, start_new_session=True,
-                )  # fmt: skip
+                process = held.enter_context(
+                    tied(["/bin/sh", "-c", self.line], stdout=out, stderr=err, environment=environment, cwd=checkout)
+                )
             except OSError as error:
                 raise HostError(f"cannot run /bin/sh: {error.strerror}", "Install a shell there.") from error
             try:
@@ -57,8 +57,6 @@ class ShellMeasurement:
                 raise Unmeasurable(
                     f"the command did not end within {self.timeout:g} s", "Give it more time with --timeout."
                 ) from None
-            finally:
-                end_group(process)
         return status, beginning(log), beginning(said)
 
     def checkout(self, commit: str) -> Path:
@@ -94,13 +92,6 @@ def beginning(path: Path) -> str:
     """The first MOST_OUTPUT bytes of a file, as text."""
     with path.open("rb") as stream:
         return stream.read(MOST_OUTPUT).decode("utf-8", errors="replace")
-
-
-def end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a command and all that it started."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def number(output: str) -> float:

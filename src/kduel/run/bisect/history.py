@@ -13,7 +13,8 @@ from kduel.core.errors import InputError
 from kduel.run.bisect.git import commit_of, git
 
 MOST_WITH_MERGES = 4096
-"""Commits of a history with merges: which contains which is a square matrix."""
+"""Commits of a history with merges, for a search under noise: which contains which is a square matrix. `git bisect`, which
+searches by exact counts, needs none."""
 
 
 class History:
@@ -30,9 +31,12 @@ class History:
         if any(parent >= number for number, own in enumerate(self.parents) for parent in own):
             raise InputError("the commits are not in the order of their history")
         self.linear = all(own == ([number - 1] if number else []) for number, own in enumerate(self.parents))
+
+    def check_size(self) -> None:
+        """That a search under noise can hold which commit contains which. Raises InputError."""
         if not self.linear and len(self.commits) > MOST_WITH_MERGES:
             raise InputError(
-                f"there are {len(self.commits):,} commits with merges between the ends; "
+                f"there are {len(self.commits):,} commits with merges between the ends; of measurements that vary, "
                 f"{MOST_WITH_MERGES:,} can be searched",
                 "Give --first-parent, a path (-- kernel/sched), or ends that are nearer to one another.",
             )

@@ -19,7 +19,7 @@ from kduel.run.bisect.terms import SearchSettings, State
 
 
 class SearchTask(Struct, frozen=True, kw_only=True):
-    """What is searched for, and how."""
+    """What is searched for, and how. Raises InputError where the history is too large to be searched under noise."""
 
     tree: Path
     history: History
@@ -28,6 +28,9 @@ class SearchTask(Struct, frozen=True, kw_only=True):
     """What is measured, for people; with the history it identifies the search."""
     settings: SearchSettings
     restart: bool = False
+
+    def __post_init__(self) -> None:
+        self.history.check_size()
 
 
 def head_of(task: SearchTask) -> Head:

@@ -1,0 +1,27 @@
+"""Which host this is, by what its kernel and its system reveal of it."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+BOOT_ID, MACHINE_ID = Path("/proc/sys/kernel/random/boot_id"), Path("/etc/machine-id")
+
+
+def machine_hash() -> str:
+    """A hash of this host's machine ID, as machine-id(5) recommends; empty where it has none."""
+    known = content(MACHINE_ID)
+    return hashlib.sha256(b"kduel " + known).hexdigest()[:16] if known else ""
+
+
+def boot_id() -> str:
+    """Of the present boot: another one after each start; empty where the kernel shows none."""
+    return content(BOOT_ID).decode(errors="replace")
+
+
+def content(path: Path) -> bytes:
+    """Without white space around it; empty where it cannot be read."""
+    try:
+        return path.read_bytes().strip()
+    except OSError:
+        return b""
