@@ -26,14 +26,16 @@ from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.temporary import as_temporary_error, temporary_directory
 from kduel.guest import boots, confine, initramfs, programs
 from kduel.guest.cpio import Cpio
+from kduel.guest.initramfs import Base
 from kduel.guest.launch import run
 from kduel.guest.processor import cpu_model, known_features, plugin_api
 from kduel.guest.repetition import Fingerprint, contents, fingerprint, first_difference, odd_one
 from kduel.guest.root import Root, root_image
+from kduel.guest.size import Size, mebibytes
 from kduel.guest.vm import VirtualMachine
 from kduel.kernels.files.image import pvh_entry, uncompressed
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Seconds, Trial
-from kduel.machines.qemu import QemuMachine, QemuSettings, Size, mebibytes, qemu_version
+from kduel.machines.qemu import QemuMachine, QemuSettings, qemu_version
 
 MODULES = ("virtio_pci", "virtio_console")
 PMEM_MODULES = ("nd_e820", "nd_pmem", "squashfs", "overlay")
@@ -73,7 +75,7 @@ class IcountMachine(QemuMachine):
         self,
         settings: IcountSettings,
         root: Root,
-        bases: Mapping[str, Path],
+        bases: Mapping[str, Base],
         images: Mapping[str, Path],
         cache: Cache,
         *,
@@ -204,7 +206,7 @@ class IcountMachine(QemuMachine):
             self.fixed(trial.block),
             self.cmdline(trial.arm),
             trial.arm.kernel.sha256,
-            self.bases[trial.arm.kernel.parts].parent.name,
+            self.bases[trial.arm.kernel.parts].archive.parent.name,
             str(self.settings.memory),
             self.plugin.parent.name,
             self.guard.parent.name,
