@@ -16,9 +16,10 @@ from kduel.cli.boot import command as boot_command
 from kduel.cli.smallest_ram import command as ram_command
 from kduel.core.errors import HostError, InputError, NotMeasuredError
 from kduel.core.experiment import Contender
+from kduel.guest.size import mebibytes
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Outcome, Trial
-from kduel.machines.qemu import QemuMachine, QemuSettings, mebibytes
+from kduel.machines.qemu import QemuMachine, QemuSettings
 from kduel.run.smallest_ram import smallest
 
 LOGS = Path(__file__).parent / "logs"

@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from kduel.benchmarks.kbench import read_line
 from kduel.cli.explain import command, not_executed
 from kduel.core.errors import InputError, NotMeasuredError
-from kduel.explain.compare import Clock, Explanation, by_condition, explain, slim
+from kduel.explain.compare import Clock, Explanation, Shift, by_condition, explain, slim
+from kduel.explain.cost import LOCKED, Cost, cost_text
 from kduel.explain.flame import as_svg, tree
+from kduel.explain.layout import Figures
 from kduel.explain.profile import (
     BULK,
     IDLE,
@@ -84,12 +87,66 @@ def test_call_chains_begin_where_the_kernel_is_entered() -> None:
 
 def test_the_table_names_what_changed_and_adds_up() -> None:
     text = as_text(explanation(), limit=3)
-    rows = [line for line in text.splitlines() if line.startswith("   ") and line[41:42].isdigit()]
-    numbers = [[int(word.replace(",", "").replace("−", "-")) for word in line[:42].split()] for line in rows]
-    assert "only in the baseline" in text
+    rows = [line.split()[:3] for line in text.splitlines() if line.lstrip()[:1].isdigit()]
+    numbers = [[int(word.replace(",", "").replace("−", "-")) for word in row] for row in rows]
+    assert "(baseline only)" in text
     functions, contexts = numbers[:5], numbers[5:7]
     assert [sum(column) for column in zip(*functions, strict=True)] == contexts[0]
     assert [sum(column) for column in zip(*contexts, strict=True)] == numbers[-1] == [387, 382, -5]
+
+
+LONG = "_RNvMNtCs_some_crate_with_a_long_name_and_more_than_a_line_of_it_17h0123456789abcdef"
+
+
+def wide() -> Explanation:
+    """With names, figures and conditions that are longer than most."""
+    profiles = [
+        Profile(
+            operations=3,
+            stacks={(OPERATION, LONG): 4_000_000_001 * number, (OPERATION, f"{LONG}x"): 7, (BULK, "memcpy"): 5},
+            known=frozenset([f"{LONG}x"] if number == 1 else [LONG, f"{LONG}x"]),
+        )
+        for number in (1, 2)
+    ]
+    found = explain("pipe", ("6.1", "6.12"), (profiles[0], profiles[1]))
+    words = "1: phase of 812 us, five times as many calls, 3 KiB of environment, mappings 211 pages lower, after mmap"
+    found.conditions = by_condition(
+        ["plain", words], [profiled(10, clone=1000), profiled(10, clone=1000)], [profiled(10, clone=900)] * 2
+    )
+    found.conditions[1].shifts.append(Shift(function=LONG, baseline=1.0, contender=1e6))
+    found.conditions[1] = structs.replace(found.conditions[1], contender=1e6)
+    return found
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_lines_fit_the_terminal(width: int) -> None:
+    for found in (explanation(), wide()):
+        text = as_text(found, 0, width)
+        assert max(map(len, text.splitlines())) <= width
+        folded = " ".join(text.split())
+        assert "(contender only)" in folded and "copying and clearing memory for it: loops" in " ".join(
+            as_text(wide(), 0, width).split()
+        )
+    rows = [Cost(kind=LOCKED, function=LONG, baseline=1, contender=3_000_000_000)]
+    assert max(map(len, cost_text(wide(), rows, 0, width).splitlines())) <= width
+
+
+def test_a_name_that_is_too_long_is_cut_in_the_middle_and_only_then() -> None:
+    narrow, broad = as_text(wide(), 0, 80), as_text(wide(), 0, 200)
+    assert LONG not in narrow and LONG in broad
+    (cut,) = {word for word in narrow.split() if "…" in word and word.endswith("def")}
+    assert LONG.startswith(cut.split("…")[0]) and LONG.endswith(cut.split("…")[1])
+    assert all("exit_to_user_mode_prepare" in as_text(explanation(), 0, width) for width in (60, 80))
+
+
+def test_a_condition_is_described_whole_however_narrow_the_terminal_is() -> None:
+    found = wide()
+    folded = " ".join(as_text(found, 0, 60).split())
+    words = found.conditions[1].condition.split()
+    assert all(word in folded for word in words)
+    lines = as_text(found, 0, 80).splitlines()
+    (first,) = [number for number, line in enumerate(lines) if "1: phase of" in line]
+    assert lines[first + 1].startswith(" " * lines[first].index("1: phase"))
 
 
 def test_the_next_command_opens_the_largest_difference() -> None:
@@ -223,12 +280,8 @@ def test_the_function_that_a_condition_changes_is_named() -> None:
     assert (other.baseline, other.contender, other.difference) == (110, 130, 20)
     assert [(shift.function, shift.difference) for shift in other.shifts] == [("clear_page", 30)]
     lines = condition_lines(found)
-    assert lines[lines.index("what condition 1 changes against plain") + 1].split() == [
-        "0",
-        "+30.0",
-        "+30.0",
-        "clear_page",
-    ]
+    shift = lines[lines.index("what condition 1 changes against plain") + 1]
+    assert isinstance(shift, Figures) and (*shift.cells, shift.text) == ("0", "+30.0", "+30.0", "clear_page")
     assert "by condition" in as_text(found)
 
 

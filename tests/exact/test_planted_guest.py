@@ -25,7 +25,7 @@ from kduel.kernels.files.modules import module_bytes, module_files
 from kduel.machines import icount
 from kduel.machines.qemu import QemuMachine
 from kduel.run.exact.measure import Counted, annotation, explanation
-from kduel.run.prepare import Ready
+from kduel.run.prepare import Ready, lock_of
 from kduel.study.contenders import tables_of
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
@@ -219,5 +219,7 @@ def test_a_timed_machine_takes_the_modules_of_each_contender_too(tmp_path: Path)
     (path.parent / "overlay.ko").write_bytes(unsigned(content))
     ready = ready_of(TIMED + contenders({"one": (image, modules), "other": (image, other)}))
     assert isinstance(ready.machine, QemuMachine)
-    first, second = (ready.machine.bases[arm.kernel.parts].read_bytes() for arm in ready.arms)
+    first, second = (ready.machine.bases[arm.kernel.parts].archive.read_bytes() for arm in ready.arms)
     assert first != second
+    one, other = lock_of(ready, 1, "test").kernels
+    assert one.sha256 == other.sha256 and one.modules and other.modules and one.modules != other.modules

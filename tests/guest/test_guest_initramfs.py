@@ -1,15 +1,21 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "kernels"))
+from made_kernels import module
 
 from kduel import guest
 from kduel.core.cache import Cache
 from kduel.guest.cpio import Cpio
 from kduel.guest.initramfs import base_archive, trial_archive
 from kduel.kernels import Kernel
+from kduel.kernels.files.modules import NO_MODULES
 
 BUSYBOX = Path("/bin/busybox")
 
@@ -66,7 +72,7 @@ def test_programs_and_config_are_inside_and_change_the_key(kernel, tmp_path):
     with_program = base_archive(kernel, BUSYBOX, cache=cache, programs=[("sub/kbench", program)])
     assert bare != with_program
     assert base_archive(kernel, BUSYBOX, cache=cache) == bare
-    found = unpack(with_program.read_bytes(), tmp_path / "x")
+    found = unpack(with_program.archive.read_bytes(), tmp_path / "x")
     assert found["kduel/programs/sub/kbench"] == b"\x7fELF"
     assert found["boot/config-1.2.3"] == b"CONFIG_A=y\n"
     assert found["kduel/modules"] == b""
@@ -76,7 +82,9 @@ def test_programs_and_config_are_inside_and_change_the_key(kernel, tmp_path):
 def test_only_a_quick_guest_has_the_lines_that_save_time(kernel, tmp_path, monkeypatch):
     cache = Cache(tmp_path / "cache")
     found = {
-        quick: unpack(base_archive(kernel, BUSYBOX, cache=cache, quick=quick).read_bytes(), tmp_path / str(quick))
+        quick: unpack(
+            base_archive(kernel, BUSYBOX, cache=cache, quick=quick).archive.read_bytes(), tmp_path / str(quick)
+        )
         for quick in (False, True)
     }
     for name, file in (("init", "init.sh"), ("kduel/run", "run.sh")):
@@ -91,7 +99,7 @@ def test_only_a_quick_guest_has_the_lines_that_save_time(kernel, tmp_path, monke
 
 
 def test_a_trials_script_follows_the_base(kernel, tmp_path):
-    base = base_archive(kernel, BUSYBOX, cache=Cache(tmp_path / "cache")).read_bytes()
+    base = base_archive(kernel, BUSYBOX, cache=Cache(tmp_path / "cache")).archive.read_bytes()
     assert len(base) % 4 == 0, "the kernel wants archives aligned to 4 bytes"
     found = unpack(trial_archive("echo hello\n"), tmp_path / "x")
     assert found == {"kduel/guest.sh": b"echo hello\n"}
@@ -102,3 +110,21 @@ def test_a_trials_script_follows_the_base(kernel, tmp_path):
 def test_our_init_is_sound_shell(name, quick):
     script = guest.own_script(name, quick=quick)
     subprocess.run(["busybox", "sh", "-n", "/dev/stdin"], input=script, check=True)
+
+
+def test_the_modules_that_a_guest_loads_are_known_by_their_content(kernel, tmp_path):
+    cache, modules = Cache(tmp_path / "cache"), tmp_path / "lib"
+    assert base_archive(kernel, BUSYBOX, cache=cache).modules == NO_MODULES
+    (modules / "kernel/fs").mkdir(parents=True)
+    ext4, other = modules / "kernel/fs/ext4.ko", modules / "kernel/fs/other.ko"
+    ext4.write_bytes(module("1.2.3"))
+    kernel = replace(kernel, modules=modules)
+
+    def found() -> str:
+        return base_archive(kernel, BUSYBOX, cache=cache, modules=["ext4"]).modules
+
+    first = found()
+    other.write_bytes(module("1.2.3", depends="ext4"))
+    assert found() == first, "this one is not loaded"
+    ext4.write_bytes(module("1.2.3", more=["softdep=pre: other"]))
+    assert len({first, found(), NO_MODULES}) == 3

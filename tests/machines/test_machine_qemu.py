@@ -19,10 +19,11 @@ from kduel.guest import confine, envelope, probe
 from kduel.guest.environment import read_environment
 from kduel.guest.root import root_image
 from kduel.guest.script import ScriptStep, compose
+from kduel.guest.size import mebibytes
 from kduel.kernels import Kernel, resolve
 from kduel.machines import Arm, Needs, Outcome, Trial, machine_kind, qemu
 from kduel.machines.host.processors import host_cpus
-from kduel.machines.qemu import PLUGIN, mebibytes
+from kduel.machines.qemu import PLUGIN
 
 SPEC = "debian:6.1-cloud"
 

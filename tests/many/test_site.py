@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import sys
 from collections.abc import Callable
@@ -16,6 +18,7 @@ from kduel.analysis.campaigns.history import history
 from kduel.analysis.indexed import indexed_history
 from kduel.cli import kduel
 from kduel.core.errors import KduelError
+from kduel.core.experiment import MachineRecord
 
 sys.path.append(str(Path(__file__).parents[1] / "report"))
 LINK = re.compile(r'href="([^"]*)"')
@@ -56,6 +59,47 @@ def test_the_history_of_the_index_is_that_of_the_runs(runs: Path) -> None:
         assert one.told == other.told
     assert sum(len(line.steps) for line in indexed.lines) == 1
     assert "2026-01-08" in called("history", runs, "--index")
+
+
+@pytest.fixture
+def counted(tmp_path: Path) -> Path:
+    """Six exact runs by one version of QEMU, two by the next, whose counts are 5 % higher, and a timed one with that."""
+    place = tmp_path / "counted"
+    for day in range(1, 9):
+        version = "7.2.22 (Debian 1:7.2+dfsg-7)" if day < 7 else "10.0.13 (Debian 1:10.0.13)"
+        record = MachineRecord(kind="icount", exact=True, facts={"accelerator": "tcg", "qemu": version})
+        make_run(
+            place / f"day{day}", seed=day, day=day, blocks=1, level=10 if day < 7 else 10.5, sd_pct=0, machine=record
+        )
+    return place
+
+
+def test_exact_counts_of_two_versions_of_qemu_are_never_one_series(counted: Path) -> None:
+    called("index", counted, "--quiet")
+    for found in (history([counted]), indexed_history(counted / "kduel-index.sqlite")):
+        lines = {(line.machine, line.contender): len(line.points) for line in found.lines}
+        older, newer = (f"icount tcg a CPU, counted by QEMU {version}" for version in ("7.2.22", "10.0.13"))
+        assert lines == {(older, "old"): 6, (older, "new"): 6, (newer, "old"): 2, (newer, "new"): 2}
+        assert not any(line.steps for line in found.lines)
+        (said,) = found.apart
+        assert said.startswith("icount tcg a CPU: exact counts by different versions of QEMU are different series")
+        assert "10.0.13 (2 runs), 7.2.22 (6 runs)" in said
+    for words in ([counted], [counted, "--index"]):
+        assert "Separate series" in called("history", *words)
+    called("site", counted, "--output", counted.parent / "site")
+    assert "exact counts by different versions" in (counted.parent / "site" / "index.html").read_text()
+    head, *rows = csv.reader(io.StringIO(called("query", counted, "--series", "job/time")))
+    assert len(head) == 2 + 4 and len(rows) == 8
+    assert all(sum(map(bool, row[2:])) == 2 for row in rows)
+
+
+def test_a_timed_series_is_not_divided_by_qemus_version(tmp_path: Path) -> None:
+    for day, version in enumerate(("7.2.22", "10.0.13"), 1):
+        record = MachineRecord(kind="qemu", facts={"accelerator": "tcg", "qemu": version})
+        make_run(tmp_path / f"day{day}", day=day, blocks=4, most=4, machine=record)
+    called("index", tmp_path, "--quiet")
+    for found in (history([tmp_path]), indexed_history(tmp_path / "kduel-index.sqlite")):
+        assert [len(line.points) for line in found.lines] == [2, 2] and found.apart == []
 
 
 def test_every_page_is_there_and_every_link_leads_to_one(runs: Path, tmp_path: Path) -> None:

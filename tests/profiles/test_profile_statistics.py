@@ -83,8 +83,20 @@ def test_a_planted_cost_is_found_and_its_interval_excludes_zero() -> None:
     first = found.rows[0]
     assert (first.function, first.only, first.called) == ("planted", "contender", True)
     assert first.cost.low is not None and 0 < first.cost.low < 60 < (first.cost.high or 0)
-    assert "planted*" in as_text(found) and "only in the contender" in as_text(found)
+    assert "planted*" in as_text(found) and "contender only" in as_text(found)
     assert not first.moved_within
+
+
+def test_a_table_fits_the_terminal_and_its_command_is_whole() -> None:
+    name = "planted_by_somebody_who_likes_long_names_of_functions_and_has_time_to_type_them"
+    found = compared(base(), {**base(), (OPERATION, "entry", "middle", name): 60.0}, 1)
+    found.exact = f"kduel explain kduel-runs/{'x' * 60} kduel-runs/{'y' * 40} -b pipe"
+    for width in (80, 100, 120):
+        *page, command = as_text(found, 0, width).splitlines()
+        assert command.strip() == found.exact
+        assert max(map(len, page)) <= width and any(
+            "…" in line and "contender only" in line for line in [" ".join(page)]
+        )
 
 
 def test_false_discoveries_are_rare_without_a_difference() -> None:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from kduel.core.format import MISSING, amount, detectable, effect, interval_text, mean_and_sd, signed
 from kduel.core.results import MetricResult, PartResult, Verdict
 from kduel.core.text import ascii_only, visible
+from kduel.judge.verdict.headline import headline
 from kduel.report import report_format
-from kduel.report.content.digest import digest, foremost, headline
+from kduel.report.content.digest import digest, foremost
 from kduel.report.content.methods import methods
 from kduel.report.text import render_text
 
@@ -61,6 +62,21 @@ def metric(verdict: Verdict, effect_pct: float = 3.0, *, small: bool = False, be
 )
 def test_headline_of_every_kind(metrics: list[MetricResult], said: str) -> None:
     assert headline(metrics, "a", "b", "metric", 1.0) == said
+
+
+def test_by_a_clock_that_counts_instructions_nothing_is_simply_faster() -> None:
+    made = [metric("faster"), metric("slower")]
+    for one in made:
+        one.scale, one.effect = "exact", 3.0
+    said = headline(made, "a", "b", "metric", 1.0, virtual=True)
+    assert said == "b is faster in virtual time than a in 1 of 2 metrics, and slower in 1"
+    results = exact()
+    results.metrics = made
+    for one in made:
+        one.baseline, one.contender = "parent", "patched"
+    assert "faster in virtual time" in digest(results).comparisons[0].headline
+    results.machine.exact = False
+    assert "virtual" not in digest(results).comparisons[0].headline
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from kduel.core.experiment import Metric
 from kduel.core.host import HostStep
 from kduel.core.results import Results
 from kduel.kernels import Kernel, KernelSource
+from kduel.kernels.files.modules import modules_digest
 from kduel.machines import Arm, Machine, MachineKind, Needs, Outcome, Trial
 from kduel.report import Format
 
@@ -77,6 +78,9 @@ class ProcessMachine(Machine):
         self.facts = {"pretended": True}
         self.max_wait_pct = settings.max_wait
         self.boots: Counter[str] = Counter()
+
+    def modules(self, kernel: Kernel) -> str | None:
+        return modules_digest(kernel.modules)
 
     def boot(self, trial: Trial) -> Outcome:
         start = time.monotonic()

@@ -35,6 +35,13 @@ class Enough(Exception):
     """The machine would be prepared now."""
 
 
+class Made:
+    """A machine that stands ready."""
+
+    exact = reboots = True
+    timing_warning = ""
+
+
 class Kind:
     """A machine kind that counts how often it is asked for a kernel."""
 
@@ -93,6 +100,20 @@ def test_the_counting_machine_counts_them(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(type(machine_kind("icount")), "prepare", lambda _, *given, **__: fake.prepare(*given))
     with pytest.raises(Enough):
         prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress())
+
+
+@pytest.mark.parametrize(
+    ("machine", "text", "warned"), [("icount", STUDY, True), ("qemu", STUDY, False), ("icount", COUNTED, False)]
+)
+def test_times_by_a_clock_that_counts_instructions_are_called_virtual(
+    machine: str, text: str, warned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = text.replace('kernel = ["one", "two", "broken"]', 'kernel = "two"').format(words='"word=1"')
+    study = assemble(parse_study(text, "study"), text, "study", machine=machine)
+    monkeypatch.setattr(MachineKind, "kernel", lambda _, spec, **__: Kind().kernel(spec))
+    monkeypatch.setattr(type(machine_kind(machine)), "prepare", lambda *_, **__: Made())
+    made = prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress()).machine
+    assert ("virtual time" in made.timing_warning) == warned
 
 
 def test_a_bundle_looks_for_each_kernel_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import sys
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "kernels"))
-from made_kernels import bzimage
+from made_kernels import bzimage, module
 
 from kduel.cli.execute import default_out
 from kduel.cli.report import command as report
@@ -93,6 +94,50 @@ def test_a_run_is_continued_from_anywhere_while_its_kernels_are_the_same(kduel, 
     assert "kernels.new/bzImage.release: 6.1.0 in the run, 6.9.0 now" in done.stderr
     assert "kernels.new/bzImage.sha256: " in done.stderr and "kernels.old/bzImage" not in done.stderr
     assert len(trials(place / "run")) == 2
+
+
+def test_a_run_is_not_continued_with_other_modules(kduel, place: Path):
+    """They are below modules=, and the image is the same."""
+    release, modules = "6.0.0", place / "installed/lib/modules/6.0.0"
+    (modules / "kernel/fs").mkdir(parents=True)
+    driver = modules / "kernel/fs/ext4.ko"
+    driver.write_bytes(module(release))
+    text = STUDY.replace('"./old/bzImage"', f'"./old/bzImage"\nmodules = "{place / "installed"}"')
+    (place / "study.toml").write_text(text)
+    done = kduel("run", "study.toml", "--out", "run", cwd=place)
+    assert done.returncode == 0, done.stderr
+    run = place / "run"
+    shorten(run)
+    (modules / "modules.dep").write_text("what depmod writes is no module")
+    packed = gzip.compress(driver.read_bytes())
+    driver.unlink()
+    driver.with_suffix(".ko.gz").write_bytes(packed)
+    assert kduel("resume", run).returncode == 0, "a module that is compressed is the same one"
+
+    shorten(run)
+    driver.with_suffix(".ko.gz").write_bytes(gzip.compress(module(release, depends="jbd2")))
+    done = kduel("resume", run)
+    assert done.returncode == 2 and len(trials(run)) == 2
+    assert "kernels.old/bzImage.modules: " in done.stderr and "kernels.new/bzImage" not in done.stderr
+
+    shutil.rmtree(modules / "kernel/fs")
+    done = kduel("resume", run)
+    assert done.returncode == 2 and "kernels.old/bzImage.modules: " in done.stderr
+
+
+def test_modules_are_compared_where_both_locks_know_them(unpack: Callable[[str], Path]):
+    path = unpack("qemu")
+    lock = RunDir.open(path).lock()
+    assert lock.kernels[0].modules is None
+
+    def having(*modules: str | None) -> Lock:
+        known = [msgspec.structs.replace(one, modules=of) for one, of in zip(lock.kernels, modules, strict=True)]
+        return msgspec.structs.replace(lock, kernels=known)
+
+    check_same_run(lock, having("a" * 64, "none"), path)
+    check_same_run(having("a" * 64, "none"), having("a" * 64, "none"), path)
+    with pytest.raises(InputError, match=r"kernels\.\S+\.modules: none in the run, b"):
+        check_same_run(having("a" * 64, "none"), having("a" * 64, "b"), path)
 
 
 def test_where_no_directory_is_given_only_the_same_study_continues_an_unfinished_run(

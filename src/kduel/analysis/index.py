@@ -24,7 +24,7 @@ from kduel.core.temporary import temporary_directory
 from kduel.core.toml import shortened
 
 NAME = "kduel-index.sqlite"
-VERSION = 3
+VERSION = 4
 """Of the tables, in `PRAGMA user_version`."""
 SCHEMA = """
 CREATE TABLE run (
@@ -58,14 +58,11 @@ CREATE TABLE point (
 ) STRICT;
 CREATE TABLE skipped (path TEXT PRIMARY KEY, stamp TEXT NOT NULL, reason TEXT NOT NULL) STRICT;
 CREATE VIEW series AS
-    SELECT run.measured AS time, run.path, run.machine, contender.kernel, contender.release, value.contender,
-           value.benchmark, value.metric, verdict.unit, avg(value.value) AS mean, count(value.value) AS n
-    FROM value JOIN run ON run.id = value.run
-    JOIN contender ON contender.run = run.id AND contender.name = value.contender
-    JOIN verdict ON verdict.run = run.id AND verdict.benchmark = value.benchmark AND verdict.metric = value.metric
-         AND value.contender IN (verdict.contender, verdict.baseline)
-    WHERE run.merged = 0
-    GROUP BY run.id, value.benchmark, value.metric, value.contender;
+    SELECT run.measured AS time, run.path, point.machine, contender.kernel, contender.release, point.contender,
+           point.benchmark, point.metric, point.unit, point.quantity, point.mean, point.n
+    FROM point JOIN run ON run.id = point.run
+    JOIN contender ON contender.run = run.id AND contender.name = point.contender
+    WHERE run.merged = 0;
 CREATE VIEW headline AS
     SELECT run.started, run.path, run.machine, verdict.benchmark, verdict.metric, verdict.baseline, verdict.contender,
            verdict.verdict, verdict.effect_pct, verdict.ci_low_pct, verdict.ci_high_pct, verdict.n
@@ -282,7 +279,8 @@ def points(run: int | None, results: Results) -> Iterator[tuple[int | str | floa
     """Each contender's mean of each metric, with what makes it a point of one series and not of another."""
     units = {(metric.benchmark, metric.metric): metric.unit for metric in results.metrics}
     steps = {step.label: [step.benchmark, step.parameters] for step in results.steps}
-    machine = {"kind": results.machine.kind, "settings": results.machine.settings, **results.machine.facts}
+    record = results.machine
+    machine = {"kind": record.kind, "settings": record.settings, **record.facts, "exact": record.exact}
     found: dict[tuple[str, str, str], list[float]] = {}
     for _, benchmark, metric, contender, _, value in values(run, results):
         if value is not None:
@@ -362,7 +360,8 @@ def plain(value: object) -> str | int | float | None:
 
 
 def otava(path: Path, benchmark: str, metric: str, progress: Progress) -> list[list[str | int | float | None]]:
-    """A metric's series as Apache Otava's CSV importer reads it: time, the kernel as attribute, one column a contender.
+    """A metric's series as Apache Otava's CSV importer reads it: time, the run as attribute, one column a series: a
+    contender, on each machine where there are several.
 
     The header comes first. Runs that do not say when they were measured are left out, with a warning. Raises InputError.
     """
@@ -373,7 +372,7 @@ def otava(path: Path, benchmark: str, metric: str, progress: Progress) -> list[l
         )
     with opened(path) as connection:
         found = connection.execute(
-            "SELECT time, path, contender, mean FROM series WHERE benchmark = ? AND metric = ? "
+            "SELECT time, path, contender, mean, machine FROM series WHERE benchmark = ? AND metric = ? "
             "ORDER BY time, path, contender",
             (benchmark, metric),
         ).fetchall()
@@ -387,8 +386,9 @@ def otava(path: Path, benchmark: str, metric: str, progress: Progress) -> list[l
         )
     if undated := sorted({row[1] for row in found if row[0] is None}):
         progress.warn(f"left out, as they do not say when they were measured: {shortened(', '.join(undated))}")
-    names = sorted({row[2] for row in rows})
+    several = len({row[4] for row in rows}) > 1
     points: dict[tuple[str, str], dict[str, float]] = {}
-    for time, run, contender, mean in rows:
-        points.setdefault((time, run), {})[contender] = mean
+    for time, run, contender, mean, machine in rows:
+        points.setdefault((time, run), {})[f"{contender}, {machine}" if several else contender] = mean
+    names = sorted({name for held in points.values() for name in held})
     return [["time", "run", *names], *([*key, *(held.get(name) for name in names)] for key, held in points.items())]

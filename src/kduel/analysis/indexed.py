@@ -10,6 +10,7 @@ from kduel.analysis.campaigns.attribution import attribute
 from kduel.analysis.campaigns.columns import columns_of
 from kduel.analysis.campaigns.history import MetricHistory, MetricSeries, Point, by_time, line_of, moment
 from kduel.analysis.index import ask, opened
+from kduel.analysis.machine_name import apart
 from kduel.core.errors import InputError, KduelError
 
 POINTS = """
@@ -43,13 +44,14 @@ def indexed_history(
         place = (machine, name, key, quantity)
         gathered.setdefault(place, []).append(Point(run=path, when=when, n=n, mean=mean, sd=sd))
         units[place] = unit
+    divided = apart((place[0], point.run) for place, points in gathered.items() for point in points)
     lines: list[MetricSeries] = []
     for place, points in gathered.items():
         if len(points) > 1:
             points.sort(key=by_time)
             told: Callable[[str, str], str] = partial(changed, index.parent, place[1]) if attributed else nothing
             lines.append(line_of(place[:3], units[place], points, alpha, told))
-    return MetricHistory(lines=lines, runs=runs, alpha=alpha, skipped=skipped)
+    return MetricHistory(lines=lines, runs=runs, alpha=alpha, skipped=skipped, apart=divided)
 
 
 def changed(place: Path, contender: str, before: str, after: str) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kduel.cli.bisect_options import BOOTS, COMMAND, check_options, way_of
 from kduel.cli.options import Number, limit_option, plot_option, quiet_option
-from kduel.cli.output import emit, emit_json, write_plot
+from kduel.cli.output import emit, emit_json, width_of, write_plot
 from kduel.cli.stepwise import Stepwise
 from kduel.core.text import printable
 
@@ -175,6 +176,8 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
             "bisect takes --benchmark or --measure",
             "Name what is measured: --benchmark pipe, or --measure 'COMMAND' that prints one number.",
         )
+    way = way_of(measure=measure, machine=given["machine"], step=step is not None)
+    check_options(way)
     progress = Terminal(given["quiet"])
     tree = given["tree"].resolve()
     if step is None:
@@ -190,9 +193,9 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
     if count := changed_files(tree):
         progress.warn(f"{tree} has {count} changed files that are not committed: they are not measured.")
     with held(work):
-        if measure:
+        if way == COMMAND:
             by_command(tree, work, history, given, progress)
-        elif given["machine"] != "icount":
+        elif way == BOOTS:
             by_boots(tree, work, history, given, cache, progress)
         else:
             exact(tree, work, ends, given, cache, progress)
@@ -258,7 +261,9 @@ def exact(
     tree: Path, work: Path, ends: tuple[str, ...], given: dict[str, Any], cache: Any, progress: Progress
 ) -> None:
     """Search by exact counts."""
+    from kduel.explain.flame import as_svg
     from kduel.run.bisect.exact import bisect
+    from kduel.run.bisect.exact_text import as_text
     from kduel.run.bisect.git import commit_of, worktree
     from kduel.run.bisect.kernels import CommitKernels
 
@@ -272,10 +277,12 @@ def exact(
         if given["form"] == "json":
             metric = f"{given['benchmark']} {given['metric'] or EXACT_METRICS[0]}"
             emit_json(result.outcome(old, new, metric).document())
-            if given["plot"]:
-                write_flames(result, given["plot"])
         else:
-            tell(place, result, given["benchmark"], given["limit"], given["plot"])
+            emit(as_text(place, result, given["benchmark"], given["limit"], width_of()))
+        if given["plot"] and result.explanation is not None:
+            write_plot(given["plot"], as_svg(result.explanation))
+        elif given["plot"]:
+            progress.warn(f"{given['plot']} is not written: it takes one commit whose parent was counted, too.")
 
 
 def by_command(tree: Path, work: Path, history: Any, given: dict[str, Any], progress: Progress) -> None:
@@ -357,51 +364,3 @@ def show(outcome: SearchOutcome, task: Any, given: dict[str, Any]) -> None:
         write_plot(given["plot"], as_svg(outcome))
     if not outcome.set:
         click.get_current_context().exit(NOT_MEASURED)
-
-
-def tell(place: Path, result: Any, benchmark: str, limit: int, plot: Path | None) -> None:
-    """What was found, in words."""
-    from kduel.explain.show import as_text
-    from kduel.run.bisect.git import git
-
-    skipped = sum(step.judgement == "skip" for step in result.found.steps)
-    tried = len(result.found.steps)
-    click.echo(f"{tried} commits tried between the ends, {skipped} of them skipped.")
-    if len(result.found.commits) != 1:
-        click.echo("Skipped commits hide which one it is. It is one of these:")
-        for commit in result.found.commits:
-            click.echo(printable(f"  {git(place, 'show', '--no-patch', '--format=%h %s', commit)}"))
-        tell_path(place, result)
-        return
-    commit = result.found.commits[0]
-    click.echo("The first commit with the new cost:\n")
-    shown = git(place, "show", "--no-patch", "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n    %s", commit)
-    click.echo(printable(shown))
-    if result.before is not None and result.after is not None:
-        change = result.after - result.before
-        click.echo(
-            f"\n{benchmark}: {result.before:,.10g} instructions before it, {result.after:,.10g} with it "
-            f"({change:+,.10g} per operation)."
-        )
-    tell_path(place, result)
-    if result.explanation is not None:
-        click.echo("\n" + printable(as_text(result.explanation, limit)), nl=False)
-    if plot is not None:
-        write_flames(result, plot)
-
-
-def tell_path(place: Path, result: Any) -> None:
-    """The cost along the history, with the changes that were not searched for."""
-    from kduel.run.bisect.git import subject
-    from kduel.run.bisect.path import path_lines
-
-    subjects = {step.commit: subject(place, step.commit) for step in result.path}
-    click.echo(printable("\n" + "\n".join(path_lines(result.path, result.found.commits, subjects))))
-
-
-def write_flames(result: Any, plot: Path) -> None:
-    """The plot of exact counts, where one commit was found and its parent was counted, too."""
-    from kduel.explain.flame import as_svg
-
-    if result.explanation is not None:
-        write_plot(plot, as_svg(result.explanation))

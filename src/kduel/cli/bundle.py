@@ -25,7 +25,7 @@ from kduel.cli.options import contender_arguments, machine_help, offline_option,
 @offline_option
 @quiet_option
 def command(
-    contenders: tuple[str, ...], suite: str, machine: str, output: Path | None, offline: bool, quiet: bool
+    contenders: tuple[str, ...], suite: str | None, machine: str, output: Path | None, offline: bool, quiet: bool
 ) -> None:
     """Write the kernels, the guest root and the programs that a run needs into one file, for machines without network.
 
@@ -49,7 +49,7 @@ def command(
 
     # One kernel is enough here: a run of it against itself needs nothing else.
     single = 2 if len(contenders) == 1 and not names_file(contenders) else None
-    text, file, origin = named_study(contenders, suite, single)
+    text, file, origin = named_study(contenders, suite, single, machine)
     study = assemble(file, text, origin, machine=machine)
     terminal = Terminal(quiet)
     cache = Cache(progress=terminal)

@@ -6,19 +6,19 @@ from difflib import get_close_matches
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from kduel.cli.options import (
     benchmark_option,
     contender_arguments,
     format_option,
+    given_on_command_line,
     limit_option,
     offline_option,
     output_option,
     plot_option,
     quiet_option,
 )
-from kduel.cli.output import emit, emit_json, write_plot
+from kduel.cli.output import emit, emit_json, width_of, write_plot
 from kduel.core.errors import InputError
 from kduel.core.text import printable
 
@@ -118,7 +118,7 @@ def command(
     if metric:
         raise InputError("--metric belongs to a timed RUN; exact counts have only instructions", "Leave it out.")
     for option in ("blocks", "frequency"):
-        if click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE:
+        if option in given_on_command_line():
             raise InputError(
                 f"--{option} belongs to a timed RUN; exact counts need one trial of each kernel", "Leave it out."
             )
@@ -179,7 +179,12 @@ def command(
     found = explanation(chosen.ready, counted, index)
     if cost:
         rows = cost_rows(chosen.ready, counted, index)
-        emit(cost_json(found, rows).decode() if form == "json" else printable(cost_text(found, rows, limit)), output)
+        emit(
+            cost_json(found, rows).decode()
+            if form == "json"
+            else printable(cost_text(found, rows, limit, width_of(output))),
+            output,
+        )
         return
     chosen.keep(found)
     if plot is not None:
@@ -187,7 +192,7 @@ def command(
     if form == "json":
         emit(as_json(found).decode(), output)
     else:
-        emit(printable(as_text(found, limit)), output)
+        emit(printable(as_text(found, limit, width_of(output))), output)
         if step := next_command(found, targets, contender or ""):
             progress.info(f"The instructions of the largest difference: {step}")
 
@@ -244,4 +249,4 @@ def timed(
     if form == "json":
         emit_json(found, output)
     else:
-        emit(printable(as_text(found, limit)), output)
+        emit(printable(as_text(found, limit, width_of(output))), output)

@@ -45,7 +45,8 @@ def command(
 ) -> None:
     """Show every metric of all runs in or below DIR over time, and where its level changed.
 
-    Runs on different machines, or with different parameters, are different series.
+    Runs on different machines, or with different parameters, are different series; so are exact counts by different
+    versions of QEMU.
     """
     from kduel.analysis.campaigns.history import history
     from kduel.core.errors import InputError

@@ -17,9 +17,21 @@ def names_file(names: Sequence[str]) -> bool:
     return len(names) == 1 and names[0].endswith(".toml")
 
 
-def named_study(names: Sequence[str], suite: str, aa: int | None = None) -> tuple[str, StudyFile, str]:
+def default_suite(machine: str) -> str:
+    """The suite of contenders for which none is named: on a machine whose clock counts instructions one that counts
+    them. `machine` is `KIND[:key=value,...]` or empty. Raises InputError for an unknown kind."""
+    from kduel.machines import machine_kind
+    from kduel.study.first_part import SUITE
+    from kduel.study.load import read_machine
+
+    return SUITE if machine and machine_kind(read_machine({}, machine)[0]).counts else "quick"
+
+
+def named_study(
+    names: Sequence[str], suite: str | None, aa: int | None = None, machine: str = ""
+) -> tuple[str, StudyFile, str]:
     """The study's text, its parsed content, and its origin: the file or the suite. With `aa`, one kernel under so
-    many names.
+    many names. Without `suite` it is that of the `machine`.
 
     Raises InputError.
     """
@@ -33,6 +45,11 @@ def named_study(names: Sequence[str], suite: str, aa: int | None = None) -> tupl
             "Rename the file, or give a symbolic link.",
         )
     if names_file(names) and aa is None:
+        if suite is not None:
+            raise InputError(
+                f"--suite {suite} names the benchmarks, and so does {names[0]}",
+                "Leave out --suite, or name the contenders instead of a study file.",
+            )
         return *read_study(Path(names[0])), names[0]
     if aa is not None:
         if len(names) != 1 or names_file(names):
@@ -42,5 +59,6 @@ def named_study(names: Sequence[str], suite: str, aa: int | None = None) -> tupl
             f"{names[0]} is one contender; a comparison needs two",
             "Name a second kernel, a study file (*.toml), or give --aa 2 to test one kernel against itself.",
         )
+    suite = suite or default_suite(machine)
     text = suite_text(suite) + contender_tables([*names] * (aa or 1), aa is not None)
     return text, parse_study(text, f"the suite {suite}"), suite

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from kduel.cli.completions import contenders, plugin_names, runs
 from kduel.core.errors import InputError
@@ -42,6 +43,16 @@ class Number(click.FloatRange):
         if not math.isfinite(found):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
         return found
+
+
+def given_on_command_line() -> list[str]:
+    """The parameters of the command that runs now that stand on its command line, in their order in the help."""
+    context = click.get_current_context()
+    return [
+        parameter.name
+        for parameter in context.command.params
+        if parameter.name and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
 
 
 def format_option(*formats: str) -> Callable[[F], F]:
@@ -124,9 +135,7 @@ def suite_option(command: F) -> F:
     option: Callable[[F], F] = plugin_option(
         "--suite",
         kind="suites",
-        default="quick",
-        show_default=True,
         metavar="NAME",
-        help="Benchmarks to run; `kduel list suites` shows all.",
+        help="Benchmarks to run; `kduel list suites` shows all.  [default: quick; on the machine icount: exact-quick]",
     )
     return option(command)

@@ -25,6 +25,14 @@ def emit(text: str, output: Path | None = None) -> None:
     write(output, text.encode("utf-8", errors="backslashreplace"))
 
 
+def width_of(output: Path | None = None) -> int:
+    """Columns of a text that goes there: as many as the terminal has, if it is one."""
+    from kduel.core.text import PLAIN_WIDTH
+    from kduel.report.text import page_width
+
+    return page_width() if output in (None, STDOUT) else PLAIN_WIDTH
+
+
 def emit_json(document: Any, output: Path | None = None) -> None:
     """As `emit`, of a document that msgspec encodes."""
     import msgspec

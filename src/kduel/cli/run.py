@@ -78,7 +78,7 @@ from kduel.core.errors import InputError
 @quiet_option
 def command(
     contenders: tuple[str, ...],
-    suite: str,
+    suite: str | None,
     blocks: int | None,
     max_blocks: int | None,
     machine: str,
@@ -116,11 +116,11 @@ def command(
             "--blocks and --max-blocks exclude each other", "Give --blocks for a fixed number of blocks."
         )
     is_file = aa is None and names_file(contenders)
-    text, file, origin = named_study(contenders, suite, aa)
     if layouts is not None:
         machine = f"{machine or 'icount'}{',' if ':' in machine else ':'}layouts={layouts}"
         # A block each.
         blocks = layouts if blocks is None and max_blocks is None else blocks
+    text, file, origin = named_study(contenders, suite, aa, machine)
     study = assemble(
         file,
         text,

@@ -238,6 +238,14 @@ class MetricResult(Struct, kw_only=True):
         return any(warning.code == HARNESS for warning in self.warnings)
 
 
+class Headline(Struct, kw_only=True):
+    """A comparison in one sentence, as every report shows it."""
+
+    baseline: str
+    contender: str
+    text: str
+
+
 class Difference(Struct, kw_only=True):
     """A property in the captured environments that differs between the contenders."""
 
@@ -321,6 +329,7 @@ class Results(Struct, kw_only=True):
     contenders: list[ContenderResult]
     trials: list[TrialResult]
     metrics: list[MetricResult]
+    headlines: list[Headline] = field(default_factory=list)
     repeated: list[TrialResult] = field(default_factory=list)
     """Boots that were put aside and made again, for a fault that is not their contender's."""
     steps: list[StepResult] = field(default_factory=list)

@@ -6,6 +6,8 @@ link or hide what stands before it. Whatever KDuel prints goes through one of th
 
 from __future__ import annotations
 
+PLAIN_WIDTH = 100
+"""Columns of a page where no terminal sets another number."""
 LONGEST = 2000
 """Characters of one string that a report shows; the raw files have the rest."""
 

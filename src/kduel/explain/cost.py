@@ -14,7 +14,9 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from kduel.core.errors import NotMeasuredError
+from kduel.core.text import PLAIN_WIDTH
 from kduel.explain.compare import Explanation
+from kduel.explain.layout import Figures, Line, laid_out
 from kduel.explain.profile import USER_FUNCTION, Dump
 from kduel.explain.show import counts_line
 from kduel.explain.symbols import Symbols
@@ -120,9 +122,10 @@ def compare_costs(one: Mapping[tuple[str, str], int], other: Mapping[tuple[str, 
     return sorted(rows, key=lambda row: (order.index(row.kind), -abs(row.difference), row.function))
 
 
-def cost_text(found: Explanation, rows: list[Cost], limit: int = 25) -> str:
-    """The totals of all classes, then the functions that differ in each; `limit` of each, 0 for all."""
-    lines = [
+def cost_text(found: Explanation, rows: list[Cost], limit: int = 25, width: int = PLAIN_WIDTH) -> str:
+    """The totals of all classes, then the functions that differ in each; `limit` of each, 0 for all. Lines have at most
+    `width` columns where the figures leave room."""
+    lines: list[Line] = [
         f"{found.benchmark}: counts per operation, {found.contender} against {found.baseline}",
         f"(exact, over {found.operations:,} operations; counts, not time: a model of no processor)",
         "",
@@ -136,7 +139,9 @@ def cost_text(found: Explanation, rows: list[Cost], limit: int = 25) -> str:
         if changed:
             lines += ["", f"{kind}: {CLASSES[kind]}"]
             shown = changed[:limit] if limit else changed
-            lines += [counts_line(row.function, row.baseline, row.contender, found.operations) for row in shown]
+            lines += [
+                counts_line(row.function, row.baseline, row.contender, found.operations, name=True) for row in shown
+            ]
             if len(shown) < len(changed):
-                lines.append(f"{'':>42}  ({len(changed) - len(shown)} other functions that differ)")
-    return "\n".join([*lines, ""])
+                lines.append(Figures(("", "", ""), f"({len(changed) - len(shown)} other functions that differ)"))
+    return "\n".join([*laid_out(lines, width), ""])

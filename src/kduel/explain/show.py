@@ -6,13 +6,14 @@ import shlex
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from kduel.core.text import plural
+from kduel.core.text import PLAIN_WIDTH, plural
 from kduel.explain.compare import UNSEEN, Explanation, Row
+from kduel.explain.layout import Figures, Line, laid_out
 from kduel.explain.profile import CONTEXTS, OPERATION, USER, Instruction
 
 NOTABLE = 0.05
 """Share of the difference by which a condition must change it for the conditions to be shown."""
-ONLY = {"": "", "baseline": "only in the baseline", "contender": "only in the contender"}
+ONLY = {"": "", "baseline": "baseline only", "contender": "contender only"}
 
 
 def each(count: int, operations: int, sign: bool = False) -> str:
@@ -24,15 +25,16 @@ def each(count: int, operations: int, sign: bool = False) -> str:
     return f"+{text}" if sign and count > 0 else text.replace("-", "−")
 
 
-def as_text(found: Explanation, limit: int = 25) -> str:
-    """The table of functions, then who else was at work; `limit` rows of each, 0 for all."""
+def as_text(found: Explanation, limit: int = 25, width: int = PLAIN_WIDTH) -> str:
+    """The table of functions, then who else was at work; `limit` rows of each, 0 for all. Lines have at most `width`
+    columns where the figures leave room."""
     one, other = found.total()
-    lines = [
+    lines: list[Line] = [
         f"{found.benchmark}: instructions per operation, {found.contender} against {found.baseline}",
-        f"(exact, the mean over {found.operations:,} operations, rare and long ones included; a verdict is about the usual one;",
-        f" path length, not time: {UNSEEN} do not count)",
+        f"(exact, the mean over {found.operations:,} operations, rare and long ones included; a verdict is about the usual one; "
+        f"path length, not time: {UNSEEN} do not count)",
         "",
-        _line("baseline", "contender", "difference", "", ""),
+        Figures(("baseline", "contender", "difference"), ""),
     ]
     kernel = [row for row in found.rows if row.context == OPERATION]
     lines += _table(kernel, found.operations, limit)
@@ -44,10 +46,10 @@ def as_text(found: Explanation, limit: int = 25) -> str:
         lines += _table([row for row in found.rows if row.context == context], found.operations, min(limit or 8, 8))
     lines += condition_lines(found)
     counted_by = [f"Counted by {found.counted_by()}."] if found.qemu else []
-    return "\n".join([*lines, "", clock_sentence(found), *counted_by, ""])
+    return "\n".join([*laid_out([*lines, "", clock_sentence(found), *counted_by], width), ""])
 
 
-def condition_lines(found: Explanation) -> list[str]:
+def condition_lines(found: Explanation) -> list[Line]:
     """Each condition, and the functions in which the one that changes the difference most does so; none where all
     conditions agree within NOTABLE of the difference."""
     if not found.conditions:
@@ -56,10 +58,10 @@ def condition_lines(found: Explanation) -> list[str]:
     farthest = max(found.conditions, key=lambda one: abs(one.difference - plain.difference))
     if abs(farthest.difference - plain.difference) <= NOTABLE * abs(plain.difference):
         return []
-    lines = ["", "by condition: the mean over calls, all of the above together"]
+    lines: list[Line] = ["", "by condition: the mean over calls, all of the above together"]
     lines += [_means(one.baseline, one.contender, one.condition) for one in found.conditions]
     lines += ["", f"what condition {farthest.condition.partition(':')[0]} changes against {plain.condition}"]
-    lines += [_means(shift.baseline, shift.contender, shift.function, True) for shift in farthest.shifts[:8]]
+    lines += [_means(shift.baseline, shift.contender, shift.function, changes=True) for shift in farthest.shifts[:8]]
     return lines
 
 
@@ -105,10 +107,12 @@ def annotated(name: str, function: str, operations: int, instructions: Iterable[
     return "\n".join([*lines, ""]) if block != -1 else f"{function} was not executed in {name}.\n"
 
 
-def _table(rows: list[Row], operations: int, limit: int) -> list[str]:
+def _table(rows: list[Row], operations: int, limit: int) -> list[Line]:
     changed = [row for row in rows if row.difference]
     shown = changed[:limit] if limit else changed
-    lines = [counts_line(row.function, row.baseline, row.contender, operations, ONLY[row.only]) for row in shown]
+    lines: list[Line] = [
+        counts_line(row.function, row.baseline, row.contender, operations, ONLY[row.only], name=True) for row in shown
+    ]
     for one_text, text, rest in (
         ("other function that differs", "other functions that differ", changed[len(shown) :]),
         ("function that is equal", "functions that are equal", [row for row in rows if not row.difference]),
@@ -119,21 +123,21 @@ def _table(rows: list[Row], operations: int, limit: int) -> list[str]:
     return lines
 
 
-def _contexts(found: Explanation) -> list[str]:
+def _contexts(found: Explanation) -> list[Line]:
     return [counts_line(CONTEXTS[name], *found.total(name), found.operations) for name in found.contexts()]
 
 
-def counts_line(text: str, one: int, other: int, operations: int, note: str = "") -> str:
-    """Both kernels' counts per operation, and the difference."""
-    return _line(each(one, operations), each(other, operations), each(other - one, operations, True), text, note)
+def counts_line(text: str, one: int, other: int, operations: int, note: str = "", *, name: bool = False) -> Figures:
+    """Both kernels' counts per operation, and the difference. `name`: the text is the name of a function."""
+    cells = each(one, operations), each(other, operations), each(other - one, operations, True)
+    return Figures(cells, text, note, name)
 
 
-def _means(one: float, other: float, text: str, sign: bool = False) -> str:
+def _means(one: float, other: float, text: str, *, changes: bool = False) -> Figures:
+    """Means under a condition, or what it changes in the function `text`."""
+
     def spelled(value: float, sign: bool) -> str:
         return f"{value:{'+' if sign else ''},.1f}".replace("-", "−") if value else "0"
 
-    return _line(spelled(one, sign), spelled(other, sign), spelled(other - one, True), text, "")
-
-
-def _line(one: str, other: str, difference: str, text: str, note: str) -> str:
-    return f"{one:>14}{other:>14}{difference:>14}  {text:<44} {note}".rstrip()
+    cells = spelled(one, changes), spelled(other, changes), spelled(other - one, True)
+    return Figures(cells, text, name=changes)

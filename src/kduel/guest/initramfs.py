@@ -7,16 +7,27 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from kduel.core.cache import Cache
 from kduel.guest import own_script
 from kduel.guest.cpio import Cpio
 from kduel.kernels import Kernel
-from kduel.kernels.files.modules import closure, module_bytes
+from kduel.kernels.files.modules import NO_MODULES, closure, module_bytes
 
 MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "squashfs", "overlay")
 """What a guest needs of a kernel; whatever of it is built in costs nothing."""
 SCRATCH_MODULES = ("ext4",)
 """What a guest with a scratch disk needs besides: six modules of Debian's 6.1, a fifteenth of an emulated boot."""
+
+
+class Base(Struct, frozen=True):
+    """What all trials of a kernel share."""
+
+    archive: Path
+    """In the cache."""
+    modules: str
+    """SHA-256 of the modules that the guest loads, with their names, in their order; NO_MODULES where it loads none."""
 
 
 def base_archive(
@@ -27,7 +38,7 @@ def base_archive(
     programs: Iterable[tuple[str, Path]] = (),
     modules: Sequence[str] = MODULES,
     quick: bool = False,
-) -> Path:
+) -> Base:
     """The part that all trials of a kernel share: busybox, our init, modules in their order, config.
 
     `programs` are files for $KDUEL_PROGRAMS: where below it, and which file; modes are kept.
@@ -40,12 +51,12 @@ def base_archive(
         ("init", own_script("init.sh", quick=quick), 0o755),
         ("kduel/run", own_script("run.sh", quick=quick), 0o755),
     ]
-    order = []
-    for module in closure(kernel.modules, modules) if kernel.modules else []:
-        name = f"modules/{module.name.split('.')[0]}.ko"
-        contents.append((name, module_bytes(module), 0o644))
-        order.append("/" + name)
-    contents.append(("kduel/modules", "".join(f"{line}\n" for line in order).encode(), 0o644))
+    loaded = [
+        (f"modules/{module.name.split('.')[0]}.ko", module_bytes(module), 0o644)
+        for module in (closure(kernel.modules, modules) if kernel.modules else [])
+    ]
+    contents += loaded
+    contents.append(("kduel/modules", "".join(f"/{name}\n" for name, _, _ in loaded).encode(), 0o644))
     if kernel.config:
         # As a file for what looks there (loading BPF programs does), and packed to come home with every trial.
         config = kernel.config.read_bytes()
@@ -53,10 +64,6 @@ def base_archive(
         contents.append((f"boot/config-{kernel.release}.gz", gzip.compress(config, mtime=0), 0o644))
     for name, path in sorted(programs):
         contents.append((f"kduel/programs/{name}", path.read_bytes(), path.stat().st_mode & 0o777))
-
-    digest = hashlib.sha256()
-    for name, data, mode in contents:
-        digest.update(f"{name} {mode} {len(data)}\n".encode() + data)
 
     def build(directory: Path) -> None:
         archive = Cpio()
@@ -68,7 +75,16 @@ def base_archive(
             archive.file(name, data, mode)
         (directory / "initramfs.cpio").write_bytes(archive.finish())
 
-    return cache.entry("initramfs", digest.hexdigest()[:32], build) / "initramfs.cpio"
+    entry = cache.entry("initramfs", digest_of(contents)[:32], build)
+    return Base(entry / "initramfs.cpio", digest_of(loaded) if loaded else NO_MODULES)
+
+
+def digest_of(contents: Iterable[tuple[str, bytes, int]]) -> str:
+    """SHA-256 of files with their names and modes, hexadecimal."""
+    digest = hashlib.sha256()
+    for name, data, mode in contents:
+        digest.update(f"{name} {mode} {len(data)}\n".encode() + data)
+    return digest.hexdigest()
 
 
 def trial_archive(script: str) -> bytes:

@@ -16,6 +16,7 @@ from kduel.judge.lint import examine
 from kduel.judge.lint.findings import Code
 from kduel.judge.pooled import pooled
 from kduel.judge.verdict.futility import futile, tell
+from kduel.judge.verdict.headline import headlines
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule, planned_rule
 from kduel.store import integrity
@@ -154,6 +155,7 @@ def judged(
         Warning_(code=Code.CHANGED_AFTERWARDS, message=f"The run was changed afterwards: {change}.")
         for change in changes
     ]
+    results.headlines = headlines(results)
     if hopeless := futile(samples, rule, exact=lock.machine.exact):
         results.warnings.append(Warning_(code=Code.FUTILE, message=tell(hopeless, rule)))
     return results

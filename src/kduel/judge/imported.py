@@ -11,6 +11,7 @@ from kduel.core.results import ContenderResult, MetricResult, Results, SourceFil
 from kduel.core.samples import Samples, steps_of
 from kduel.judge.lint import examine
 from kduel.judge.verdict.comparison import determined
+from kduel.judge.verdict.headline import headlines
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.unpaired import judge_unpaired
@@ -60,6 +61,7 @@ def results(run: Path) -> Results:
     )
     arms = [Contender(kernel=name, name=name) for name in record.contenders]
     examine(found, samples, {name: [facts] if facts else [] for name, facts in known.items()}, arms, declared(run))
+    found.headlines = headlines(found)
     return found
 
 

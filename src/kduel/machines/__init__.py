@@ -106,6 +106,11 @@ class Machine(ABC):
     facts: dict[str, Any]
     """For lock.json and the report: accelerator, versions, argv, root image's SHA-256, host facts..."""
 
+    def modules(self, kernel: Kernel) -> str | None:
+        """A hash of the modules of this kernel that a trial gets, or `none`; None where they are not known, or the
+        machine's own."""
+        return None
+
     @abstractmethod
     def boot(self, trial: Trial) -> Outcome:
         """One fresh boot, the script, raw files into `trial.into`, power off. Never raises for what a guest does."""

@@ -24,6 +24,8 @@ from kduel.core.errors import HostError, InputError
 from kduel.guest import initramfs, mounted
 from kduel.guest.busybox import Busybox, busybox
 from kduel.guest.confine import SANDBOX, Handles
+from kduel.guest.initramfs import Base
+from kduel.guest.size import Size, mebibytes
 from kduel.guest.vm import RESULTS_PORT, VirtualMachine, Wiring, chardev
 from kduel.kernels import Kernel
 from kduel.kernels.files.image import contents, entered_alike
@@ -35,8 +37,6 @@ from kduel.machines.qemu import (
     GuestMachine,
     InQemu,
     QemuSettings,
-    Size,
-    mebibytes,
     qemu_version,
 )
 
@@ -117,7 +117,7 @@ class DescribedBoard(GuestMachine):
         described: Board,
         settings: QemuSettings,
         box: Busybox,
-        bases: Mapping[str, Path],
+        bases: Mapping[str, Base],
         images: Mapping[str, Path],
         cache: Cache,
     ) -> None:
@@ -210,7 +210,7 @@ class BoardMachine(DescribedBoard, InQemu):
         if self.board.root == "ram":
             return script
         root = shlex.quote(self.board.tree) if self.board.tree else '"$work/root"'
-        base = shlex.quote(str(self.bases[arm.kernel.parts]))
+        base = shlex.quote(str(self.bases[arm.kernel.parts].archive))
         made = [
             f"for name in kduel run tmp scratch; do mkdir -p {root}/$name; done",
             f"(cd {root} && cpio -idmu --quiet -f dev/console) <{base}",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import platform
-import re
 import shlex
 import subprocess
 from abc import abstractmethod
@@ -27,9 +26,12 @@ from kduel.guest.diagnosis import diagnose, findings_in
 from kduel.guest.emulator import fault_of
 from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import clock_trouble, gate
+from kduel.guest.initramfs import Base
 from kduel.guest.launch import Run, run
 from kduel.guest.root import Root, root_image
+from kduel.guest.size import Size, mebibytes
 from kduel.guest.vm import PLATFORMS, VirtualMachine, Wiring
+from kduel.kernels import Kernel
 from kduel.kernels.files.image import entered_alike
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Seconds, Trial
 from kduel.machines.host.processors import host_cpu, host_cpus
@@ -43,9 +45,6 @@ TCG_WARNING = (
 
 MAX_WAIT_PCT = {"kvm": 10.0, "tcg": 25.0}
 """By accelerator: an emulator's own threads make its CPUs wait a little on a quiet host too."""
-Size = str | int
-"""Of memory or a disk, as `mebibytes` reads it."""
-MOST_MEBIBYTES = 1 << 20
 Described = TypeVar("Described", bound=VirtualMachine)
 
 
@@ -71,17 +70,6 @@ class QemuSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True
     """Of the guest root."""
 
 
-def mebibytes(size: str | int, key: str, most: int = MOST_MEBIBYTES) -> int:
-    """`4096M`, `4G` or plain MiB. Raises InputError naming the key."""
-    match = re.fullmatch(r"(\d{1,7})([MG]?)(?:iB)?", str(size).strip(), re.ASCII)
-    found = int(match[1]) * (1024 if match[2] == "G" else 1) if match else 0
-    if not found:
-        raise InputError(f"machine qemu: {key} = {size!r} is not a size", "Write it like 4096M or 4G.")
-    if found > most:
-        raise InputError(f"machine qemu: {key} = {size!r} is too large", f"Give {most // 1024}G at most.")
-    return found
-
-
 class GuestMachine(Machine):
     """A machine whose trials boot a guest of KDuel's own, which runs one script and sends an envelope of results.
 
@@ -89,7 +77,7 @@ class GuestMachine(Machine):
     """
 
     def __init__(
-        self, settings: QemuSettings, bases: Mapping[str, Path], images: Mapping[str, Path], cache: Cache
+        self, settings: QemuSettings, bases: Mapping[str, Base], images: Mapping[str, Path], cache: Cache
     ) -> None:
         """`bases` are the initial RAM disks by the kernel's parts, and `images` the kernels by SHA-256."""
         self.settings, self.bases, self.images, self.cache = settings, bases, images, cache
@@ -100,6 +88,10 @@ class GuestMachine(Machine):
         other.settings = structs.replace(self.settings, **settings)
         return other
 
+    def modules(self, kernel: Kernel) -> str | None:
+        """Of those in its initial RAM disk: it loads no others."""
+        return self.bases[kernel.parts].modules
+
     @abstractmethod
     def cmdline(self, arm: Arm) -> str:
         """The kernel's command line: the same for all arms, then what the contender adds."""
@@ -107,7 +99,7 @@ class GuestMachine(Machine):
     def carried(self, trial: Trial) -> bytes:
         """What a trial's boot brings along: its initial RAM disk."""
         with as_cache_error(self.cache.root):
-            base = self.bases[trial.arm.kernel.parts].read_bytes()
+            base = self.bases[trial.arm.kernel.parts].archive.read_bytes()
         return base + initramfs.trial_archive(trial.script)
 
     def judge(self, trial: Trial, done: Run) -> Outcome:
@@ -247,7 +239,7 @@ class InQemu(GuestMachine):
     def by_hand(self, arm: Arm) -> str:
         """A shell script that boots an arm's guest as a trial does, with the console on the terminal."""
         quoted = shlex.join(self.argv_by_hand(arm)).replace("@WORK@", '"$work"')
-        base, busybox = shlex.quote(str(self.bases[arm.kernel.parts])), shlex.quote(str(self.root.busybox))
+        base, busybox = shlex.quote(str(self.bases[arm.kernel.parts].archive)), shlex.quote(str(self.root.busybox))
         return "\n".join(
             [
                 "#!/bin/sh",
@@ -275,7 +267,7 @@ class QemuMachine(InQemu):
         settings: QemuSettings,
         accelerator: str,
         root: Root,
-        bases: Mapping[str, Path],
+        bases: Mapping[str, Base],
         images: Mapping[str, Path],
         disk: Path | None,
         cache: Cache,
@@ -340,6 +332,12 @@ def qemu_version(binary: str = "qemu-system-x86_64") -> str:
     return said.splitlines()[0].partition("version ")[2]
 
 
+def check_architecture(arms: Sequence[Arm]) -> None:
+    """Raises InputError for kernels that this machine does not boot."""
+    if others := {arm.kernel.architecture for arm in arms} - {"x86_64"}:
+        raise InputError(f"machine qemu runs x86_64 kernels, not {', '.join(sorted(others))}")
+
+
 class Qemu(MachineKind):
     """Virtual machines on this host."""
 
@@ -361,6 +359,7 @@ class Qemu(MachineKind):
 
     def emulates(self, settings: Any, arms: Sequence[Arm], **means: Unpack[Means]) -> bool:
         """As `prepare` will find it."""
+        check_architecture(arms)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         images, box = entered_alike(kernels, means["cache"]), busybox("x86_64", **means)
         found = probe.choose_accelerator(
@@ -370,9 +369,7 @@ class Qemu(MachineKind):
 
     def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Probe KVM; make the root, the programs, the initial RAM disks and the scratch disk's template."""
-        architectures = {arm.kernel.architecture for arm in arms}
-        if architectures != {"x86_64"}:
-            raise InputError(f"machine qemu runs x86_64 kernels, not {', '.join(sorted(architectures - {'x86_64'}))}")
+        check_architecture(arms)
         cache = means["cache"]
         qemu_version()
         root = root_image(needs.packages, suite=settings.suite, **means)

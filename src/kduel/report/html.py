@@ -11,8 +11,9 @@ from kduel import __version__
 from kduel.core import format as amounts
 from kduel.core.results import Results, TrialResult
 from kduel.core.text import plural, visible
+from kduel.judge.verdict.headline import decided, side
 from kduel.report import Format
-from kduel.report.content.digest import SIGNS, decided, digest, side, sided
+from kduel.report.content.digest import SIGNS, digest, sided
 from kduel.report.content.environment import difference_groups, environment_rows
 from kduel.report.content.host import drawn
 from kduel.report.content.machines import machine_tables, part_facts

@@ -8,8 +8,9 @@ from typing import ClassVar
 from kduel.core.format import amount, effect, interval_text
 from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
+from kduel.judge.verdict.headline import decided
 from kduel.report import Format
-from kduel.report.content.digest import ContenderSummary, Digest, decided, digest
+from kduel.report.content.digest import ContenderSummary, Digest, digest
 
 LONG = 60
 """More lines than this do not fit a page."""

@@ -8,8 +8,9 @@ from typing import ClassVar
 from kduel.core.format import effect, interval_text, mean_and_sd
 from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
+from kduel.judge.verdict.headline import decided
 from kduel.report import Format
-from kduel.report.content.digest import SIGNS, ContenderSummary, Digest, decided, digest, sided
+from kduel.report.content.digest import SIGNS, ContenderSummary, Digest, digest, sided
 from kduel.report.content.machines import HEAD, machine_tables, part_facts
 from kduel.report.content.methods import methods
 from kduel.report.content.notes import key

@@ -14,8 +14,9 @@ from kduel.core.format import MISSING, amount, effect_numbers, interval_text, re
 from kduel.core.results import BYTES, MetricResult, Results
 from kduel.core.text import visible
 from kduel.judge.verdict.comparison import TIME_UNITS
+from kduel.judge.verdict.headline import decided, side, unseen
 from kduel.report import Format
-from kduel.report.content.digest import ContenderSummary, Digest, decided, digest, side, unseen
+from kduel.report.content.digest import ContenderSummary, Digest, digest
 
 WIDTH = 100
 RATES = ("/s", "ops", "Hz")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kduel.analysis.matrix import shape
 from kduel.core.results import Results
+from kduel.core.text import PLAIN_WIDTH
 from kduel.report import Format
 from kduel.report.content.closing import EXACT_MEANS, LARGEST, closing, with_command
 from kduel.report.content.counted import counted_lines, is_counted, next_command
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-PLAIN_WIDTH, PLAIN_HEIGHT = 100, 24
+PLAIN_HEIGHT = 24
+NARROWEST = 60
 
 
 class TextFormat(Format):
@@ -44,8 +46,8 @@ PLUGIN = TextFormat()
 def show(results: Results, *, all_findings: bool = False, run: str = "") -> str:
     """The report for standard output: its width, and colour only on a terminal where NO_COLOR is not set. `run` is the
     directory as the user may type it; without it no command is shown."""
-    width, _, colour = standard_output()
-    return render_text(results, width=max(60, width), colour=colour, all_findings=all_findings, run=run)
+    _, _, colour = standard_output()
+    return render_text(results, width=page_width(), colour=colour, all_findings=all_findings, run=run)
 
 
 def show_closing(results: Results, run: str, lines_besides: int) -> str:
@@ -57,6 +59,11 @@ def show_closing(results: Results, run: str, lines_besides: int) -> str:
     for line in closing(results, run, max(40, width), max(12, height - lines_besides)):
         console.print(Text.assemble(*line), no_wrap=True, overflow="ignore", crop=False)
     return out.getvalue()
+
+
+def page_width() -> int:
+    """Columns of a page on standard output."""
+    return max(NARROWEST, standard_output()[0])
 
 
 def standard_output() -> tuple[int, int, bool]:

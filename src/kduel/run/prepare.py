@@ -17,6 +17,7 @@ from kduel.core.host import OTHER_WORK
 from kduel.core.progress import Progress
 from kduel.core.text import plural
 from kduel.core.this_host import machine_hash
+from kduel.judge.verdict.comparison import of_time
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, machine_kind
 from kduel.run.script import Dress
@@ -27,6 +28,11 @@ from kduel.store.rundir import RunDir
 from kduel.study.load import Study
 from kduel.study.plan import make_plan
 
+VIRTUAL_TIME = (
+    "The clock of this machine counts instructions, one a nanosecond: times and rates are in virtual time. They show path "
+    "lengths and scheduling on one CPU, not the speed of hardware. --suite exact counts instructions per operation."
+)
+"""Of times and rates on a machine whose clock counts."""
 QUIET_SECONDS = 10.0
 """How long to wait for a quiet host where the study does not say it, and nothing shows that the host is ever quiet."""
 BETWEEN_BURSTS_SECONDS = 60.0
@@ -171,6 +177,8 @@ def get_machine(chosen: Chosen, *, cache: Cache, progress: Progress, offline: bo
             f"the machine {study.machine} does not reboot, and the study's unit is the boot",
             'Choose the unit: write unit = "load" in [blocks].',
         )
+    if chosen.kind.counts and timed(prepared):
+        machine.timing_warning = VIRTUAL_TIME
     return Ready(study=study, arms=arms, machine=machine, prepared=prepared, dress=dress, unbuilt=chosen.unbuilt)
 
 
@@ -185,6 +193,17 @@ def check_counted(study: Study, kind: MachineKind, prepared: Prepared) -> None:
             "Leave out --machine, or give --machine icount; to measure time, choose another suite, such as --suite quick, or "
             'mode = "time" in the study.',
         )
+
+
+def timed(prepared: Prepared) -> bool:
+    """Whether a benchmark gives times or rates, and not counts of instructions."""
+    steps = zip(prepared.benchmarks, prepared.parameters, strict=True)
+    return any(
+        of_time(metric.unit)
+        for chosen, given in steps
+        if not chosen.counted(given)
+        for metric in chosen.metrics(given)
+    )
 
 
 def open_run(ready: Ready, path: Path, *, origin: str, seed: int, exact_part: bool = False) -> RunDir:
@@ -259,6 +278,7 @@ def kernel_record(contender: Contender, kernel: Kernel | None, ready: Ready) -> 
         architecture=kernel.architecture if kernel else "",
         sha256=kernel.sha256 if kernel else "",
         provenance=kernel.provenance if kernel else {},
+        modules=ready.machine.modules(kernel) if kernel else None,
         unbuilt=ready.unbuilt.get(contender.name, ""),
         sysctl=contender.sysctl,
         scheduler=ready.dress.setups[contender.name].facts,

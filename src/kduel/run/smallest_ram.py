@@ -10,8 +10,9 @@ from kduel.core.errors import HostError, InputError, NotMeasuredError
 from kduel.core.experiment import Settle
 from kduel.core.temporary import temporary_directory
 from kduel.guest.script import compose
+from kduel.guest.size import mebibytes
 from kduel.machines import Arm, Outcome, Trial
-from kduel.machines.qemu import InQemu, mebibytes
+from kduel.machines.qemu import InQemu
 
 PATIENCE = 4.0
 """How many times as long as the first boot, with plenty of RAM, a boot may take before it counts as failed."""

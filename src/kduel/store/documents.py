@@ -43,6 +43,9 @@ class KernelRecord(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaul
     """Of the image; empty for a kernel that is installed on the measured machine."""
     provenance: Table = field(default_factory=dict)
     """Where the kernel came from; the keys are those of its source."""
+    modules: str | None = None
+    """SHA-256 of the modules of the kernel that a trial gets, or `none`; null: not known (older runs), or those that are
+    installed on the measured machine."""
     unbuilt: str = ""
     """Why there is no kernel: it does not build."""
     sysctl: dict[str, str | int] = field(default_factory=dict)

@@ -15,6 +15,8 @@ from kduel.study.load import Study
 
 PROVENANCE = ("spec", "provenance")
 """Of a kernel, how it was found: what is compared is what was found."""
+MODULES = "modules"
+"""Of a kernel, what older locks lack, and locks of machines with modules of their own."""
 WAYS = ("entries",)
 """Of a machine's facts, those that only name how it boots what the other facts identify."""
 PROTOCOL_FACTS = ("accelerator", "clock", "root", "busybox", "boot", "compilers")
@@ -74,7 +76,7 @@ def differences(old: Lock, new: Lock) -> list[tuple[str, Any, Any]]:
     """What was compared and differs: its name, its value in `old`, its value in `new`."""
     return [
         *compare("contenders", {one.name: one for one in old.contenders}, {one.name: one for one in new.contenders}),
-        *compare("kernels", kernels(old), kernels(new)),
+        *compare("kernels", *kernels(old, new)),
         *compare("benchmarks", {one.label: one for one in old.steps}, {one.label: one for one in new.steps}),
         *compare("order of the benchmarks", [one.label for one in old.steps], [one.label for one in new.steps]),
         *compare("study", numbers(old), numbers(new)),
@@ -105,12 +107,21 @@ def plain(value: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-def kernels(lock: Lock) -> dict[str, dict[str, Any]]:
-    """By contender: the kernel's release and image, the scheduler, ...; not where they came from."""
-    return {
-        contender.name: {key: value for key, value in plain(kernel).items() if key not in PROVENANCE}
-        for contender, kernel in zip(lock.contenders, lock.kernels, strict=True)
-    }
+def kernels(old: Lock, new: Lock) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    """By contender: the kernel's release and image, its modules where both locks know them, the scheduler, ...; not where
+    they came from."""
+    first, second = (
+        {
+            contender.name: {key: value for key, value in plain(kernel).items() if key not in PROVENANCE}
+            for contender, kernel in zip(lock.contenders, lock.kernels, strict=True)
+        }
+        for lock in (old, new)
+    )
+    for name in first.keys() & second.keys():
+        if MODULES not in first[name].keys() & second[name].keys():
+            for kernel in (first[name], second[name]):
+                kernel.pop(MODULES, None)
+    return first, second
 
 
 def numbers(lock: Lock) -> dict[str, Any]:

@@ -116,6 +116,8 @@ def own_columns(run: RunDir) -> list[Column]:
     environments = environments_of(run, lock, records)
     facts = {key: value for key, value in lock.machine.facts.items() if key not in GUEST_FACTS}
     machine = {"kind": lock.machine.kind, "settings": lock.machine.settings, **facts}
+    if lock.machine.exact:
+        machine["exact"] = True
     parameters = {step.label: {"use": step.benchmark, **step.parameters} for step in lock.steps}
     tables = collect(run.path)
     changed = examine(run, lock, records).changes

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from kduel.analysis.campaigns.attribution import attribute
 from kduel.analysis.campaigns.columns import Column, columns_of
 from kduel.analysis.campaigns.steps import LevelChange, change_points
-from kduel.analysis.machine_name import UNKNOWN, machine_name
+from kduel.analysis.machine_name import UNKNOWN, apart, machine_name
 from kduel.core.errors import InputError
 from kduel.store.rundir import EXPLAIN, MARKS, MERGED
 
@@ -65,6 +65,8 @@ class MetricHistory(Struct, kw_only=True):
     skipped: dict[str, str] = field(default_factory=dict)
     changed: dict[str, list[str]] = field(default_factory=dict)
     """By run, what was changed in it after it had been measured."""
+    apart: list[str] = field(default_factory=list)
+    """Which runs are separate series though only QEMU's version differs: exact counts depend on it."""
 
 
 def runs_below(places: Iterable[Path]) -> list[Path]:
@@ -148,7 +150,8 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
                     lambda before, after, known=column_of: attribute(known[before], known[after]).told,  # type: ignore[misc]
                 )
             )
-    return MetricHistory(lines=lines, runs=runs, alpha=alpha, skipped=skipped, changed=changed)
+    divided = apart((place[0], point.run) for place, entries in gathered.items() for point, _ in entries)
+    return MetricHistory(lines=lines, runs=runs, alpha=alpha, skipped=skipped, changed=changed, apart=divided)
 
 
 def line_of(

@@ -30,6 +30,11 @@ TIME_UNITS = frozenset(("s", "sec", "seconds", "ms", "msec", "us", "µs", "ns", 
 are not called equal."""
 
 
+def of_time(unit: str) -> bool:
+    """Whether a value of this unit is a time, or a rate over time."""
+    return unit in TIME_UNITS or unit.endswith("/s")
+
+
 def check(samples: Sequence[Samples]) -> None:
     """Raises InputError naming the metric whose table cannot be judged, and why."""
     for table in samples:

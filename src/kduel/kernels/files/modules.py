@@ -4,6 +4,7 @@ ship no modules.dep. What `modprobe` does with softdeps and crypto aliases is do
 from __future__ import annotations
 
 import gzip
+import hashlib
 import lzma
 import os
 import re
@@ -16,6 +17,8 @@ from pathlib import Path
 
 from kduel.core.errors import HostError, InputError
 
+NO_MODULES = "none"
+"""In place of a hash."""
 MODULE_FILE = re.compile(r"^(?P<name>[^/]+)\.ko(?:\.(?:xz|zst|gz))?$")
 
 
@@ -98,6 +101,19 @@ def module_files(modules_dir: Path) -> dict[str, Path]:
             if match := MODULE_FILE.match(file):
                 found.setdefault(_canonical(match["name"]), Path(directory, file))
     return found
+
+
+def modules_digest(modules_dir: Path | None) -> str:
+    """SHA-256 of all module files below lib/modules/RELEASE with their paths; NO_MODULES where there are none. How they
+    are compressed does not matter. Raises InputError, HostError for one that cannot be read."""
+    if modules_dir is None:
+        return NO_MODULES
+    digest = hashlib.sha256()
+    for path in sorted(module_files(modules_dir).values()):
+        data = module_bytes(path)
+        place = path.relative_to(modules_dir).parent / path.name.partition(".")[0]
+        digest.update(f"{place.as_posix()} {len(data)}\n".encode(errors="surrogateescape") + data)
+    return digest.hexdigest()
 
 
 class _Tree:

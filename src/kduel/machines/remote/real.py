@@ -12,7 +12,8 @@ import msgspec
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
-from kduel.kernels import InstalledKernel
+from kduel.kernels import InstalledKernel, Kernel
+from kduel.kernels.files.modules import modules_digest
 from kduel.machines import Arm, Machine, Needs, Outcome, Trial
 from kduel.machines.remote.connection import REMEDIES, Broken, Connection, Refused
 from kduel.machines.remote.grub import MenuEntry
@@ -41,6 +42,10 @@ class RealMachine(Machine):
     ) -> None:
         self.settings, self.connection, self.entries, self.bundle = settings, connection, entries, bundle
         self.facts, self.loan = facts, loan
+
+    def modules(self, kernel: Kernel) -> str | None:
+        """Of all that are brought with the kernel: which of them are loaded is up to the machine."""
+        return None if isinstance(kernel, InstalledKernel) else modules_digest(kernel.modules)
 
     def boot(self, trial: Trial) -> Outcome:
         """The arm's kernel, the script, its files."""

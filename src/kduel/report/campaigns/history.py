@@ -36,6 +36,8 @@ def page_of(found: MetricHistory) -> CampaignPage:
         table = CampaignTable(head=["time", "run", line.unit, "n", "change"], rows=rows, numbers_from=2)
         heading = f"{line.key}, {line.contender}, {line.machine}"
         sections.append(PageSection(heading=heading, table=table, bullets=bullets))
+    if found.apart:
+        sections.append(PageSection(heading="Separate series", bullets=found.apart))
     if found.skipped:
         bullets = [f"{run}: {why}" for run, why in found.skipped.items()]
         sections.append(PageSection(heading="Left out", bullets=bullets))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Literal
 
 from msgspec import Struct
 
@@ -12,6 +11,7 @@ from kduel.core.format import effect, effect_with_interval, plain_number, relati
 from kduel.core.results import COUNTED, MetricResult, Results, Verdict
 from kduel.core.text import plural, visible
 from kduel.explain.compare import UNSEEN
+from kduel.judge.verdict.headline import Side, compared, decided, headline_of, side, unseen
 from kduel.judge.verdict.wording import HOPELESS
 from kduel.report.content.caveats import caveats, run_facts, sureness
 from kduel.report.content.notes import Notes, numbered
@@ -27,11 +27,8 @@ SIGNS: dict[str, str] = {
     "equal": "=",
     "undecided": "?",
 }
-SAME = ("equivalent", "equal")
 NAMED = 6
 """How many metrics a sentence names before it says how many more there are."""
-
-Side = Literal["better", "worse", "neutral"]
 
 
 class Statement(Struct, kw_only=True):
@@ -86,33 +83,15 @@ def sided(metric: MetricResult) -> str:
     return {"higher": "higher is better", "lower": "lower is better", "none": "neither way is better"}[metric.better]
 
 
-def side(metric: MetricResult) -> Side:
-    """Whether a decided difference is for the better."""
-    if metric.verdict in ("faster", "slower"):
-        return "better" if metric.verdict == "faster" else "worse"
-    if metric.verdict == "different" and metric.better != "none" and metric.effect:
-        return "better" if (metric.effect > 0) == (metric.better == "higher") else "worse"
-    return "neutral"
-
-
-def decided(metric: MetricResult) -> bool:
-    """Whether a difference was shown."""
-    return metric.verdict not in (*SAME, "undecided")
-
-
 def digest(results: Results) -> Digest:
     """The digest of a run."""
     notes = numbered(results)
-    names = [contender.name for contender in results.contenders]
-    pairs = dict.fromkeys(
-        [*((names[0], other) for other in names[1:]), *((m.baseline, m.contender) for m in results.metrics)]
-    )
     return Digest(
         title=visible(results.study.title or results.study.name or "A run of KDuel", 200),
         facts=run_facts(results),
         sure=sureness(results),
         caveats=[*exact_words(results), *caveats(results)],
-        comparisons=[compare(results, notes, *pair) for pair in pairs],
+        comparisons=[compare(results, notes, *pair) for pair in compared(results)],
         notes=notes,
     )
 
@@ -135,75 +114,18 @@ def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Co
     if results.machine.exact and all(m.unit == COUNTED for m in primary):
         primary.sort(key=lambda m: (m.verdict == "undecided", largest_first(m)))
     exploratory = [m for m in mine if m.role != "primary"]
-    names = visible(baseline, 200), visible(contender, 200)
     gating = primary or exploratory
-    kind = "primary metric" if primary else "metric"
     delta = results.study.delta
     return ContenderSummary(
-        baseline=names[0],
-        contender=names[1],
+        baseline=visible(baseline, 200),
+        contender=visible(contender, 200),
         primary=primary,
         exploratory=exploratory,
-        headline=headline(gating, *names, kind, delta),
+        headline=headline_of(results, baseline, contender),
         points=points(gating, notes, delta),
         can=conclusions(gating, notes, delta),
         cannot=open_questions(results, notes, gating, exploratory if primary else []),
     )
-
-
-def headline(metrics: list[MetricResult], baseline: str, contender: str, kind: str, delta: float | None) -> str:
-    """Which is faster, in one sentence without a number too many."""
-    if not any(m.n for m in metrics):
-        return f"Nothing was measured on both {contender} and {baseline}"
-    large = [m for m in metrics if decided(m) and not m.below_delta]
-    better = [m for m in large if side(m) == "better"]
-    worse = [m for m in large if side(m) == "worse"]
-    if all(m.counted for m in large):
-        good, bad, less = f"takes fewer {COUNTED}", f"takes more {COUNTED}", "more"
-    else:
-        timed = any(m.word in ("faster", "slower") for m in large)
-        good, bad, less = ("is faster", "is slower", "slower") if timed else ("is better", "is worse", "worse")
-    total = plural(len(metrics), kind)
-
-    def where(chosen: list[MetricResult]) -> str:
-        return "" if len(metrics) == 1 else f" in {len(chosen)} of {total}"
-
-    if better and worse:
-        return f"{contender} {good} than {baseline}{where(better)}, and {less} in {len(worse)}"
-    if better or worse:
-        return f"{contender} {good if better else bad} than {baseline}{where(better or worse)}"
-    if large:
-        return f"{contender} differs from {baseline}{where(large)}"
-    within = f" within ±{plain_number(delta)} %" if delta is not None else ""
-    if all(m.verdict == "equal" for m in metrics):
-        return f"{contender} and {baseline} are exactly equal" + ("" if len(metrics) == 1 else f" in all {total}")
-    small = [m for m in metrics if decided(m)]
-    if small:
-        return f"{contender} differs from {baseline}{where(small)}, but by too little to matter"
-    same = [m for m in metrics if m.verdict in SAME]
-    if len(same) == len(metrics):
-        everywhere = "" if len(metrics) == 1 else f" in all {total}"
-        return f"{contender} and {baseline} are equivalent{within}{everywhere}{unseen(same)}"
-    if same:
-        return (
-            f"No difference shown between {contender} and {baseline}: "
-            f"the same{within} in {len(same)} of {total}{unseen(same)}, undecided in {len(metrics) - len(same)}{former(metrics)}"
-        )
-    return f"Undecided: this run cannot distinguish {contender} from {baseline}{former(metrics)}"
-
-
-def former(metrics: list[MetricResult]) -> str:
-    """Verdicts of earlier looks that did not hold, for a headline."""
-    lost = [m for m in metrics if m.was]
-    if len(metrics) == 1 and lost:
-        return f" ({lost[0].was})"
-    return f" (verdicts of earlier looks that no longer hold: {len(lost)})" if lost else ""
-
-
-def unseen(same: list[MetricResult]) -> str:
-    """The slow mode that the verdicts of no difference cannot exclude, for a headline."""
-    shares = [m.unseen_mode_pct for m in same if m.unseen_mode_pct is not None]
-    return f" (a slow mode in up to {max(shares):.0f} % of boots is not excluded)" if shares else ""
 
 
 def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> list[Statement]:

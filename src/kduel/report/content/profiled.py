@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from kduel.analysis.profile import CostChange, ProfileRow, TimedProfile
 from kduel.core.format import MISSING, amount, decimals, signed
-from kduel.core.text import plural
+from kduel.core.text import PLAIN_WIDTH, plural
 from kduel.explain.flame import Flame, drawn
+from kduel.explain.layout import Figures, Line, laid_out
 from kduel.explain.samples import CLOCK, SAMPLED_CONTEXTS
 from kduel.explain.show import ONLY
 
 CLOCK_LIMIT = "Sampled by a timer interrupt: time with interrupts disabled is attributed to the place where they are enabled again."
 
 
-def as_text(found: TimedProfile, limit: int = 25) -> str:
-    """The table of functions, then the sums; `limit` rows, 0 for all."""
+def as_text(found: TimedProfile, limit: int = 25, width: int = PLAIN_WIDTH) -> str:
+    """The table of functions, then the sums; `limit` rows, 0 for all. Lines have at most `width` columns where the figures
+    leave room; a command is not folded."""
     places = decimals(max(found.whole.baseline, found.whole.contender) / 1000, 3)
-    lines = [
+    lines: list[Line] = [
         f"{found.benchmark}, {found.metric}: CPU time per {found.unit} in ns, {found.contender} against {found.baseline}",
         f"({plural(found.blocks, 'block')} of profiled trials; {found.event} at {found.frequency} Hz, "
         f"{found.samples[0]:,} and {found.samples[1]:,} samples; {plural(found.cpus, 'CPU')})",
         "",
-        line("baseline", "contender", "difference", "interval", "q", "function"),
+        Figures(("baseline", "contender", "difference", "interval", "q"), "function"),
     ]
     shown = found.rows[:limit] if limit else found.rows
     lines += [row_line(row, places) for row in shown]
@@ -29,8 +31,9 @@ def as_text(found: TimedProfile, limit: int = 25) -> str:
         cost = CostChange(baseline=both[0], contender=both[1], difference=both[1] - both[0])
         lines.append(cost_line(cost, places, f"({len(rest)} other rows)"))
     lines += ["", *(cost_line(cost, places, SAMPLED_CONTEXTS[name]) for name, cost in found.contexts.items())]
-    lines += [cost_line(found.whole, places, f"in all, of {plural(found.cpus, 'CPU')}"), ""]
-    return "\n".join([*lines, *notes(found), ""])
+    lines += [cost_line(found.whole, places, f"in all, of {plural(found.cpus, 'CPU')}"), "", *notes(found)]
+    command = [f"  {found.exact}"] if found.exact else []
+    return "\n".join([*laid_out(lines, width), *command, ""])
 
 
 def notes(found: TimedProfile) -> list[str]:
@@ -63,11 +66,11 @@ def notes(found: TimedProfile) -> list[str]:
             f"({signed(other - one, 0 if (other - one) == int(other - one) else 2)})."
         )
     if found.exact:
-        lines.append(f"Instructions of the same operation, function by function: {found.exact}")
+        lines.append("Instructions of the same operation, function by function:")
     return lines
 
 
-def row_line(row: ProfileRow, places: int) -> str:
+def row_line(row: ProfileRow, places: int) -> Figures:
     """A function's line."""
     note = ONLY[row.only]
     if row.moved_within:
@@ -75,21 +78,18 @@ def row_line(row: ProfileRow, places: int) -> str:
     mark = "*" if row.called else ""
     q = "" if row.q is None else f"{row.q:.2g}"
     name = row.function if row.context == "operation" else f"{row.function} [{row.context}]"
-    return cost_line(row.cost, places, f"{name}{mark}" + (f"  ({note})" if note else ""), q)
+    return cost_line(row.cost, places, f"{name}{mark}", q, note, name=True)
 
 
-def cost_line(cost: CostChange, places: int, text: str, q: str = "") -> str:
-    """One line of figures."""
+def cost_line(
+    cost: CostChange, places: int, text: str, q: str = "", note: str = "", *, name: bool = False
+) -> Figures:
+    """One line of figures. `name`: the text is the name of a function."""
     interval = MISSING
     if cost.low is not None and cost.high is not None:
         interval = f"{signed(cost.low, places)} to {signed(cost.high, places)}"
     figures = (f"{cost.baseline:,.{places}f}", f"{cost.contender:,.{places}f}", signed(cost.difference, places))
-    return line(*figures, interval, q, text)
-
-
-def line(one: str, other: str, difference: str, interval: str, q: str, text: str) -> str:
-    """The columns."""
-    return f"{one:>12}{other:>12}{difference:>12}  {interval:>24}  {q:>7}  {text}".rstrip()
+    return Figures((*figures, interval, q), text, note, name)
 
 
 def as_svg(found: TimedProfile) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from kduel.core.format import MISSING, amount, effect, interval_text, mean_and_sd
 from kduel.core.results import MetricResult
 from kduel.core.text import visible
-from kduel.report.content.digest import SIGNS, ContenderSummary, decided, side, sided
+from kduel.judge.verdict.headline import decided, side
+from kduel.report.content.digest import SIGNS, ContenderSummary, sided
 from kduel.report.content.notes import Notes, key
 
 INDENT = 3

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from kduel.core.format import effect, effect_with_interval
 from kduel.core.results import MetricResult
-from kduel.report.content.digest import SIGNS, decided, side
+from kduel.judge.verdict.headline import decided, side
+from kduel.report.content.digest import SIGNS
 from kduel.report.content.notes import key
 
 Spec = dict[str, Any]

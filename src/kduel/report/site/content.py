@@ -102,7 +102,10 @@ def overview(
         ),
         Section(
             heading="Benchmarks over time",
-            sentences=[f"A series without any change is called changed with a chance of {100 * history.alpha:g} %."],
+            sentences=[
+                f"A series without any change is called changed with a chance of {100 * history.alpha:g} %.",
+                *history.apart,
+            ],
             table=table(
                 heads("benchmark", "series", "with a change", numbers=2),
                 [

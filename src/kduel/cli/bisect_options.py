@@ -1,0 +1,70 @@
+"""Which options of `kduel bisect` belong to which way to search: one that would be ignored is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from kduel.cli.options import given_on_command_line
+from kduel.core.errors import InputError
+
+EXACT = "a search by exact counts"
+BOOTS = "a search by a timed benchmark"
+COMMAND = "a search with --measure"
+STEP = "a step of `git bisect run`"
+
+COUNTING = "icount"
+TIMED = (BOOTS, COMMAND)
+KERNELS = (EXACT, BOOTS, STEP)
+SEARCHES = (EXACT, BOOTS, COMMAND)
+BELONGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "machine": KERNELS,
+        "measure": (COMMAND,),
+        "timeout": (COMMAND,),
+        "first_parent": SEARCHES,
+        "config": KERNELS,
+        "build_command": KERNELS,
+        "image": KERNELS,
+        "jobs": KERNELS,
+        "probability": TIMED,
+        "measurements": TIMED,
+        "confirm": TIMED,
+        "negligible": TIMED,
+        "seed": TIMED,
+        "restart": TIMED,
+        "form": SEARCHES,
+        "limit": (EXACT,),
+        "plot": SEARCHES,
+    }
+)
+"""The parameters that do not belong to every way, with those to which they do."""
+SPELLED = MappingProxyType({"form": "format"})
+EXACT_NEEDS_NONE = (
+    "Exact counts are the same in each repetition: there is no error to control, and nothing to measure again."
+)
+
+
+def way_of(*, measure: str, machine: str, step: bool) -> str:
+    """How the commits between the ends are searched. Raises InputError for a step that is not counted."""
+    if step:
+        if machine != COUNTING:
+            raise InputError(
+                f"--step counts instructions, and the machine {machine} does not", "Leave out --machine."
+            )
+        return STEP
+    if measure:
+        return COMMAND
+    return EXACT if machine == COUNTING else BOOTS
+
+
+def check_options(way: str) -> None:
+    """Raises InputError for the first option on the command line that has no meaning for this way to search."""
+    for parameter in given_on_command_line():
+        ways = BELONGS.get(parameter, (way,))
+        if way not in ways:
+            option = f"--{SPELLED.get(parameter, parameter).replace('_', '-')}"
+            why = f"{EXACT_NEEDS_NONE} " if way == EXACT and ways == TIMED else ""
+            raise InputError(
+                f"{option} has no meaning for {way}", f"{why}Leave it out; it belongs to {' and '.join(ways)}."
+            )

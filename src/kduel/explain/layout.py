@@ -1,0 +1,67 @@
+"""Lines of figures with a text behind them, fitted to a width: the tables of functions."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from kduel.core.text import PLAIN_WIDTH, visible
+
+NARROWEST = 16
+"""Columns that a text gets at least: in a narrower terminal lines are longer than it."""
+CUT = "…"
+
+
+class Figures(Struct, frozen=True):
+    """A line of a table."""
+
+    cells: tuple[str, ...]
+    text: str
+    note: str = ""
+    """In brackets behind the text, or below it where both are too long for one line."""
+    name: bool = False
+    """Whether the text is a name, which is cut in the middle and not folded."""
+
+
+Line = Figures | str
+"""Of a page: figures, a sentence, or an empty string for an empty line."""
+
+
+def laid_out(lines: Sequence[Line], width: int = PLAIN_WIDTH) -> list[str]:
+    """The lines of a page: figures right-aligned, as wide as they need, sentences and long texts folded."""
+    rows = [line.cells for line in lines if isinstance(line, Figures)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    found: list[str] = []
+    for line in lines:
+        found += line_of(line, widths, width) if isinstance(line, Figures) else folded(line, width) or [""]
+    return found
+
+
+def line_of(line: Figures, widths: Sequence[int], width: int) -> list[str]:
+    """One line of figures, or several where its text is too long."""
+    start = "  ".join(f"{cell:>{wide}}" for cell, wide in zip(line.cells, widths, strict=True)) + "  "
+    room = max(width - len(start), NARROWEST)
+    text, note = visible(line.text), f"({line.note})" if line.note else ""
+    whole = f"{text} {note}".rstrip()
+    if len(whole) <= room:
+        said = [whole]
+    elif line.name:
+        said = [shortened(text, room), *folded(note, room)]
+    else:
+        said = folded(whole, room)
+    return [f"{start}{said[0]}".rstrip(), *(f"{'':{len(start)}}{more}" for more in said[1:])]
+
+
+def shortened(name: str, width: int) -> str:
+    """At most so many columns: the middle cut, since names of functions differ at both ends."""
+    if len(name) <= width:
+        return name
+    left = width - len(CUT)
+    return f"{name[: left - left // 2]}{CUT}{name[len(name) - left // 2 :]}"
+
+
+def folded(text: str, width: int) -> list[str]:
+    """A sentence in lines; [] for an empty one. No word is broken."""
+    return textwrap.wrap(visible(text), width, break_on_hyphens=False, break_long_words=False)

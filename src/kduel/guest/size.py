@@ -1,0 +1,22 @@
+"""Sizes of a guest's memory and disks, as settings of machines have them."""
+
+from __future__ import annotations
+
+import re
+
+from kduel.core.errors import InputError
+
+Size = str | int
+"""Of memory or a disk, as `mebibytes` reads it."""
+MOST_MEBIBYTES = 1 << 20
+
+
+def mebibytes(size: str | int, key: str, most: int = MOST_MEBIBYTES) -> int:
+    """`4096M`, `4G` or plain MiB. Raises InputError naming the key."""
+    match = re.fullmatch(r"(\d{1,7})([MG]?)(?:iB)?", str(size).strip(), re.ASCII)
+    found = int(match[1]) * (1024 if match[2] == "G" else 1) if match else 0
+    if not found:
+        raise InputError(f"machine qemu: {key} = {size!r} is not a size", "Write it like 4096M or 4G.")
+    if found > most:
+        raise InputError(f"machine qemu: {key} = {size!r} is too large", f"Give {most // 1024}G at most.")
+    return found

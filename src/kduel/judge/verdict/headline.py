@@ -1,0 +1,130 @@
+"""A comparison in one sentence: the headline of every report, and of results.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from kduel.core.format import plain_number
+from kduel.core.results import COUNTED, Headline, MetricResult, Results
+from kduel.core.text import plural, visible
+
+SAME = ("equivalent", "equal")
+CONDITIONS = "conditions that should not matter"
+
+Side = Literal["better", "worse", "neutral"]
+
+
+def side(metric: MetricResult) -> Side:
+    """Whether a decided difference is for the better."""
+    if metric.verdict in ("faster", "slower"):
+        return "better" if metric.verdict == "faster" else "worse"
+    if metric.verdict == "different" and metric.better != "none" and metric.effect:
+        return "better" if (metric.effect > 0) == (metric.better == "higher") else "worse"
+    return "neutral"
+
+
+def decided(metric: MetricResult) -> bool:
+    """Whether a difference was shown."""
+    return metric.verdict not in (*SAME, "undecided")
+
+
+def compared(results: Results) -> list[tuple[str, str]]:
+    """Every baseline with every contender that is compared with it."""
+    names = [contender.name for contender in results.contenders]
+    pairs = [*((names[0], other) for other in names[1:]), *((m.baseline, m.contender) for m in results.metrics)]
+    return list(dict.fromkeys(pairs))
+
+
+def headlines(results: Results) -> list[Headline]:
+    """A sentence for each comparison of a run."""
+    return [
+        Headline(baseline=baseline, contender=contender, text=headline_of(results, baseline, contender))
+        for baseline, contender in compared(results)
+    ]
+
+
+def headline_of(results: Results, baseline: str, contender: str) -> str:
+    """One contender against one baseline: by the primary metrics, or by all where the study declared none."""
+    mine = [m for m in results.metrics if (m.baseline, m.contender) == (baseline, contender)]
+    primary = [m for m in mine if m.role == "primary"]
+    kind = "primary metric" if primary else "metric"
+    names = visible(baseline, 200), visible(contender, 200)
+    return headline(primary or mine, *names, kind, results.study.delta, virtual=results.machine.exact)
+
+
+def headline(
+    metrics: Sequence[MetricResult],
+    baseline: str,
+    contender: str,
+    kind: str,
+    delta: float | None,
+    *,
+    virtual: bool = False,
+) -> str:
+    """Which is faster, in one sentence without a number too many. `virtual`: by a clock that counts instructions."""
+    if not any(m.n for m in metrics):
+        return f"Nothing was measured on both {contender} and {baseline}"
+    large = [m for m in metrics if decided(m) and not m.below_delta]
+    better = [m for m in large if side(m) == "better"]
+    worse = [m for m in large if side(m) == "worse"]
+    if all(m.counted for m in large):
+        good, bad, less = f"takes fewer {COUNTED}", f"takes more {COUNTED}", "more"
+    else:
+        timed = any(m.word in ("faster", "slower") for m in large)
+        good, bad, less = ("faster", "slower", "slower") if timed else ("better", "worse", "worse")
+        clock = " in virtual time" if timed and virtual else ""
+        good, bad = f"is {good}{clock}", f"is {bad}{clock}"
+    total = plural(len(metrics), kind)
+
+    def where(chosen: list[MetricResult]) -> str:
+        return "" if len(metrics) == 1 else f" in {len(chosen)} of {total}"
+
+    if better and worse:
+        return f"{contender} {good} than {baseline}{where(better)}, and {less} in {len(worse)}"
+    if better or worse:
+        return f"{contender} {good if better else bad} than {baseline}{where(better or worse)}"
+    if large:
+        return f"{contender} differs from {baseline}{where(large)}"
+    within = f" within ±{plain_number(delta)} %" if delta is not None else ""
+    if all(m.verdict == "equal" for m in metrics):
+        return f"{contender} and {baseline} are exactly equal" + ("" if len(metrics) == 1 else f" in all {total}")
+    small = [m for m in metrics if decided(m)]
+    if small:
+        return f"{contender} differs from {baseline}{where(small)}, but by too little to matter"
+    same = [m for m in metrics if m.verdict in SAME]
+    if len(same) == len(metrics):
+        everywhere = "" if len(metrics) == 1 else f" in all {total}"
+        return f"{contender} and {baseline} are equivalent{within}{everywhere}{unseen(same)}"
+    if same:
+        return (
+            f"No difference shown between {contender} and {baseline}: "
+            f"the same{within} in {len(same)} of {total}{unseen(same)}, {open_ones(metrics)}{former(metrics)}"
+        )
+    if any(m.depends for m in metrics):
+        if len(metrics) == 1:
+            return f"The sign of the difference between {contender} and {baseline} depends on {CONDITIONS}"
+        return f"None of {total} differs robustly between {contender} and {baseline}: {open_ones(metrics)}"
+    return f"Undecided: this run cannot distinguish {contender} from {baseline}{former(metrics)}"
+
+
+def open_ones(metrics: Sequence[MetricResult]) -> str:
+    """`2 depend on conditions that should not matter, undecided in 1`: the metrics that have no verdict."""
+    depending = sum(m.depends for m in metrics)
+    others = sum(m.verdict == "undecided" for m in metrics) - depending
+    said = [f"{depending} {'depends' if depending == 1 else 'depend'} on {CONDITIONS}"] if depending else []
+    return ", ".join([*said, f"undecided in {others}"] if others else said)
+
+
+def former(metrics: Sequence[MetricResult]) -> str:
+    """Verdicts of earlier looks that did not hold, for a headline."""
+    lost = [m for m in metrics if m.was]
+    if len(metrics) == 1 and lost:
+        return f" ({lost[0].was})"
+    return f" (verdicts of earlier looks that no longer hold: {len(lost)})" if lost else ""
+
+
+def unseen(same: Sequence[MetricResult]) -> str:
+    """The slow mode that the verdicts of no difference cannot exclude, for a headline."""
+    shares = [m.unseen_mode_pct for m in same if m.unseen_mode_pct is not None]
+    return f" (a slow mode in up to {max(shares):.0f} % of boots is not excluded)" if shares else ""

@@ -1,0 +1,40 @@
+"""The outcome of a search by exact counts as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kduel.core.text import printable
+from kduel.explain.show import as_text as explained
+from kduel.run.bisect.exact import Result
+from kduel.run.bisect.git import git, subject
+from kduel.run.bisect.path import path_lines
+
+
+def as_text(tree: Path, result: Result, benchmark: str, limit: int, width: int) -> str:
+    """The commit that was found, or those among which it is, the cost along the history, and the functions in which it
+    changed: `limit` rows (0: all), in lines of `width` columns."""
+    skipped = sum(step.judgement == "skip" for step in result.found.steps)
+    lines = [f"{len(result.found.steps)} commits tried between the ends, {skipped} of them skipped."]
+    if len(result.found.commits) != 1:
+        lines.append("Skipped commits hide which one it is. It is one of these:")
+        lines += [f"  {git(tree, 'show', '--no-patch', '--format=%h %s', commit)}" for commit in result.found.commits]
+    else:
+        lines += ["The first commit with the new cost:", "", described(tree, result.found.commits[0])]
+        if result.before is not None and result.after is not None:
+            lines += [
+                "",
+                f"{benchmark}: {result.before:,.10g} instructions before it, {result.after:,.10g} with it "
+                f"({result.after - result.before:+,.10g} per operation).",
+            ]
+    subjects = {step.commit: subject(tree, step.commit) for step in result.path}
+    lines += ["", *path_lines(result.path, result.found.commits, subjects), ""]
+    text = "\n".join(lines)
+    if len(result.found.commits) == 1 and result.explanation is not None:
+        text += "\n" + explained(result.explanation, limit, width)
+    return printable(text)
+
+
+def described(tree: Path, commit: str) -> str:
+    """A commit with its author, date and subject."""
+    return git(tree, "show", "--no-patch", "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n    %s", commit)
