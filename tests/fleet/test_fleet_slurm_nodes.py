@@ -19,7 +19,7 @@ from kduel.core.experiment import Contender
 from kduel.core.progress import Progress
 from kduel.kernels import installed
 from kduel.machines import Arm, Trial
-from kduel.machines.remote.ssh_trial import Observation
+from kduel.machines.remote.ssh_trial import RESTORE, Observation
 from kduel.machines.slurm import cluster as asked
 from kduel.machines.slurm.reboots import check_settings
 from kduel.machines.slurm.trial import NodeConnection, NodeJourney, NodeSettings
@@ -79,6 +79,26 @@ def node_study(tmp_path: Path, cluster: Cluster, environment: dict[str, str]) ->
         return path
 
     return write
+
+
+def test_what_a_trial_leaves_on_one_node_is_not_on_the_other(tmp_path: Path):
+    """The stand-ins share this machine. What a crash leaves in /var/lib, the next trial puts back, and it is removed: a trial of
+    another node would do so in the middle of the first one's, which is then void for its conditions."""
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no mount namespace for this user: the stand-in for a boot needs one")
+    furnish(tmp_path)
+    left = Path(RESTORE).with_name("kduel-standin-test")
+
+    def on(node: str, line: str) -> int:
+        return subprocess.run([tmp_path / "enter", node, "sh", "-c", line], check=False).returncode
+
+    try:
+        assert on("n1", f"echo >{left}") == 0
+        assert on("n1", f"[ -e {left} ]") == 0, "a disk keeps it over a reboot"
+        assert on("n2", f"[ ! -e {left} ]") == 0
+        assert not left.exists()
+    finally:
+        left.unlink(missing_ok=True)
 
 
 def test_slurm_reboots_each_node_for_each_trial(kduel, start, node_study, cluster: Cluster, tmp_path: Path):

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 sys.path.insert(0, str(Path(__file__).parents[1] / "kernels"))
 from made_kernels import module
 
+from kduel import guest
 from kduel.core.cache import Cache
 from kduel.guest.cpio import Cpio
 from kduel.guest.initramfs import base_archive, trial_archive
@@ -78,6 +79,25 @@ def test_programs_and_config_are_inside_and_change_the_key(kernel, tmp_path):
     assert (tmp_path / "x/kduel/programs/sub/kbench").stat().st_mode & 0o111
 
 
+def test_only_a_quick_guest_has_the_lines_that_save_time(kernel, tmp_path, monkeypatch):
+    cache = Cache(tmp_path / "cache")
+    found = {
+        quick: unpack(
+            base_archive(kernel, BUSYBOX, cache=cache, quick=quick).archive.read_bytes(), tmp_path / str(quick)
+        )
+        for quick in (False, True)
+    }
+    for name, file in (("init", "init.sh"), ("kduel/run", "run.sh")):
+        whole = guest.own_file(file)
+        marked = [line for line in whole.splitlines(keepends=True) if line.rstrip().endswith(b"#quick")]
+        assert marked and found[True][name] == whole
+        assert b"#quick" not in found[False][name]
+        assert len(found[False][name]) == len(whole) - sum(map(len, marked))
+    more = guest.own_file("run.sh") + b"true #quick\n"
+    monkeypatch.setattr(guest, "own_file", lambda _: more)
+    assert guest.own_script("run.sh") == found[False]["kduel/run"] and guest.own_script("run.sh", quick=True) == more
+
+
 def test_a_trials_script_follows_the_base(kernel, tmp_path):
     base = base_archive(kernel, BUSYBOX, cache=Cache(tmp_path / "cache")).archive.read_bytes()
     assert len(base) % 4 == 0, "the kernel wants archives aligned to 4 bytes"
@@ -85,10 +105,11 @@ def test_a_trials_script_follows_the_base(kernel, tmp_path):
     assert found == {"kduel/guest.sh": b"echo hello\n"}
 
 
+@pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("name", ["init.sh", "run.sh"])
-def test_our_init_is_sound_shell(name):
-    script = Path(__file__).parents[2] / "src/kduel/guest" / name
-    subprocess.run(["busybox", "sh", "-n", script], check=True)
+def test_our_init_is_sound_shell(name, quick):
+    script = guest.own_script(name, quick=quick)
+    subprocess.run(["busybox", "sh", "-n", "/dev/stdin"], input=script, check=True)
 
 
 def test_the_modules_that_a_guest_loads_are_known_by_their_content(kernel, tmp_path):

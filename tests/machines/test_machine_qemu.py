@@ -23,7 +23,7 @@ from kduel.guest.size import mebibytes
 from kduel.kernels import Kernel, resolve
 from kduel.machines import Arm, Needs, Outcome, Trial, machine_kind, qemu
 from kduel.machines.host.processors import host_cpus
-from kduel.machines.qemu import PLUGIN, choose_accelerator
+from kduel.machines.qemu import PLUGIN
 
 SPEC = "debian:6.1-cloud"
 
@@ -251,9 +251,9 @@ def test_kvm_is_believed_only_when_a_guest_has_booted(kernel, cache, tmp_path):
     if not first.works:
         assert first.reason
         with pytest.raises(HostError, match="KVM does not work on this host"):
-            choose_accelerator("kvm", kernel.image, root.busybox, own, Progress())
+            probe.choose_accelerator("kvm", kernel.image, root.busybox, own, Progress())
         said: list[str] = []
         progress = Progress()
         progress.warn = said.append
-        assert choose_accelerator("auto", kernel.image, root.busybox, own, progress) == "tcg"
+        assert probe.choose_accelerator("auto", kernel.image, root.busybox, own, progress) == "tcg"
         assert "emulator" in said[0]

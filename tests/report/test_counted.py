@@ -75,6 +75,44 @@ def test_a_line_of_large_counts_fits_80_characters() -> None:
     assert line.endswith("335,844 → 351,984") and len(line) == 80
 
 
+def complete() -> Results:
+    """The widest lines of the suite `exact`: a boot has four digits more than any operation."""
+    found = exact()
+    boot = metric("boot", "boot", "slower", [(551_181_873, 934_941_698)])
+    boot.conditions, boot.ci_low_pct, boot.ci_high_pct = [], None, None
+    found.metrics = [
+        boot,
+        metric(
+            "unix", "scheduling and communication", "slower", [(17_113, 17_460), (17_113, 17_435), (17_113, 20_119)]
+        ),
+        metric("switch-2-16k", "scheduling and communication", "faster", [(6_329.5, 5_328), (6_330.5, 5_323)]),
+        metric("fault-protection", "signals and timers", "slower", [(3_468, 3_535), (3_468, 3_535)]),
+        metric("fork-exec", "processes", "slower", [(321_490, 337_818), (331_000, 346_358), (301_000, 319_722)]),
+        metric("clone", "processes", "undecided", [(85_544, 84_331), (85_544, 84_031), (75_000, 82_905)]),
+    ]
+    return found
+
+
+def test_every_line_of_the_complete_suite_fits_80_characters() -> None:
+    rendered = render_text(complete(), width=80, colour=False).splitlines()
+    head = next(number for number, line in enumerate(rendered) if "before → after" in line)
+    table = rendered[head : next(n for n, line in enumerate(rendered) if line.startswith("What"))]
+    for operation in complete().metrics:
+        [line] = [line for line in table if f" {operation.benchmark} " in line and "→" in line]
+        assert len(line) <= 80 and line.split()[-2:-1] == ["→"], line
+    assert max(len(line) for line in table) <= 80, max(table, key=len)
+    assert any("+383,759,825 (+69.6 %)" in line and "551,181,873 → 934,941,698" in line for line in table)
+    [place] = [number for number, line in enumerate(table) if " clone " in line]
+    assert table[place + 1].strip() == "2 of 3", "in how many conditions it is so, below where it has no room"
+
+
+def test_wide_columns_stay_where_there_is_room() -> None:
+    rendered = render_text(complete(), width=120, colour=False).splitlines()
+    lines = [line for line in rendered if "→" in line and "before" not in line and " clone" not in line][:5]
+    assert len({line.index("→") for line in lines}) > 1 and len({len(line) for line in lines}) == 1, lines
+    assert any(line.startswith(" depends clone") and line.endswith("  2 of 3") for line in rendered)
+
+
 def test_what_depends_on_conditions_is_no_verdict() -> None:
     line = lines()[place("27,911 → 28,624")]
     assert line.startswith(" depends") and "−6.16 to +2.55 %" in line and "2 of 3" in line

@@ -20,8 +20,32 @@ def first_part(study):
     return assemble(parse_study(text, "counted"), text, "counted")
 
 module.first_part = first_part
+
+import os, subprocess, time
+from pathlib import Path
+import kduel.machines
+from kduel.core.beside import ended_with_us
+from kduel.core.errors import HostError
+
+def prepare_early(self, settings, needs, *, cache, progress, offline=False):
+    wanted = os.environ.get("TEST_ROOT", "")
+    if wanted:
+        with progress.task("making the guest root"):
+            if wanted == "broken":
+                raise HostError("the guest root cannot be made", "Mend it.")
+            if wanted == "endless":
+                with subprocess.Popen(["sleep", "600"]) as process, ended_with_us(process):
+                    process.wait()
+                raise HostError("ended")
+            limit = time.monotonic() + 120
+            while not Path(wanted).exists() and time.monotonic() < limit:
+                time.sleep(0.05)
+            if not Path(wanted).exists():
+                raise HostError("the exact part waits for the root")
+
+kduel.machines.MachineKind.prepare_early = prepare_early
 """
-"""Stands for the study of the exact part."""
+"""Stands for the study of the exact part, and for what makes the guest's root."""
 
 
 @pytest.fixture
@@ -58,6 +82,59 @@ def test_it_comes_first_is_kept_apart_and_survives_an_interruption(patched, kdue
     results = json.loads((run / "results.json").read_text())
     assert results["study"]["name"] == "letters" and results["exact"]["study"]["name"] == "counted"
     assert "nothing changed afterwards" in kduel("verify", run).stdout
+
+
+def test_it_does_not_wait_for_the_root_of_the_timed_part(patched, kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    patched["TEST_ROOT"] = str(run / "exact" / "results.json")
+    done = kduel("run", write_study(), "--out", run, "--exact-first")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.index("counted ·") < done.stdout.index("letters ·")
+    assert done.stderr.count("making the guest root, in the background") == 1
+    assert len(trials(run / "exact")) == len(trials(run)) == 6
+    assert "nothing changed afterwards" in kduel("verify", run).stdout
+
+
+def test_a_root_that_cannot_be_made_is_told_after_it_and_loses_nothing(patched, kduel, write_study, tmp_path: Path):
+    run = tmp_path / "place" / "kduel-runs" / "letters-outside-old-vs-outside-new"
+    words = ["run", write_study(), "--exact-first"]
+    patched["TEST_ROOT"] = "broken"
+    failed = kduel(*words)
+    assert failed.returncode == 3 and failed.stdout.startswith("counted · 3 blocks")
+    *_, told, what, remedy = failed.stderr.splitlines()
+    assert told == "The exact part is complete: kduel-runs/letters-outside-old-vs-outside-new/exact/report/index.html"
+    assert "the guest root cannot be made" in what and remedy == "Mend it."
+    assert not (run / "lock.json").exists()
+    assert "nothing but the exact part" in kduel("report", run).stderr
+    counted = trials(run / "exact")
+    del patched["TEST_ROOT"]
+    done = kduel(*words)
+    assert done.returncode == 0, done.stderr
+    assert "counted ·" not in done.stdout, "what is there is not counted again"
+    assert trials(run / "exact") == counted and len(trials(run)) == 6
+    assert [path.name for path in run.parent.iterdir()] == [run.name]
+    assert json.loads((run / "results.json").read_text())["exact"]["study"]["name"] == "counted"
+
+
+def test_an_interruption_before_the_run_ends_the_making_of_the_root_and_keeps_what_was_counted(
+    patched, kduel, write_study, tmp_path: Path
+):
+    run = tmp_path / "run"
+    words = ["run", str(write_study()), "--out", str(run), "--exact-first"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kduel", *words], env=patched | {"TEST_ROOT": "endless"}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    limit = time.monotonic() + 240
+    while not (run / "exact" / "report" / "index.html").exists() and time.monotonic() < limit:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=240)
+    assert process.returncode == 130, err
+    assert f"The exact part is complete: {run}/exact/report/index.html" in err and "with the same command" in err
+    done = kduel(*words)
+    assert done.returncode == 0, done.stderr
+    assert "counted ·" not in done.stdout and len(trials(run)) == 6
 
 
 def test_what_cannot_have_one_is_refused_before_anything_is_made(kduel, write_study, tmp_path: Path):

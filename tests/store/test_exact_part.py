@@ -82,6 +82,38 @@ def test_a_run_is_made_with_the_place_for_it(run: Path, tmp_path: Path):
     assert RunDir.open(run).exact_part == run / EXACT
 
 
+def test_the_part_may_be_there_before_the_run(run: Path, tmp_path: Path):
+    old, path = RunDir.open(run), tmp_path / "new"
+    shutil.copytree(run / EXACT, path / EXACT)
+    with pytest.raises(InputError, match="nothing but the exact part"):
+        RunDir.open(path)
+    new = RunDir.create(path, old.study_text(), old.lock(), old.plan(), exact_part=True)
+    assert new.exact_part == path / EXACT and new.plan() == old.plan() and new.names() == []
+    assert RunDir.open(path).study_text() == old.study_text()
+    for exact_part in (True, False):
+        with pytest.raises(InputError, match="holds something else"):
+            RunDir.create(path, old.study_text(), old.lock(), old.plan(), exact_part=exact_part)
+
+
+def test_a_run_that_died_before_its_lock_was_there_is_made_again(run: Path, tmp_path: Path):
+    old, path = RunDir.open(run), tmp_path / "new"
+    shutil.copytree(run / EXACT, path / EXACT)
+    (path / "trials").mkdir()
+    (path / "plan.jsonl").write_text("half")
+    assert RunDir.create(path, old.study_text(), old.lock(), old.plan(), exact_part=True).plan() == old.plan()
+
+
+@pytest.mark.parametrize("exact_part", [True, False])
+def test_what_is_not_of_the_part_is_in_the_way(run: Path, tmp_path: Path, exact_part: bool):
+    old, path = RunDir.open(run), tmp_path / "new"
+    shutil.copytree(run / EXACT, path / EXACT)
+    if exact_part:
+        (path / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match="holds something else"):
+        RunDir.create(path, old.study_text(), old.lock(), old.plan(), exact_part=exact_part)
+    assert not (path / "lock.json").exists()
+
+
 def test_the_part_has_the_kernels_of_the_study_on_the_exact_machine():
     part = first_part(study("debian:6.1", "debian:6.12"))
     assert part.names == ["debian-6.1", "debian-6.12"] and part.machine == "icount" and len(part.steps) == 8

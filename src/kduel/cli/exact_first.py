@@ -1,24 +1,29 @@
 """The exact part of a run, counted before its trials are timed: an answer within a minute, on however busy a host.
 
 It is a run of its own in the directory `exact` of the run, with its own report, and each command that reads a run finds
-it there. Without working KVM it comes by itself; `--exact-first` requests it.
+it there. Without working KVM it comes by itself; `--exact-first` requests it. The timed part's guest root, which takes
+longest of all that is made, is made meanwhile; so the exact part is there before the run that it belongs to.
 """
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from kduel.core.errors import KduelError
+from kduel.core.errors import InputError, KduelError
 from kduel.store.rundir import EXACT, RunDir, written_up
-from kduel.study.first_part import SUITE, first_part
+from kduel.study.first_part import SUITE, first_part, only_kernel
 
 if TYPE_CHECKING:
     from kduel.cli.terminal import Terminal
-    from kduel.run.prepare import Kernels, Ready
+    from kduel.core.beside import Beside
+    from kduel.core.progress import Progress
+    from kduel.machines import Means
+    from kduel.run.prepare import Chosen
+    from kduel.store.documents import Lock
     from kduel.study.load import Study
 
 exact_first_option = click.option(
@@ -29,45 +34,78 @@ exact_first_option = click.option(
 )
 
 
-def wanted(asked: bool | None, study: Study, ready: Ready, path: Path, *, by_default: bool) -> bool:
+def wanted(asked: bool | None, chosen: Chosen, path: Path, *, by_default: bool, **means: Unpack[Means]) -> bool:
     """Whether the run in `path` has an exact part, or is to have one."""
     if asked is not None:
         return asked
-    if (path / "lock.json").is_file():
+    if (path / "lock.json").is_file() or begun(path):
         return (path / EXACT).is_dir()
-    return by_default and study.machine == "qemu" and ready.machine.facts.get("accelerator") == "tcg"
+    if not by_default or chosen.study.machine != "qemu":
+        return False
+    return chosen.kind.emulates(chosen.settings, chosen.arms, **means)
+
+
+def begun(path: Path) -> bool:
+    """Whether the exact part of the run in `path` has begun, and perhaps nothing else of it."""
+    return (path / EXACT / "lock.json").is_file()
+
+
+def first_lock(study: Study, path: Path) -> Lock | None:
+    """The lock of an exact part that was begun with the contenders of this study; None where there is none."""
+    if not begun(path):
+        return None
+    lock = RunDir.open(path / EXACT).lock()
+    return lock if lock.contenders == study.contenders else None
+
+
+def only_first_part(study: Study, path: Path) -> bool:
+    """Whether `path` holds the exact part of a run of this study, and nothing else yet."""
+    from kduel.store.identity import same_study
+
+    if (path / "lock.json").is_file() or not begun(path):
+        return False
+    try:
+        part = first_part(study)
+    except InputError:
+        return False
+    return same_study(RunDir.open(path / EXACT).lock(), part)
+
+
+def beside_kernels(study: Study, chosen: Chosen, terminal: Terminal, **means: Unpack[Means]) -> Beside:
+    """What makes the guest's root while kernels are fetched and operations are counted; nothing for a study whose
+    contenders differ in more than kernel and command line."""
+    from kduel.core.beside import Beside
+    from kduel.run.prepare import get_early
+
+    simple = all(one == only_kernel(one) for one in study.contenders)
+
+    def work(progress: Progress) -> None:
+        if simple:
+            get_early(chosen, cache=means["cache"], progress=progress, offline=means.get("offline", False))
+
+    return Beside(work, terminal)
 
 
 def count_first(
-    study: Study, path: Path, terminal: Terminal, kernels: Kernels, *, offline: bool, asked: bool | None
+    chosen: Chosen, path: Path, terminal: Terminal, *, asked: bool | None, **means: Unpack[Means]
 ) -> None:
-    """Carry out what is left of the exact part of the run in `path`, whose kernels these are, and show what it found.
+    """Carry out what is left of the exact part of the run in `path`, and show what it found.
 
     Where it cannot be done, a warning gives the reason and the timed part follows; an error where it was requested.
     """
     from kduel.cli.execute import EXACT_SEED, keep_report, shown
-    from kduel.core.cache import Cache
     from kduel.judge.evaluate import judge_run
     from kduel.report.text import show_closing
-    from kduel.run.prepare import make_ready
+    from kduel.run.prepare import get_machine
     from kduel.run.runner import run_study
 
     where = path / EXACT
     if written_up(where):
         return
     try:
-        part = first_part(study)
-        lock = RunDir.open(where if (where / "lock.json").is_file() else path).lock()
+        part = first_part(chosen.study)
         terminal.info(f"First {len(part.steps)} operations are counted exactly; the timed part follows.")
-        ready = make_ready(
-            part,
-            cache=Cache(progress=terminal),
-            progress=terminal,
-            offline=offline,
-            lock=lock,
-            origin=SUITE,
-            kernels=kernels,
-        )
+        ready = get_machine(chosen.for_part(part, SUITE), **means)
         try:
             with shown(terminal, part, part.machine, ready.machine.parallel) as (watch, begun):
                 run_study(ready, where, origin=SUITE, seed=EXACT_SEED, progress=terminal, watch=watch, begun=begun)

@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from kduel.cli.exact_first import count_first, wanted
+from kduel.cli.exact_first import begun, beside_kernels, count_first, first_lock, only_first_part, wanted
 from kduel.cli.futility import Choice, chosen, gives_up
 from kduel.cli.interrupt import interrupted
 from kduel.cli.terminal import Terminal
-from kduel.core.errors import NOT_MEASURED, SLOWER, InputError
+from kduel.core.errors import NOT_MEASURED, SLOWER, InputError, KduelError
 from kduel.core.text import plural, printable, visible
 from kduel.store.rundir import EXACT, PAGE, RESULTS, written_up
 from kduel.study.first_part import first_part
@@ -61,7 +61,9 @@ def carry_out(
     that a repetition of the command gives the same numbers. `exact_first` requests an exact part before the timed
     one, or for none; `counts_by_default`: without a request there is one where KVM does not work."""
     from kduel.core.cache import Cache
-    from kduel.run.prepare import Kernels, make_ready, open_run
+    from kduel.core.progress import Once
+    from kduel.machines import Means
+    from kduel.run.prepare import get_kernels, get_machine, open_run, read_study
     from kduel.run.runner import run_study
     from kduel.store.rundir import RunDir
 
@@ -89,27 +91,27 @@ def carry_out(
             with_fleet(study, fleet, path, origin, partial(chosen_seed, seed), terminal, give_up)
             write_up(path, fail_on)
             return
-        kernels: Kernels = {}
-        ready = make_ready(
-            study,
-            cache=Cache(progress=terminal),
-            progress=terminal,
-            offline=offline,
-            lock=lock,
-            origin=origin,
-            kernels=kernels,
-        )
+        means = Means(cache=Cache(progress=terminal), progress=Once(terminal), offline=offline)
+        if lock is None and exact_first is not False:
+            lock = first_lock(study, path)
+        read = read_study(study, origin)
+        with beside_kernels(study, read, terminal, **means) as early:
+            got = get_kernels(read, lock=lock, **means)
+            terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
+            counted = wanted(exact_first, got, path, by_default=counts_by_default, **means)
+            if counted:
+                with RunDir.open(path).held() if (path / "lock.json").is_file() else nullcontext():
+                    count_first(got, path, terminal, asked=exact_first, **means)
+            early.wait()
+        ready = get_machine(got, **means)
         seed = chosen_seed(seed, ready.machine.exact)
         try:
             if ready.machine.timing_warning:
                 terminal.warn(ready.machine.timing_warning)
-            terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
             if not ready.machine.exact and (short := too_short(study)):
                 terminal.warn(short)
-            if wanted(exact_first, study, ready, path, by_default=counts_by_default):
+            if counted:
                 open_run(ready, path, origin=origin, seed=seed, exact_part=True)
-                with RunDir.open(path).held():
-                    count_first(study, path, terminal, kernels, offline=offline, asked=exact_first)
             with shown(terminal, study, study.machine, ready.machine.parallel) as (watch, begun):
                 run = run_study(
                     ready,
@@ -181,9 +183,20 @@ def told_how_to_go_on(path: Path) -> Iterator[None]:
         if interrupted(error) and (path / "lock.json").is_file():
             again = f"kduel resume {shlex.quote(str(path))}"
             click.echo(f"kduel: interrupted; what is measured is kept. Go on with: {again}", err=True)
-            if written_up(path / EXACT):
-                click.echo(f"The exact part is complete: {path / EXACT / PAGE}", err=True)
+            tell_exact_part(path)
+        elif interrupted(error) and begun(path):
+            click.echo("kduel: interrupted; what is counted is kept. Go on with the same command.", err=True)
+            tell_exact_part(path)
         raise
+    except KduelError:
+        tell_exact_part(path)
+        raise
+
+
+def tell_exact_part(path: Path) -> None:
+    """Where the report of a run's exact part is, if that has come to its end."""
+    if written_up(path / EXACT):
+        click.echo(f"The exact part is complete: {path / EXACT / PAGE}", err=True)
 
 
 def default_out(study: Study) -> Path:
@@ -192,7 +205,7 @@ def default_out(study: Study) -> Path:
     number = 1
     while True:
         path = RUNS / (name if number == 1 else f"{name}-{number}")
-        if not path.exists() or unfinished(path, study):
+        if not path.exists() or unfinished(path, study) or only_first_part(study, path):
             return path
         number += 1
 

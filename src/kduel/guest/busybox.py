@@ -15,6 +15,7 @@ from msgspec import Struct
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
+from kduel.guest.root import Root, run_for_guest, sources
 from kduel.kernels.apt.mirror import debian_mirror, keyring
 
 DEBIAN = {
@@ -42,6 +43,13 @@ class Busybox(Struct, frozen=True, kw_only=True):
     file: Path
     sha256: str
     version: str
+
+    @property
+    def root(self) -> Root:
+        """The root of a guest that has nothing else: by the version of Debian's package where it is Debian's."""
+        package = re.search(r"\(Debian (\S+)\)", self.version)
+        packages = {"busybox-static": package[1] if package else self.version}
+        return Root(image=self.file, busybox=self.file, sha256=self.sha256, suite="", packages=packages)
 
 
 def busybox(
@@ -144,20 +152,9 @@ def _fetch(directory: Path, architecture: str, suite: str) -> None:
     command = [
         *("mmdebstrap", "--variant=extract", "--mode=auto", f"--architectures={architecture}"),
         *("--include=busybox-static", f"--keyring={keyring()}", suite, str(tar)),
-        f"deb {debian_mirror()} {suite} main",
+        *sources(suite),
     ]
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        env={**os.environ, "LC_ALL": "C.UTF-8"},
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    if done.returncode:
-        told = [line for line in done.stderr.splitlines() if line.startswith(("E:", "Err:"))] or [done.stderr[-300:]]
-        raise HostError(f"busybox for {architecture} cannot be fetched: {' / '.join(told[:4])}", "Check the mirror.")
+    run_for_guest(command, f"busybox for {architecture} cannot be fetched")
     with tarfile.open(tar) as archive:
         for name in ("./usr/bin/busybox", "./bin/busybox"):
             if name in archive.getnames() and (member := archive.extractfile(name)):

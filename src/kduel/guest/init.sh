@@ -53,9 +53,12 @@ mkdir -p /ro /rw /new
 mount -t squashfs -o ro "$root" /ro || fail "mount $root"
 mount -t tmpfs -o mode=755 rw /rw || fail "mount tmpfs"
 mkdir -p /rw/upper /rw/work
+ln /bin/busybox /kduel/busybox #quick
 mv /kduel /boot /rw/upper/
 mount -t overlay -o lowerdir=/ro,upperdir=/rw/upper,workdir=/rw/work overlay /new || fail "mount overlay"
 for d in dev sys proc; do
     mount --move "/$d" "/new/$d" || fail "move /$d"
 done
+# The root has the same busybox, but would have to read and decompress it. #quick
+[ ! -e /rw/upper/kduel/busybox ] || exec /bin/busybox switch_root /new /kduel/busybox sh /kduel/run #quick
 exec /bin/busybox switch_root /new /kduel/run

@@ -10,13 +10,15 @@ from pathlib import Path
 from msgspec import Struct
 
 from kduel.core.cache import Cache
-from kduel.guest import own_file
+from kduel.guest import own_script
 from kduel.guest.cpio import Cpio
 from kduel.kernels import Kernel
 from kduel.kernels.files.modules import NO_MODULES, closure, module_bytes
 
-MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "squashfs", "overlay", "ext4")
+MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "squashfs", "overlay")
 """What a guest needs of a kernel; whatever of it is built in costs nothing."""
+SCRATCH_MODULES = ("ext4",)
+"""What a guest with a scratch disk needs besides: six modules of Debian's 6.1, a fifteenth of an emulated boot."""
 
 
 class Base(Struct, frozen=True):
@@ -35,17 +37,19 @@ def base_archive(
     cache: Cache,
     programs: Iterable[tuple[str, Path]] = (),
     modules: Sequence[str] = MODULES,
+    quick: bool = False,
 ) -> Base:
     """The part that all trials of a kernel share: busybox, our init, modules in their order, config.
 
     `programs` are files for $KDUEL_PROGRAMS: where below it, and which file; modes are kept.
+    `quick`: with what saves time in a timed guest on Debian's busybox (`own_script`).
     A kernel without modules is taken to have everything built in. Raises InputError where its modules are broken or
     lack one.
     """
     contents: list[tuple[str, bytes, int]] = [
         ("bin/busybox", busybox.read_bytes(), 0o755),
-        ("init", own_file("init.sh"), 0o755),
-        ("kduel/run", own_file("run.sh"), 0o755),
+        ("init", own_script("init.sh", quick=quick), 0o755),
+        ("kduel/run", own_script("run.sh", quick=quick), 0o755),
     ]
     loaded = [
         (f"modules/{module.name.split('.')[0]}.ko", module_bytes(module), 0o644)

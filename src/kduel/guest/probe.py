@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError
+from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
 from kduel.guest import confine
 from kduel.guest.confine import KVM
@@ -76,6 +77,21 @@ def kvm(kernel: Path, busybox: Path, *, cache: Cache) -> Verdict:
     with as_cache_error(cache.root):
         note.write_bytes(msgspec.json.encode(structs.replace(verdict, made=time.time())))
     return verdict
+
+
+def choose_accelerator(wanted: str, kernel: Path, busybox: Path, cache: Cache, progress: Progress) -> str:
+    """`kvm` or `tcg`. Raises HostError where `kvm` is requested and does not work."""
+    if wanted == "tcg":
+        return "tcg"
+    verdict = kvm(kernel, busybox, cache=cache)
+    if verdict.works:
+        return "kvm"
+    if wanted == "kvm":
+        raise HostError(f"KVM does not work on this host: {verdict.reason}", 'Repair it, or allow accel = "tcg".')
+    progress.warn(
+        f"KVM does not work on this host ({verdict.reason}): guests run in an emulator, whose timings are its own."
+    )
+    return "tcg"
 
 
 def _try(kernel: Path, busybox: Path, accelerator: str, seconds: float) -> Verdict:

@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from kduel.core.beside import ended_with_us
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
 from kduel.core.progress import Progress
@@ -85,6 +86,15 @@ def root_image(
     )
 
 
+def sources(suite: str, components: str = "main") -> list[str]:
+    """Where a guest's packages come from, as lines of apt's sources. Raises HostError."""
+    return [
+        f"deb {debian_mirror()} {suite} {components}",
+        f"deb {debian_mirror()} {suite}-updates {components}",
+        f"deb {security_mirror()} {suite}-security {components}",
+    ]
+
+
 def _build(directory: Path, packages: list[str], suite: str, architecture: str) -> None:
     for tool, package in (("mmdebstrap", "mmdebstrap"), ("sqfstar", "squashfs-tools")):
         if shutil.which(tool) is None:
@@ -106,11 +116,9 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
         *(f"--customize-hook={hook}" for hook in hooks),
         f"--keyring={keyring()}",
         *(suite, str(tar)),
-        f"deb {debian_mirror()} {suite} {components}",
-        f"deb {debian_mirror()} {suite}-updates {components}",
-        f"deb {security_mirror()} {suite}-security {components}",
+        *sources(suite, components),
     ]
-    _run(command, "the guest root cannot be made")
+    run_for_guest(command, "the guest root cannot be made")
     # The image's own directory belongs to whoever packs it; in a user namespace that is root too.
     as_root = [] if os.geteuid() == 0 else ["unshare", "--map-root-user"]
     try:
@@ -122,7 +130,7 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
             lines = listing.read().decode().splitlines() if listing else []
         packages_found = dict(line.split(" ", 1) for line in lines)
         (directory / "packages.json").write_bytes(msgspec.json.encode(packages_found))
-        _run(
+        run_for_guest(
             [*as_root, "sqfstar", "-comp", "lz4", "-no-progress", "-root-mode", "755", str(image), "dev/*"],
             "the guest root cannot be packed",
             tar,
@@ -132,16 +140,22 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
     (directory / "sha256").write_text(hashlib.file_digest(image.open("rb"), "sha256").hexdigest() + "\n")
 
 
-def _run(command: list[str], failure: str, stdin: Path | None = None) -> None:
-    with (stdin or Path(os.devnull)).open("rb") as source:
-        done = subprocess.run(
+def run_for_guest(command: list[str], failure: str, stdin: Path | None = None) -> None:
+    """Run a program that makes what a guest consists of. Raises HostError, with `failure` and what apt gave as the reason."""
+    with (
+        (stdin or Path(os.devnull)).open("rb") as source,
+        subprocess.Popen(
             command,
             stdin=source,
-            capture_output=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "LC_ALL": "C.UTF-8"},
-            check=False,
-        )
-    if done.returncode:
-        lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+        ) as process,
+        ended_with_us(process),
+    ):
+        assert process.stderr is not None
+        said = process.stderr.read().decode(errors="replace")
+    if process.returncode:
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("E:", "Err:", "W: Failed"))] or lines
         raise HostError(f"{failure}: {' / '.join(telling[:6])}", f"The command was: {shlex.join(command)}")

@@ -4,15 +4,29 @@
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TERM=dumb
 exec </dev/null >/dev/console 2>&1
 
+# One process mounts all that follows. #quick
+mount() {                                               #quick
+    type=$2 options=defaults                            #quick
+    shift 2                                             #quick
+    [ "$1" != -o ] || { options=$2 && shift 2; }        #quick
+    echo "$1 $2 $type $options 0 0" >>/dev/kduel.mounts #quick
+}                                                       #quick
+hostname() { echo "$1" >/proc/sys/kernel/hostname; } #quick
 mount -t tmpfs -o mode=755 run /run
 mount -t tmpfs -o mode=1777 tmp /tmp
 mkdir -p /dev/shm /dev/pts
 mount -t tmpfs -o mode=1777 shm /dev/shm
 mount -t devpts -o gid=5,mode=620,ptmxmode=666 devpts /dev/pts
+# bpf's file system asks for a module, which no guest has, and modprobe takes as long as all else here to say so. #quick
+modprobe=/proc/sys/kernel/modprobe loader=                              #quick
+[ ! -e $modprobe ] || { read -r loader <$modprobe; echo >$modprobe; }   #quick
 for fs in cgroup2:/sys/fs/cgroup tracefs:/sys/kernel/tracing debugfs:/sys/kernel/debug bpf:/sys/fs/bpf \
     securityfs:/sys/kernel/security; do
     [ ! -d "${fs#*:}" ] || mount -t "${fs%%:*}" none "${fs#*:}" 2>/dev/null
 done
+unset -f mount #quick
+mount -a -T /dev/kduel.mounts #quick
+[ ! -e $modprobe ] || echo "$loader" >$modprobe #quick
 for link in fd: stdin:/0 stdout:/1 stderr:/2; do
     [ -e "/dev/${link%%:*}" ] || ln -s "/proc/self/fd${link#*:}" "/dev/${link%%:*}"
 done

@@ -147,6 +147,14 @@ class MachineKind(ABC):
     def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Check the host, make root images: all slow work that is no trial. Raises HostError, InputError."""
 
+    def prepare_early(self, settings: Any, needs: Needs, **means: Unpack[Means]) -> None:  # noqa: B027 - most have nothing
+        """Make what takes long and no kernel determines; `prepare` finds it in the cache. It may be called in a thread,
+        beside anything else. Raises as `prepare`."""
+
+    def emulates(self, settings: Any, arms: Sequence[Arm], **means: Unpack[Means]) -> bool:
+        """Whether trials run in an emulator because this host has nothing better. Raises as `prepare`."""
+        return False
+
     def kernel(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:

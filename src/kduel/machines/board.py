@@ -25,7 +25,6 @@ from kduel.guest import initramfs, mounted
 from kduel.guest.busybox import Busybox, busybox
 from kduel.guest.confine import SANDBOX, Handles
 from kduel.guest.initramfs import Base
-from kduel.guest.root import Root
 from kduel.guest.size import Size, mebibytes
 from kduel.guest.vm import RESULTS_PORT, VirtualMachine, Wiring, chardev
 from kduel.kernels import Kernel
@@ -187,12 +186,10 @@ class BoardMachine(DescribedBoard, InQemu):
 
     def set_up(self, place: str) -> None:
         """Emulated by QEMU, in TCG."""
-        emulated, settings, packages = self.board.qemu, self.settings, {"busybox-static": self.box.version}
+        emulated, settings = self.board.qemu, self.settings
         assert emulated is not None
         self.accelerator, self.disk, self.pin = "tcg", None, host_cpus(settings.cpus)
-        self.root = Root(
-            image=self.box.file, busybox=self.box.file, sha256=self.box.sha256, suite="", packages=packages
-        )
+        self.root = self.box.root
         self.timing_warning = TCG_WARNING
         self.facts |= {
             "accelerator": "tcg",

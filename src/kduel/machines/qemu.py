@@ -19,8 +19,8 @@ from kduel.core import untrusted
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 from kduel.core.experiment import EMULATOR_FAULT
-from kduel.core.progress import Progress
 from kduel.guest import confine, envelope, initramfs, priority, probe, scratch
+from kduel.guest.busybox import busybox
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose, findings_in
 from kduel.guest.emulator import fault_of
@@ -332,6 +332,12 @@ def qemu_version(binary: str = "qemu-system-x86_64") -> str:
     return said.splitlines()[0].partition("version ")[2]
 
 
+def check_architecture(arms: Sequence[Arm]) -> None:
+    """Raises InputError for kernels that this machine does not boot."""
+    if others := {arm.kernel.architecture for arm in arms} - {"x86_64"}:
+        raise InputError(f"machine qemu runs x86_64 kernels, not {', '.join(sorted(others))}")
+
+
 class Qemu(MachineKind):
     """Virtual machines on this host."""
 
@@ -346,44 +352,45 @@ class Qemu(MachineKind):
         mebibytes(settings.disk, "disk")
         return settings
 
+    def prepare_early(self, settings: Any, needs: Needs, **means: Unpack[Means]) -> None:
+        """First the small part, on which counting and probing KVM wait."""
+        busybox("x86_64", **means)
+        root_image(needs.packages, suite=settings.suite, **means)
+
+    def emulates(self, settings: Any, arms: Sequence[Arm], **means: Unpack[Means]) -> bool:
+        """As `prepare` will find it."""
+        check_architecture(arms)
+        kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
+        images, box = entered_alike(kernels, means["cache"]), busybox("x86_64", **means)
+        found = probe.choose_accelerator(
+            settings.accel, next(iter(images.values())), box.file, means["cache"], means["progress"]
+        )
+        return found == "tcg"
+
     def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Probe KVM; make the root, the programs, the initial RAM disks and the scratch disk's template."""
-        architectures = {arm.kernel.architecture for arm in arms}
-        if architectures != {"x86_64"}:
-            raise InputError(f"machine qemu runs x86_64 kernels, not {', '.join(sorted(architectures - {'x86_64'}))}")
+        check_architecture(arms)
         cache = means["cache"]
         qemu_version()
         root = root_image(needs.packages, suite=settings.suite, **means)
         files = needs.brought("x86_64", cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         images = entered_alike(kernels, cache)
+        modules = initramfs.MODULES + (initramfs.SCRATCH_MODULES if needs.scratch else ())
         bases = {
-            parts: initramfs.base_archive(kernel, root.busybox, cache=cache, programs=files)
+            parts: initramfs.base_archive(
+                kernel, root.busybox, cache=cache, programs=files, modules=modules, quick=True
+            )
             for parts, kernel in {arm.kernel.parts: arm.kernel for arm in arms}.items()
         }
         disk = scratch.template(mebibytes(settings.disk, "disk"), cache=cache) if needs.scratch else None
-        accelerator = choose_accelerator(
+        accelerator = probe.choose_accelerator(
             settings.accel, next(iter(images.values())), root.busybox, cache, means["progress"]
         )
         machine = QemuMachine(settings, accelerator, root, bases, images, disk, cache)
         machine.facts["priority"] = priority.obtainable() if settings.priority == "high" else []
         machine.facts["argv"] = machine.argv_by_contender(arms)
         return machine
-
-
-def choose_accelerator(wanted: str, kernel: Path, busybox: Path, cache: Cache, progress: Progress) -> str:
-    """`kvm` or `tcg`. Raises HostError where `kvm` is requested and does not work."""
-    if wanted == "tcg":
-        return "tcg"
-    verdict = probe.kvm(kernel, busybox, cache=cache)
-    if verdict.works:
-        return "kvm"
-    if wanted == "kvm":
-        raise HostError(f"KVM does not work on this host: {verdict.reason}", 'Repair it, or allow accel = "tcg".')
-    progress.warn(
-        f"KVM does not work on this host ({verdict.reason}): guests run in an emulator, whose timings are its own."
-    )
-    return "tcg"
 
 
 PLUGIN = Qemu()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import platform
 from pathlib import Path
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kduel import __version__
 from kduel.core.cache import Cache
@@ -18,7 +19,7 @@ from kduel.core.text import plural
 from kduel.core.this_host import machine_hash
 from kduel.judge.verdict.comparison import of_time
 from kduel.kernels import Kernel
-from kduel.machines import Arm, Machine, MachineKind, Needs, machine_kind
+from kduel.machines import Arm, Machine, MachineKind, Means, Needs, machine_kind
 from kduel.run.script import Dress
 from kduel.store.collect import Prepared
 from kduel.store.documents import Disturbance, HostRecord, KernelRecord, Lock
@@ -38,6 +39,25 @@ BETWEEN_BURSTS_SECONDS = 60.0
 """The same on a host that has been quiet in the run."""
 Kernels = dict[tuple[str, str], Kernel | NotMeasuredError]
 """By specification and modules: what was found, or why it does not build."""
+
+
+class Chosen(Struct, kw_only=True):
+    """A study with its kernels: all that its machine is to be prepared for."""
+
+    study: Study
+    kind: MachineKind
+    settings: Any
+    """The machine's."""
+    prepared: Prepared
+    arms: list[Arm] = []
+    unbuilt: dict[str, str] = {}
+    """As in `Ready`."""
+
+    def for_part(self, part: Study, origin: str) -> Chosen:
+        """Another study of the same contenders, with these very kernels. Raises InputError."""
+        kernels = {arm.contender.name: arm.kernel for arm in self.arms}
+        arms = [Arm(one, kernels[one.name]) for one in part.contenders if one.name in kernels]
+        return structs.replace(read_study(part, origin), arms=arms, unbuilt=self.unbuilt)
 
 
 class Ready(Struct, kw_only=True):
@@ -62,13 +82,15 @@ def make_ready(
     origin: str = "",
     kernels: Kernels | None = None,
 ) -> Ready:
-    """Get the kernels and prepare the machine. Raises what sources and machines raise. `origin`, the study's file or
-    suite, is named where the machine's settings are wrong. `kernels` are those that were found for another study on a machine
-    that boots the same kernels; those of this one are added.
+    """Get the kernels (`get_kernels`) and prepare the machine (`get_machine`). Raises what sources and machines raise.
+    `kernels` are as of `get_kernels`."""
+    means = Means(cache=cache, progress=progress, offline=offline)
+    return get_machine(get_kernels(read_study(study, origin), lock=lock, kernels=kernels, **means), **means)
 
-    A kernel that does not build is left out where at least one is left to compare with the baseline. With the `lock` of
-    a run that goes on, the kernels are those of the run, though newer ones may be out.
-    """
+
+def read_study(study: Study, origin: str = "") -> Chosen:
+    """A study whose settings fit its machine and its benchmarks; nothing is fetched. Raises InputError. `origin`, the
+    study's file or suite, is named where the machine's settings are wrong."""
     kind = machine_kind(study.machine)
     try:
         settings = kind.read_settings(study.machine_settings)
@@ -76,6 +98,25 @@ def make_ready(
         raise InputError(f"{origin}: {error.message}" if origin else error.message, error.remedy) from error
     prepared = Prepared(study.steps)
     check_counted(study, kind, prepared)
+    return Chosen(study=study, kind=kind, settings=settings, prepared=prepared)
+
+
+def get_kernels(
+    chosen: Chosen,
+    *,
+    cache: Cache,
+    progress: Progress,
+    offline: bool = False,
+    lock: Lock | None = None,
+    kernels: Kernels | None = None,
+) -> Chosen:
+    """The same with its kernels. Raises what sources raise. `kernels` are those that were found for another study on a
+    machine that boots the same kernels; those of this one are added.
+
+    A kernel that does not build is left out where at least one is left to compare with the baseline. With the `lock` of
+    a run that goes on, the kernels are those of the run, though newer ones may be out.
+    """
+    study, kind = chosen.study, chosen.kind
     arms = []
     # Each once: a matrix of policies or command lines names one kernel many times.
     kernels = {} if kernels is None else kernels
@@ -103,22 +144,42 @@ def make_ready(
         else:
             unbuilt[contender.name] = str(kernel)
             progress.warn(f"{contender.name} is left out: {kernel}")
-    dress = Dress(study, arms, prepared, cache=cache)
-    steps = zip(prepared.benchmarks, prepared.parameters, strict=True)
+    return structs.replace(chosen, arms=arms, unbuilt=unbuilt)
+
+
+def needs_of(chosen: Chosen, dress: Dress) -> Needs:
+    """What the benchmarks and schedulers need on a machine."""
+    benchmarks = chosen.prepared.benchmarks
+    steps = zip(benchmarks, chosen.prepared.parameters, strict=True)
     needs = Needs(
-        packages=tuple(sorted({package for chosen, given in steps for package in chosen.packages_for(given)})),
-        programs=tuple(sorted({program for chosen in prepared.benchmarks for program in chosen.programs})),
-        scratch=any(chosen.needs_scratch for chosen in prepared.benchmarks),
+        packages=tuple(sorted({package for each, given in steps for package in each.packages_for(given)})),
+        programs=tuple(sorted({program for each in benchmarks for program in each.programs})),
+        scratch=any(each.needs_scratch for each in benchmarks),
     )
-    machine = kind.prepare(settings, arms, dress.needs(needs), cache=cache, progress=progress, offline=offline)
+    return dress.needs(needs)
+
+
+def get_early(chosen: Chosen, *, cache: Cache, progress: Progress, offline: bool = False) -> None:
+    """Make what the machine will need and no kernel determines, in a thread beside `get_kernels`. Raises what machines
+    raise."""
+    needs = needs_of(chosen, Dress(chosen.study, (), chosen.prepared, cache=cache))
+    chosen.kind.prepare_early(chosen.settings, needs, cache=cache, progress=progress, offline=offline)
+
+
+def get_machine(chosen: Chosen, *, cache: Cache, progress: Progress, offline: bool = False) -> Ready:
+    """Prepare the machine for the kernels. Raises what machines raise."""
+    study, arms, prepared = chosen.study, chosen.arms, chosen.prepared
+    dress = Dress(study, arms, prepared, cache=cache)
+    needs = needs_of(chosen, dress)
+    machine = chosen.kind.prepare(chosen.settings, arms, needs, cache=cache, progress=progress, offline=offline)
     if not machine.reboots and study.blocks.unit != "load":
         raise InputError(
             f"the machine {study.machine} does not reboot, and the study's unit is the boot",
             'Choose the unit: write unit = "load" in [blocks].',
         )
-    if kind.counts and timed(prepared):
+    if chosen.kind.counts and timed(prepared):
         machine.timing_warning = VIRTUAL_TIME
-    return Ready(study=study, arms=arms, machine=machine, prepared=prepared, dress=dress, unbuilt=unbuilt)
+    return Ready(study=study, arms=arms, machine=machine, prepared=prepared, dress=dress, unbuilt=chosen.unbuilt)
 
 
 def check_counted(study: Study, kind: MachineKind, prepared: Prepared) -> None:

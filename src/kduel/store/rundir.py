@@ -30,7 +30,10 @@ from kduel.study.plan import PlannedTrial
 SYNCS = 16
 """How many files are synced at a time."""
 EXACT = "exact"
-"""The subdirectory of a run that holds its exact part. It is there, empty, from the start of a run that is to have one."""
+"""The subdirectory of a run that holds its exact part: there before the rest of the run, or empty from its start where the
+part could not be made yet."""
+FIRST = (EXACT, "trials", ".held")
+"""What is there of a run before its lock.json, besides its files."""
 RESULTS = "results.json"
 """In a run: its results, written when it has come to its end."""
 PAGE = Path("report/index.html")
@@ -168,22 +171,41 @@ class RunDir:
     def create(
         cls, path: Path, study_text: str, lock: Lock, plan: list[PlannedTrial], *, exact_part: bool = False
     ) -> RunDir:
-        """A new run. It appears whole, or not at all. `exact_part`: it is to have one. Raises InputError where something is in the way."""
+        """A new run. It appears whole, or not at all; where its exact part is there already, when lock.json does.
+        `exact_part`: it is to have one. Raises InputError where something is in the way."""
+        new = cls(path)
+        files = {
+            "study.toml": study_text.encode(),
+            "plan.jsonl": b"".join(msgspec.json.encode(trial) + b"\n" for trial in plan),
+            "lock.json": document_bytes(lock),
+        }
+        if exact_part and new.exact_part is not None:
+            with as_disk_error(path, CHOOSE), new.held():
+                if {entry.name for entry in path.iterdir()} - {*FIRST, *files} or (path / "lock.json").exists():
+                    raise occupied(path)
+                new.trials.mkdir(exist_ok=True)
+                for name, data in files.items():
+                    write_whole(path / name, data)
+            return new
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise occupied(path)
         with whole_directory(path) as fresh:
-            (fresh / "study.toml").write_text(study_text, "utf-8")
-            (fresh / "lock.json").write_bytes(document_bytes(lock))
-            (fresh / "plan.jsonl").write_bytes(b"".join(msgspec.json.encode(trial) + b"\n" for trial in plan))
+            for name, data in files.items():
+                (fresh / name).write_bytes(data)
             (fresh / "trials").mkdir()
             if exact_part:
                 (fresh / EXACT).mkdir()
-        return cls(path)
+        return new
 
     @classmethod
     def open(cls, path: Path) -> RunDir:
         """An existing run. Raises InputError where it is none."""
         if not any((path / name).is_file() for name in MARKS):
+            if cls(path).exact_part is not None:
+                raise InputError(
+                    f"{path} holds nothing but the exact part of a run so far: {path / EXACT}",
+                    "Repeat the command that began it to go on, or give the directory of that part.",
+                )
             raise InputError(
                 f"{path} is not a run of KDuel: it has no lock.json",
                 "Give the directory that `kduel run`, `kduel import` or `kduel merge` named with --out.",

@@ -26,6 +26,8 @@ OUTSIDE_PCT = 5.0
 MEAN = f"{COUNTED}-mean"
 MOST_CALLS = 0.9
 """Where fewer calls than this share lie about one value, the values are shown."""
+LONG = 10_000_000
+"""A count from which on its digits are more than those of any operation."""
 MODES_EACH, MODES_SHOWN = 3, 8
 """Values of each kernel, and operations, that are shown."""
 
@@ -44,18 +46,18 @@ def counted_lines(comparison: ContenderSummary, width: int) -> Iterator[Line]:
     small = sorted((m for m in measured if decided(m) and m.below_delta), key=largest_first)
     same = [m for m in measured if m.verdict in ("equal", "equivalent")]
     open_ones = sorted((m for m in measured if m.verdict == "undecided"), key=largest_first)
-    columns = Columns.of(measured)
+    columns = Columns.of(measured, width)
     if measured:
         yield columns.heading()
     for group in dict.fromkeys(m.group or OTHER for m in large):
         yield [(visible(group, 40), "italic")]
-        yield from (columns.line(m) for m in large if (m.group or OTHER) == group)
+        yield from (line for m in large if (m.group or OTHER) == group for line in columns.lines(m, width))
     if small:
         yield [("smaller than delta", "italic")]
-        yield from (columns.line(m) for m in small)
+        yield from (line for m in small for line in columns.lines(m, width))
     if open_ones:
         yield [("depends on conditions that should not matter", "italic")]
-        yield from (columns.line(m) for m in open_ones)
+        yield from (line for m in open_ones for line in columns.lines(m, width))
     if same:
         yield [("the same: ", "italic"), (", ".join(name(m) for m in same), "")]
     missing = [m for m in comparison.primary if not m.n]
@@ -72,22 +74,35 @@ def name(metric: MetricResult) -> str:
 
 
 class Columns(Struct, frozen=True):
-    """The columns of the page, as wide as what stands in them: most fit into 80 characters."""
+    """The columns of the page, as wide as what stands in them, and so narrow that a line fits where that is possible."""
 
     name: int
     change: int
     span: int
     counts: int
+    gap: int = 2
 
     HEADINGS: ClassVar = ("change", "over conditions", "before → after")
 
     @classmethod
-    def of(cls, metrics: Sequence[MetricResult]) -> Columns:
-        """Wide enough for these."""
-        cells = [cls.HEADINGS, *((effect(m), range_text(m), counts(m)) for m in metrics)]
-        change, over, at = (max(len(row[column]) for row in cells) for column in range(3))
-        over = over if any(range_text(m) for m in metrics) else 0
-        return cls(max((len(name(m)) for m in metrics), default=0), change, over, at)
+    def of(cls, metrics: Sequence[MetricResult], width: int) -> Columns:
+        """Wide enough for these; in too narrow a page only for the usual ones, as a boot has four digits more than any
+        other, and in a narrower one with narrow gaps."""
+        usual = [m for m in metrics if max(m.baseline_mean or 0, m.mean or 0) < LONG]
+        names = max((len(name(m)) for m in metrics), default=0)
+        for chosen, gap in ((metrics, 2), (usual, 2), (usual, 1)):
+            cells = [cls.HEADINGS, *((effect(m), range_text(m), counts(m)) for m in chosen)]
+            change, over, at = (max(len(row[column]) for row in cells) for column in range(3))
+            over = over if any(range_text(m) for m in metrics) else 0
+            found = cls(names, change, over, at, gap)
+            if found.width <= width:
+                break
+        return found
+
+    @property
+    def width(self) -> int:
+        """Of a line, without what may follow the figures."""
+        return 9 + self.name + len(self.figures(*self.HEADINGS))
 
     def heading(self) -> Line:
         """The headings of the figures."""
@@ -95,18 +110,30 @@ class Columns(Struct, frozen=True):
 
     def figures(self, change: str, over: str, at: str) -> str:
         """The figures of a line; without a range where no operation has one."""
-        if not self.span:
-            return f"  {change:>{self.change}}  {at:>{self.counts}}"
-        return f"  {change:>{self.change}}  {over:>{self.span}}  {at:>{self.counts}}"
+        cells = [(change, self.change), *([(over, self.span)] if self.span else []), (at, self.counts)]
+        line = "".join(f"{'':{self.gap}}{text:>{size}}" for text, size in cells)
+        if any(len(text) > size for text, size in cells):
+            # Of a boot, which has no range: the room of the range is for its digits.
+            space = sum(self.gap + size for _, size in cells) - self.gap
+            line = f"{'':{self.gap}}{'  '.join(text for text, _ in cells if text):>{space}}"
+        return line
 
-    def line(self, metric: MetricResult) -> Line:
-        """` more    fork-exit  +37,301 (+12.4 %)  +11.9 to +13.0 %  301,203 → 338,504`."""
-        return [
+    def lines(self, metric: MetricResult, width: int) -> Iterator[Line]:
+        """` more    fork-exit  +37,301 (+12.4 %)  +11.9 to +13.0 %  301,203 → 338,504  4 of 5`; the last on a line of its own
+        where it has no room."""
+        figures = self.figures(effect(metric), range_text(metric), counts(metric))
+        line = [
             (f" {metric.word:<7}", style(metric)),
             (f" {name(metric):<{self.name}}", "bold"),
-            (self.figures(effect(metric), range_text(metric), counts(metric)), ""),
-            (f"  {agreement(metric)}".rstrip(), "dim"),
+            (figures, ""),
         ]
+        agreeing = agreement(metric)
+        length = sum(len(text) for text, _ in line)
+        if not agreeing or length + 2 + len(agreeing) <= width:
+            yield [*line, (f"  {agreeing}".rstrip(), "dim")]
+        else:
+            yield line
+            yield [(f"{agreeing:>{length}}", "dim")]
 
 
 def counts(metric: MetricResult) -> str:
