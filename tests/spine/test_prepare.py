@@ -45,6 +45,8 @@ class Made:
 class Kind:
     """A machine kind that counts how often it is asked for a kernel."""
 
+    counts = False
+
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.arms: list[str] = []
@@ -136,7 +138,9 @@ def test_a_bundle_looks_for_each_kernel_once(tmp_path: Path, monkeypatch: pytest
 def test_an_exact_part_takes_the_kernels_that_its_run_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its lock, which names the version that a general specification meant then."""
     fake = Kind()
-    machine = SimpleNamespace(reboots=True, exact=True, timing_warning="", facts={}, close=lambda: None)
+    machine = SimpleNamespace(
+        reboots=True, exact=True, timing_warning="", facts={}, close=lambda: None, modules=lambda _: None
+    )
     monkeypatch.setattr(prepare, "machine_kind", lambda _: fake)
     monkeypatch.setattr(fake, "prepare", lambda *_, **__: machine)
     named = Kernel(
