@@ -24,6 +24,7 @@ from kduel.explain.profile import (
     OPERATION,
     THREAD,
     USER,
+    Instruction,
     Profile,
     annotate,
     profile,
@@ -450,3 +451,16 @@ def test_the_header_says_that_it_is_the_mean_and_one_function_is_no_functions() 
     text = as_text(explanation(), limit=1)
     assert "the mean over 1,000 operations" in text
     assert "(1 functions" not in text
+
+
+def test_a_boot_is_no_operation_and_its_count_is_compared_with_that_of_a_run() -> None:
+    found = explanation()
+    found.operations, found.boot = 1, True
+    one, other = found.total()
+    found.clock = Clock(baseline=one + 6, contender=other + 8)
+    text = " ".join(as_text(found).split())
+    assert "instructions of one boot, 6.12 against 6.1" in text and "first instruction of init" in text
+    assert f"A run counts {one + 6:,} and {other + 8:,} of the same boots (boot-instructions): +6 and +8." in text
+    assert "operation" not in text
+    assert "per operation" not in as_svg(found)
+    assert "executions in one boot" in annotated("6.1", "f", 1, [Instruction(0, "nop", 1, 1)], boot=True)

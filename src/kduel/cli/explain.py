@@ -173,7 +173,9 @@ def command(
             raise not_executed(
                 annotate, benchmark, [row.function for row in explanation(chosen.ready, counted, index).rows]
             )
-        text = "\n".join(annotated(name, annotate, count, instructions) for name, count, instructions in each)
+        text = "\n".join(
+            annotated(name, annotate, count, instructions, boot=boot) for name, count, instructions in each
+        )
         emit(printable(text), output)
         return
     found = explanation(chosen.ready, counted, index)

@@ -85,6 +85,9 @@ class Explanation(Struct, kw_only=True):
     releases: tuple[str, str] = ("", "")
     """Of the kernels, as printed by `uname -r`."""
     qemu: str = ""
+    boot: bool = False
+    """Whether the one operation is the boot, from the kernel's entry to the first instruction of init; `clock` is then what
+    a run counts of it, without functions."""
     conditions: list[Conditioned] = field(default_factory=list)
     """Each condition that it was counted under, the plain one first; empty where there was one only."""
 

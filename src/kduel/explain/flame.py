@@ -13,7 +13,7 @@ from html import escape
 from msgspec import Struct
 
 from kduel.explain.compare import Explanation
-from kduel.explain.show import each
+from kduel.explain.show import each, unit
 
 WIDTH, ROW, TOP, MARGIN = 1160, 17, 46, 8
 NARROWEST = 0.6
@@ -76,12 +76,12 @@ def as_svg(found: Explanation) -> str:
     n = found.operations
 
     def figures(one: int, other: int) -> str:
-        return f"{each(one, n)} → {each(other, n)} ({each(other - one, n, True)}) instructions per operation"
+        return f"{each(one, n)} → {each(other, n)} ({each(other - one, n, True)}) {unit(found)}"
 
     return drawn(
         Flame(
             name=found.benchmark,
-            title=f"{found.benchmark}: {each(one, n)} instructions per operation in {found.baseline}, "
+            title=f"{found.benchmark}: {each(one, n)} {unit(found)} in {found.baseline}, "
             f"{each(other, n)} in {found.contender} ({each(other - one, n, True)})",
             note=f" · {found.counted_by()}" if found.qemu else "",
             contender=found.contender,

@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
+from msgspec.structs import astuple
+
 from kduel.core.text import PLAIN_WIDTH, plural
 from kduel.explain.compare import UNSEEN, Explanation, Row
 from kduel.explain.layout import Figures, Line, laid_out
@@ -30,9 +32,8 @@ def as_text(found: Explanation, limit: int = 25, width: int = PLAIN_WIDTH) -> st
     columns where the figures leave room."""
     one, other = found.total()
     lines: list[Line] = [
-        f"{found.benchmark}: instructions per operation, {found.contender} against {found.baseline}",
-        f"(exact, the mean over {found.operations:,} operations, rare and long ones included; a verdict is about the usual one; "
-        f"path length, not time: {UNSEEN} do not count)",
+        f"{found.benchmark}: {unit(found)}, {found.contender} against {found.baseline}",
+        f"(exact, {counted_over(found)}; path length, not time: {UNSEEN} do not count)",
         "",
         Figures(("baseline", "contender", "difference"), ""),
     ]
@@ -42,11 +43,29 @@ def as_text(found: Explanation, limit: int = 25, width: int = PLAIN_WIDTH) -> st
     for context in found.contexts():
         if context in (OPERATION, USER):
             continue
-        lines += ["", f"{context}: {CONTEXTS[context]}"]
+        lines += ["", f"{context}: {work_of(found, context)}"]
         lines += _table([row for row in found.rows if row.context == context], found.operations, min(limit or 8, 8))
     lines += condition_lines(found)
     counted_by = [f"Counted by {found.counted_by()}."] if found.qemu else []
     return "\n".join([*laid_out([*lines, "", clock_sentence(found), *counted_by], width), ""])
+
+
+def unit(found: Explanation) -> str:
+    """What the counts are."""
+    return "instructions of one boot" if found.boot else "instructions per operation"
+
+
+def counted_over(found: Explanation) -> str:
+    """What was counted, beside the heading."""
+    if found.boot:
+        return "from the kernel's entry to the first instruction of init"
+    return f"the mean over {found.operations:,} operations, rare and long ones included; a verdict is about the usual one"
+
+
+def work_of(found: Explanation, context: str) -> str:
+    """Whose work a context is. A boot is no operation."""
+    text = CONTEXTS[context]
+    return text.removesuffix(" for the operation").replace(" for it:", ":") if found.boot else text
 
 
 def condition_lines(found: Explanation) -> list[Line]:
@@ -79,6 +98,10 @@ def clock_sentence(found: Explanation) -> str:
     """Whether the guest's own clock agrees."""
     if found.clock is None:
         return "The guest's own clock was not read."
+    if found.boot:
+        gaps = [round(own) - total for own, total in zip(astuple(found.clock), found.total(), strict=True)]
+        runs = " and ".join(f"{round(own):,}" for own in astuple(found.clock))
+        return f"A run counts {runs} of the same boots (boot-instructions): {gaps[0]:+,} and {gaps[1]:+,}."
     said = []
     for counted, clock in zip(found.total(), (found.clock.baseline, found.clock.contender), strict=True):
         said.append(Fraction(counted - round(clock), found.operations))
@@ -93,9 +116,11 @@ def clock_sentence(found: Explanation) -> str:
     )
 
 
-def annotated(name: str, function: str, operations: int, instructions: Iterable[Instruction]) -> str:
-    """A function's instructions with how often each was executed per operation."""
-    lines = [f"{function} in {name}: executions per operation"]
+def annotated(
+    name: str, function: str, operations: int, instructions: Iterable[Instruction], *, boot: bool = False
+) -> str:
+    """A function's instructions with how often each was executed per operation, or in the `boot`."""
+    lines = [f"{function} in {name}: executions {'in one boot' if boot else 'per operation'}"]
     block = -1
     for instruction in instructions:
         if instruction.block != block:
@@ -124,7 +149,7 @@ def _table(rows: list[Row], operations: int, limit: int) -> list[Line]:
 
 
 def _contexts(found: Explanation) -> list[Line]:
-    return [counts_line(CONTEXTS[name], *found.total(name), found.operations) for name in found.contexts()]
+    return [counts_line(work_of(found, name), *found.total(name), found.operations) for name in found.contexts()]
 
 
 def counts_line(text: str, one: int, other: int, operations: int, note: str = "", *, name: bool = False) -> Figures:

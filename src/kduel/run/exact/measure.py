@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kduel.benchmarks import ParseError, Raw
+from kduel.benchmarks.boot_instructions import PLUGIN as BOOT_PLUGIN
 from kduel.benchmarks.kbench import KbenchLine, read_lines, together
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
@@ -27,7 +28,7 @@ from kduel.run.script import Script
 from kduel.store.collect import step_directory
 from kduel.store.documents import document_bytes
 
-BOOT_BENCHMARK = "boot-instructions"
+BOOT_BENCHMARK = BOOT_PLUGIN.name
 COST_SCHEMA = 1
 """Of what `explain --cost --format json` writes."""
 BOOT_REGION = 1
@@ -64,6 +65,14 @@ class Counted(Struct, frozen=True, kw_only=True):
             return read_lines(raw.stdout)
         except ParseError as error:
             raise NotMeasuredError(f"{self.name} could not run {label}: {error}") from error
+
+    def boot_instructions(self, index: int, label: str) -> float:
+        """What was counted of this kernel's boot without functions. Raises NotMeasuredError."""
+        try:
+            raw = Raw.read(step_directory(self.directory / "trial", index, label))
+            return BOOT_PLUGIN.parse(raw, None)[BOOT_BENCHMARK]
+        except ParseError as error:
+            raise NotMeasuredError(f"the boot of {self.name} has no count without functions: {error}") from error
 
     def by_condition(self, index: int, label: str) -> dict[str, Profile]:
         """A profile for each condition, by its name: each was one visit of the region. Empty where the step is not the only
@@ -205,6 +214,9 @@ def explanation(ready: Ready, counted: list[Counted], index: int) -> Explanation
     if is_boot(ready, index):
         one, other = (profile(arm.dump, arm.symbols, BOOT_REGION, boot=True) for arm in counted)
         found = explain(label, (counted[0].name, counted[1].name), (one, other))
+        found.boot = True
+        first, second = (arm.boot_instructions(index, label) for arm in counted)
+        found.clock = Clock(baseline=first, contender=second)
         found.releases = (counted[0].release, counted[1].release)
         found.qemu = ready.machine.facts["qemu"].split()[0]
         return found

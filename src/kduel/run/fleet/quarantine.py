@@ -50,12 +50,14 @@ class Conduct(Struct):
 def misbehaving(conduct: Mapping[str, Conduct]) -> dict[str, str]:
     """The machines, of those in service, that are to be quarantined, and why. Never all but one of them."""
     found: dict[str, str] = {}
+    spreads = {name: variances(own) for name, own in conduct.items()}
     for name, own in conduct.items():
         peers = [other for peer, other in conduct.items() if peer != name]
+        others = [spread for peer, spread in spreads.items() if peer != name]
         if len(peers) >= FEWEST_PEERS and (
             why := too_void(own, peers, len(conduct))
             or too_slow(own, peers)
-            or too_far_apart(own, peers, len(conduct))
+            or too_far_apart(own, spreads[name], others, len(conduct))
         ):
             found[name] = why
     return found if len(conduct) - len(found) >= FEWEST_PEERS else {}
@@ -88,16 +90,22 @@ def too_slow(own: Conduct, peers: list[Conduct]) -> str:
     )
 
 
-def too_far_apart(own: Conduct, peers: list[Conduct], machines: int) -> str:
-    """Why it tells contenders apart that are the same, or an empty string."""
+def variances(own: Conduct) -> dict[str, float]:
+    """Of what there are enough blocks of. Once for each machine, which every other one is compared with."""
+    return {what: statistics.variance(values) for what, values in own.apart.items() if len(values) >= FEWEST_TWINS}
+
+
+def too_far_apart(own: Conduct, spread: dict[str, float], peers: list[dict[str, float]], machines: int) -> str:
+    """Why it tells contenders apart that are the same, or an empty string. `spread` and `peers`: its variances, and those of
+    the others."""
     from scipy.special import stdtr
 
-    for what, found in own.apart.items():
-        others = [values for one in peers if len(values := one.apart.get(what, [])) >= FEWEST_TWINS]
-        if len(found) < FEWEST_TWINS or len(others) < FEWEST_PEERS:
+    for what, variance in spread.items():
+        found = own.apart[what]
+        others = [one[what] for one in peers if what in one]
+        if len(others) < FEWEST_PEERS:
             continue
-        pooled = statistics.fmean(statistics.variance(values) for values in others)
-        error = math.sqrt(max(statistics.variance(found), pooled) / len(found))
+        error = math.sqrt(max(variance, statistics.fmean(others)) / len(found))
         mean = statistics.fmean(found)
         if not error:
             continue
