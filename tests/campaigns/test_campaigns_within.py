@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +12,12 @@ import numpy as np
 import pytest
 
 from kduel.analysis.campaigns import within
-from kduel.analysis.campaigns.compare import campaigns
+from kduel.analysis.campaigns.compare import Between, campaigns
 from kduel.core.experiment import Metric
 from kduel.core.samples import Samples
 from kduel.judge.evaluate import judge_run, rule_of
 from kduel.judge.verdict.judge import judge
+from kduel.report.campaigns import wording
 from kduel.store.rundir import RunDir
 
 
@@ -107,3 +109,33 @@ def test_comparisons_that_the_run_does_not_make_share_its_alpha(
     strict = msgspec.structs.replace(rule, alpha=rule.alpha * 4 / 6)
     expected = [m for m in judge([within.first(table, "d") for table in tables], strict) if m.contender == "e"]
     assert figures(between.changes) == figures(expected)
+
+
+def test_exact_counts_of_two_runs_on_one_machine_need_no_repetition(run: Path, tmp_path: Path) -> None:
+    """`kduel diff OLD NEW` of two exact runs: it called every difference undecided, as each was measured once."""
+    again = shutil.copytree(run, tmp_path / "again")
+    names = [contender.name for contender in RunDir.open(run).lock().contenders]
+    inside = {(m.benchmark, m.metric): (m.verdict, m.effect) for m in judge_run(run).metrics}
+
+    def pair(old: str, new: str) -> Between:
+        (found,) = campaigns([f"{run}:{old}", f"{again}:{new}"]).between
+        return found
+
+    same = pair(names[0], names[0])
+    assert same.exact and {m.verdict for m in same.changes} == {"equal"}
+    other = pair(names[0], names[1])
+    assert {(m.benchmark, m.metric): (m.verdict, m.effect) for m in other.changes} == inside
+    assert not [w for m in other.changes for w in m.warnings if w.code == "single-trial"]
+    text = wording.page_of(campaigns([f"{run}:{names[0]}", f"{again}:{names[1]}"]), [])
+    said = str(text)
+    assert "no verdict" not in said and "n = 1 in every column" not in said and "faster" not in said
+
+
+def test_exact_counts_of_two_machines_are_not_compared_as_such(run: Path, tmp_path: Path) -> None:
+    again = shutil.copytree(run, tmp_path / "again")
+    lock = json.loads((again / "lock.json").read_text())
+    lock["machine"]["facts"]["qemu"] = "10.0.13"
+    (again / "lock.json").write_text(json.dumps(lock))
+    name = RunDir.open(run).lock().contenders[0].name
+    (pair,) = campaigns([f"{run}:{name}", f"{again}:{name}"]).between
+    assert not pair.exact and "equal" not in {m.verdict for m in pair.changes}

@@ -121,7 +121,7 @@ def test_times_by_a_clock_that_counts_instructions_are_called_virtual(
 def test_a_bundle_looks_for_each_kernel_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For the timed part and for the exact one: an archive may have changed between two looks."""
     fake = Kind()
-    machine = SimpleNamespace(reboots=True, close=lambda: None)
+    machine = SimpleNamespace(reboots=True, timing_warning="", close=lambda: None)
     monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(MachineKind, "kernel", lambda _, spec, **__: fake.kernel(spec))
     prepared = []
@@ -133,28 +133,3 @@ def test_a_bundle_looks_for_each_kernel_once(tmp_path: Path, monkeypatch: pytest
     assert done.exit_code == 0, done.output
     assert prepared == ["qemu", "icount"]
     assert fake.asked == ["one", "two"]
-
-
-def test_an_exact_part_takes_the_kernels_that_its_run_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its lock, which names the version that a general specification meant then."""
-    fake = Kind()
-    machine = SimpleNamespace(
-        reboots=True, exact=True, timing_warning="", facts={}, modules=lambda _: "none", close=lambda: None
-    )
-    monkeypatch.setattr(prepare, "machine_kind", lambda _: fake)
-    monkeypatch.setattr(fake, "prepare", lambda *_, **__: machine)
-    named = Kernel(
-        spec="one", release="6.12", image=Path("image"), sha256="0" * 64, provenance={"exact": "one:6.12.3-1"}
-    )
-    monkeypatch.setattr(fake, "kernel", lambda spec, **_: fake.asked.append(spec) or named)
-    text = (
-        STUDY.format(words='"word=1"')
-        .replace('["one", "two", "broken"]', '"one"')
-        .replace("[[contender]]", '[[contender]]\nname = "first"', 1)
-    )
-    study = assemble(parse_study(text, "study"), text, "study")
-    kernels: prepare.Kernels = {}
-    means: dict[str, Any] = {"cache": Cache(tmp_path), "progress": Progress(), "kernels": kernels}
-    ready = prepare.make_ready(study, **means)
-    prepare.make_ready(study, lock=prepare.lock_of(ready, 1, "study"), **means)
-    assert fake.asked == ["one"]

@@ -43,8 +43,9 @@ def command(
     from kduel.core.cache import Cache
     from kduel.core.cache_bundle import contents_of, digest_of, pack
     from kduel.core.errors import InputError
-    from kduel.run.prepare import Kernels, make_ready
-    from kduel.study.first_part import first_part
+    from kduel.machines import Means
+    from kduel.run.prepare import get_kernels, get_machine, read_study
+    from kduel.study.first_part import SUITE, first_part
     from kduel.study.load import assemble
 
     # One kernel is enough here: a run of it against itself needs nothing else.
@@ -53,13 +54,13 @@ def command(
     study = assemble(file, text, origin, machine=machine)
     terminal = Terminal(quiet)
     cache = Cache(progress=terminal)
-    studies = [study]
+    means = Means(cache=cache, progress=terminal, offline=offline)
+    chosen = get_kernels(read_study(study, origin), **means)
+    parts = [chosen]
     with suppress(InputError):  # A study that can have no exact part needs nothing for one.
-        studies.append(first_part(study))
-    kernels: Kernels = {}
-    for each in studies:
-        ready = make_ready(each, cache=cache, progress=terminal, offline=offline, origin=origin, kernels=kernels)
-        ready.machine.close()
+        parts.append(chosen.for_part(first_part(study), SUITE))
+    for each in parts:
+        get_machine(each, **means).machine.close()
     contents = contents_of(cache, cache.used)
     path = output or Path(f"kduel-bundle-{digest_of(contents)[:12]}.tar")
     with streamed(path) as stream, terminal.task(f"writing {path}", contents.size) as task:

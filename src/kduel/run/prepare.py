@@ -37,8 +37,6 @@ QUIET_SECONDS = 10.0
 """How long to wait for a quiet host where the study does not say it, and nothing shows that the host is ever quiet."""
 BETWEEN_BURSTS_SECONDS = 60.0
 """The same on a host that has been quiet in the run."""
-Kernels = dict[tuple[str, str], Kernel | NotMeasuredError]
-"""By specification and modules: what was found, or why it does not build."""
 
 
 class Chosen(Struct, kw_only=True):
@@ -80,12 +78,10 @@ def make_ready(
     offline: bool = False,
     lock: Lock | None = None,
     origin: str = "",
-    kernels: Kernels | None = None,
 ) -> Ready:
-    """Get the kernels (`get_kernels`) and prepare the machine (`get_machine`). Raises what sources and machines raise.
-    `kernels` are as of `get_kernels`."""
+    """Get the kernels (`get_kernels`) and prepare the machine (`get_machine`). Raises what sources and machines raise."""
     means = Means(cache=cache, progress=progress, offline=offline)
-    return get_machine(get_kernels(read_study(study, origin), lock=lock, kernels=kernels, **means), **means)
+    return get_machine(get_kernels(read_study(study, origin), lock=lock, **means), **means)
 
 
 def read_study(study: Study, origin: str = "") -> Chosen:
@@ -108,10 +104,8 @@ def get_kernels(
     progress: Progress,
     offline: bool = False,
     lock: Lock | None = None,
-    kernels: Kernels | None = None,
 ) -> Chosen:
-    """The same with its kernels. Raises what sources raise. `kernels` are those that were found for another study on a
-    machine that boots the same kernels; those of this one are added.
+    """The same with its kernels. Raises what sources raise.
 
     A kernel that does not build is left out where at least one is left to compare with the baseline. With the `lock` of
     a run that goes on, the kernels are those of the run, though newer ones may be out.
@@ -119,14 +113,14 @@ def get_kernels(
     study, kind = chosen.study, chosen.kind
     arms = []
     # Each once: a matrix of policies or command lines names one kernel many times.
-    kernels = {} if kernels is None else kernels
+    kernels: dict[tuple[str, str], Kernel | NotMeasuredError] = {}
     unbuilt: dict[str, str] = {}
     for index, contender in enumerate(study.contenders):
         known = lock.kernels[index] if lock is not None else None
         if known is not None and known.unbuilt:
             unbuilt[contender.name] = known.unbuilt
             continue
-        spec: str = known.provenance.get("exact", contender.kernel) if known is not None else contender.kernel
+        spec = known.provenance.get("exact", contender.kernel) if known is not None else contender.kernel
         key = spec, contender.modules
         if key not in kernels:
             try:
@@ -137,7 +131,6 @@ def get_kernels(
                 kernels[key] = error
         kernel = kernels[key]
         if not isinstance(kernel, NotMeasuredError):
-            kernels.setdefault((kernel.provenance.get("exact", spec), contender.modules), kernel)
             arms.append(Arm(contender, kernel))
         elif index == 0 or len(study.contenders) - len(unbuilt) <= 2:
             raise kernel

@@ -33,6 +33,8 @@ class Series(Struct, kw_only=True):
     values: dict[int, float]
     order: dict[int, int]
     """By block: the trial's place in the run's time; empty where it is not known."""
+    conditions: dict[int, dict[str, float]] = field(default_factory=dict)
+    """By block: the values under each condition, where the benchmark counts under several."""
 
 
 class Column(Struct, kw_only=True):
@@ -49,6 +51,9 @@ class Column(Struct, kw_only=True):
     """One a trial; empty where nothing is known."""
     series: dict[tuple[str, str], Series]
     """By step label and metric name."""
+    exact: dict[str, Any] = field(default_factory=dict)
+    """The machine, where repeated trials on it give the same numbers: its values may be compared with those of a column that
+    has the same one. Else empty."""
     void: int = 0
     trials: int | None = None
     """How many there were; None for imported results."""
@@ -137,6 +142,7 @@ def own_columns(run: RunDir) -> list[Column]:
                 imported=False,
                 environments=[environment | shared for environment in environments[contender.name]],
                 series=series(tables, contender.name, parameters),
+                exact=machine if lock.machine.exact else {},
                 void=sum(record.status == "void" for record in own),
                 trials=len(own),
                 changed=changed,
@@ -177,10 +183,12 @@ def series(
     for table in tables:
         values = table.values[contender]
         order = table.order.get(contender) or [None] * len(values)
+        conditions = table.conditions.get(contender) or []
         found[table.benchmark, table.metric.name] = Series(
             metric=table.metric,
             parameters=parameters.get(table.benchmark, {}),
             values={block: value for block, value in zip(table.blocks, values, strict=True) if value is not None},
             order={block: place for block, place in zip(table.blocks, order, strict=True) if place is not None},
+            conditions=dict(zip(table.blocks, conditions, strict=bool(conditions))),
         )
     return found

@@ -17,6 +17,7 @@ from kduel.core.results import ContenderResult, Difference, MetricResult, Result
 from kduel.core.samples import Samples
 from kduel.judge.lint import examine
 from kduel.judge.lint.confounds import Declared, differences
+from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.unpaired import judge_unpaired
 from kduel.store.rundir import RunDir
@@ -68,6 +69,8 @@ class Between(Struct, kw_only=True):
     after: str
     attribution: Attribution
     changes: list[MetricResult]
+    exact: bool = False
+    """Whether both were counted on one deterministic machine, so that one value of each is enough."""
 
 
 class Campaigns(Struct, kw_only=True):
@@ -204,6 +207,8 @@ def reliability(key: str, found: Sequence[Column], have: Sequence[Series | None]
         if series and len(series.values) > 1 and statistics.fmean(series.values.values()) > 0:
             values = list(series.values.values())
             spreads.append(100 * statistics.stdev(values) / statistics.fmean(values))
+    if all(column.exact for column, series in zip(found, have, strict=True) if series and series.values):
+        return "exact: a repetition gives the same"
     if not spreads:
         return "not known: n = 1 in every column"
     once = sum(1 for series in have if series and len(series.values) == 1)
@@ -222,22 +227,45 @@ def between(
 ) -> Between:
     """Two columns, judged as far as the way they were measured allows, with the lint's findings."""
     attribution = attribute(before, after)
+    exact = bool(before.exact) and before.exact == after.exact
     if attribution.same_run:
         changes, tables = judge_within(before, after, 1.0 if declared(before, after) else share, delta)
         changes = [change for change in changes if (change.benchmark, change.metric) in keys]
+    elif exact:
+        tables = [table for key in keys if (table := block_by_block(key, before, after)) is not None]
+        changes = judge(tables, rule, exact=True) if tables else []
     else:
         tables = [table for key in keys if (table := side_by_side(key, before, after)) is not None]
         changes = judge_unpaired(tables, rule) if tables else []
     names = (before.name, after.name)
     results = Results(
         study=StudyResult(delta=delta or rule.delta_pct, alpha=rule.alpha, imported=not attribution.same_run),
-        machine=MachineRecord(),
+        machine=MachineRecord(exact=exact),
         contenders=[ContenderResult(name=name, kernel="") for name in names],
         trials=[],
         metrics=changes,
     )
     examine(results, tables, {name: [] for name in names}, [Contender(kernel=name, name=name) for name in names])
-    return Between(before=before.name, after=after.name, attribution=attribution, changes=changes)
+    return Between(before=before.name, after=after.name, attribution=attribution, changes=changes, exact=exact)
+
+
+def block_by_block(key: tuple[str, str], before: Column, after: Column) -> Samples | None:
+    """A metric's exact values in columns of different runs on one deterministic machine: it gives the same in each, so that
+    blocks, and the conditions that both counted under, belong together."""
+    first, second = before.series.get(key), after.series.get(key)
+    if first is None or second is None or not (first.values or second.values):
+        return None
+    blocks = sorted(first.values.keys() | second.values.keys())
+    pair = ((before.name, first), (after.name, second))
+    conditions = {name: [series.conditions.get(block, {}) for block in blocks] for name, series in pair}
+    return Samples(
+        benchmark=key[0],
+        metric=first.metric,
+        primary=True,
+        blocks=blocks,
+        values={name: [series.values.get(block) for block in blocks] for name, series in pair},
+        conditions=conditions if first.conditions and second.conditions else {},
+    )
 
 
 def side_by_side(key: tuple[str, str], before: Column, after: Column) -> Samples | None:

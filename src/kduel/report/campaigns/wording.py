@@ -120,7 +120,7 @@ def change_section(pair: Between, found: Campaigns) -> PageSection:
             effect(change),
             interval_text(change),
             str(change.n),
-            f"{change.verdict}, {sided(change)}",
+            f"{change.word}, {sided(change)}",
             ", ".join(warning.code for warning in change.warnings),
         ]
         for change in shown_changes
@@ -128,7 +128,9 @@ def change_section(pair: Between, found: Campaigns) -> PageSection:
     table = CampaignTable(head=["metric", "change", "interval", "n", "verdict", "marks"], rows=rows) if rows else None
     missing = [f"{change.benchmark}/{change.metric}" for change in pair.changes if not change.n]
     sentences = []
-    if shown_changes and all(change.n == 1 for change in shown_changes):
+    if pair.exact:
+        sentences.append("Counted exactly on the same deterministic machine: one value of each is enough.")
+    elif shown_changes and all(change.n == 1 for change in shown_changes):
         sentences.append("n = 1: each was measured once. No interval, no verdict, whatever the size of the change.")
     if pair.attribution.cause is None and rows:
         sentences.append("Not attributable to one cause; see above.")
