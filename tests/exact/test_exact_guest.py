@@ -61,6 +61,8 @@ def test_a_trial_is_proved_by_its_twin_and_counts_every_operation(ready: Ready, 
         assert all(value > 100 for value in values.values()), values
     boot = ready.prepared.parse(tmp_path / "one", 0)["boot-instructions"]
     assert 1e8 < boot < 3e9
+    # Otherwise each random number in a system call is extracted anew, as on no real machine.
+    assert "random: crng init done" in (tmp_path / "one" / "console.log").read_text(errors="replace")
 
 
 def test_a_machine_that_is_not_exact_is_refused(

@@ -12,10 +12,10 @@ CPU = "max,family=6,model=6,stepping=3"
 """An AMD processor of no family that kernels know: for those they select string instructions, whose every step would
 count as one, where other kernels have loops."""
 MASKED = (
-    "erms", "fsrm", "fsrs", "fzrm", "fsrc", "la57", "3dnowprefetch", "cmp-legacy", "cmpccxadd", "rdpid",
+    "rdrand", "rdseed", "erms", "fsrm", "fsrs", "fzrm", "fsrc", "la57", "3dnowprefetch", "cmp-legacy", "cmpccxadd", "rdpid",
     "sha-ni", "wbnoinvd", "x2apic", "xsaveerptr", "pcommit",
 )  # fmt: skip
-"""What the processor does without: fast string instructions; page tables of five levels; and whatever not all of QEMU's
+"""What the processor does without: entropy; fast string instructions; page tables of five levels; and whatever not all of QEMU's
 versions from 7.2 on emulate, so that kernels take the same paths in all of them."""
 
 

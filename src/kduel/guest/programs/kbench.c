@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include "conditions.h"
 #include "counter.h"
+#include "randomness.h"
 
 #include <math.h>
 
@@ -376,6 +377,7 @@ int main(int count, char **words) {
         CPU_SET(cpu, &set);
         need(sched_setaffinity(0, sizeof set, &set), "--cpu");
     }
+    if (is_exact) seed_randomness();
     long calls = times ? times : what->count ? what->count : 1000;
     if (is_exact && conditions) {
         exact_under_conditions(what, times ? times : (calls + PER_CONDITION - 1) / PER_CONDITION, conditions, seed);
