@@ -71,6 +71,17 @@ def test_several_contenders_have_headings_and_one_line_tells_what_is_left_out():
     assert text(overview(metrics, 1.0, 80, 6))[-1] == "and 5 more: 5 undecided"
 
 
+def test_what_is_too_small_to_matter_is_not_counted_with_what_is_not_as_in_the_headline():
+    large = {"verdict": "faster", "effect_pct": 5.0, "ci_low_pct": 4.0, "ci_high_pct": 6.0}
+    small = {"verdict": "slower", "effect_pct": -0.2, "ci_low_pct": -0.3, "ci_high_pct": -0.1, "below_delta": True}
+    kinds = [large] * 6 + [small] * 3
+    metrics = [metric(None, None, None, benchmark=f"b{number}", **kind) for number, kind in enumerate(kinds)]
+    shown = len(text(overview(metrics, 1.0, 80, 6))) - 2
+    assert (
+        text(overview(metrics, 1.0, 80, 6))[-1] == f"and {9 - shown} more: 3 too small to matter, {6 - shown} faster"
+    )
+
+
 def test_what_is_needed_and_what_is_no_ratio():
     lines = text(overview([metric(-1, 0, 1, blocks_more=12), metric(-9, 0, 9, blocks_more=4000)], 1.0, 80, 9))
     assert lines[1].endswith("~12") and lines[2].endswith(">999")

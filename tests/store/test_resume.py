@@ -21,7 +21,7 @@ from kduel.cli.report import command as report
 from kduel.core.errors import InputError
 from kduel.store import collect
 from kduel.store.documents import Lock, study_of
-from kduel.store.identity import check_same_run
+from kduel.store.identity import check_same_run, listed
 from kduel.store.rundir import RunDir
 
 STUDY = """
@@ -239,3 +239,13 @@ def test_an_interrupted_runner_leaves_nothing_half_written(
     with pytest.raises(KeyboardInterrupt):
         runner.run_study(nothing, run.path, origin="", seed=0, progress=Progress(), watch=nothing)
     assert not list(run.trials.glob(".new-*"))
+
+
+def test_of_long_values_the_words_that_differ_are_named() -> None:
+    """Cut at the same length, the values of two processors with many features looked alike."""
+    features = ",".join(f"-feature{number}" for number in range(20))
+    found = [("machine.facts.cpu", f"max,{features},-rdrand", f"max,{features},-la57,-avx2")]
+    assert (
+        listed(found, ("in the run", "now")) == "  machine.facts.cpu: -rdrand only in the run; -la57, -avx2 only now"
+    )
+    assert listed([("a", "x" * 80, "x,y" * 3)], ("in the run", "now")).startswith("  a: " + "x" * 50)

@@ -45,9 +45,20 @@ def check_same_run(old: Lock, new: Lock, path: Path) -> None:
 
 def listed(found: list[tuple[str, Any, Any]], names: tuple[str, str]) -> str:
     """The first differences, a line each; `names` are the sources of the values."""
-    lines = [f"{what}: {short(was)} {names[0]}, {short(now)} {names[1]}" for what, was, now in found[:MOST_NAMED]]
+    lines = [f"{what}: {told(was, now, names)}" for what, was, now in found[:MOST_NAMED]]
     lines += [f"and {len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else []
     return "\n".join(f"  {line}" for line in lines)
+
+
+def told(was: Any, now: Any, names: tuple[str, str]) -> str:
+    """Both values; of two long lists of words, which a message would cut where they are still alike, what only one has."""
+    if isinstance(was, str) and isinstance(now, str) and min(len(was), len(now)) > LONGEST:
+        lists = was.split(","), now.split(",")
+        own = [word for word in lists[0] if word not in lists[1]], [word for word in lists[1] if word not in lists[0]]
+        said = [f"{short(', '.join(words))} only {name}" for words, name in zip(own, names, strict=True) if words]
+        if said and min(len(words) for words in lists) > 1:
+            return "; ".join(said)
+    return f"{short(was)} {names[0]}, {short(now)} {names[1]}"
 
 
 def protocol_differences(first: Lock, other: Lock) -> list[tuple[str, Any, Any]]:

@@ -142,19 +142,20 @@ def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> li
         for m in foremost(different)
     ]
     if len(different) > NAMED:
-        found.append(
-            Statement(
-                verdict="different", word="different", text=f"{len(different) - NAMED} more differ: see the table"
-            )
-        )
+        named_ones = {id(m) for m in foremost(different)}
+        small = sum(m.below_delta for m in different if id(m) not in named_ones)
+        which = f", {small} of them by too little to matter" if small else ""
+        text = f"{len(different) - NAMED} more differ{which}: see the table"
+        found.append(Statement(verdict="different", word="different", text=text))
     for verdict, words in (
         ("equivalent", f"{bounds(delta).strip()}: "),
         ("equal", "exactly: "),
         ("undecided", ""),
     ):
         chosen = [m for m in metrics if m.verdict == verdict]
-        if chosen:
-            found.append(Statement(verdict=chosen[0].verdict, word=verdict, text=f"{words}{named(chosen, notes)}"))
+        for word in dict.fromkeys(m.word for m in chosen):
+            those = [m for m in chosen if m.word == word]
+            found.append(Statement(verdict=chosen[0].verdict, word=word, text=f"{words}{named(those, notes)}"))
     return found
 
 
