@@ -21,10 +21,10 @@ def first_part(study):
 
 module.first_part = first_part
 
-import os, subprocess, time
+import os, time
 from pathlib import Path
 import kduel.machines
-from kduel.core.beside import ended_with_us
+from kduel.core.beside import output_of
 from kduel.core.errors import HostError
 
 def prepare_early(self, settings, needs, *, cache, progress, offline=False):
@@ -34,8 +34,7 @@ def prepare_early(self, settings, needs, *, cache, progress, offline=False):
             if wanted == "broken":
                 raise HostError("the guest root cannot be made", "Mend it.")
             if wanted == "endless":
-                with subprocess.Popen(["sleep", "600"]) as process, ended_with_us(process):
-                    process.wait()
+                output_of(["sleep", "600"], environment=os.environ)
                 raise HostError("ended")
             limit = time.monotonic() + 120
             while not Path(wanted).exists() and time.monotonic() < limit:

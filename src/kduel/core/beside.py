@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from subprocess import Popen
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from kduel.core.progress import Progress, Task
+
+PATIENCE = 10.0
+"""Seconds that a program has to clean up before it is killed."""
 
 _here = threading.local()
 """In a thread of `Beside`: which one it is."""
@@ -18,8 +23,8 @@ _here = threading.local()
 class Beside:
     """Calls `work` in a thread, with a progress of its own, from the beginning of the `with` block.
 
-    Where the block ends by an exception, such as Ctrl-C, the program that the work is running is terminated, and no other
-    one is started. The block never ends before the work.
+    Where the block ends by an exception, such as Ctrl-C, the program that the work is running is ended, and every other
+    one that it starts. The block never ends before the work, unless it is interrupted again.
     """
 
     def __init__(self, work: Callable[[Progress], Any], progress: Progress) -> None:
@@ -31,32 +36,34 @@ class Beside:
         self._lock = threading.Lock()
         self._stopped = False
         self._process: Popen[Any] | None = None
-        self._thread = threading.Thread(target=self._run, name="kduel-beside")
+        # Not the thread's end: Python 3.11 takes a thread for ended when an exception interrupts join().
+        self._done = threading.Event()
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        threading.Thread(target=self._run, name="kduel-beside").start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         if kind is not None:
-            self.stop()
-        self._thread.join()
+            self._end(signal.SIGTERM)
+            if not self._done.wait(PATIENCE):
+                self._end(signal.SIGKILL)
+        self._done.wait()
 
     def wait(self) -> None:
         """Return when the work is done, and show what is still to be waited for. Raises what it raised."""
-        if self._thread.is_alive() and self.doing:
+        if not self._done.is_set() and self.doing:
             with self.progress.task(f"still {self.doing}"):
-                self._thread.join()
-        self._thread.join()
+                self._done.wait()
+        self._done.wait()
         if self._failure is not None:
             raise self._failure
 
-    def stop(self) -> None:
-        """End the work: terminate its program, and every one that it would start."""
+    def _end(self, how: signal.Signals) -> None:
         with self._lock:
             self._stopped = True
             if self._process is not None:
-                self._process.terminate()
+                _signal(self._process, how)
 
     def _run(self) -> None:
         _here.work = self
@@ -64,13 +71,15 @@ class Beside:
             self._work(_Told(self))
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
             self._failure = error
+        finally:
+            self._done.set()
 
     @contextmanager
     def _running(self, process: Popen[Any]) -> Iterator[None]:
         with self._lock:
             self._process = process
             if self._stopped:
-                process.terminate()
+                _signal(process, signal.SIGTERM)
         try:
             yield
         finally:
@@ -100,19 +109,37 @@ class _Told(Progress):
             self.beside.doing = ""
 
 
-@contextmanager
-def ended_with_us(process: Popen[Any]) -> Iterator[None]:
-    """A program that was started: it is terminated where the work of this thread is ended from outside (`Beside`), and
-    where an exception comes. It is waited for in any case."""
+def output_of(
+    command: Sequence[str], *, environment: Mapping[str, str], stdin: IO[bytes] | int = DEVNULL
+) -> tuple[int, str]:
+    """Run a program in a session of its own: its exit status, and what it said on standard error.
+
+    The session is asked to end, and killed after PATIENCE, where an exception comes here, or the work of this thread is
+    ended (`Beside`): mmdebstrap, say, waits for its children, and then cleans up. Raises OSError where there is none.
+    """
     work: Beside | None = getattr(_here, "work", None)
-    try:
-        if work is None:
-            yield
-        else:
-            with work._running(process):
-                yield
-    except BaseException:
-        process.terminate()
-        raise
-    finally:
-        process.wait()
+    with Popen(
+        command, stdin=stdin, stdout=DEVNULL, stderr=PIPE, env=dict(environment), start_new_session=True
+    ) as process:
+        assert process.stderr is not None
+        try:
+            if work is None:
+                said = process.stderr.read()
+            else:
+                with work._running(process):
+                    said = process.stderr.read()
+                    process.wait()
+        except BaseException:
+            _signal(process, signal.SIGTERM)
+            with suppress(TimeoutExpired):
+                process.wait(PATIENCE)
+            _signal(process, signal.SIGKILL)
+            raise
+    return process.returncode, said.decode(errors="replace")
+
+
+def _signal(process: Popen[Any], how: signal.Signals) -> None:
+    """To all of its session's first process group, while the program is there."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, how)

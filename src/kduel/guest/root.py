@@ -10,7 +10,6 @@ import hashlib
 import os
 import shlex
 import shutil
-import subprocess
 import tarfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,7 +17,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from kduel.core.beside import ended_with_us
+from kduel.core.beside import output_of
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
 from kduel.core.progress import Progress
@@ -142,20 +141,10 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
 
 def run_for_guest(command: list[str], failure: str, stdin: Path | None = None) -> None:
     """Run a program that makes what a guest consists of. Raises HostError, with `failure` and what apt gave as the reason."""
-    with (
-        (stdin or Path(os.devnull)).open("rb") as source,
-        subprocess.Popen(
-            command,
-            stdin=source,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "LC_ALL": "C.UTF-8"},
-        ) as process,
-        ended_with_us(process),
-    ):
-        assert process.stderr is not None
-        said = process.stderr.read().decode(errors="replace")
-    if process.returncode:
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "LC_ALL": "C.UTF-8"}
+    with (stdin or Path(os.devnull)).open("rb") as source:
+        status, said = output_of(command, environment=environment, stdin=source)
+    if status:
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("E:", "Err:", "W: Failed"))] or lines
         raise HostError(f"{failure}: {' / '.join(telling[:6])}", f"The command was: {shlex.join(command)}")
