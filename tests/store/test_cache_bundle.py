@@ -115,6 +115,15 @@ def test_a_damaged_bundle_leaves_whole_entries_or_none(
     assert not list((place / "two").glob("**/.making-*"))
 
 
+@pytest.mark.parametrize("key", [b'"files":', b'"links":'])
+def test_a_bundle_with_a_damaged_key_is_refused(tmp_path: Path, key: bytes) -> None:
+    whole = packed(filled(tmp_path / "one"))
+    assert key in whole
+    (tmp_path / "bundle.tar").write_bytes(whole.replace(key, key.replace(b"e", b" ").replace(b"k", b" "), 1))
+    with pytest.raises(InputError, match="unknown field"):
+        unpack(tmp_path / "bundle.tar", Cache(tmp_path / "two"), nothing)
+
+
 def changed(data: bytes, change: Callable[[dict[str, object]], None], names: Callable[[str], str] = str) -> bytes:
     """A bundle with other contents or names of its members, each well-formed."""
     target = io.BytesIO()

@@ -37,7 +37,7 @@ class File(Struct, array_like=True):
         return self.size, self.executable, self.inode, self.changed
 
 
-class Manifest(Struct):
+class Manifest(Struct, forbid_unknown_fields=True):
     """All files and symbolic links below a directory, by their relative paths."""
 
     schema: int
