@@ -83,7 +83,8 @@ def test_a_signal_during_the_waiting_leaves_no_program(tmp_path):
         "with Beside(lambda _: output_of(['sh', '-c', script], environment=os.environ), Progress()) as beside:\n"
         "    beside.wait()\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, env=environment)
     until((tmp_path / "there").exists)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=120)

@@ -27,7 +27,7 @@ def stop(study: Study, *_: object, **__: object) -> None:
 @pytest.fixture(autouse=True)
 def _nothing_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.import_module("kduel.cli.run"), "carry_out", stop)
-    monkeypatch.setattr("kduel.run.prepare.make_ready", stop)
+    monkeypatch.setattr("kduel.run.prepare.read_study", stop)
 
 
 def chosen(*words: str) -> Study:

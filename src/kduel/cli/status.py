@@ -22,6 +22,8 @@ SHOWN: dict[State, str] = {
     "finished": "finished",
     "unknown": "cannot be seen from this host whether it is running",
 }
+ENDED = frozenset({"done", "lost", "quarantined"})
+"""States of a machine that are the same when the controller has ended."""
 
 
 class MachineStatus(Struct, kw_only=True):
@@ -108,7 +110,7 @@ def status(path: Path) -> RunStatus:
         whole = [block for block in blocks if by_block[block] >= size]
         doing = live.members.get(name) if live else None
         left = [block for block in (doing.blocks if doing else []) if by_block[block] < size]
-        if name in out or doing is None or doing.state == "done" or state in ("running", "unknown"):
+        if name in out or doing is None or doing.state in ENDED or state in ("running", "unknown"):
             shown = out[name].why if name in out else doing.state if doing else ""
         else:
             shown, left = ("done" if state == "finished" else "stopped"), []
@@ -149,7 +151,7 @@ def time_left(machines: list[MachineStatus]) -> float | None:
 
 def as_text(found: RunStatus) -> str:
     """The run in a line, then a line for each machine and each primary metric."""
-    from kduel.core.text import printable
+    from kduel.core.text import cut_in_the_middle, printable
 
     left = f", at most {duration(found.seconds_left)} left" if found.state == "running" and found.seconds_left else ""
     lines = [f"{found.run}: {SHOWN[found.state]}, {found.blocks} of up to {found.planned} blocks{left}"]
@@ -170,7 +172,12 @@ def as_text(found: RunStatus) -> str:
             lines.append(
                 f"  {one.name:{width}}  {one.state or 'unknown':11}  {f'{one.blocks}/{one.planned}':>9}  {one.void:>4}  "
                 f"{duration(one.seconds) if one.seconds else '':>8}  "
-                + " ".join(filter(None, [f"block {doing}" if doing else "", one.message.partition("\n")[0][:100]]))
+                + " ".join(
+                    filter(
+                        None,
+                        [f"block {doing}" if doing else "", cut_in_the_middle(one.message.partition("\n")[0], 100)],
+                    )
+                )
             )
         lines.append(f"  as of {found.seen}" if found.seen else "  no controller has run yet")
     lines += [f"  {metric}" for metric in found.metrics]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 PLAIN_WIDTH = 100
 """Columns of a page where no terminal sets another number."""
+CUT = "…"
 LONGEST = 2000
 """Characters of one string that a report shows; the raw files have the rest."""
 
@@ -54,6 +55,14 @@ ASCII = str.maketrans(
 def ascii_only(text: str) -> str:
     """For places where only plain ASCII is sure to arrive: our own signs spelled out, the rest as \\u00e9."""
     return text.translate(ASCII).encode("ascii", "backslashreplace").decode("ascii")
+
+
+def cut_in_the_middle(text: str, width: int) -> str:
+    """At most so many characters: names of functions differ at both ends, and a message ends with its reason."""
+    if len(text) <= width:
+        return text
+    left = width - len(CUT)
+    return f"{text[: left - left // 2]}{CUT}{text[len(text) - left // 2 :]}"
 
 
 def plural(number: int, noun: str, nouns: str = "") -> str:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from kduel.core.text import PLAIN_WIDTH, visible
+from kduel.core.text import PLAIN_WIDTH, cut_in_the_middle, visible
 
 NARROWEST = 16
 """Columns that a text gets at least: in a narrower terminal lines are longer than it."""
-CUT = "…"
 
 
 class Figures(Struct, frozen=True):
@@ -48,18 +47,10 @@ def line_of(line: Figures, widths: Sequence[int], width: int) -> list[str]:
     if len(whole) <= room:
         said = [whole]
     elif line.name:
-        said = [shortened(text, room), *folded(note, room)]
+        said = [cut_in_the_middle(text, room), *folded(note, room)]
     else:
         said = folded(whole, room)
     return [f"{start}{said[0]}".rstrip(), *(f"{'':{len(start)}}{more}" for more in said[1:])]
-
-
-def shortened(name: str, width: int) -> str:
-    """At most so many columns: the middle cut, since names of functions differ at both ends."""
-    if len(name) <= width:
-        return name
-    left = width - len(CUT)
-    return f"{name[: left - left // 2]}{CUT}{name[len(name) - left // 2 :]}"
 
 
 def folded(text: str, width: int) -> list[str]:

@@ -115,6 +115,8 @@ def uncompressed(kernel: Kernel, cache: Cache) -> Path | None:
         with made.open("w+b") as stream:
             _write_contents(kernel.image, stream)
             stream.flush()
+            if not stream.tell():
+                raise InputError(f"{kernel.image} is empty, not a kernel", _WHAT_TO_GIVE)
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as elf:
                 bootable = has_pvh_entry(elf)
         if not bootable:
