@@ -33,7 +33,11 @@ EXACT_METRICS = ("instructions", "instructions-mean")
     help="The git repository.",
 )
 @click.option(
-    "--benchmark", "-b", default="", metavar="NAME", help="An operation of kbench; with --machine, any benchmark."
+    "--benchmark",
+    "-b",
+    default="",
+    metavar="NAME",
+    help="An operation of kbench, or boot; with --machine, any benchmark.",
 )
 @click.option(
     "--machine",
@@ -222,12 +226,14 @@ def exact_trier(build: Callable[[str], str], given: dict[str, Any], cache: Any, 
     """Counts the commits that `build` builds. Raises InputError for an operation or metric that is not counted."""
     from kduel.core.errors import InputError
     from kduel.run.bisect.exact import Trier
-    from kduel.run.exact.subject import check_operation
+    from kduel.run.exact.subject import BOOT, check_operation
 
     check_operation(given["benchmark"])
     metric = given["metric"] or EXACT_METRICS[0]
     if metric not in EXACT_METRICS:
         raise InputError(f"there is no exact metric {metric!r}", f"There are: {', '.join(EXACT_METRICS)}.")
+    if given["benchmark"] == BOOT and given["metric"] == EXACT_METRICS[1]:
+        raise InputError(f"the boot is counted once, and has no {metric}", "Leave out --metric.")
     return Trier(build, given["benchmark"], metric, cache=cache, progress=progress)
 
 

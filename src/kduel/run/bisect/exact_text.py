@@ -8,7 +8,11 @@ from kduel.core.text import printable
 from kduel.explain.show import as_text as explained
 from kduel.run.bisect.exact import Result
 from kduel.run.bisect.git import git, subject
-from kduel.run.bisect.path import path_lines
+from kduel.run.bisect.path import SHORT, path_lines
+from kduel.run.exact.subject import BOOT
+
+AMONG = 50
+"""Commits that are listed where skipped ones hide which it is."""
 
 
 def as_text(tree: Path, result: Result, benchmark: str, limit: int, width: int) -> str:
@@ -18,14 +22,17 @@ def as_text(tree: Path, result: Result, benchmark: str, limit: int, width: int) 
     lines = [f"{len(result.found.steps)} commits tried between the ends, {skipped} of them skipped."]
     if len(result.found.commits) != 1:
         lines.append("Skipped commits hide which one it is. It is one of these:")
-        lines += [f"  {git(tree, 'show', '--no-patch', '--format=%h %s', commit)}" for commit in result.found.commits]
+        among = result.found.commits
+        lines += [f"  {git(tree, 'show', '--no-patch', '--format=%h %s', commit)}" for commit in among[:AMONG]]
+        lines += [f"  and {len(among) - AMONG:,} more, up to {among[-1][:SHORT]}"] if len(among) > AMONG else []
     else:
         lines += ["The first commit with the new cost:", "", described(tree, result.found.commits[0])]
         if result.before is not None and result.after is not None:
+            each = "" if benchmark == BOOT else " per operation"
             lines += [
                 "",
                 f"{benchmark}: {result.before:,.10g} instructions before it, {result.after:,.10g} with it "
-                f"({result.after - result.before:+,.10g} per operation).",
+                f"({result.after - result.before:+,.10g}{each}).",
             ]
     subjects = {step.commit: subject(tree, step.commit) for step in result.path}
     lines += ["", *path_lines(result.path, result.found.commits, subjects), ""]

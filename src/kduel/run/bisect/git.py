@@ -16,11 +16,12 @@ OLD = 946_684_800
 
 
 def git(tree: Path, *words: str, check: bool = True) -> str:
-    """Run git in a tree. Raises InputError with git's words where it fails, unless not to `check`."""
+    """Run git in a tree, in English, as its words are read. Raises InputError with them where it fails, unless not to `check`."""
     try:
         done = subprocess.run(
-            ["git", "-C", str(tree), *words], capture_output=True, text=True, errors="replace", check=False
-        )
+            ["git", "-C", str(tree), *words], capture_output=True, text=True, errors="replace", check=False,
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+        )  # fmt: skip
     except OSError as error:
         raise HostError(f"git cannot be run: {error.strerror}", "Install git.") from error
     if check and done.returncode:
