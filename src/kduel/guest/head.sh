@@ -101,15 +101,15 @@ end() {
 # The kernel takes up the TSC about a second after it is found; nothing is measured before.
 await_clock() {
     waits=150
-    while [ $waits -gt 0 ] && read -r line 2>/dev/null <$clock/current_clocksource; do
+    while [ $waits -gt 0 ] && read -r line 2>/dev/null <"$clock/current_clocksource"; do
         case $line in
             tsc-early | *jiffies) sleep 0.02 ;;
             *) break ;;
         esac
         waits=$((waits - 1))
     done
-    for file in $clock/current_clocksource $clock/available_clocksource; do
-        read -r line 2>/dev/null <$file && echo "$file:$line"
+    for file in "$clock/current_clocksource" "$clock/available_clocksource"; do
+        read -r line 2>/dev/null <"$file" && echo "$file:$line"
     done >>"$OUT/environment/files"
 }
 
