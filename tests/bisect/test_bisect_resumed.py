@@ -56,6 +56,22 @@ def test_a_checkout_that_a_killed_search_left_is_used_again_so_that_nothing_is_b
     assert not place.exists()
 
 
+@pytest.mark.parametrize("end", [KeyboardInterrupt(), HostError("the disk is full")])
+def test_an_interrupted_search_leaves_its_checkout_so_that_nothing_is_built_twice(
+    tmp_path: Path, end: BaseException
+) -> None:
+    """A build that was cut off is of no known commit: all files of a fresh checkout would be newer than its objects."""
+    tree, place = tmp_path / "linux", tmp_path / "work" / "source"
+    commits = repository(tree, [{"same.c": "1"}, {"other.c": "2"}])
+    with pytest.raises(type(end)), worktree(tree, place, commits[0]):
+        os.utime(place / "same.c", (1e9, 1e9))
+        raise end
+    with worktree(tree, place, commits[1]) as taken:
+        check_out(taken, commits[1])
+        assert (taken / "same.c").stat().st_mtime == 1e9
+    assert not place.exists(), "at its end nothing is left"
+
+
 def test_a_later_search_builds_only_what_differs_from_the_commit_that_was_built_last(tmp_path: Path) -> None:
     tree, work = tmp_path / "linux", tmp_path / "work"
     make = "olddefconfig:\n\t@:\nbzImage: $O/a $O/b\n$O/%: %.c\n\t@echo $* >>$O/made; cp $< $@\n"
