@@ -134,6 +134,19 @@ def test_the_boot_is_searched_and_its_functions_are_counted_for_the_commit_that_
     assert "552,000 with it (+1,000)" in text and "per operation" not in text
 
 
+def test_a_cost_that_is_not_that_of_the_end_is_not_called_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commit 2 costs 12 more, of which commit 4 takes 7 back."""
+    tree, commits, result = searched(tmp_path, monkeypatch, history(["100", "100", "112", "112", "105"], ()))
+    text = as_text(tree, result, "pipe", 25, 100)
+    assert result.found.commits == [commits[2]] and "new cost" not in text
+    assert "The first commit that costs more like BAD (105) than like GOOD (100):" in text
+    assert f"up to {commits[4][:12]}: -7" in text
+    tree, commits, result = searched(tmp_path / "other", monkeypatch, history(["100", "100", "105", "105"], ()))
+    assert "The first commit with the new cost:" in as_text(tree, result, "pipe", 25, 100)
+
+
 def test_git_is_read_in_english_whatever_the_language_of_its_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

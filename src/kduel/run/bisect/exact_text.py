@@ -26,7 +26,7 @@ def as_text(tree: Path, result: Result, benchmark: str, limit: int, width: int) 
         lines += [f"  {git(tree, 'show', '--no-patch', '--format=%h %s', commit)}" for commit in among[:AMONG]]
         lines += [f"  and {len(among) - AMONG:,} more, up to {among[-1][:SHORT]}"] if len(among) > AMONG else []
     else:
-        lines += ["The first commit with the new cost:", "", described(tree, result.found.commits[0])]
+        lines += [f"The first commit {side(result)}:", "", described(tree, result.found.commits[0])]
         if result.before is not None and result.after is not None:
             each = "" if benchmark == BOOT else " per operation"
             lines += [
@@ -40,6 +40,13 @@ def as_text(tree: Path, result: Result, benchmark: str, limit: int, width: int) 
     if len(result.found.commits) == 1 and result.explanation is not None:
         text += "\n" + explained(result.explanation, limit, width)
     return printable(text)
+
+
+def side(result: Result) -> str:
+    """How the commit that was found differs from those before it. A later change may have taken part of its own back."""
+    if result.after in (None, result.new_value):
+        return "with the new cost"
+    return f"that costs more like BAD ({result.new_value:,.10g}) than like GOOD ({result.old_value:,.10g})"
 
 
 def described(tree: Path, commit: str) -> str:
