@@ -51,7 +51,6 @@ capture_environment() {
     read -r release </proc/sys/kernel/osrelease
     LC_ALL=C grep -sa . /kduel.packages /proc/cmdline /proc/cpuinfo /proc/meminfo /proc/version /proc/modules \
         /proc/interrupts /proc/loadavg /proc/stat /proc/sys/kernel/* /proc/sys/kernel/seccomp/* /proc/sys/vm/* \
-        $clock/current_clocksource $clock/available_clocksource \
         /sys/devices/system/cpu/vulnerabilities/* /sys/devices/system/cpu/online /sys/devices/system/cpu/smt/active \
         /sys/devices/system/cpu/cpuidle/current_* /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor \
         /sys/devices/system/cpu/cpu*/cpufreq/scaling_driver /sys/devices/system/cpu/intel_pstate/no_turbo \
@@ -99,6 +98,21 @@ end() {
     [ -n "${KDUEL_WORK:-}" ] || rm -rf "$WORK"
 }
 
+# The kernel takes up the TSC about a second after it is found; nothing is measured before.
+await_clock() {
+    waits=150
+    while [ $waits -gt 0 ] && read -r line 2>/dev/null <"$clock/current_clocksource"; do
+        case $line in
+            tsc-early | *jiffies) sleep 0.02 ;;
+            *) break ;;
+        esac
+        waits=$((waits - 1))
+    done
+    for file in "$clock/current_clocksource" "$clock/available_clocksource"; do
+        read -r line 2>/dev/null <"$file" && echo "$file:$line"
+    done >>"$OUT/environment/files"
+}
+
 # settle idle|fixed HUNDREDTHS: wait that long, or until the CPUs have been nine tenths idle for two seconds. It counts
 # from the beginning of the script, or the end of the setup: looking at the environment is a part of settling.
 settle() {
@@ -126,6 +140,7 @@ settle() {
             fi
         done
     fi
+    await_clock
     look
     seconds $((now - began))
     echo "{\"mode\": \"$1\", \"seconds\": $text, \"idle\": $idle}" >"$OUT/settle.json"

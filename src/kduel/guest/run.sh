@@ -66,14 +66,6 @@ for d in /sys/block/vd*; do
     # noinit_itable: no lazy initialisation in the background of a measurement.
     mount -t ext4 -o noinit_itable,noatime "/dev/${d##*/}" /scratch || fail "mount the scratch disk, which takes CONFIG_EXT4_FS"
 done
-# The TSC is taken up about a second after it is found; a guest may be here before that.
-for _ in $(seq 150); do
-    read -r clock </sys/devices/system/clocksource/clocksource0/current_clocksource
-    case $clock in
-        tsc-early | *jiffies) usleep 20000 ;;
-        *) break ;;
-    esac
-done
 export KDUEL_SCRATCH=/scratch KDUEL_PROGRAMS=/kduel/programs KDUEL_CONSOLE=/dev/console KDUEL_WORK=/tmp/work
 out=/run/out
 mkdir -p $out
