@@ -29,6 +29,10 @@ from kduel.machines.build import run_script
 trial = SimpleNamespace(into=place, script=f"cd {place}; make", deadline=600)
 run_script(trial, dict(os.environ))
 """,
+    "the guest's root": """
+from kduel.guest.root import run_for_guest
+run_for_guest(["make", "-C", str(place)], "the guest root cannot be made")
+""",
     "bisect --measure": """
 from kduel.run.bisect.command import ShellMeasurement
 ShellMeasurement(place, place, "make", ("a", "b"), 600).run(place, "a")

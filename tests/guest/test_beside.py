@@ -73,6 +73,21 @@ def test_what_does_not_end_when_asked_is_killed(tmp_path, monkeypatch):
     assert ended == [-9]
 
 
+def test_a_kduel_that_was_killed_leaves_its_programs_time_to_clean_up(tmp_path):
+    """As mmdebstrap again, which also says what it does while it cleans up, though nobody reads it any more."""
+    script = f"trap 'echo cleaning >&2; touch {tmp_path}/cleaned' TERM; touch {tmp_path}/there; sleep 600; wait"
+    program = (
+        "import os, sys\nfrom kduel.core.beside import output_of\n"
+        "output_of(['sh', '-c', sys.argv[1]], environment=os.environ)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen([sys.executable, "-c", program, script], env=environment)
+    until((tmp_path / "there").exists)
+    process.kill()
+    process.wait()
+    until((tmp_path / "cleaned").exists)
+
+
 def test_a_signal_during_the_waiting_leaves_no_program(tmp_path):
     """Python 3.11 takes a thread for ended when a signal's exception interrupts join()."""
     program = (

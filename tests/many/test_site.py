@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from made_runs import make_run
+from made_runs import STEP, make_run
+from msgspec import structs
 
 from kduel.analysis.campaigns.history import history
 from kduel.analysis.indexed import indexed_history
@@ -100,6 +101,17 @@ def test_a_timed_series_is_not_divided_by_qemus_version(tmp_path: Path) -> None:
     called("index", tmp_path, "--quiet")
     for found in (history([tmp_path]), indexed_history(tmp_path / "kduel-index.sqlite")):
         assert [len(line.points) for line in found.lines] == [2, 2] and found.apart == []
+
+
+def test_a_series_has_a_column_for_each_set_of_parameters(tmp_path: Path) -> None:
+    """A change of a parameter is no change point."""
+    for day, line in enumerate(("job", "job", "job --twice"), 1):
+        step = structs.replace(STEP, parameters={**STEP.parameters, "command": line})
+        make_run(tmp_path / f"day{day}", day=day, blocks=1, level=10.0 * day, sd_pct=0, steps=[step])
+    called("index", tmp_path, "--quiet")
+    head, *rows = csv.reader(io.StringIO(called("query", tmp_path, "--series", "job/time")))
+    assert head[2:] == [f"{name}, command=job{more}" for name in ("new", "old") for more in ("", " --twice")]
+    assert [[index for index, value in enumerate(row[2:]) if value] for row in rows] == [[0, 2], [0, 2], [1, 3]]
 
 
 def test_every_page_is_there_and_every_link_leads_to_one(runs: Path, tmp_path: Path) -> None:

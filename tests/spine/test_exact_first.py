@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,17 +12,22 @@ from pathlib import Path
 
 import pytest
 
+from kduel.store.rundir import RunDir
+
 PATCH = """
+import os
 import kduel.study.first_part as module
 
 def first_part(study):
     from kduel.study.load import assemble, parse_study
-    text = study.text.replace('name = "letters"', 'name = "counted"').replace("sleep", "#").replace("max = 6", "fixed = 1")
+    text = study.text.replace('name = "letters"', 'name = "counted"').replace("max = 6", "fixed = 1")
+    if not os.environ.get("TEST_COUNTING"):
+        text = text.replace("sleep", "#")
     return assemble(parse_study(text, "counted"), text, "counted")
 
 module.first_part = first_part
 
-import os, time
+import time
 from pathlib import Path
 import kduel.machines
 from kduel.core.beside import output_of
@@ -104,7 +110,10 @@ def test_a_root_that_cannot_be_made_is_told_after_it_and_loses_nothing(patched, 
     assert told == "The exact part is complete: kduel-runs/letters-outside-old-vs-outside-new/exact/report/index.html"
     assert "the guest root cannot be made" in what and remedy == "Mend it."
     assert not (run / "lock.json").exists()
-    assert "nothing but the exact part" in kduel("report", run).stderr
+    said = kduel("report", run).stderr
+    assert (
+        "nothing but the exact part of a run so far (6 of 6 boots)" in said and f"kduel resume {run}` goes on" in said
+    )
     counted = trials(run / "exact")
     del patched["TEST_ROOT"]
     done = kduel(*words)
@@ -119,7 +128,7 @@ def test_an_interruption_before_the_run_ends_the_making_of_the_root_and_keeps_wh
     patched, kduel, write_study, tmp_path: Path
 ):
     run = tmp_path / "run"
-    words = ["run", str(write_study()), "--out", str(run), "--exact-first"]
+    words = ["run", str(write_study()), "--out", str(run), "--exact-first", "--seed", "5"]
     process = subprocess.Popen(
         [sys.executable, "-m", "kduel", *words], env=patched | {"TEST_ROOT": "endless"}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
@@ -130,13 +139,69 @@ def test_an_interruption_before_the_run_ends_the_making_of_the_root_and_keeps_wh
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=240)
     assert process.returncode == 130, err
-    assert f"The exact part is complete: {run}/exact/report/index.html" in err and "with the same command" in err
-    done = kduel(*words)
+    assert f"The exact part is complete: {run}/exact/report/index.html" in err
+    assert f"Go on with: kduel resume {run}" in err
+    said = kduel("status", run).stdout
+    assert f"{run}: not running; nothing is timed yet; exact part: 3 of up to 3 blocks, 6 boots counted" in said
+    assert f"continue with: kduel resume {run}\n" in said and f"kduel report {run}/exact" in said
+    assert "letters of outside-new" in said
+    found = json.loads(kduel("status", run, "--format", "json").stdout)
+    assert (found["run"], found["part"], found["state"]) == (str(run), "exact", "stopped")
+    done = kduel("resume", run)
     assert done.returncode == 0, done.stderr
     assert "counted ·" not in done.stdout and len(trials(run)) == 6
+    assert json.loads((run / "lock.json").read_text())["seed"] == 5 and not (run / "begun.json").exists()
+    assert json.loads(kduel("status", run, "--format", "json").stdout)["part"] == ""
 
 
 def test_what_cannot_have_one_is_refused_before_anything_is_made(kduel, write_study, tmp_path: Path):
     done = kduel("run", write_study(), "--out", tmp_path / "run", "--exact-first")
     assert done.returncode == 2 and "not on process" in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("again", ["run", "resume", "no --out"])
+@pytest.mark.parametrize("when", ["counting", "making the root"])
+def test_a_second_command_is_refused_while_the_first_is_at_work(
+    patched, kduel, write_study, tmp_path: Path, when: str, again: str
+):
+    """In the exact part and between the parts: it must not measure time beside the first one."""
+    run = tmp_path / "place" / "kduel-runs" / "letters-outside-old-vs-outside-new"
+    words = ["run", str(write_study(machine="sleep = 2.0")), "--exact-first"]
+    patched |= {"TEST_ROOT": "endless", "TEST_COUNTING": "slow" if when == "counting" else ""}
+    first = subprocess.Popen(
+        [sys.executable, "-m", "kduel", *words], env=patched, cwd=tmp_path / "place", text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    try:
+        there = run / "exact" / ("trials" if when == "counting" else "report/index.html")
+        limit = time.monotonic() + 240
+        while not (there.exists() and (run / "begun.json").exists()) and time.monotonic() < limit:
+            time.sleep(0.02)
+        patched |= {"TEST_ROOT": "broken"}
+        second = kduel(*({"run": [*words, "--out", run], "resume": ["resume", run], "no --out": words}[again]))
+        assert first.poll() is None
+        assert second.returncode == 2 and "another kduel is at work in" in second.stderr, second.stderr
+        assert "the guest root" not in second.stderr and not second.stdout
+        assert ": running; nothing is timed yet; exact part:" in kduel("status", run).stdout
+    finally:
+        first.send_signal(signal.SIGINT)
+        first.communicate(timeout=240)
+    assert first.returncode == 130 and [path.name for path in run.parent.iterdir()] == [run.name]
+
+
+def test_of_two_that_begin_to_count_together_one_is_refused(kduel, patched, write_study, tmp_path: Path):
+    """Where the look at the beginning finds nobody, the lock itself decides."""
+    run = tmp_path / "run"
+    (tmp_path / "site" / "sitecustomize.py").write_text(
+        f"{PATCH}\nimport kduel.store.holder\nkduel.store.holder.refuse_second = print\n"
+    )
+    assert kduel("run", write_study(), "--out", run, "--exact-first").returncode == 0
+    shutil.rmtree(run / "exact" / "report")
+    with RunDir.open(run / "exact").held():
+        done = kduel("run", write_study(), "--out", run)
+    assert (
+        done.returncode == 2
+        and "another kduel is at work in" in done.stderr
+        and "Nothing is counted" not in done.stderr
+    )

@@ -133,3 +133,19 @@ def test_a_bundle_looks_for_each_kernel_once(tmp_path: Path, monkeypatch: pytest
     assert done.exit_code == 0, done.output
     assert prepared == ["qemu", "icount"]
     assert fake.asked == ["one", "two"]
+
+
+@pytest.mark.parametrize("machine", ["qemu", "icount"])
+def test_a_kernel_of_another_architecture_is_refused_before_anything_is_made_for_it(
+    machine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = STUDY.format(words='"word=1"')
+    study = assemble(parse_study(text, "study"), text, "study", machine=machine)
+    found = Kernel(
+        spec="debian:6.1-arm64", release="6.1", image=Path("image"), sha256="0" * 64, architecture="aarch64"
+    )
+    monkeypatch.setattr("kduel.machines.resolve", lambda *_, **__: found)
+    means = {"cache": Cache(tmp_path), "progress": Progress()}
+    with pytest.raises(InputError, match=r"debian:6\.1-arm64 is a kernel for aarch64") as error:
+        prepare.get_kernels(prepare.read_study(study), **means)
+    assert "kduel list boards" in error.value.remedy

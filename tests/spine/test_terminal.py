@@ -7,12 +7,17 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 from terminal import HEIGHT, Frame, watch
 
+from kduel.cli import complain
+from kduel.cli.doctor import command as doctor
 from kduel.cli.live import HostLoad, LiveRun
-from kduel.cli.terminal import on_words
+from kduel.cli.terminal import Terminal, on_words
+from kduel.core.errors import InputError
 from kduel.core.experiment import Contender, Settle
 from kduel.core.results import MetricResult
+from kduel.machines.host.doctor import Check
 from kduel.run.watch import TrialDone
 from kduel.store.documents import TrialRecord
 from kduel.study.load import Blocks, Study, StudyHeader
@@ -122,6 +127,33 @@ def test_without_a_terminal_there_are_plain_lines(kduel, tmp_path: Path, write_s
     assert len(done.stdout.splitlines()) <= HEIGHT
     quiet = kduel("run", study, "--out", tmp_path / "quiet", "--quiet")
     assert "block 1 " not in quiet.stderr and "cannot distinguish" in quiet.stdout
+
+
+@pytest.mark.parametrize("term", ["dumb", "", "unknown"])
+def test_a_terminal_that_cannot_draw_is_told_what_takes_long(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], term: str
+):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", term)
+    with Terminal().task("making the guest root", total=9):
+        assert capsys.readouterr().err == "making the guest root\n"
+    with Terminal(quiet=True).task("making the guest root"):
+        assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_a_word_has_its_colour_unless_the_user_wants_none(monkeypatch: pytest.MonkeyPatch, no_color: str):
+    monkeypatch.setenv("NO_COLOR", no_color)
+    said: list[str] = []
+    monkeypatch.setattr(click, "echo", lambda text, **_: said.append(text))
+    finding = Check(weight="disturbs", what="noise")
+    monkeypatch.setattr("kduel.machines.host.doctor.examine_host", lambda: [finding])
+    complain(InputError("wrong"))
+    Terminal().warn("odd")
+    CliRunner().invoke(doctor, [], catch_exceptions=False)
+    assert len(said) == 3
+    for text, colour in zip(said, (31, 33, 33), strict=True):
+        assert (f"\x1b[{colour}m" in text) == (not no_color) and "\x1b[1m" in text
 
 
 def test_lines_of_a_terminal_break_between_words(monkeypatch: pytest.MonkeyPatch):

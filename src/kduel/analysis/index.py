@@ -357,38 +357,3 @@ def only_read(action: int, *_: str | None) -> int:
 def plain(value: object) -> str | int | float | None:
     """A value that JSON has."""
     return value if value is None or isinstance(value, str | int | float) else repr(value)
-
-
-def otava(path: Path, benchmark: str, metric: str, progress: Progress) -> list[list[str | int | float | None]]:
-    """A metric's series as Apache Otava's CSV importer reads it: time, the run as attribute, one column a series: a
-    contender, on each machine where there are several.
-
-    The header comes first. Runs that do not say when they were measured are left out, with a warning. Raises InputError.
-    """
-    if not benchmark or not metric:
-        raise InputError(
-            f"--series {benchmark or metric} names no metric",
-            "Give BENCHMARK/METRIC; `kduel query DIR verdicts` shows both.",
-        )
-    with opened(path) as connection:
-        found = connection.execute(
-            "SELECT time, path, contender, mean, machine FROM series WHERE benchmark = ? AND metric = ? "
-            "ORDER BY time, path, contender",
-            (benchmark, metric),
-        ).fetchall()
-    if not found:
-        raise InputError(f"the index has no {benchmark}/{metric}", "`kduel query DIR verdicts` shows what it has.")
-    rows = [row for row in found if row[0] is not None]
-    if not rows:
-        raise InputError(
-            f"no run with {benchmark}/{metric} says when it was measured",
-            "Give the `date` of imported results in a file with `kduel import --conditions`.",
-        )
-    if undated := sorted({row[1] for row in found if row[0] is None}):
-        progress.warn(f"left out, as they do not say when they were measured: {shortened(', '.join(undated))}")
-    several = len({row[4] for row in rows}) > 1
-    points: dict[tuple[str, str], dict[str, float]] = {}
-    for time, run, contender, mean, machine in rows:
-        points.setdefault((time, run), {})[f"{contender}, {machine}" if several else contender] = mean
-    names = sorted({name for held in points.values() for name in held})
-    return [["time", "run", *names], *([*key, *(held.get(name) for name in names)] for key, held in points.items())]

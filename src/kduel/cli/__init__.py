@@ -100,7 +100,9 @@ def kduel() -> None:
 
 def complain(error: KduelError) -> None:
     """One paragraph on stderr: what happened, then what to do."""
-    click.echo(f"{click.style('kduel:', fg='red', bold=True)} {printable(error.message)}", err=True)
+    from kduel.cli.terminal import coloured
+
+    click.echo(f"{coloured('kduel:', 'red')} {printable(error.message)}", err=True)
     if error.remedy:
         click.echo(printable(error.remedy), err=True)
 

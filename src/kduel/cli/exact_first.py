@@ -8,12 +8,14 @@ longest of all that is made, is made meanwhile; so the exact part is there befor
 from __future__ import annotations
 
 import shlex
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from kduel.core.errors import InputError, KduelError
+from kduel.store.holder import HeldError
 from kduel.store.rundir import EXACT, RunDir, written_up
 from kduel.study.first_part import SUITE, first_part, only_kernel
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from kduel.core.progress import Progress
     from kduel.machines import Means
     from kduel.run.prepare import Chosen
+    from kduel.store.begun import Begun
     from kduel.store.documents import Lock
     from kduel.study.load import Study
 
@@ -87,33 +90,48 @@ def beside_kernels(study: Study, chosen: Chosen, terminal: Terminal, **means: Un
 
 
 def count_first(
-    chosen: Chosen, path: Path, terminal: Terminal, *, asked: bool | None, **means: Unpack[Means]
+    chosen: Chosen,
+    path: Path,
+    terminal: Terminal,
+    held: ExitStack,
+    *,
+    begun: Begun,
+    asked: bool | None,
+    **means: Unpack[Means],
 ) -> None:
-    """Carry out what is left of the exact part of the run in `path`, and show what it found.
+    """Carry out what is left of the exact part of the run in `path`, and show what it found. From then on `held` holds
+    that part.
 
-    Where it cannot be done, a warning gives the reason and the timed part follows; an error where it was requested.
+    Where it cannot be done, a warning gives the reason and the timed part follows; an error where it was requested, or
+    another kduel is at work there.
     """
     from kduel.cli.execute import EXACT_SEED, keep_report, shown
     from kduel.judge.evaluate import judge_run
     from kduel.report.text import show_closing
-    from kduel.run.prepare import get_machine
-    from kduel.run.runner import run_study
+    from kduel.run.prepare import get_machine, open_run
+    from kduel.run.runner import Runner
+    from kduel.store.begun import keep_begun
 
     where = path / EXACT
     if written_up(where):
+        held.enter_context(RunDir.open(where).held())
         return
     try:
         part = first_part(chosen.study)
         terminal.info(f"First {len(part.steps)} operations are counted exactly; the timed part follows.")
         ready = get_machine(chosen.for_part(part, SUITE), **means)
         try:
-            with shown(terminal, part, part.machine, ready.machine.parallel) as (watch, begun):
-                run_study(ready, where, origin=SUITE, seed=EXACT_SEED, progress=terminal, watch=watch, begun=begun)
+            run = open_run(ready, where, origin=SUITE, seed=EXACT_SEED)
+            held.enter_context(run.at_work())
+            if not (path / "lock.json").is_file():
+                keep_begun(path, begun)
+            with shown(terminal, part, part.machine, ready.machine.parallel) as (watch, boot_begun):
+                Runner(ready, run, terminal, watch, lambda *_: False, boot_begun).go()
         finally:
             ready.machine.close()
         results = judge_run(where)
     except KduelError as error:
-        if asked:
+        if asked or isinstance(error, HeldError):
             raise
         terminal.warn(f"Nothing is counted first: {error}")
         return

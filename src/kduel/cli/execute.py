@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from kduel.cli.interrupt import interrupted
 from kduel.cli.terminal import Terminal
 from kduel.core.errors import NOT_MEASURED, SLOWER, InputError, KduelError
 from kduel.core.text import plural, printable, visible
-from kduel.store.rundir import EXACT, PAGE, RESULTS, written_up
+from kduel.store.rundir import BEGUN, EXACT, PAGE, RESULTS, written_up
 from kduel.study.first_part import first_part
 from kduel.study.load import Study
 from kduel.study.plan import slug
@@ -65,6 +65,8 @@ def carry_out(
     from kduel.machines import Means
     from kduel.run.prepare import get_kernels, get_machine, open_run, read_study
     from kduel.run.runner import run_study
+    from kduel.store.begun import Begun
+    from kduel.store.holder import refuse_second
     from kduel.store.rundir import RunDir
 
     if exact_first:
@@ -74,6 +76,9 @@ def carry_out(
     path = out or default_out(study)
     with suppress(FileNotFoundError):
         path.stat()  # What cannot be a path is refused before anything is fetched.
+    # Each of them again when it is held: two may begin at the same time.
+    for place in (path, path / EXACT):
+        refuse_second(place)
     lock = RunDir.open(path).lock() if (path / "lock.json").is_file() else None
     if lock is not None:
         seed = seed_of(lock, path, seed)
@@ -95,37 +100,41 @@ def carry_out(
         if lock is None and exact_first is not False:
             lock = first_lock(study, path)
         read = read_study(study, origin)
-        with beside_kernels(study, read, terminal, **means) as early:
-            got = get_kernels(read, lock=lock, **means)
-            terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
-            counted = wanted(exact_first, got, path, by_default=counts_by_default, **means)
-            if counted:
-                with RunDir.open(path).held() if (path / "lock.json").is_file() else nullcontext():
-                    count_first(got, path, terminal, asked=exact_first, **means)
-            early.wait()
-        ready = get_machine(got, **means)
-        seed = chosen_seed(seed, ready.machine.exact)
-        try:
-            if ready.machine.timing_warning:
-                terminal.warn(ready.machine.timing_warning)
-            if not ready.machine.exact and (short := too_short(study)):
-                terminal.warn(short)
-            if counted:
-                open_run(ready, path, origin=origin, seed=seed, exact_part=True)
-            with shown(terminal, study, study.machine, ready.machine.parallel) as (watch, begun):
-                run = run_study(
-                    ready,
-                    path,
-                    origin=origin,
-                    seed=seed,
-                    progress=terminal,
-                    watch=watch,
-                    begun=begun,
-                    give_up=partial(gives_up, choice, terminal, path),
-                )
-        finally:
-            ready.machine.close()
-        write_up(run.path, fail_on)
+        with ExitStack() as held:
+            with beside_kernels(study, read, terminal, **means) as early:
+                got = get_kernels(read, lock=lock, **means)
+                terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
+                counted = wanted(exact_first, got, path, by_default=counts_by_default, **means)
+                if counted:
+                    if (path / "lock.json").is_file():
+                        held.enter_context(RunDir.open(path).held())
+                    asked = Begun(origin=origin, directory=str(Path.cwd()), seed=seed, study=study)
+                    count_first(got, path, terminal, held, begun=asked, asked=exact_first, **means)
+                early.wait()
+            ready = get_machine(got, **means)
+            seed = chosen_seed(seed, ready.machine.exact)
+            try:
+                if ready.machine.timing_warning:
+                    terminal.warn(ready.machine.timing_warning)
+                if not ready.machine.exact and (short := too_short(study)):
+                    terminal.warn(short)
+                if counted:
+                    open_run(ready, path, origin=origin, seed=seed, exact_part=True)
+                held.close()  # From here on the run itself is held.
+                with shown(terminal, study, study.machine, ready.machine.parallel) as (watch, begun):
+                    run_study(
+                        ready,
+                        path,
+                        origin=origin,
+                        seed=seed,
+                        progress=terminal,
+                        watch=watch,
+                        begun=begun,
+                        give_up=partial(gives_up, choice, terminal, path),
+                    )
+            finally:
+                ready.machine.close()
+        write_up(path, fail_on)
 
 
 def chosen_seed(given: int | None, exact: bool) -> int:
@@ -185,7 +194,8 @@ def told_how_to_go_on(path: Path) -> Iterator[None]:
             click.echo(f"kduel: interrupted; what is measured is kept. Go on with: {again}", err=True)
             tell_exact_part(path)
         elif interrupted(error) and begun(path):
-            click.echo("kduel: interrupted; what is counted is kept. Go on with the same command.", err=True)
+            again = f"kduel resume {shlex.quote(str(path))}" if (path / BEGUN).is_file() else "the same command"
+            click.echo(f"kduel: interrupted; what is counted is kept. Go on with: {again}", err=True)
             tell_exact_part(path)
         raise
     except KduelError:

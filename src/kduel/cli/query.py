@@ -31,7 +31,8 @@ def command(place: Path, question: str | None, series: str | None, form: str, ou
     kduel query kduel-runs "SELECT path, seed FROM run WHERE void > 2" --format json
     kduel query kduel-runs --series sysbench-cpu-1t/events-per-second --output series.csv
     """
-    from kduel.analysis.index import ask, index_path, otava
+    from kduel.analysis.index import ask, index_path
+    from kduel.analysis.otava import otava
     from kduel.cli.terminal import Terminal
     from kduel.core.errors import InputError
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 import click
@@ -24,9 +26,23 @@ def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | No
     Relative paths in the study are relative to the directory in which the run was started.
     """
     from kduel.core.errors import InputError
+    from kduel.store.begun import read_begun
     from kduel.store.documents import study_of
     from kduel.store.rundir import PROFILE_ORIGIN, RunDir
 
+    go_on = partial(
+        carry_out,
+        out=run.absolute(),
+        offline=offline,
+        futility=futility,
+        fail_on=fail_on,
+        quiet=quiet,
+        exact_first=None,
+    )
+    if (begun := read_begun(run)) is not None:
+        with where_started(begun.directory):
+            go_on(begun.study, origin=begun.origin, seed=begun.seed)
+        return
     opened = RunDir.open(run)
     if opened.imported:
         raise InputError(f"{run} was imported and has no trials to run", "`kduel report` writes a report of it.")
@@ -36,18 +52,12 @@ def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | No
             f"{run} holds the profiled trials of another run",
             "Continue it with `kduel explain` and the same options.",
         )
-    text = opened.study_text()
-    out = run.absolute()
-    # A directory that is gone (a run of another host) cannot mislead: the kernels' hashes are compared.
-    with contextlib.chdir(lock.directory if lock.directory and Path(lock.directory).is_dir() else "."):
-        carry_out(
-            study_of(lock, text),
-            out=out,
-            origin=lock.origin,
-            seed=lock.seed,
-            offline=offline,
-            futility=futility,
-            fail_on=fail_on,
-            quiet=quiet,
-            exact_first=None,
-        )
+    study = study_of(lock, opened.study_text())
+    with where_started(lock.directory):
+        go_on(study, origin=lock.origin, seed=lock.seed)
+
+
+def where_started(directory: str) -> AbstractContextManager[None]:
+    """Be in the directory in which a run was started. One that is gone (a run of another host) cannot mislead: the
+    kernels' hashes are compared."""
+    return contextlib.chdir(directory if directory and Path(directory).is_dir() else ".")

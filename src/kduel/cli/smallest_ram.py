@@ -41,7 +41,6 @@ def command(
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
     from kduel.core.experiment import Contender
-    from kduel.kernels import resolve
     from kduel.machines import Arm, Needs, Outcome, machine_kind
     from kduel.machines.qemu import InQemu
     from kduel.run.smallest_ram import smallest
@@ -61,7 +60,7 @@ def command(
     contenders = name_all([Contender(kernel=spec, cmdline=cmdline) for spec in kernels], "the command line")
     found = {}
     for contender in contenders:
-        kernel = resolve(contender.kernel, cache=cache, progress=progress, offline=offline)
+        kernel = kind.kernel(contender.kernel, cache=cache, progress=progress, offline=offline)
         arm = Arm(contender, kernel)
         made = kind.prepare(settings, [arm], Needs(), cache=cache, progress=progress, offline=offline)
         if not isinstance(made, InQemu):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import click
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kduel.cli.options import format_option, run_argument
 from kduel.cli.output import emit, emit_json
@@ -48,6 +48,8 @@ class RunStatus(Struct, kw_only=True):
     """How far a run is."""
 
     run: str
+    part: Literal["", "exact"]
+    """exact: there is nothing but the exact part of a run yet, and everything else here is about that."""
     state: State
     """unknown: a kduel on another host was at work in it last, and from this one cannot be seen whether it still is."""
     holder: str
@@ -88,8 +90,13 @@ def status(path: Path) -> RunStatus:
     from kduel.store.fleet_state import read_live, read_state
     from kduel.store.holder import at_work
     from kduel.store.integrity import derived_plan, trials_of
-    from kduel.store.rundir import RunDir, written_up
+    from kduel.store.rundir import RunDir, only_exact_part, written_up
 
+    if (part := only_exact_part(path)) is not None:
+        found = status(part)
+        # It may be complete; the run that it belongs to is not.
+        state: State = "stopped" if found.state == "finished" else found.state
+        return structs.replace(found, run=str(path), part="exact", state=state)
     run = RunDir.open(path)
     if run.imported:
         raise InputError(f"{path} was imported: nothing of it runs", "`kduel report` writes a report of it.")
@@ -102,7 +109,7 @@ def status(path: Path) -> RunStatus:
     there, holder = at_work(path)
     whole_blocks = sum(count >= size for count in by_block.values())
     ended = written_up(path) or whole_blocks >= len(host_of)
-    state: State = "running" if there == "yes" else "finished" if ended else "stopped" if there == "no" else "unknown"
+    state = "running" if there == "yes" else "finished" if ended else "stopped" if there == "no" else "unknown"
     machines = []
     for name in lock.hosts or [""]:
         own = [record for record in records if record.member == name]
@@ -130,6 +137,7 @@ def status(path: Path) -> RunStatus:
     standings = standing(collect(path), rule_of(lock), exact=lock.machine.exact) if records else []
     return RunStatus(
         run=str(path),
+        part="",
         state=state,
         holder=f"process {holder.pid} on {holder.host}" if holder else "",
         seen=live.written if live else "",
@@ -151,11 +159,23 @@ def time_left(machines: list[MachineStatus]) -> float | None:
 
 def as_text(found: RunStatus) -> str:
     """The run in a line, then a line for each machine and each primary metric."""
-    from kduel.core.text import cut_in_the_middle, printable
+    from kduel.core.text import cut_in_the_middle, plural, printable
+    from kduel.store.rundir import BEGUN, EXACT
 
     left = f", at most {duration(found.seconds_left)} left" if found.state == "running" and found.seconds_left else ""
-    lines = [f"{found.run}: {SHOWN[found.state]}, {found.blocks} of up to {found.planned} blocks{left}"]
     again = f"kduel resume {shlex.quote(found.run)}"
+    if found.part:
+        [machine] = found.machines
+        lines = [
+            f"{found.run}: {SHOWN[found.state]}; nothing is timed yet; exact part: {found.blocks} of up to "
+            f"{plural(found.planned, 'block')}, {plural(machine.trials, 'boot')} counted"
+        ]
+        if machine.trials:
+            lines.append(f"  shown by: kduel report {shlex.quote(f'{found.run}/{EXACT}')}")
+        if not (Path(found.run) / BEGUN).is_file():
+            again = "the command that began it"
+    else:
+        lines = [f"{found.run}: {SHOWN[found.state]}, {found.blocks} of up to {found.planned} blocks{left}"]
     if found.state == "stopped":
         killed = f" ({found.holder} was killed, or the host was restarted)" if found.holder else ""
         lines.append(f"  nobody is at work in it{killed}; continue with: {again}")

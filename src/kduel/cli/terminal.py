@@ -39,6 +39,11 @@ def on_words(text: str) -> str:
     return "\n".join(out)
 
 
+def coloured(text: str, colour: str) -> str:
+    """Bold text in a colour, for `click.echo`; only bold where NO_COLOR is set."""
+    return click.style(text, fg=None if os.environ.get("NO_COLOR") else colour, bold=True)
+
+
 class BarTask(Task):
     """A bar of rich's."""
 
@@ -68,8 +73,7 @@ class Terminal(ProgressReport):
             self.print(printable(text))
 
     def warn(self, text: str) -> None:
-        colour = None if os.environ.get("NO_COLOR") else "yellow"
-        self.print(f"{click.style('note:', fg=colour, bold=True)} {printable(text)}")
+        self.print(f"{coloured('note:', 'yellow')} {printable(text)}")
 
     def print(self, text: str) -> None:
         """A line above any bar."""
@@ -119,7 +123,7 @@ class Terminal(ProgressReport):
 
     @contextmanager
     def task(self, text: str, total: float | None = None) -> Iterator[Task]:
-        if self.quiet or not sys.stderr.isatty():
+        if not self.can_draw:
             self.info(text)
             yield Task()
             return

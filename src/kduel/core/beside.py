@@ -6,12 +6,15 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from subprocess import DEVNULL, Popen, TimeoutExpired
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from kduel.core.progress import Progress, Task
+from kduel.core.temporary import memory_file
+from kduel.core.tied import NOTHING, tied
 
 PATIENCE = 10.0
 """Seconds that a program has to clean up before it is killed."""
@@ -109,33 +112,29 @@ class _Told(Progress):
             self.beside.doing = ""
 
 
-def output_of(
-    command: Sequence[str], *, environment: Mapping[str, str], stdin: IO[bytes] | int = DEVNULL
-) -> tuple[int, str]:
-    """Run a program in a session of its own: its exit status, and what it said on standard error.
+def output_of(command: Sequence[str], *, environment: Mapping[str, str], stdin: Path = NOTHING) -> tuple[int, str]:
+    """Run a program that reads a file in a session of its own: its exit status, and what it said on standard error.
 
-    The session is asked to end, and killed after PATIENCE, where an exception comes here, or the work of this thread is
-    ended (`Beside`): mmdebstrap, say, waits for its children, and then cleans up. Raises OSError where there is none.
+    The session is asked to end, and killed after PATIENCE, where an exception comes here, where the work of this thread
+    is ended (`Beside`), or where we are killed: mmdebstrap, say, waits for its children, and then cleans up. Raises
+    OSError where there is none.
     """
     work: Beside | None = getattr(_here, "work", None)
-    with Popen(
-        command, stdin=stdin, stdout=DEVNULL, stderr=PIPE, env=dict(environment), start_new_session=True
-    ) as process:
-        assert process.stderr is not None
-        try:
-            if work is None:
-                said = process.stderr.read()
-            else:
-                with work._running(process):
-                    said = process.stderr.read()
+    # A file: a program that cleans up when we are gone would be ended by what it writes to a pipe.
+    with memory_file() as errors:
+        with tied(
+            command, stdin=stdin, stdout=DEVNULL, stderr=errors, environment=environment, patience=PATIENCE
+        ) as process:
+            try:
+                with work._running(process) if work is not None else nullcontext():
                     process.wait()
-        except BaseException:
-            _signal(process, signal.SIGTERM)
-            with suppress(TimeoutExpired):
-                process.wait(PATIENCE)
-            _signal(process, signal.SIGKILL)
-            raise
-    return process.returncode, said.decode(errors="replace")
+            except BaseException:
+                _signal(process, signal.SIGTERM)
+                with suppress(TimeoutExpired):
+                    process.wait(PATIENCE)
+                raise
+        errors.seek(0)
+        return process.returncode, errors.read().decode(errors="replace")
 
 
 def _signal(process: Popen[Any], how: signal.Signals) -> None:

@@ -21,6 +21,7 @@ from kduel.core.beside import output_of
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
 from kduel.core.progress import Progress
+from kduel.core.tied import NOTHING
 from kduel.kernels.apt.mirror import debian_mirror, keyring, security_mirror
 
 RECIPE = 5
@@ -139,11 +140,10 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
     (directory / "sha256").write_text(hashlib.file_digest(image.open("rb"), "sha256").hexdigest() + "\n")
 
 
-def run_for_guest(command: list[str], failure: str, stdin: Path | None = None) -> None:
+def run_for_guest(command: list[str], failure: str, stdin: Path = NOTHING) -> None:
     """Run a program that makes what a guest consists of. Raises HostError, with `failure` and what apt gave as the reason."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "LC_ALL": "C.UTF-8"}
-    with (stdin or Path(os.devnull)).open("rb") as source:
-        status, said = output_of(command, environment=environment, stdin=source)
+    status, said = output_of(command, environment=environment, stdin=stdin)
     if status:
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("E:", "Err:", "W: Failed"))] or lines

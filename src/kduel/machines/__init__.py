@@ -133,6 +133,8 @@ class MachineKind(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    architectures: ClassVar[frozenset[str]] = frozenset()
+    """Of the kernels that it boots, as printed by `uname -m`; empty where its settings determine that."""
     installed_kernels: ClassVar[bool] = False
     """Whether the machine has kernels of its own to boot."""
     counts: ClassVar[bool] = False
@@ -165,7 +167,17 @@ class MachineKind(ABC):
                 f"the machine {self.name} has no kernels of its own, so {spec} names none",
                 "Give a kernel to boot, such as debian:6.12 or a bzImage; or measure on the machines ssh or local.",
             )
+        self.check_architecture(found)
         return found
+
+    def check_architecture(self, kernel: Kernel) -> None:
+        """Raises InputError for a kernel that a machine of this kind cannot boot."""
+        if self.architectures and kernel.architecture not in self.architectures:
+            raise InputError(
+                f"{kernel.spec} is a kernel for {kernel.architecture}; the machine {self.name} boots those for "
+                f"{', '.join(sorted(self.architectures))}",
+                "Leave it out, or choose a board of that architecture: `kduel list boards` shows all.",
+            )
 
     def read_settings(self, table: dict[str, Any]) -> Any:
         """The typed settings. Raises InputError naming the key."""

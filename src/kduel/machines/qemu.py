@@ -17,7 +17,7 @@ from msgspec import Meta, structs
 
 from kduel.core import untrusted
 from kduel.core.cache import Cache, as_cache_error
-from kduel.core.errors import HostError, InputError
+from kduel.core.errors import HostError
 from kduel.core.experiment import EMULATOR_FAULT
 from kduel.guest import confine, envelope, initramfs, priority, probe, scratch
 from kduel.guest.busybox import busybox
@@ -332,16 +332,11 @@ def qemu_version(binary: str = "qemu-system-x86_64") -> str:
     return said.splitlines()[0].partition("version ")[2]
 
 
-def check_architecture(arms: Sequence[Arm]) -> None:
-    """Raises InputError for kernels that this machine does not boot."""
-    if others := {arm.kernel.architecture for arm in arms} - {"x86_64"}:
-        raise InputError(f"machine qemu runs x86_64 kernels, not {', '.join(sorted(others))}")
-
-
 class Qemu(MachineKind):
     """Virtual machines on this host."""
 
     name: ClassVar[str] = "qemu"
+    architectures: ClassVar[frozenset[str]] = frozenset({"x86_64"})
     summary: ClassVar[str] = "a fresh virtual machine per trial on this host; KVM where it works, else emulated"
     Settings = QemuSettings
 
@@ -359,7 +354,6 @@ class Qemu(MachineKind):
 
     def emulates(self, settings: Any, arms: Sequence[Arm], **means: Unpack[Means]) -> bool:
         """As `prepare` will find it."""
-        check_architecture(arms)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         images, box = entered_alike(kernels, means["cache"]), busybox("x86_64", **means)
         found = probe.choose_accelerator(
@@ -369,7 +363,6 @@ class Qemu(MachineKind):
 
     def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Probe KVM; make the root, the programs, the initial RAM disks and the scratch disk's template."""
-        check_architecture(arms)
         cache = means["cache"]
         qemu_version()
         root = root_image(needs.packages, suite=settings.suite, **means)

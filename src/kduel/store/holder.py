@@ -21,6 +21,9 @@ from kduel.core.this_host import boot_id, machine_hash
 NAME = ".held"
 MOST_BYTES = 4096
 
+A_LOOK = 0.1
+"""Seconds within which a look at who holds a run (`at_work`) is over; during it nobody can take the run."""
+
 AtWork = Literal["yes", "no", "unknown"]
 """unknown: one of another host was at work there last, and a lock need not be visible from host to host."""
 
@@ -48,21 +51,32 @@ def own_holder() -> Holder:
     return Holder(pid=os.getpid(), host=platform.node(), boot=boot_id(), machine=machine_hash())
 
 
+class HeldError(InputError):
+    """Another kduel is at work in a run."""
+
+    def __init__(self, run: Path) -> None:
+        super().__init__(f"another kduel is at work in {run}", "Wait for it to end, or give this run another --out.")
+
+
+def refuse_second(run: Path) -> None:
+    """Raises HeldError where another command is at work in a run; before anything slow, and without holding it."""
+    if at_work(run)[0] == "yes":
+        raise HeldError(run)
+
+
 @contextmanager
 def hold(run: Path, patience: float) -> Iterator[None]:
-    """Hold the run for writing. Raises InputError where another has it for more than `patience` seconds, and OSError."""
+    """Hold the run for writing. Raises HeldError where another has it for more than `patience` seconds, and OSError."""
     with (run / NAME).open("a") as handle:
-        end = time.monotonic() + patience
+        end = time.monotonic() + max(patience, A_LOOK)
         while True:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
                 if time.monotonic() >= end:
-                    raise InputError(
-                        f"another kduel is at work in {run}", "Wait for it to end, or give this run another --out."
-                    ) from None
-                time.sleep(0.5)
+                    raise HeldError(run) from None
+                time.sleep(A_LOOK / 2)
         handle.truncate(0)
         handle.write(msgspec.json.encode(own_holder()).decode())
         handle.flush()

@@ -2,6 +2,7 @@
 
     RUN/study.toml  lock.json  plan.jsonl  contenders.json  trials/0007-b04-debian-6.12/...  report/
     RUN/exact/      where something was counted before anything was timed: a run of its own
+        begun.json  while it is all that there is (kduel.store.begun)
         repeated/0007-b04-debian-6.12.1/...   a boot that was put aside and made again, as whole as a trial
 
 A trial becomes visible only whole: written to trials/.new-*, synced, renamed.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -32,7 +34,9 @@ SYNCS = 16
 EXACT = "exact"
 """The subdirectory of a run that holds its exact part: there before the rest of the run, or empty from its start where the
 part could not be made yet."""
-FIRST = (EXACT, "trials", ".held")
+BEGUN = "begun.json"
+"""In a run of which there is nothing but the exact part yet: its study."""
+FIRST = (EXACT, BEGUN, "trials", ".held")
 """What is there of a run before its lock.json, besides its files."""
 RESULTS = "results.json"
 """In a run: its results, written when it has come to its end."""
@@ -154,6 +158,11 @@ def occupied(path: Path) -> InputError:
     )
 
 
+def only_exact_part(path: Path) -> Path | None:
+    """The exact part in a directory that holds nothing else of a run yet; None where there is more, or less."""
+    return None if any((path / name).is_file() for name in MARKS) else RunDir(path).exact_part
+
+
 def written_up(path: Path) -> bool:
     """Whether the run in `path` has come to its end and its report was written."""
     return (path / RESULTS).is_file() and (path / PAGE).is_file()
@@ -186,6 +195,7 @@ class RunDir:
                 new.trials.mkdir(exist_ok=True)
                 for name, data in files.items():
                     write_whole(path / name, data)
+                (path / BEGUN).unlink(missing_ok=True)
             return new
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise occupied(path)
@@ -201,10 +211,16 @@ class RunDir:
     def open(cls, path: Path) -> RunDir:
         """An existing run. Raises InputError where it is none."""
         if not any((path / name).is_file() for name in MARKS):
-            if cls(path).exact_part is not None:
+            if (part := only_exact_part(path)) is not None:
+                counted, planned = len(cls(part).names()), len(cls(part).plan())
+                go_on = (
+                    f"`kduel resume {shlex.quote(str(path))}`"
+                    if (path / BEGUN).is_file()
+                    else "Repeat the command that began it"
+                )
                 raise InputError(
-                    f"{path} holds nothing but the exact part of a run so far: {path / EXACT}",
-                    "Repeat the command that began it to go on, or give the directory of that part.",
+                    f"{path} holds nothing but the exact part of a run so far ({counted} of {planned} boots): {part}",
+                    f"{go_on} goes on; `kduel report {shlex.quote(str(part))}` shows what is counted.",
                 )
             raise InputError(
                 f"{path} is not a run of KDuel: it has no lock.json",

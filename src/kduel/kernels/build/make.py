@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import shlex
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -114,8 +112,6 @@ def log_command(
 
 def _run(command: Sequence[str], stream: IO[bytes], environment: Mapping[str, str], cwd: Path | None) -> int:
     """The command's status. It and its children end with us, whatever ends us."""
-    if shutil.which(command[0], path=environment.get("PATH")) is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     with tied(command, stdout=stream, stderr=stream, environment=environment, cwd=cwd) as process:
         return process.wait()
 

@@ -1,0 +1,72 @@
+"""A metric's series of an index as Apache Otava's CSV importer reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kduel.analysis.index import opened
+from kduel.core.errors import InputError
+from kduel.core.progress import Progress
+from kduel.core.toml import shortened
+
+
+def otava(path: Path, benchmark: str, metric: str, progress: Progress) -> list[list[str | int | float | None]]:
+    """A metric's series as Apache Otava's CSV importer reads it: time, the run as attribute, one column a series: a
+    contender, on each machine and with each unit and parameters where there are several.
+
+    The header comes first. Runs that do not say when they were measured are left out, with a warning. Raises InputError.
+    """
+    if not benchmark or not metric:
+        raise InputError(
+            f"--series {benchmark or metric} names no metric",
+            "Give BENCHMARK/METRIC; `kduel query DIR verdicts` shows both.",
+        )
+    with opened(path) as connection:
+        found = connection.execute(
+            "SELECT time, path, contender, mean, machine, quantity FROM series WHERE benchmark = ? AND metric = ? "
+            "ORDER BY time, path, contender",
+            (benchmark, metric),
+        ).fetchall()
+    if not found:
+        raise InputError(f"the index has no {benchmark}/{metric}", "`kduel query DIR verdicts` shows what it has.")
+    rows = [row for row in found if row[0] is not None]
+    if not rows:
+        raise InputError(
+            f"no run with {benchmark}/{metric} says when it was measured",
+            "Give the `date` of imported results in a file with `kduel import --conditions`.",
+        )
+    if undated := sorted({row[1] for row in found if row[0] is None}):
+        progress.warn(f"left out, as they do not say when they were measured: {shortened(', '.join(undated))}")
+    several = len({row[4] for row in rows}) > 1
+    particulars = told_apart({row[5] for row in rows})
+    points: dict[tuple[str, str], dict[str, float]] = {}
+    for time, run, contender, mean, machine, quantity in rows:
+        name = ", ".join([contender, *([machine] if several else []), *particulars[quantity]])
+        points.setdefault((time, run), {})[name] = mean
+    names = sorted({name for held in points.values() for name in held})
+    return [["time", "run", *names], *([*key, *(held.get(name) for name in names)] for key, held in points.items())]
+
+
+def told_apart(quantities: Collection[str]) -> dict[str, list[str]]:
+    """Of each of these (`quantity` in the index), those of its words that not all of them have: `seconds=5`, or the unit."""
+    words = {quantity: words_of(quantity) for quantity in quantities}
+    common = set.intersection(*map(set, words.values()))
+    return {quantity: [word for word in found if word not in common] for quantity, found in words.items()}
+
+
+def words_of(quantity: str) -> list[str]:
+    """The unit, and the parameters of the benchmark where they are known."""
+    unit, step = msgspec.json.decode(quantity, type=tuple[str, tuple[str, dict[str, Any]] | None])
+    if step is None:
+        return [f"in {unit}"]
+    benchmark, parameters = step
+    return [f"in {unit}", benchmark, *(f"{key}={spelled(value)}" for key, value in parameters.items())]
+
+
+def spelled(value: Any) -> str:
+    """A parameter's value."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
