@@ -120,6 +120,31 @@ def test_a_branch_that_began_before_the_good_commit_is_not_blamed_for_a_cost_tha
     assert "--first-parent" in error.value.remedy
 
 
+def test_a_branch_from_before_a_change_back_is_not_blamed_for_the_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1 costs 4 more, 2 takes it back; a branch from 1 has it still. git takes 1 for good, as 3 is, which contains it."""
+    tree = tmp_path / "linux"
+    costs = ["100", "104", "100", "100", "100"]
+    commits = repository(tree, [{"cost": cost, "number": str(number)} for number, cost in enumerate(costs)])
+
+    def run(*words: str) -> None:
+        subprocess.run(["git", "-C", str(tree), *words], check=True, env=os.environ | PERSON, capture_output=True)
+
+    run("checkout", "-q", "-b", "side", commits[1])
+    (tree / "side").write_text("")
+    run("add", ".")
+    run("commit", "-q", "-m", "Side")
+    run("checkout", "-q", "--detach", commits[4])
+    run("merge", "-q", "--no-commit", "side")
+    (tree / "cost").write_text("104")
+    run("commit", "-q", "-a", "-m", "Merge")
+    with pytest.raises(NotMeasuredError, match="'Side' did not cause it") as error:
+        between(tmp_path, monkeypatch, commits[0], git(tree, "rev-parse", "HEAD"))
+    assert error.value.message.endswith("on another branch the cost changed back")
+    assert error.value.remedy == f"Search between {commits[0][:12]} and {commits[1][:12]} with the same options."
+
+
 def test_the_boot_is_searched_and_its_functions_are_counted_for_the_commit_that_was_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -232,9 +232,11 @@ def not_there(
             f"Give an end that {parent[:12]} contains in place of {old[:12]}, or --first-parent.",
         )
     steps = {step.commit: step for step in cost_path(place, old, new, values_of(trier))}
+    why = f", and does not change {', '.join(paths)}" if paths else "; on another branch the cost changed back"
     return NotMeasuredError(
-        f"{said}, and does not change {', '.join(paths)}",
-        f"Search between {steps[parent].since[:12]} and {parent[:12]} with the same options, without the paths.",
+        said + why,
+        f"Search between {steps[parent].since[:12]} and {parent[:12]} with the same options"
+        f"{', without the paths' if paths else ''}.",
     )
 
 
