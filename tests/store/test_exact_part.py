@@ -20,7 +20,7 @@ from kduel.core.results import Results
 from kduel.judge.evaluate import judge_run
 from kduel.report import report_format
 from kduel.report.content.closing import closing
-from kduel.store.rundir import EXACT, RunDir
+from kduel.store.rundir import BEGUN, EXACT, RunDir
 from kduel.study.contenders import contender_tables
 from kduel.study.first_part import first_part, only_kernel
 from kduel.study.load import Study, assemble, parse_study, suite_text
@@ -85,8 +85,13 @@ def test_a_run_is_made_with_the_place_for_it(run: Path, tmp_path: Path):
 def test_the_part_may_be_there_before_the_run(run: Path, tmp_path: Path):
     old, path = RunDir.open(run), tmp_path / "new"
     shutil.copytree(run / EXACT, path / EXACT)
-    with pytest.raises(InputError, match="nothing but the exact part"):
+    with pytest.raises(InputError, match="nothing but the exact part") as without:
         RunDir.open(path)
+    assert without.value.remedy.startswith("The command that began it goes on; ")
+    (path / BEGUN).touch()
+    with pytest.raises(InputError, match="nothing but the exact part") as begun:
+        RunDir.open(path)
+    assert begun.value.remedy.startswith(f"`kduel resume {path}` goes on; `kduel report {path / EXACT}` ")
     new = RunDir.create(path, old.study_text(), old.lock(), old.plan(), exact_part=True)
     assert new.exact_part == path / EXACT and new.plan() == old.plan() and new.names() == []
     assert RunDir.open(path).study_text() == old.study_text()

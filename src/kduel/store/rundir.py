@@ -216,7 +216,7 @@ class RunDir:
                 go_on = (
                     f"`kduel resume {shlex.quote(str(path))}`"
                     if (path / BEGUN).is_file()
-                    else "Repeat the command that began it"
+                    else "The command that began it"
                 )
                 raise InputError(
                     f"{path} holds nothing but the exact part of a run so far ({counted} of {planned} boots): {part}",
