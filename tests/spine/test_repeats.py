@@ -73,6 +73,22 @@ def test_a_run_that_was_killed_while_a_trial_was_to_be_made_again_goes_on(kduel,
     assert first["repeats"] == 2 and (run / "repeated" / f"{first['id']}.2").is_dir()
 
 
+@pytest.mark.parametrize(
+    "table", ["max_wait = 20.0", "max_wait = 20.0\nquiet_seconds = 7", "max_wait = 100", "covariate = true"]
+)
+def test_a_run_goes_on_by_what_its_study_declares_of_the_host(kduel, write_study, tmp_path: Path, table: str):
+    run = tmp_path / "run"
+    study = write_study(machine="max_wait = 10.0", blocks=f"fixed = 3\n[host]\n{table}\n")
+    assert kduel("run", study, "--out", run).returncode == 0
+    lock = (run / "lock.json").read_text()
+    for one in records(run):
+        if one["block"] > 1:
+            shutil.rmtree(run / "trials" / one["id"])
+    done = kduel("resume", run)
+    assert done.returncode == 0, done.stderr
+    assert len(records(run)) == 6 and (run / "lock.json").read_text() == lock
+
+
 def test_a_disturbed_trial_is_made_again_and_void_where_the_study_asks_for_it(kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     machine, blocks = "max_wait = 10.0\ndisturbed = {old = 1, new = 2}", HOST + "max_wait = 20.0\nrepeats = 1\n"

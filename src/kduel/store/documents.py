@@ -16,9 +16,9 @@ from msgspec import Struct, field
 from kduel import __version__
 from kduel.core.errors import InputError
 from kduel.core.experiment import EDITION, Contender, MachineRecord, Settle, Step, TrialStatus, Void
-from kduel.core.host import HostStep
+from kduel.core.host import OTHER_WORK, HostStep
 from kduel.core.untrusted import read_whole
-from kduel.study.load import Blocks, Study, StudyHeader, check_numbers
+from kduel.study.load import Blocks, HostTable, Study, StudyHeader, check_numbers
 from kduel.study.plan import PlannedTrial
 
 LOCK_SCHEMA = 2
@@ -213,6 +213,21 @@ def study_of(lock: Lock, text: str) -> Study:
         blocks=lock.blocks,
         steps=lock.steps,
         text=text,
+        host=host_of(lock),
+    )
+
+
+def host_of(lock: Lock) -> HostTable:
+    """The [host] of the study, as far as it made a difference to the run."""
+    covariate, rule = OTHER_WORK in lock.covariates, lock.disturbance
+    if rule is None or not rule.strict:
+        return HostTable(covariate=covariate)
+    return HostTable(
+        max_wait=rule.max_wait_pct,
+        repeats=rule.repeats,
+        # A declared time is the only one.
+        quiet_seconds=None if rule.between_bursts_seconds else rule.quiet_seconds,
+        covariate=covariate,
     )
 
 
