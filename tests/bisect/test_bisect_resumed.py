@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
@@ -53,6 +54,22 @@ def test_a_checkout_that_a_killed_search_left_is_used_again_so_that_nothing_is_b
         check_out(taken, commits[0])
         assert (taken / "other.c").read_text() == "1"
     assert not place.exists()
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt(), HostError("the disk is full")])
+def test_an_interrupted_search_leaves_its_checkout_so_that_nothing_is_built_twice(
+    tmp_path: Path, end: BaseException
+) -> None:
+    """A build that was cut off is of no known commit: all files of a fresh checkout would be newer than its objects."""
+    tree, place = tmp_path / "linux", tmp_path / "work" / "source"
+    commits = repository(tree, [{"same.c": "1"}, {"other.c": "2"}])
+    with pytest.raises(type(end)), worktree(tree, place, commits[0]):
+        os.utime(place / "same.c", (1e9, 1e9))
+        raise end
+    with worktree(tree, place, commits[1]) as taken:
+        check_out(taken, commits[1])
+        assert (taken / "same.c").stat().st_mtime == 1e9
+    assert not place.exists(), "at its end nothing is left"
 
 
 def test_a_later_search_builds_only_what_differs_from_the_commit_that_was_built_last(tmp_path: Path) -> None:
@@ -164,6 +181,25 @@ def test_a_full_disk_is_not_taken_for_a_commit_that_does_not_build(
     builder = Builder(source=source, build=tmp_path / "build", config=tmp_path / "config", log=tmp_path / "log")
     with pytest.raises(error, match=told):
         builder.make()
+    by_command = structs.replace(builder, command=f"make -C {source} bzImage", image="k")
+    with pytest.raises(error, match=told):
+        by_command.make()
+
+
+def test_a_build_speaks_english_whatever_the_language_of_its_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux's make does not export LC_ALL: where LANG stays, a full disk is told in another language, and is not recognised."""
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "Makefile").write_text(
+        "unexport LC_ALL\nolddefconfig:\n\nbzImage:\n\t@echo $$LANG$$LANGUAGE$$LC_MESSAGES >>$O/said\n"
+    )
+    (tmp_path / "config").write_text("CONFIG_X86=y\n")
+    for name in ("LANG", "LANGUAGE", "LC_MESSAGES", "LC_ALL"):
+        monkeypatch.setenv(name, "de_DE.UTF-8")
+    Builder(source=source, build=tmp_path / "build", config=tmp_path / "config", log=tmp_path / "log").make()
+    assert (tmp_path / "build" / "said").read_text().strip() == ""
 
 
 def test_a_warning_is_passed_on_once() -> None:
@@ -189,22 +225,40 @@ def history(tmp_path: Path) -> tuple[Path, list[str]]:
     return tree, repository(tree, [{"cost": cost, "number": str(n)} for n, cost in enumerate(costs)])
 
 
-def counting(tree: Path, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Trier, list[str]]:
-    """A trier whose counts are what the commit's file says, and the list of what it built."""
+def counting(
+    tree: Path,
+    place: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    operation: str = "pipe",
+    explained: list[Any] | None = None,
+) -> tuple[Trier, list[str]]:
+    """A trier whose counts are what the commit's file says, and the list of what it built. What is to be explained is
+    added to `explained`."""
     built: list[str] = []
+    explained = [] if explained is None else explained
 
     def resolve(spec: str, **_: Any) -> Any:
         built.append(git(place, "rev-parse", "HEAD"))
         return SimpleNamespace(release="6.1", image=Path(spec), config=None, modules=None, vmlinux=None)
 
     def make_ready(pair: list[str], **_: Any) -> Any:
-        study = SimpleNamespace(steps=[SimpleNamespace(label="pipe", benchmark="kbench", parameters={})])
+        benchmark = "boot-instructions" if operation == "boot" else "kbench"
+        study = SimpleNamespace(steps=[SimpleNamespace(label=operation, benchmark=benchmark, parameters={})])
         arm = SimpleNamespace(contender=None, text=Path(pair[0]).read_text())
         return SimpleNamespace(arms=[arm], dress=SimpleNamespace(script=lambda *_: None), study=study)
 
-    def count_arm(machine: Any, arm: Any, *_: Any, **__: Any) -> exact.Counted:
+    def count_arm(machine: Any, arm: Any, *_: Any, boot: bool = False, **__: Any) -> exact.Counted:
         monkeypatch.setattr(exact.Counted, "step", lambda self, *_: SimpleNamespace(median=float(self.name)))
-        return exact.Counted(name=arm.text, directory=place, dump=None, symbols=None)  # type: ignore[arg-type]
+        directory = tmp_path / f"counted-{arm.text.strip()}"
+        if operation == "boot":
+            # What a guest leaves of the boot's count, which is no line of kbench.
+            step = directory / "trial" / "01-boot"
+            step.mkdir(parents=True, exist_ok=True)
+            for name, text in (("stdout", f"{int(arm.text):015}\n"), ("stderr", ""), ("exit.json", '{"status": 0}')):
+                (step / name).write_text(text)
+        dump = "by function" if boot else None
+        return exact.Counted(name=arm.text, directory=directory, dump=dump, symbols=None)  # type: ignore[arg-type]
 
     monkeypatch.setattr(kernels, "resolve", resolve)
     monkeypatch.setattr(exact, "make_ready", make_ready)
@@ -212,14 +266,14 @@ def counting(tree: Path, place: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(exact, "exact_machine", lambda _: None)
     monkeypatch.setattr(exact, "count_arm", count_arm)
     monkeypatch.setattr(exact, "replace", lambda counted, **_: counted)
-    monkeypatch.setattr(exact, "explanation", lambda *_: None)
+    monkeypatch.setattr(exact, "explanation", lambda _, both, __: explained.extend(both))
     builder = Builder(
         source=place, build=tmp_path / "build", log=tmp_path / "log", image="k",
         command="grep -v bad cost >$KDUEL_BUILD/k",
     )  # fmt: skip
     kept = CommitKernels(builder, cache=Cache(tmp_path / "cache"), progress=Progress())
     return Trier(
-        lambda commit: str(kept(commit)), "pipe", "instructions", cache=kept.cache, progress=Progress()
+        lambda commit: str(kept(commit)), operation, "instructions", cache=kept.cache, progress=Progress()
     ), built
 
 

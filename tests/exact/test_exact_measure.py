@@ -16,7 +16,9 @@ from kduel.explain.profile import read_dump
 from kduel.explain.show import as_text
 from kduel.explain.symbols import Symbols
 from kduel.run.exact.measure import Counted, annotation, explanation
-from kduel.run.exact.subject import pair
+from kduel.run.exact.subject import KBENCH, STUDY, measured_otherwise, pair
+from kduel.study.contenders import contender_tables
+from kduel.study.load import assemble, parse_study
 
 DATA = Path(__file__).parent / "data"
 READY: Any = SimpleNamespace(
@@ -59,3 +61,12 @@ def test_a_step_that_failed_is_no_count(tmp_path: Path) -> None:
         NotMeasuredError, match=r"6\.12 could not run null-call: it ended with status 1: no such thing"
     ):
         explanation(READY, arms, 0)
+
+
+def test_what_to_do_where_a_run_cannot_be_explained_as_it_was_measured_can_be_typed() -> None:
+    text = STUDY + contender_tables(["debian:6.1", "./my kernel/bzImage", "debian:6.12"], False)
+    told = measured_otherwise(
+        assemble(parse_study(text + KBENCH.format(operation='"pipe"'), "explain"), text, "explain"), "debian-6.12"
+    )
+    assert "kduel explain debian:6.1 debian:6.12 --benchmark NAME" in told
+    assert "--out" not in told, "explain has no such option"

@@ -94,9 +94,18 @@ def test_a_table_fits_the_terminal_and_its_command_is_whole() -> None:
     for width in (80, 100, 120):
         *page, command = as_text(found, 0, width).splitlines()
         assert command.strip() == found.exact
-        assert max(map(len, page)) <= width and any(
-            "…" in line and "contender only" in line for line in [" ".join(page)]
-        )
+        assert max(map(len, page)) <= width and any("contender only" in line for line in page)
+        # Below its figures it is whole; beside them it is cut in the middle.
+        assert any(f"{name}*" in line if width == 80 else "…" in line for line in page)
+
+
+def test_a_name_is_readable_in_a_narrow_terminal() -> None:
+    """Beside five columns of figures there are fewer than 20 left of 80."""
+    name = "sched_balance_update_blocked_averages"
+    found = compared(base(), {**base(), (OPERATION, "entry", "middle", name): 60.0}, 1)
+    for width in (80, 100):
+        text = as_text(found, 0, width)
+        assert f"{name}*" in text and "contender only" in text and "…" not in text
 
 
 def test_false_discoveries_are_rare_without_a_difference() -> None:

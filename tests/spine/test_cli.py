@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from kduel.cli import COMMANDS, MODULES
 from kduel.cli.output import emit
+from kduel.cli.unknown import ELSEWHERE
 
 
 def test_help_names_every_command_and_every_command_has_help(kduel):
@@ -98,6 +100,29 @@ def test_wrong_input_ends_with_a_paragraph_and_its_status(kduel, arguments, stat
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["compare", "debian:6.1", "debian:6.12"], "`kduel run A B` compares two kernels, `kduel diff OLD NEW`"),
+        (["show", "run"], "`kduel report RUN` shows a run."),
+        (["icount"], "--machine icount"),
+        (["bisekt"], "Did you mean `kduel bisect`?"),
+        (["debian:6.1", "debian:6.12"], "Did you mean `kduel run debian:6.1 debian:6.12`?"),
+        (["study.toml"], "Did you mean `kduel run study.toml`?"),
+        (["frobnicate"], "`kduel --help` lists the commands."),
+    ],
+)
+def test_an_unknown_command_is_answered_with_what_to_type(kduel, words, said):
+    done = kduel(*words)
+    assert done.returncode == 2 and f"No such command '{words[0]}'" in done.stderr
+    assert said in " ".join(done.stderr.split())
+
+
+def test_what_other_tools_call_a_command_is_no_command_here():
+    assert not set(ELSEWHERE) & set(COMMANDS)
+    assert {word for text in ELSEWHERE.values() for word in re.findall(r"kduel ([a-z][a-z-]+)", text)} <= {*COMMANDS}
 
 
 def test_init_writes_a_study_once(kduel, tmp_path):

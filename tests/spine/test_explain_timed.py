@@ -139,3 +139,13 @@ def test_a_guest_without_perf_is_named(kduel, environment, run: Path, tmp_path: 
     (tmp_path / "programs" / "perf").write_text("#!/bin/sh\necho perf: no permission >&2\nexit 129\n")
     done = kduel("explain", run, "-b", "work", "--blocks", "2")
     assert done.returncode == 1 and "no permission" in done.stderr
+
+
+def test_a_run_measured_with_another_kernel_is_refused_with_what_this_command_has(kduel, run: Path):
+    lock = run / "lock.json"
+    document = json.loads(lock.read_text())
+    document["kernels"][1]["release"] = "6.9.9"
+    lock.write_text(json.dumps(document))
+    done = kduel("explain", run, "-b", "work")
+    assert done.returncode == 2 and "6.9.9 in the run" in done.stderr, done.stderr
+    assert "--out" not in done.stderr and "explain that run" in done.stderr, "explain has no --out"

@@ -67,6 +67,16 @@ class Commands(click.Group):
         command: click.Command = module.command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is named. Raises UsageError with what to type instead where there is none of that name."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from kduel.cli.unknown import instead
+
+            ctx.fail(f"No such command {args[0]!r}. {instead(args, COMMANDS)}".rstrip())
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))

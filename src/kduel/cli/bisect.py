@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from kduel.cli.stepwise import Stepwise
 from kduel.core.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from kduel.core.progress import Progress
     from kduel.run.bisect.outcome import SearchOutcome
@@ -33,7 +34,11 @@ EXACT_METRICS = ("instructions", "instructions-mean")
     help="The git repository.",
 )
 @click.option(
-    "--benchmark", "-b", default="", metavar="NAME", help="An operation of kbench; with --machine, any benchmark."
+    "--benchmark",
+    "-b",
+    default="",
+    metavar="NAME",
+    help="An operation of kbench, or boot; with --machine, any benchmark.",
 )
 @click.option(
     "--machine",
@@ -192,13 +197,23 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
     history = read_history(tree, ends[0], ends[1], first_parent=given["first_parent"], paths=ends[2:])
     if count := changed_files(tree):
         progress.warn(f"{tree} has {count} changed files that are not committed: they are not measured.")
-    with held(work):
+    with held(work), told_how_to_go_on():
         if way == COMMAND:
             by_command(tree, work, history, given, progress)
         elif way == BOOTS:
             by_boots(tree, work, history, given, cache, progress)
         else:
             exact(tree, work, ends, given, cache, progress)
+
+
+@contextmanager
+def told_how_to_go_on() -> Iterator[None]:
+    """Whenever an interruption comes: nothing is lost, and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo("kduel: what is built and measured is kept. Go on with the same command.", err=True)
+        raise
 
 
 def builder(tree: Path, source: Path, work: Path, given: dict[str, Any]) -> Any:
@@ -222,12 +237,14 @@ def exact_trier(build: Callable[[str], str], given: dict[str, Any], cache: Any, 
     """Counts the commits that `build` builds. Raises InputError for an operation or metric that is not counted."""
     from kduel.core.errors import InputError
     from kduel.run.bisect.exact import Trier
-    from kduel.run.exact.subject import check_operation
+    from kduel.run.exact.subject import BOOT, check_operation
 
     check_operation(given["benchmark"])
     metric = given["metric"] or EXACT_METRICS[0]
     if metric not in EXACT_METRICS:
         raise InputError(f"there is no exact metric {metric!r}", f"There are: {', '.join(EXACT_METRICS)}.")
+    if given["benchmark"] == BOOT and given["metric"] == EXACT_METRICS[1]:
+        raise InputError(f"the boot is counted once, and has no {metric}", "Leave out --metric.")
     return Trier(build, given["benchmark"], metric, cache=cache, progress=progress)
 
 

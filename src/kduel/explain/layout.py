@@ -9,6 +9,9 @@ from msgspec import Struct
 
 from kduel.core.text import PLAIN_WIDTH, cut_in_the_middle, visible
 
+READABLE = 32
+"""Columns beside the figures that are enough for a name, which is cut in the middle where it is longer. Where there are
+fewer, a name that does not fit stands below its figures, whole."""
 NARROWEST = 16
 """Columns that a text gets at least: in a narrower terminal lines are longer than it."""
 
@@ -46,6 +49,9 @@ def line_of(line: Figures, widths: Sequence[int], width: int) -> list[str]:
     whole = f"{text} {note}".rstrip()
     if len(whole) <= room:
         said = [whole]
+    elif line.name and room < READABLE:
+        below = [whole] if len(whole) <= width else [cut_in_the_middle(text, width), note]
+        return [start.rstrip(), *(f"{one:>{width}}" for one in below if one)]
     elif line.name:
         said = [cut_in_the_middle(text, room), *folded(note, room)]
     else:

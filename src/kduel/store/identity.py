@@ -29,17 +29,19 @@ OLD_ARGV = "argv"
 user can set in them is compared by itself."""
 MOST_NAMED = 5
 """Differences that a message lists."""
+CONTINUED = "Continuing would mix two experiments. Restore what differs, or start a new run with another --out."
 LONGEST = 60
 """Characters of a value in a message."""
 
 
-def check_same_run(old: Lock, new: Lock, path: Path) -> None:
-    """Raises InputError, naming each fact that differs, where continuing would mix two experiments."""
+def check_same_run(old: Lock, new: Lock, path: Path, remedy: str = CONTINUED) -> None:
+    """Raises InputError, naming each fact that differs, where continuing would mix two experiments; `remedy` of those that
+    do something else with the run."""
     found = differences(old, new)
     if found:
         raise InputError(
             f"{path} holds a run that differs from this one:\n{listed(found, ('in the run', 'now'))}",
-            "Continuing would mix two experiments. Restore what differs, or start a new run with another --out.",
+            remedy,
         )
 
 

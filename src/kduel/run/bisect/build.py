@@ -15,6 +15,7 @@ from kduel.kernels.build.make import FIXED, Make, Unbuildable, log_command, want
 __all__ = ["Builder", "Unbuildable"]
 
 
+LANGUAGES = ("LANG", "LANGUAGE", "LC_MESSAGES")
 UNFINISHED = ".kduel-building"
 """In the build directory: there since before the last build began, until it ended."""
 
@@ -55,9 +56,14 @@ class Builder(Struct, frozen=True, kw_only=True):
         self.build.mkdir(parents=True, exist_ok=True)
         (self.build / BUILT).unlink(missing_ok=True)
         # The user's own environment counts here: the result is to hold for what they build with.
-        environment = {**os.environ, **FIXED, "KDUEL_BUILD": str(self.build)}
+        # In English, as causes are read from its messages; the kernel's make keeps LC_ALL from compilers, not LANG.
+        kept = {name: value for name, value in os.environ.items() if name not in LANGUAGES}
+        environment = {**kept, **FIXED, "LC_ALL": "C.UTF-8", "KDUEL_BUILD": str(self.build)}
         if self.command:
-            log_command(["sh", "-c", self.command], self.log, environment=environment, cwd=self.source)
+            try:
+                log_command(["sh", "-c", self.command], self.log, environment=environment, cwd=self.source)
+            except Unbuildable as error:
+                raise self._judged(error) from error
             image = self.build / self.image
             if not image.is_file():
                 raise Unbuildable(f"the build command left no {self.image}")
@@ -81,12 +87,16 @@ class Builder(Struct, frozen=True, kw_only=True):
         except Unbuildable as error:
             # make removed what the failing command left.
             marker.unlink()
-            if error.why.passing:
-                # Of this commit it says nothing, and the next one would fail in the same way.
-                raise HostError(f"the build was cut off: {error}", error.why.remedy) from error
-            raise Unbuildable(str(error).replace(f"{self.source}/", ""), error.why) from error
+            raise self._judged(error) from error
         marker.unlink()
         return f"tree:{self.build}"
+
+    def _judged(self, error: Unbuildable) -> Exception:
+        """A failed build as one of the commit, or of the host, where it lacked space or memory."""
+        if error.why.passing:
+            # Of this commit it says nothing, and the next one would fail in the same way.
+            return HostError(f"the build was cut off: {error}", error.why.remedy)
+        return Unbuildable(str(error).replace(f"{self.source}/", ""), error.why)
 
     def built(self) -> str:
         """The commit of which everything in the build directory is; empty where that is not known."""

@@ -15,9 +15,9 @@ from kduel.explain.compare import Explanation
 from kduel.run.bisect.build import Unbuildable
 from kduel.run.bisect.git import git, subject
 from kduel.run.bisect.outcome import Interval, Level, SearchOutcome
-from kduel.run.bisect.path import PathStep, cost_path
+from kduel.run.bisect.path import PathStep, cost_path, is_ancestor
 from kduel.run.bisect.search import ExactResult, ExactStep, search
-from kduel.run.exact.measure import Counted, count_arm, exact_machine, explanation, step_index
+from kduel.run.exact.measure import Counted, count_arm, exact_machine, explanation, is_boot, step_index
 from kduel.run.exact.subject import pair
 from kduel.run.prepare import Ready, make_ready
 
@@ -59,11 +59,24 @@ class Trier:
                 script = ready.dress.script(arm.contender, range(len(ready.study.steps)))
                 counted = count_arm(exact_machine(ready), arm, script, cache=self.cache)
             index = step_index(ready, self.benchmark)
-            line = counted.step(index, ready.study.steps[index].label)
-            value = float(getattr(line, METRICS[self.metric]))
+            label = ready.study.steps[index].label
+            if is_boot(ready, index):
+                value = counted.boot_instructions(index, label)
+            else:
+                value = float(getattr(counted.step(index, label), METRICS[self.metric]))
             named = replace(counted, name=commit[:12])
             self.tried[commit] = Tried(value=value, ready=ready, counted=named)
         return self.tried[commit]
+
+    def by_function(self, tried: Tried) -> Counted:
+        """The counts of a commit by function. For the boot this takes another boot. Raises NotMeasuredError."""
+        ready, arm = tried.ready, tried.ready.arms[0]
+        if not is_boot(ready, step_index(ready, self.benchmark)):
+            return tried.counted
+        with self.progress.task(f"counting {tried.counted.name} by function"):
+            script = ready.dress.script(arm.contender, range(len(ready.study.steps)))
+            counted = count_arm(exact_machine(ready), arm, script, cache=self.cache, boot=True)
+        return replace(counted, name=tried.counted.name)
 
 
 class Result(Struct, frozen=True, kw_only=True):
@@ -170,12 +183,25 @@ def bisect(
         progress.info(f"{step.commit[:12]}  {what}  {step.subject}{why}  [{left} left]")
 
     found = search(place, old, new, judge, told, first_parent=first_parent, paths=paths)
-    path = cost_path(place, old, new, {commit: tried.value for commit, tried in trier.tried.items()})
+    first = found.commits[0]
+    parents = git(place, "show", "--no-patch", "--format=%P", first).split()[: 1 if first_parent else None]
+    # git looks only at commits that change the paths, and at none that GOOD contains: the commit before may be neither.
+    for parent in parents if len(found.commits) == 1 else ():
+        if parent in trier.tried:
+            continue
+        step = judge(parent)
+        told(step, 0)
+        found.steps.append(step)
+        if step.judgement == "new":
+            raise not_there(place, old, new, first, parent, trier, paths)
+        if step.judgement == "skip":
+            known = [old, *(one.commit for one in found.steps if one.judgement == "old")]
+            hidden = git(place, "rev-list", "--topo-order", "--reverse", first, *(f"^{one}" for one in known))
+            found = ExactResult(commits=hidden.splitlines(), steps=found.steps)
+    path = cost_path(place, old, new, values_of(trier))
     if len(found.commits) != 1:
         return Result(found=found, old_value=old_value, new_value=new_value, path=path)
-    first = found.commits[0]
-    parent = git(place, "rev-parse", f"{first}^", check=False).split("\n")[0]
-    before, after = trier.tried.get(parent), trier.tried.get(first)
+    before, after = trier.tried.get(parents[0]), trier.tried.get(first)
     return Result(
         found=found,
         old_value=old_value,
@@ -187,10 +213,38 @@ def bisect(
     )
 
 
+def values_of(trier: Trier) -> dict[str, float]:
+    """The cost of each commit that was counted."""
+    return {commit: tried.value for commit, tried in trier.tried.items()}
+
+
+def not_there(
+    place: Path, old: str, new: str, first: str, parent: str, trier: Trier, paths: Sequence[str]
+) -> NotMeasuredError:
+    """The error where `first`, which git names, has the new cost from a `parent` at which git did not look."""
+    said = (
+        f"{first[:12]} {subject(place, first)!r} did not cause it: {parent[:12]} {subject(place, parent)!r} before it "
+        f"already costs {trier.tried[parent].value:,.10g}"
+    )
+    if is_ancestor(place, parent, old):
+        return NotMeasuredError(
+            f"{said}, on a branch that began before {old[:12]}",
+            f"Give an end that {parent[:12]} contains in place of {old[:12]}, or --first-parent.",
+        )
+    steps = {step.commit: step for step in cost_path(place, old, new, values_of(trier))}
+    why = f", and does not change {', '.join(paths)}" if paths else "; on another branch the cost changed back"
+    return NotMeasuredError(
+        said + why,
+        f"Search between {steps[parent].since[:12]} and {parent[:12]} with the same options"
+        f"{', without the paths' if paths else ''}.",
+    )
+
+
 def _explained(trier: Trier, before: Tried | None, after: Tried | None) -> Explanation | None:
     if before is None or after is None:
         return None
-    return explanation(after.ready, [before.counted, after.counted], step_index(after.ready, trier.benchmark))
+    both = [trier.by_function(before), trier.by_function(after)]
+    return explanation(after.ready, both, step_index(after.ready, trier.benchmark))
 
 
 def one_step(trier: Trier, place: Path, old: float, new: float) -> tuple[int, str]:

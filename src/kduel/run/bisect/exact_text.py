@@ -8,7 +8,11 @@ from kduel.core.text import printable
 from kduel.explain.show import as_text as explained
 from kduel.run.bisect.exact import Result
 from kduel.run.bisect.git import git, subject
-from kduel.run.bisect.path import path_lines
+from kduel.run.bisect.path import SHORT, path_lines
+from kduel.run.exact.subject import BOOT
+
+AMONG = 50
+"""Commits that are listed where skipped ones hide which it is."""
 
 
 def as_text(tree: Path, result: Result, benchmark: str, limit: int, width: int) -> str:
@@ -18,14 +22,17 @@ def as_text(tree: Path, result: Result, benchmark: str, limit: int, width: int) 
     lines = [f"{len(result.found.steps)} commits tried between the ends, {skipped} of them skipped."]
     if len(result.found.commits) != 1:
         lines.append("Skipped commits hide which one it is. It is one of these:")
-        lines += [f"  {git(tree, 'show', '--no-patch', '--format=%h %s', commit)}" for commit in result.found.commits]
+        among = result.found.commits
+        lines += [f"  {git(tree, 'show', '--no-patch', '--format=%h %s', commit)}" for commit in among[:AMONG]]
+        lines += [f"  and {len(among) - AMONG:,} more, up to {among[-1][:SHORT]}"] if len(among) > AMONG else []
     else:
-        lines += ["The first commit with the new cost:", "", described(tree, result.found.commits[0])]
+        lines += [f"The first commit {side(result)}:", "", described(tree, result.found.commits[0])]
         if result.before is not None and result.after is not None:
+            each = "" if benchmark == BOOT else " per operation"
             lines += [
                 "",
                 f"{benchmark}: {result.before:,.10g} instructions before it, {result.after:,.10g} with it "
-                f"({result.after - result.before:+,.10g} per operation).",
+                f"({result.after - result.before:+,.10g}{each}).",
             ]
     subjects = {step.commit: subject(tree, step.commit) for step in result.path}
     lines += ["", *path_lines(result.path, result.found.commits, subjects), ""]
@@ -33,6 +40,13 @@ def as_text(tree: Path, result: Result, benchmark: str, limit: int, width: int) 
     if len(result.found.commits) == 1 and result.explanation is not None:
         text += "\n" + explained(result.explanation, limit, width)
     return printable(text)
+
+
+def side(result: Result) -> str:
+    """How the commit that was found differs from those before it. A later change may have taken part of its own back."""
+    if result.after in (None, result.new_value):
+        return "with the new cost"
+    return f"that costs more like BAD ({result.new_value:,.10g}) than like GOOD ({result.old_value:,.10g})"
 
 
 def described(tree: Path, commit: str) -> str:

@@ -16,11 +16,12 @@ OLD = 946_684_800
 
 
 def git(tree: Path, *words: str, check: bool = True) -> str:
-    """Run git in a tree. Raises InputError with git's words where it fails, unless not to `check`."""
+    """Run git in a tree, in English, as its words are read. Raises InputError with them where it fails, unless not to `check`."""
     try:
         done = subprocess.run(
-            ["git", "-C", str(tree), *words], capture_output=True, text=True, errors="replace", check=False
-        )
+            ["git", "-C", str(tree), *words], capture_output=True, text=True, errors="replace", check=False,
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+        )  # fmt: skip
     except OSError as error:
         raise HostError(f"git cannot be run: {error.strerror}", "Install git.") from error
     if check and done.returncode:
@@ -45,8 +46,9 @@ def _no_commit(tree: Path, revision: str) -> str:
 def worktree(tree: Path, place: Path, commit: str, built: str = "") -> Iterator[Path]:
     """A checkout in a directory of its own, removed afterwards: at `commit`, or where an earlier search left off.
 
-    In a fresh checkout all files are new, so that make would build everything again. Therefore one that was left by a
-    search that was killed is used as it is, and a fresh one is at `built`, a commit of which there are objects, and old.
+    In a fresh checkout all files are new, so that make would build everything again. Therefore it stays where the search is
+    interrupted or the host lacks something, so that the same command continues; one that was left, also by a search that was
+    killed, is used as it is; and a fresh one is at `built`, a commit of which there are objects, and old.
     """
     if not _taken_over(tree, place):
         shutil.rmtree(place, ignore_errors=True)
@@ -57,13 +59,18 @@ def worktree(tree: Path, place: Path, commit: str, built: str = "") -> Iterator[
             make_old(place)
             # Else git would take the files for changed ones, and write them again.
             git(place, "update-index", "-q", "--refresh", check=False)
+    stays = False
     try:
         yield place
+    except (KeyboardInterrupt, HostError):
+        stays = True
+        raise
     finally:
-        git(place, "bisect", "reset", commit, check=False)
-        git(tree, "worktree", "remove", "--force", str(place), check=False)
-        shutil.rmtree(place, ignore_errors=True)
-        git(tree, "worktree", "prune", check=False)
+        if not stays:
+            git(place, "bisect", "reset", commit, check=False)
+            git(tree, "worktree", "remove", "--force", str(place), check=False)
+            shutil.rmtree(place, ignore_errors=True)
+            git(tree, "worktree", "prune", check=False)
 
 
 def make_old(place: Path) -> None:

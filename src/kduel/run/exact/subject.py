@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from msgspec import Struct
@@ -133,9 +134,24 @@ def of_run(path: Path, contender: str, *, cache: Cache, progress: Progress, offl
     if lock.machine.kind != "icount":
         raise InputError(
             f"{path} ran on the machine {lock.machine.kind}, which cannot count instructions",
-            f"Compare the kernels instead: kduel explain {study.contenders[0].kernel} "
-            f"{study.contenders[1].kernel} --benchmark NAME.",
+            f"Compare the kernels instead: {without_run(study, contender or names[1])}.",
         )
     ready = make_ready(study, cache=cache, progress=progress, offline=offline, lock=lock)
-    check_same_run(lock, lock_of(ready, lock.seed, lock.origin), path)
+    check_same_run(
+        lock, lock_of(ready, lock.seed, lock.origin), path, measured_otherwise(study, contender or names[1])
+    )
     return Subject(ready=ready, names=(names[0], contender or names[1]), run=run)
+
+
+def without_run(study: Study, contender: str) -> str:
+    """What to type to explain the kernels of its baseline and a contender without a run."""
+    kernels = {one.name: one.kernel for one in study.contenders}
+    return shlex.join(["kduel", "explain", kernels[study.names[0]], kernels[contender], "--benchmark", "NAME"])
+
+
+def measured_otherwise(study: Study, contender: str) -> str:
+    """What to do where a run cannot be explained as it was measured with something else than there is now."""
+    return (
+        "An explanation counts what the run measured. Restore what differs, measure again and explain that run, or count "
+        f"the kernels without a run: {without_run(study, contender)}."
+    )

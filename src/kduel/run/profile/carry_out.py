@@ -41,6 +41,9 @@ Shown = Callable[[Study, int], AbstractContextManager[tuple[Watcher, Begun]]]
 """Shows the trials of a study, so many at once, while they are made."""
 
 
+MEASURED_OTHERWISE = "A profile is of what the run measured. Restore what differs, or measure again with `kduel run`, and explain that run."
+
+
 class ProfileRequest(Struct, frozen=True, kw_only=True):
     """What of a run is to be profiled."""
 
@@ -134,7 +137,7 @@ def carry_out(
     study = study_of(what.lock, what.run.study_text())
     ready = make_ready(study, cache=cache, progress=progress, offline=offline, lock=what.lock)
     try:
-        check_same_run(what.lock, lock_of(ready, what.lock.seed, what.lock.origin), what.run.path)
+        check_same_run(what.lock, lock_of(ready, what.lock.seed, what.lock.origin), what.run.path, MEASURED_OTHERWISE)
         narrow = narrowed(ready, what, cache)
         with as_disk_error(what.folder):
             what.folder.parent.mkdir(exist_ok=True)
