@@ -82,7 +82,8 @@ class Beside:
         with self._lock:
             self._process = process
             if self._stopped:
-                _signal(process, signal.SIGTERM)
+                # It has nothing to clean up yet; asked before it can hear, it would go on, and nobody asks again.
+                _signal(process, signal.SIGKILL)
         try:
             yield
         finally:
