@@ -80,6 +80,17 @@ def test_a_run_on_three_workers_is_a_run_like_any_other(kduel, write_study, tmp_
     assert again.returncode == 0 and " ok " not in again.stderr
 
 
+def test_what_the_study_declares_of_the_host_holds_on_every_machine(kduel, write_study, tmp_path: Path):
+    table = "[host]\nmax_wait = 30.0\nrepeats = 2\nquiet_seconds = 3\ncovariate = true\n"
+    run = tmp_path / "run"
+    done = kduel("run", write_study("max_wait = 10.0", f"fixed = 3\n{table}"), "--fleet", FLEET, "--out", run)
+    assert done.returncode == 0, done.stderr
+    lock = json.loads((run / "lock.json").read_bytes())
+    rule = lock["disturbance"]
+    assert (rule["max_wait_pct"], rule["repeats"], rule["quiet_seconds"], rule["strict"]) == (30, 2, 3, True)
+    assert lock["covariates"] and all(one["other_work_before"] is not None for one in records(run))
+
+
 def test_a_controller_and_workers_killed_at_any_instant_lose_nothing(kduel, start, write_study, tmp_path: Path):
     run = tmp_path / "run"
     chance = random.Random(3)

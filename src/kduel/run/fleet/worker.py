@@ -18,6 +18,7 @@ from kduel.run.watch import TrialDone
 from kduel.store.documents import Lock, MemberRecord, read_lock, study_of
 from kduel.store.identity import check_same_run
 from kduel.store.rundir import RunDir, as_disk_error, write_whole
+from kduel.study.load import parse_study
 from kduel.study.plan import PlannedTrial
 
 FORMER_ENDS = 86_400.0
@@ -51,7 +52,9 @@ def member_of(lock: Lock, name: str) -> MemberRecord:
 def member_ready(lock: Lock, member: MemberRecord, text: str, progress: Progress, offline: bool) -> Ready:
     """The run's study made ready on this member, with its own settings of the machine."""
     study = study_of(lock, text)
-    own = structs.replace(study, machine_settings=study.machine_settings | member.settings)
+    # The draft of a lock has nothing of [host]: what that means depends on the machine.
+    host = parse_study(text, "study.toml").host
+    own = structs.replace(study, machine_settings=study.machine_settings | member.settings, host=host)
     return make_ready(
         own, cache=Cache(progress=progress), progress=progress, offline=offline, lock=lock, origin=lock.origin
     )
