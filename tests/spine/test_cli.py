@@ -153,6 +153,15 @@ def test_doctor_ends_with_three_where_qemu_is_missing(kduel, environment):
     assert "apt-get install qemu-system-x86" in done.stdout
 
 
+def test_doctor_ends_with_three_where_the_cache_cannot_be_a_directory(kduel, environment, tmp_path):
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        environment["KDUEL_CACHE"] = str(place)
+        done = kduel("doctor")
+        assert done.returncode == 3
+        assert f"the cache ({place}) cannot be written" in " ".join(done.stdout.split())
+
+
 def test_an_interruption_is_known_though_the_making_of_a_class_hides_it():
     from kduel.cli.interrupt import interrupted
 

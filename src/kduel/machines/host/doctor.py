@@ -148,10 +148,21 @@ def memory(root: Path) -> Iterator[Check]:
 
 
 def disk(_: Path) -> Iterator[Check]:
-    """Room for kernels and root images."""
+    """A place for kernels and root images, with room."""
     place = cache_root()
-    while not place.exists():
-        place = place.parent
+    try:
+        while not place.exists():
+            place = place.parent
+        usable = place.is_dir() and os.access(place, os.R_OK | os.W_OK | os.X_OK)
+    except OSError:
+        usable = False
+    if not usable:
+        yield Check(
+            weight="prevents",
+            what=f"the cache ({cache_root()}) cannot be written",
+            remedy="Make it readable and writable, or name another place in KDUEL_CACHE.",
+        )
+        return
     free = shutil.disk_usage(place).free
     if free < DISK_FOR_CACHE:
         yield Check(
