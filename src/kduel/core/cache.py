@@ -18,6 +18,9 @@ from kduel.core.manifest import Manifest
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
 
+GO_ONLINE = "Run once without --offline, or bring a bundle from a machine with network: kduel bundle, kduel unbundle."
+"""The remedy where the cache lacks what only the network has."""
+
 
 def cache_root() -> Path:
     """$KDUEL_CACHE, else kduel/ in $XDG_CACHE_HOME or ~/.cache."""

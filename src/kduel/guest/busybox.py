@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kduel.core.cache import Cache
+from kduel.core.cache import GO_ONLINE, Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.guest.root import Root, run_for_guest, sources
@@ -72,7 +72,7 @@ def busybox(
     debian, suite = DEBIAN.get(architecture, (architecture, "built"))
     key = f"{suite}-{debian}"
     if offline and not cache.has("busybox", key):
-        raise HostError(f"busybox for {architecture} is not in the cache {cache.root}", "Run once without --offline.")
+        raise HostError(f"busybox for {architecture} is not in the cache {cache.root}", GO_ONLINE)
 
     def fetch(directory: Path) -> None:
         with progress.task(f"getting a busybox for {architecture}"):

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from kduel.core.beside import output_of
-from kduel.core.cache import Cache
+from kduel.core.cache import GO_ONLINE, Cache
 from kduel.core.errors import HostError
 from kduel.core.progress import Progress
 from kduel.core.tied import NOTHING
@@ -69,7 +69,7 @@ def root_image(
     if offline and not cache.has("root", key):
         raise HostError(
             f"the guest root ({suite}, {len(packages)} packages) is not in the cache {cache.root}",
-            "Run once without --offline.",
+            GO_ONLINE,
         )
 
     def build(directory: Path) -> None:

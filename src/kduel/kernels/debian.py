@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kduel.core.cache import Cache
+from kduel.core.cache import GO_ONLINE, Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.kernels import Available, Kernel, KernelSource
@@ -252,7 +252,7 @@ def _from_cache(wanted: PackageRequest, cache: Cache, progress: Progress) -> Ker
         has = ", ".join(sorted({record.release for _, record in stored.entries(cache, "debian-")})) or "none"
         raise HostError(
             f"{wanted.spec} is not in the cache, and --offline forbids fetching it; of Debian's kernels it has: {has}",
-            "Run once without --offline.",
+            GO_ONLINE,
         )
     kernel = stored.read(kept, wanted.spec)
     progress.info(f"{wanted.spec}: {kernel.release}, the newest in the cache")

@@ -8,7 +8,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from kduel.core.cache import Cache, as_cache_error
+from kduel.core.cache import GO_ONLINE, Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.kernels.apt.archive import Archive, Package
@@ -79,7 +79,7 @@ class DebianSource(FromSource):
         if not found:
             raise HostError(
                 f"{self.prefix}{place} is not in the cache, and --offline forbids fetching it",
-                "Run once without --offline.",
+                GO_ONLINE,
             )
         _, name, version, digest, tree = max(found)
         package = next((p for p in self._listed(cache) if p.sha256.startswith(digest)), None)

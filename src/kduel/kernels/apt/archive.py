@@ -20,7 +20,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from kduel.core.cache import Cache, as_cache_error
+from kduel.core.cache import GO_ONLINE, Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.kernels.apt.answer import ANSWERED, NO_SUCH_SUITE, suites_answered, telling_line
@@ -131,7 +131,7 @@ class Archive:
         files = [into / f"{p.name}_{p.architecture}.deb" for p in packages]
         if self.offline:
             names = ", ".join(f"{p.name} {p.version}" for p in packages)
-            raise HostError(f"{names}: not in the cache, and --offline forbids fetching", _GO_ONLINE)
+            raise HostError(f"{names}: not in the cache, and --offline forbids fetching", GO_ONLINE)
         total = sum(p.size for p in packages)
         command = [str(APT_HELPER), "-q", "download-file"]
         for package, file in zip(packages, files, strict=True):
@@ -176,7 +176,7 @@ class Archive:
             stored = self._stored()
             if stored is None and self.offline:
                 raise HostError(
-                    "the cache has no list of Debian's kernels, and --offline forbids fetching", _GO_ONLINE
+                    "the cache has no list of Debian's kernels, and --offline forbids fetching", GO_ONLINE
                 )
             self._index = stored if stored and (self.offline or _is_fresh(stored)) else self.refresh(stored)
         return self._index
@@ -360,7 +360,6 @@ class Archive:
             (self.place / "debian.sources").write_text("\n".join(stanzas), encoding="utf-8")
 
 
-_GO_ONLINE = "Run once without --offline."
 CHECK_MIRROR = (
     "Check the network and apt's proxy settings, or name another mirror in KDUEL_DEBIAN_MIRROR; "
     "--offline uses what is in the cache."
