@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from kduel.analysis.campaigns import within
-from kduel.analysis.campaigns.compare import Between, campaigns
+from kduel.analysis.campaigns.columns import columns
+from kduel.analysis.campaigns.compare import Between, campaigns, compare
 from kduel.core.experiment import Metric
 from kduel.core.samples import Samples
 from kduel.judge.evaluate import judge_run, rule_of
@@ -139,3 +140,17 @@ def test_exact_counts_of_two_machines_are_not_compared_as_such(run: Path, tmp_pa
     name = RunDir.open(run).lock().contenders[0].name
     (pair,) = campaigns([f"{run}:{name}", f"{again}:{name}"]).between
     assert not pair.exact and "equal" not in {m.verdict for m in pair.changes}
+
+
+@pytest.mark.parametrize(
+    ("key", "said"), [("seed", "another seed"), ("steps", "other operations"), ("qemu", "another machine or QEMU")]
+)
+def test_exact_counts_under_other_conditions_are_not_compared_as_such(run: Path, key: str, said: str) -> None:
+    """With another seed `kduel diff` called a kernel more and fewer than itself: the conditions are drawn by the seed."""
+    column, _ = columns([str(run)])
+    assert column.exact["seed"] == RunDir.open(run).lock().seed and column.exact["steps"]
+    other = msgspec.structs.replace(column, run=run / "other", name="other", exact=column.exact | {key: ["other"]})
+    found = compare([column, other])
+    (pair,) = found.between
+    assert not pair.exact and not {m.verdict for m in pair.changes} & {"fewer", "more", "faster", "slower", "equal"}
+    assert said in str(wording.page_of(found, []))

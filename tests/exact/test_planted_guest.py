@@ -71,7 +71,8 @@ PLANTS = (
 )
 DISPLACED = {WRITE: 3}
 """How many instructions moved to another place with those planted; else a `nop` went."""
-AVERAGES = {"__update_load_avg_se", "__update_load_avg_cfs_rq", "update_load_avg"}
+# dequeue_task_fair has the last one inlined.
+AVERAGES = {"__update_load_avg_se", "__update_load_avg_cfs_rq", "update_load_avg", "dequeue_task_fair"}
 OPERATIONS = ("pipe", "fault-anonymous", "timer", "null-call")
 
 
@@ -206,7 +207,11 @@ def test_each_execution_takes_what_was_planted_in_its_function(both: Both, plant
 
 def test_a_module_that_takes_more_is_named_with_its_function(modular: Both) -> None:
     found = modular.explanation("fork-exec")
-    assert differ(found)[0] == (OPERATION, f"load_misc_binary [{MODULE}]", 3 * found.operations)
+    # Not always first: what a tick 216 instructions later lets RCU free is allocated otherwise by some of the calls.
+    assert (OPERATION, f"load_misc_binary [{MODULE}]", 3 * found.operations) in differ(found)
+    assert [row for row in differ(found) if f"[{MODULE}]" in row[1]] == [
+        row for row in differ(found) if row[2] == 3 * found.operations
+    ]
 
 
 def test_a_timed_machine_takes_the_modules_of_each_contender_too(tmp_path: Path) -> None:

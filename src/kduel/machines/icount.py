@@ -345,6 +345,8 @@ class Icount(MachineKind):
 
     def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Make the root where benchmarks need packages, the programs and the initial RAM disks."""
+        for arm in arms:
+            self.check_architecture(arm.kernel)
         cache = means["cache"]
         qemu_version()
         root = root_image(needs.packages, **means) if needs.packages else busybox("x86_64", **means).root

@@ -363,6 +363,8 @@ class Qemu(MachineKind):
 
     def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Probe KVM; make the root, the programs, the initial RAM disks and the scratch disk's template."""
+        for arm in arms:
+            self.check_architecture(arm.kernel)
         cache = means["cache"]
         qemu_version()
         root = root_image(needs.packages, suite=settings.suite, **means)

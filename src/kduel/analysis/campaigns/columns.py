@@ -142,7 +142,7 @@ def own_columns(run: RunDir) -> list[Column]:
                 imported=False,
                 environments=[environment | shared for environment in environments[contender.name]],
                 series=series(tables, contender.name, parameters),
-                exact=machine if lock.machine.exact else {},
+                exact=machine | {"seed": lock.seed, "steps": list(parameters)} if lock.machine.exact else {},
                 void=sum(record.status == "void" for record in own),
                 trials=len(own),
                 changed=changed,

@@ -70,7 +70,9 @@ class Between(Struct, kw_only=True):
     attribution: Attribution
     changes: list[MetricResult]
     exact: bool = False
-    """Whether both were counted on one deterministic machine, so that one value of each is enough."""
+    """Whether both were counted on one deterministic machine under the same conditions, so that one value of each is enough."""
+    otherwise: list[str] = field(default_factory=list)
+    """Where both were counted exactly, but not so: what differs, such as `another seed`."""
 
 
 class Campaigns(Struct, kw_only=True):
@@ -246,7 +248,25 @@ def between(
         metrics=changes,
     )
     examine(results, tables, {name: [] for name in names}, [Contender(kernel=name, name=name) for name in names])
-    return Between(before=before.name, after=after.name, attribution=attribution, changes=changes, exact=exact)
+    otherwise = [] if exact or attribution.same_run else counted_otherwise(before, after)
+    return Between(
+        before=before.name,
+        after=after.name,
+        attribution=attribution,
+        changes=changes,
+        exact=exact,
+        otherwise=otherwise,
+    )
+
+
+def counted_otherwise(before: Column, after: Column) -> list[str]:
+    """What two columns of exact counts differ in, that counts depend on: conditions are drawn by the seed, and what is counted
+    before an operation is a part of its conditions."""
+    if not (before.exact and after.exact):
+        return []
+    named = {"seed": "another seed", "steps": "other operations"}
+    unlike = [key for key in before.exact | after.exact if before.exact.get(key) != after.exact.get(key)]
+    return list(dict.fromkeys(named.get(key, "another machine or QEMU") for key in unlike))
 
 
 def block_by_block(key: tuple[str, str], before: Column, after: Column) -> Samples | None:

@@ -130,6 +130,10 @@ def change_section(pair: Between, found: Campaigns) -> PageSection:
     sentences = []
     if pair.exact:
         sentences.append("Counted exactly on the same deterministic machine: one value of each is enough.")
+    elif pair.otherwise:
+        sentences.append(
+            f"Counted exactly, but with {few(pair.otherwise, 3)}: counts under other conditions are not compared as exact."
+        )
     elif shown_changes and all(change.n == 1 for change in shown_changes):
         sentences.append("n = 1: each was measured once. No interval, no verdict, whatever the size of the change.")
     if pair.attribution.cause is None and rows:
