@@ -28,8 +28,10 @@ def ended(ended: str, status: int) -> Run:
 
 @pytest.mark.parametrize(
     ("how", "status", "signal"),
-    [("killed", -9, "SIGKILL"), ("killed", -15, "SIGTERM"), ("killed", -11, ""), ("killed", -31, ""), ("off", 0, "")]
-    + [("failed", 1, ""), ("boot-deadline", -9, ""), ("lingered", -9, "")],
+    [
+        *(("killed", -9, "SIGKILL"), ("killed", -15, "SIGTERM"), ("killed", -11, ""), ("killed", -31, "")),
+        *(("off", 0, ""), ("failed", 1, ""), ("boot-deadline", -9, ""), ("lingered", -9, "")),
+    ],
 )
 def test_only_a_signal_of_somebody_else_is_one_that_killed_qemu(how: str, status: int, signal: str) -> None:
     """A crash (SIGSEGV, SIGSYS) may come of what the guest did, and at a deadline we ended it ourselves."""
@@ -41,7 +43,7 @@ def test_a_commit_is_not_one_that_cannot_be_counted_because_the_host_ended_qemu(
     facts: dict[str, str], kind: type[Exception], tmp_path: Path
 ) -> None:
     outcome = Outcome(void="qemu-killed", message="The host ended QEMU.", facts=facts)
-    machine: Any = SimpleNamespace(key=lambda trial: "key", boot_once=lambda *_, **__: outcome)
+    machine: Any = SimpleNamespace(key=lambda _: "key", boot_once=lambda *_, **__: outcome)
     with pytest.raises(kind) as error:
         count_arm(machine, ARM, Script(text="true", deadline=60.0), cache=Cache(tmp_path))
     assert type(error.value) is kind

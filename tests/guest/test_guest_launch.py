@@ -93,7 +93,7 @@ def test_a_silent_kernel_is_ended_at_its_deadline_and_named(tmp_path):
 def test_time_in_which_the_host_gives_no_cpu_is_not_the_guests_where_that_is_asked(
     tmp_path, monkeypatch, own_time, least
 ):
-    monkeypatch.setattr(launch.Scheduling, "kept_waiting", lambda self, passed: min(passed, 4.0))
+    monkeypatch.setattr(launch.Scheduling, "kept_waiting", lambda _, passed: min(passed, 4.0))
     began = time.monotonic()
     done = run(
         machine(tmp_path, tiny.say(b"starting\n") + tiny.SPIN), tmp_path / "console.log",
@@ -163,7 +163,7 @@ def test_a_qemu_that_does_not_answer_in_time_is_a_busy_hosts(tmp_path, monkeypat
 
     monkeypatch.setattr(launch, "_start", stopped)
     monkeypatch.setattr(launch, "START_SECONDS", 0.5)
-    with pytest.raises(HostError, match="no answer within 0.5 s") as caught:
+    with pytest.raises(HostError, match=r"no answer within 0\.5 s") as caught:
         run(machine(tmp_path, tiny.SPIN), tmp_path / "console.log", boot_deadline=60, deadline=60, own_time=True)
     assert "too busy" in caught.value.remedy and "settings" not in caught.value.remedy
     assert guests(tmp_path) == []

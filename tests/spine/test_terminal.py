@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 from pathlib import Path
 
 import click
+import pyte
 import pytest
 from click.testing import CliRunner
-from terminal import HEIGHT, Frame, watch
+from terminal import HEIGHT, Frame, everything, in_tmux, watch
 
 from kduel.cli import complain
 from kduel.cli.doctor import command as doctor
@@ -96,6 +99,76 @@ def test_a_window_that_changes_its_size_has_one_table(environment, tmp_path: Pat
     # Directly after a change frames may be half drawn, or drawn for the old size; none may stay.
     assert max(settled[8:]) == 1
     assert headings(frames[-1]) == 1
+
+
+BEFORE = [f"printed before {number}" for number in range(1, 31)]
+LIVE = ("now: ", "left: ", "host: ", "letters on process")
+"""How lines begin that are redrawn in place."""
+
+
+def now(lines: list[str]) -> list[str]:
+    """The lines that say what runs: another one for each frame, or nearly."""
+    return [line for line in lines if line.startswith("now: block")]
+
+
+def test_what_was_printed_stays_when_the_terminal_is_resized(environment, tmp_path: Path, write_study, need):
+    """tmux wraps lines anew, and moves as many rows out of the screen as are added; so there must be others above."""
+    study = write_study(machine="noisy = true\nsleep = 0.5", blocks="fixed = 10")
+    texts = ", ".join(f'"text-{"of-many-letters" * (number % 2)}{number}"' for number in range(10))
+    study.write_text(study.read_text().replace('"hello", "longer"', texts))
+    script = (
+        'for line; do echo "$line"; done; '
+        f"{shlex.quote(sys.executable)} -m kduel run {shlex.quote(str(study))} --out run; echo status $?; sleep 600"
+    )
+    with in_tmux(need("tmux"), ["sh", "-c", script, "sh", *BEFORE], environment, tmp_path) as terminal:
+        for size in ((80, 50), (40, 50), (110, 50), (60, 40), (80, 24)):
+            terminal.until(lambda lines: any("text" in line for line in lines))
+            terminal.resize(*size)
+            before = now(terminal.lines())
+            terminal.until(lambda lines, before=before: len(now(lines)) == 1 and now(lines) != before)
+        terminal.until(lambda lines: "status 0" in lines)
+        lines = terminal.lines(scrollback=True)
+    assert [line for line in lines if line.startswith("printed before")] == BEFORE
+    assert not [line for line in lines if line.startswith(LIVE)], "redrawn, and gone at the end"
+
+
+def test_a_terminal_that_wraps_nothing_anew_keeps_what_was_printed(environment, tmp_path: Path, write_study):
+    study = write_study(machine="noisy = true\nsleep = 0.4", blocks="fixed = 10")
+    sizes = {2: (50, 24), 6: (90, 12), 12: (80, 24)}
+    shown: list[list[str]] = []
+    first: list[str] = []
+
+    def change(frame: Frame) -> tuple[int, int] | None:
+        done = next((int(found[1]) for line in frame if (found := re.search(r"(\d+) of 20 trials", line))), 0)
+        due = [count for count in sizes if count <= done]
+        return sizes.pop(due[0]) if due else None
+
+    def look(screen: pyte.HistoryScreen) -> None:
+        shown.append(everything(screen))
+
+    _, _, status = watch(["run", str(study), "--out", "run"], environment, tmp_path, change=change, look=look)
+    assert status == 0 and not sizes
+    first = [line for line in shown[0] if line][:1]
+    assert first and first[0].startswith("outside-old against outside-new")
+    for lines in shown:
+        # A narrower terminal has cut the line.
+        assert sum(line[:40] == first[0][:40] for line in lines) == 1
+    assert not [line for line in shown[-1] if line.startswith(LIVE)]
+
+
+def test_bars_leave_nothing_behind_when_the_terminal_is_resized(environment, tmp_path: Path, need):
+    program = (
+        "import time; from kduel.cli.terminal import Terminal; print('before\\n' * 8)\n"
+        "with Terminal().task('downloading a kernel with a name that is rather long', 100) as task:\n"
+        "    for _ in range(30): task.advance(); time.sleep(0.2)\n"
+        "print('the end'); time.sleep(600)"
+    )
+    with in_tmux(need("tmux"), [sys.executable, "-c", program], environment, tmp_path) as terminal:
+        for columns in (45, 110):
+            terminal.until(lambda lines: any("downloading" in line for line in lines))
+            terminal.resize(columns, 24)
+        terminal.until(lambda lines: "the end" in lines)
+        assert [line for line in terminal.lines(scrollback=True) if line] == ["before"] * 8 + ["the end"]
 
 
 def test_a_note_stands_above_the_table(environment, tmp_path: Path, write_study):
@@ -192,6 +265,6 @@ def test_a_frame_fits_every_terminal(size: tuple[int, int], tmp_path: Path):
         assert all(len(line) <= max(40, size[0]) for line in frame)
     if size == (80, 24):
         text = "\n".join(lines())
-        assert "now: block 3 · new · step 2, fork · 0 of about 30 s" in text
+        assert re.search(r"now: block 3 · new · step 2, fork · \d+ of about 30 s", text)
         assert "left: about 18 min; 60 metrics may need over 20 blocks at this spread" in text
         assert "more: " in text and "load 9.5" in text and "waits for a CPU: tasks 46 % of 10 s" in text

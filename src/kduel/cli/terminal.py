@@ -16,7 +16,9 @@ from kduel.core.progress import Task
 from kduel.core.text import printable
 
 if TYPE_CHECKING:
-    from kduel.cli.screen import Frame
+    from rich.console import RenderableType
+
+    from kduel.cli.screen import Frame, InPlace
 
 
 REDRAWS_PER_SECOND = 2
@@ -63,8 +65,10 @@ class Terminal(ProgressReport):
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
-        self.progress: Any = None
-        """What is drawn in place: rich's Progress or Live."""
+        self.live: InPlace | None = None
+        """What is drawn in place."""
+        self.bars: Any = None
+        """Where that is bars: rich's Progress, which knows them."""
         self.drawing = False
         """Whether that is a frame, which has no place for bars."""
 
@@ -77,24 +81,25 @@ class Terminal(ProgressReport):
 
     def print(self, text: str) -> None:
         """A line above any bar."""
-        if self.progress is not None:
+        if self.live is not None:
             from rich.text import Text
 
-            self.progress.console.print(Text.from_ansi(text), overflow="fold")
+            self.live.console.print(Text.from_ansi(text), overflow="fold")
         else:
             click.echo(on_words(text) if sys.stderr.isatty() else text, err=True)
 
     def confirm(self, question: str) -> bool:
         """Ask yes or no, bars out of the way; no where input has ended."""
-        if self.progress is not None:
-            self.progress.stop()
+        live = self.live
+        if live is not None:
+            live.stop()
         try:
             return click.confirm(question, default=False, err=True)
         except click.Abort:
             return False
         finally:
-            if self.progress is not None:
-                self.progress.start()
+            if live is not None:
+                live.start()
 
     @property
     def can_draw(self) -> bool:
@@ -104,22 +109,27 @@ class Terminal(ProgressReport):
     @contextmanager
     def drawn(self, frame: Frame) -> Iterator[None]:
         """Keep `frame` on the screen, redrawn in place, below whatever is printed meanwhile; gone at the end."""
-        from rich.console import Console
-        from rich.live import Live
-
         from kduel.cli.screen import Screen
 
-        console = Console(stderr=True, highlight=False)
-        live = Live(
-            Screen(frame), console=console, refresh_per_second=REDRAWS_PER_SECOND, transient=True,
-            redirect_stdout=False, vertical_overflow="crop",
-        )  # fmt: skip
-        with live:
-            self.progress, self.drawing = live, True
+        with self.in_place(Screen(frame)):
+            self.drawing = True
             try:
                 yield
             finally:
-                self.progress, self.drawing = None, False
+                self.drawing = False
+
+    @contextmanager
+    def in_place(self, drawn: RenderableType) -> Iterator[None]:
+        """Keep what rich renders on the screen, and print above it."""
+        from rich.console import Console
+
+        from kduel.cli.screen import InPlace
+
+        with InPlace(drawn, Console(stderr=True, highlight=False), REDRAWS_PER_SECOND) as self.live:
+            try:
+                yield
+            finally:
+                self.live = None
 
     @contextmanager
     def task(self, text: str, total: float | None = None) -> Iterator[Task]:
@@ -130,14 +140,13 @@ class Terminal(ProgressReport):
         if self.drawing:
             yield Task()
             return
-        if self.progress is not None:
-            number = self.progress.add_task(printable(text), total=total)
+        if self.bars is not None:
+            number = self.bars.add_task(printable(text), total=total)
             try:
-                yield BarTask(self.progress, number)
+                yield BarTask(self.bars, number)
             finally:
-                self.progress.remove_task(number)
+                self.bars.remove_task(number)
             return
-        from rich.console import Console
         from rich.progress import (
             BarColumn,
             Progress,
@@ -148,11 +157,11 @@ class Terminal(ProgressReport):
         )
 
         columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(bar_width=24)]
-        with Progress(
-            *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True
-        ) as progress:
-            self.progress = progress
+        bars = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn())
+        number = bars.add_task(printable(text), total=total)
+        with self.in_place(bars):
+            self.bars = bars
             try:
-                yield BarTask(progress, progress.add_task(printable(text), total=total))
+                yield BarTask(bars, number)
             finally:
-                self.progress = None
+                self.bars = None
