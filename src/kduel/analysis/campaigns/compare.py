@@ -12,8 +12,8 @@ from msgspec import Struct, field
 from kduel.analysis.campaigns.attribution import Attribution, attribute, few, same_run
 from kduel.analysis.campaigns.columns import Column, Series, columns
 from kduel.analysis.campaigns.within import declared, judge_within
-from kduel.analysis.otava import spelled
 from kduel.core.experiment import Better, Contender, MachineRecord
+from kduel.core.format import parameter_text
 from kduel.core.results import ContenderResult, Difference, MetricResult, Results, StudyResult
 from kduel.core.samples import Samples
 from kduel.judge.lint import examine
@@ -185,7 +185,7 @@ def unlike(before: Series, after: Series) -> str:
             words = ["under conditions" if value is ... else word for value, word in zip(pair, words, strict=True)]
             said.append(f"counted {words[0]} in the first, {words[1]} in the second")
         else:
-            words = ["not set" if value is ... else spelled(value) for value in pair]
+            words = ["not set" if value is ... else parameter_text(value) for value in pair]
             said.append(
                 f"{'benchmark' if name == 'use' else name} is {words[0]} in the first, {words[1]} in the second"
             )
