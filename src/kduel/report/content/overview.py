@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from kduel.core.format import MINUS, decimals, effect, effect_numbers, plain_number, relative_pct, signed
 from kduel.core.results import MetricResult
 from kduel.core.text import visible
-from kduel.judge.verdict.headline import decided
 from kduel.report.content.digest import SIGNS
 from kduel.report.content.notes import key
 from kduel.report.content.textgrid import Line, style
@@ -30,7 +29,6 @@ REACH = 10
 out is cut, with an arrow."""
 FARTHEST_PCT = 1000.0
 UNREACHABLE = 999
-TOO_SMALL = "too small to matter"
 TOO_WIDE_PCT = 1000.0
 """The interval of two blocks may go from nothing to any power of ten."""
 NICE = (1, 1.5, 2, 3, 5, 10)
@@ -77,7 +75,7 @@ def overview(
 
 def left_out(metrics: Sequence[MetricResult]) -> str:
     """`and 12 more: 3 faster, 2 too small to matter, 7 undecided`, counted as the headline counts."""
-    counted = Counter(TOO_SMALL if metric.below_delta and decided(metric) else metric.word for metric in metrics)
+    counted = Counter(metric.size or metric.word for metric in metrics)
     return f"and {len(metrics)} more: " + ", ".join(f"{number} {word}" for word, number in counted.most_common())
 
 
