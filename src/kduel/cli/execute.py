@@ -18,6 +18,7 @@ import msgspec
 from kduel.cli.exact_first import begun, beside_kernels, count_first, first_lock, only_first_part, wanted
 from kduel.cli.futility import Choice, chosen, gives_up
 from kduel.cli.interrupt import interrupted
+from kduel.cli.status import trials_kept
 from kduel.cli.terminal import Terminal, say
 from kduel.core.errors import NOT_MEASURED, SLOWER, InputError, KduelError
 from kduel.core.text import plural, printable, visible
@@ -208,7 +209,7 @@ def told_kept(path: Path) -> str:
     boots = len(RunDir(part or path).names())
     if not boots:
         return "nothing is counted yet" if part else "no trial is complete yet"
-    return f"{plural(boots, 'complete trial')} {'is' if boots == 1 else 'are'} kept"
+    return trials_kept(boots)
 
 
 def tell_exact_part(path: Path) -> None:
