@@ -214,7 +214,9 @@ def told_how_to_go_on() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("kduel: what is built and measured is kept. Go on with the same command.", err=True)
+        from kduel.cli.terminal import say
+
+        say("kduel: what is built and measured is kept. Go on with the same command.")
         raise
 
 
