@@ -159,6 +159,17 @@ def test_the_boot_is_searched_and_its_functions_are_counted_for_the_commit_that_
     assert "552,000 with it (+1,000)" in text and "per operation" not in text
 
 
+@pytest.mark.parametrize(("operation", "metric"), [("pipe", True), ("boot", False)])
+def test_what_is_proposed_where_the_ends_are_equal_can_be_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, metric: bool
+) -> None:
+    """The boot is counted once, and has no mean."""
+    commits = repository(tmp_path / "linux", history(["100", "104", "100"], documented=()))
+    with pytest.raises(NotMeasuredError, match="nothing to find") as error:
+        between(tmp_path, monkeypatch, commits[0], commits[-1], operation=operation)
+    assert ("instructions-mean" in error.value.remedy) == metric
+
+
 def test_a_cost_that_is_not_that_of_the_end_is_not_called_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +181,37 @@ def test_a_cost_that_is_not_that_of_the_end_is_not_called_the_new_one(
     assert f"up to {commits[4][:12]}: -7" in text
     tree, commits, result = searched(tmp_path / "other", monkeypatch, history(["100", "100", "105", "105"], ()))
     assert "The first commit with the new cost:" in as_text(tree, result, "pipe", 25, 100)
+
+
+def test_what_was_skipped_is_told_with_the_reason_and_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = ["100", "100", "100", "bad", "100", "104", "104"]
+    tree, commits, result = searched(tmp_path, monkeypatch, history(costs, ()))
+    assert result.found.commits == [commits[5]]
+    lines = as_text(tree, result, "pipe", 25, 100).splitlines()
+    table = [
+        line[2:].split()[:2] for line in lines if line[2:14] in {one[:12] for one in commits} and "Commit" in line
+    ]
+    assert [commit for commit, _ in table] == [one[:12] for one in commits if one[:12] in {row[0] for row in table}]
+    assert [commits[3][:12], "skipped"] in table
+    assert any(line.startswith(f"  {commits[3][:12]} does not build: ") for line in lines)
+
+
+def test_a_set_behind_skipped_commits_is_in_the_order_of_the_history_and_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole set brings 4 more, in functions that are known, though not which of its commits does."""
+    explained: list[Any] = []
+    tree = tmp_path / "linux"
+    commits = repository(tree, history(["100", "100", "bad", "bad", "bad", "104", "104"], ()))
+    result = between(tmp_path, monkeypatch, commits[0], commits[-1], explained=explained)
+    assert result.found.commits == commits[2:6]
+    assert (result.before, result.after) == (100, 104)
+    assert [int(one.name) for one in explained] == [100, 104]
+    text = as_text(tree, result, "pipe", 25, 100)
+    assert "pipe: 100 instructions before them, 104 with them (+4 per operation)." in text
+    assert result.outcome(commits[0], commits[-1], "pipe").document()["effect_pct"] == pytest.approx(4)
 
 
 def test_git_is_read_in_english_whatever_the_language_of_its_user(

@@ -14,11 +14,12 @@ import pytest
 from kduel.analysis.campaigns import within
 from kduel.analysis.campaigns.columns import columns
 from kduel.analysis.campaigns.compare import Between, campaigns, compare
+from kduel.core.errors import InputError
 from kduel.core.experiment import Metric
 from kduel.core.samples import Samples
 from kduel.judge.evaluate import judge_run, rule_of
 from kduel.judge.verdict.judge import judge
-from kduel.report.campaigns import wording
+from kduel.report.campaigns import page, wording
 from kduel.store.rundir import RunDir
 
 
@@ -143,7 +144,13 @@ def test_exact_counts_of_two_machines_are_not_compared_as_such(run: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("key", "said"), [("seed", "another seed"), ("steps", "other operations"), ("qemu", "another machine or QEMU")]
+    ("key", "said"),
+    [
+        ("seed", "another seed"),
+        ("steps", "other operations"),
+        ("parameters", "other parameters of operations"),
+        ("qemu", "another machine or QEMU"),
+    ],
 )
 def test_exact_counts_under_other_conditions_are_not_compared_as_such(run: Path, key: str, said: str) -> None:
     """With another seed `kduel diff` called a kernel more and fewer than itself: the conditions are drawn by the seed."""
@@ -154,3 +161,56 @@ def test_exact_counts_under_other_conditions_are_not_compared_as_such(run: Path,
     (pair,) = found.between
     assert not pair.exact and not {m.verdict for m in pair.changes} & {"fewer", "more", "faster", "slower", "equal"}
     assert said in str(wording.page_of(found, []))
+
+
+def with_parameters(run: Path, **parameters: object) -> Path:
+    """The run, measured with these parameters besides."""
+    lock = json.loads((run / "lock.json").read_text())
+    for step in lock["steps"]:
+        step["parameters"] |= parameters
+    (run / "lock.json").write_text(json.dumps(lock))
+    return run
+
+
+def test_runs_with_other_parameters_are_compared_within_and_undecided_across(run: Path, tmp_path: Path) -> None:
+    """After a run with `--single` nothing at all was compared, and the reason was JSON."""
+    again = with_parameters(shutil.copytree(run, tmp_path / "again"), conditions=0)
+    inside = figures(judge_run(run).metrics)
+    found = campaigns([str(run), str(again)], which="all")
+    for pair in found.between:
+        same = pair.before.split()[0] == pair.after.split()[0]
+        assert len(pair.changes) == (len(inside) if same else 0)
+        assert set(pair.unlike.values()) == (
+            set() if same else {"counted under conditions in the first, once in the second"}
+        )
+        assert same or len(pair.unlike) == len(found.rows)
+    assert not found.left_out
+    text = page.text(wording.page_of(found))
+    assert "counted under conditions in the first, once in the second" in " ".join(text.split()) and "{" not in text
+    assert all(row.reliability.endswith("with other parameters in some columns") for row in found.rows)
+
+
+def test_a_parameter_is_named_with_both_values(run: Path, tmp_path: Path) -> None:
+    again = with_parameters(shutil.copytree(run, tmp_path / "again"), cpu=1)
+    name = RunDir.open(run).lock().contenders[0].name
+    (pair,) = campaigns([f"{run}:{name}", f"{again}:{name}"]).between
+    assert set(pair.unlike.values()) == {"cpu is not set in the first, 1 in the second"}
+
+
+def test_a_difference_too_small_to_matter_is_called_so(run: Path) -> None:
+    """The run's own report says it, too."""
+    small = [m for m in campaigns([str(run)], delta=90.0).between[0].changes if m.below_delta]
+    assert small
+    said = page.text(wording.page_of(campaigns([str(run)], delta=90.0)))
+    assert said.count("too small to matter") == len(small) > 0
+
+
+def test_a_run_that_is_given_twice_is_named(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=rf"^{run} is given twice"):
+        columns([str(run), str(run)])
+    name = RunDir.open(run).lock().contenders[1].name
+    with pytest.raises(InputError, match=f"^the contender {name} of {run} is given twice"):
+        columns([str(run), f"{run}:{name}"])
+    again = shutil.copytree(run, tmp_path / "other" / run.name)
+    names = [column.name for column in columns([str(run), str(again)])]
+    assert len(set(names)) == 4 and names[0].startswith(str(run))

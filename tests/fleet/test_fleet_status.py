@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 from test_fleet_runs import wait_for, workers
 
+from kduel.cli.status import MachineStatus, time_left
+from kduel.core.text import plural
 from kduel.store.holder import Holder, own_holder
 
 Kduel = Callable[..., Any]
@@ -86,3 +88,44 @@ def test_a_run_of_one_machine_names_the_process_that_was_killed(kduel, start, wr
     assert found["state"] == "stopped" and f"({found['holder']} was killed" in text and "kduel resume" in text
     (run / LEFT).write_bytes(b"\0" * 90)
     assert shown(kduel, run)[0]["state"] == "stopped", "a power cut may leave zeros"
+
+
+def test_a_run_that_works_shows_what_runs_and_afterwards_what_is_kept(kduel, start, write_study, tmp_path: Path):
+    """An exact run of two minutes was one line, and after Ctrl-C a line for each metric that cannot be decided."""
+    run = tmp_path / "run"
+    with start("run", write_study("sleep = 4"), "--out", run, "--seed", 7) as controller:
+        wait_for(lambda: list((run / "trials").glob(".new-0-*")), "first trial")
+        found, text = shown(kduel, run)
+        (boot,) = found["running"]
+        assert boot["block"] == 1 and boot["contender"].startswith("outside-") and boot["steps"] == 1
+        assert f"now: block 1, {boot['contender']}, {boot['phase']} (1 step in all)" in text
+        assert "0 of up to 12 trials" in text and "known after the first complete trial" in text
+        wait_for(lambda: [path for path in (run / "trials").iterdir() if path.name[0] != "."], "complete trial")
+        controller.terminate()
+        _, said = controller.communicate()
+    found, text = shown(kduel, run)
+    kept = plural(found["trials"], "complete trial")
+    assert f"{kept} {'is' if found['trials'] == 1 else 'are'} kept" in text and kept in said
+    assert found["running"] == [] and "Cannot decide" not in text
+    if found["blocks"] == 0:
+        assert found["metrics"] == [] and found["waiting"] == 1
+        assert "1 primary metric not judged yet" in text
+
+
+def test_what_was_interrupted_before_its_first_trial_keeps_none(kduel, start, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    with start("run", write_study("sleep = 30"), "--out", run) as controller:
+        wait_for(lambda: list((run / "trials").glob(".new-0-*")), "first trial")
+        controller.terminate()
+        _, said = controller.communicate()
+    assert "no trial is complete yet. Go on with: kduel resume" in said and "kept" not in said
+    assert "kept" not in shown(kduel, run)[1]
+
+
+def test_trials_that_run_at_once_take_less_time():
+    machine = MachineStatus(
+        name="", state="", doing=[], blocks=1, planned=5, trials=3, void=0, seconds=20.0, message=""
+    )
+    assert time_left([machine], 2, 1) == 70.0 and time_left([machine], 2, 2) == 35.0
+    empty = msgspec.structs.replace(machine, blocks=0, trials=0, seconds=0.0)
+    assert time_left([empty], 2, 2) is None

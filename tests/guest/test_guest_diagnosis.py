@@ -129,3 +129,13 @@ FLAGS = [
 )
 def test_an_int3_is_the_emulators_fault_only_where_it_is_known_to_be(qemu, accelerator, cpus, console, is_fault):
     assert bool(fault_of(console, qemu=qemu, accelerator=accelerator, cpus=cpus)) is is_fault
+
+
+@pytest.mark.parametrize(("ended", "ready"), [("boot-deadline", False), ("deadline", True)])
+@pytest.mark.parametrize("lines", [[], ["Linux version 6.1"]])
+def test_time_that_did_not_count_towards_a_deadline_is_told(ended, ready, lines):
+    counted = diagnose(lines, ended=ended, ready=ready, seconds=600, waited=4210)
+    assert "in 600 s (4210 s in which it waited for a CPU of this host do not count)" in counted.message.replace(
+        "after 600", "in 600"
+    )
+    assert "do not count" not in diagnose(lines, ended=ended, ready=ready, seconds=600).message

@@ -89,6 +89,36 @@ def test_a_silent_kernel_is_ended_at_its_deadline_and_named(tmp_path):
     assert named(tmp_path, done) == "no-console"
 
 
+@pytest.mark.parametrize(("own_time", "least"), [(True, 5), (False, 1)])
+def test_time_in_which_the_host_gives_no_cpu_is_not_the_guests_where_that_is_asked(
+    tmp_path, monkeypatch, own_time, least
+):
+    monkeypatch.setattr(launch.Scheduling, "kept_waiting", lambda _, passed: min(passed, 4.0))
+    began = time.monotonic()
+    done = run(
+        machine(tmp_path, tiny.say(b"starting\n") + tiny.SPIN), tmp_path / "console.log",
+        boot_deadline=1, deadline=90, own_time=own_time,
+    )  # fmt: skip
+    assert done.ended == "boot-deadline"
+    assert least <= time.monotonic() - began < 60
+    assert done.waited == (4.0 if own_time else 0.0)
+
+
+def test_a_guest_that_ended_while_we_were_stopped_was_not_cut_off(tmp_path, monkeypatch):
+    released = launch._release
+
+    def slowly(process, *rest):
+        vcpus = released(process, *rest)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        return vcpus
+
+    monkeypatch.setattr(launch, "_release", slowly)
+    done = run(
+        machine(tmp_path, tiny.say(b"up\n") + tiny.POWER_OFF), tmp_path / "console.log", boot_deadline=0, deadline=0
+    )
+    assert done.ended == "off" and read_console(tmp_path / "console.log") == ["up", ""]
+
+
 def test_a_kernel_that_sleeps_for_ever_is_seen_to_be_frozen(tmp_path):
     done = boot(tmp_path, tiny.say(b"starting\n") + tiny.SLEEP_FOR_EVER, deadline=3)
     assert done.stuck
@@ -121,6 +151,22 @@ def test_vcpus_are_pinned(tmp_path):
     cpus = sorted(os.sched_getaffinity(0))[:1]
     done = run(machine(tmp_path, tiny.POWER_OFF), tmp_path / "console.log", boot_deadline=60, deadline=60, pin=cpus)
     assert done.pinned == cpus
+
+
+def test_a_qemu_that_does_not_answer_in_time_is_a_busy_hosts(tmp_path, monkeypatch):
+    started = launch._start
+
+    def stopped(*given):
+        process = started(*given)
+        process.send_signal(signal.SIGSTOP)
+        return process
+
+    monkeypatch.setattr(launch, "_start", stopped)
+    monkeypatch.setattr(launch, "START_SECONDS", 0.5)
+    with pytest.raises(HostError, match=r"no answer within 0\.5 s") as caught:
+        run(machine(tmp_path, tiny.SPIN), tmp_path / "console.log", boot_deadline=60, deadline=60, own_time=True)
+    assert "too busy" in caught.value.remedy and "settings" not in caught.value.remedy
+    assert guests(tmp_path) == []
 
 
 KILLED = """
@@ -218,7 +264,7 @@ def test_a_qemu_that_the_host_killed_is_not_a_guest_that_went_away(tmp_path):
     killer.start()
     done = boot(tmp_path, tiny.say(b"up\n") + tiny.SPIN)
     killer.join()
-    assert done.ended == "killed" and done.exit_status == -signal.SIGKILL
+    assert done.ended == "killed" and done.exit_status == -signal.SIGKILL and done.killed_by == "SIGKILL"
     assert named(tmp_path, done) == "qemu-killed"
 
 

@@ -13,7 +13,7 @@ import pytest
 from kduel.core.experiment import Step
 from kduel.core.host import BOOT, HostStep, other_work, wait_share
 from kduel.guest import hostrecord
-from kduel.guest.hostrecord import HostRecorder
+from kduel.guest.hostrecord import HostRecorder, Scheduling
 from kduel.guest.hosttotals import HostSnapshot, all_interrupts, between, cpu_times, interrupts_on, together
 from kduel.run.script import host_parts
 from kduel.study.plan import PlannedTrial
@@ -278,3 +278,26 @@ def test_the_first_line_of_stat_is_read_or_nothing_is() -> None:
     assert busy == pytest.approx((2089438 + 3843 + 328671 + 8830) / os.sysconf("SC_CLK_TCK"))
     assert steal == pytest.approx(64396 / os.sysconf("SC_CLK_TCK"))
     assert cpu_times("") == cpu_times("cpu 1 2 3") == cpu_times("cpu a b c d e f g h") == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("run", "wait", "other", "passed", "waited"),
+    [
+        (5, 595, 0, 600, 595),  # starved
+        (600, 0, 0, 600, 0),  # it spins, and has a CPU
+        (600, 0, 500, 600, 0),  # it spins, while QEMU's main loop is starved: it could go on
+        (10, 0, 0, 600, 0),  # it sleeps: nobody keeps it from going on
+        (10, 100, 300, 600, 400),  # it waits for the main loop, which is starved
+        (5, 700, 0, 600, 595),  # more threads waited than one at a time
+        (605, 0, 0, 600, 0),  # the clocks are not read at the same moment
+    ],
+)
+def test_a_guest_is_kept_waiting_only_where_the_host_gives_qemu_no_cpu(tmp_path, run, wait, other, passed, waited):
+    host = Host(tmp_path)
+    host.set(vcpu=(run, wait), other=other)
+    (host.root / "proc/10/task/12/schedstat").unlink()
+    assert Scheduling(10, [11], host.root / "proc").kept_waiting(passed) == waited
+
+
+def test_a_host_that_does_not_report_scheduling_keeps_nobody_waiting(tmp_path):
+    assert Scheduling(10, [11], tmp_path).kept_waiting(600) == 0

@@ -45,6 +45,19 @@ def test_the_axis_ends_at_a_round_number(intervals: list[tuple[float, float]], r
     assert axis([metric(low, (low + high) / 2, high) for low, high in intervals], 1.0) == reach
 
 
+@pytest.mark.parametrize("width", [40, 44, 50, 60, 80])
+@pytest.mark.parametrize("more", [None, 7])
+def test_names_that_are_cut_still_differ(width: int, more: int | None):
+    """At 40 columns `switch-2-0k` and `switch-2-16k` were both `switch-2…`."""
+    operations = ("switch-2-0k", "switch-2-16k", "switch-8-0k", "switch-8-16k", "pipe", "fork-exit")
+    metrics = [metric(-1.0, 1.0, 2.0, benchmark=operation, blocks_more=more) for operation in operations]
+    lines = text(overview(metrics, 1.0, width, 20))[1:]
+    names = [line.split()[0] for line in lines]
+    assert len(set(names)) == len(operations), names
+    assert names[4] == "pipe" and (names[5] == "fork-exit" or (more and width == 40))
+    assert max(map(len, lines)) <= width
+
+
 @given(
     st.lists(st.tuples(st.floats(-1e9, 1e9), st.floats(0, 1e9), st.floats(0, 1e9)), min_size=1, max_size=40),
     st.floats(0.01, 100), st.integers(20, 160), st.integers(2, 40),

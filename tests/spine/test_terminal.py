@@ -16,11 +16,12 @@ from terminal import HEIGHT, Frame, everything, in_tmux, watch
 from kduel.cli import complain
 from kduel.cli.doctor import command as doctor
 from kduel.cli.live import HostLoad, LiveRun
-from kduel.cli.terminal import Terminal, on_words
+from kduel.cli.terminal import Terminal, on_words, say
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender, Settle
 from kduel.core.results import MetricResult
 from kduel.machines.host.doctor import Check
+from kduel.report.text import standard_output
 from kduel.run.watch import TrialDone
 from kduel.store.documents import TrialRecord
 from kduel.study.load import Blocks, Study, StudyHeader
@@ -216,6 +217,7 @@ def test_a_terminal_that_cannot_draw_is_told_what_takes_long(
 
 @pytest.mark.parametrize("no_color", ["", "1"])
 def test_a_word_has_its_colour_unless_the_user_wants_none(monkeypatch: pytest.MonkeyPatch, no_color: str):
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", no_color)
     said: list[str] = []
     monkeypatch.setattr(click, "echo", lambda text, **_: said.append(text))
@@ -227,6 +229,35 @@ def test_a_word_has_its_colour_unless_the_user_wants_none(monkeypatch: pytest.Mo
     assert len(said) == 3
     for text, colour in zip(said, (31, 33, 33), strict=True):
         assert (f"\x1b[{colour}m" in text) == (not no_color) and "\x1b[1m" in text
+
+
+@pytest.mark.parametrize("term", ["dumb", "", "unknown"])
+def test_a_terminal_that_obeys_no_escapes_gets_none(monkeypatch: pytest.MonkeyPatch, term: str):
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    said: list[str] = []
+    monkeypatch.setattr(click, "echo", lambda text, **_: said.append(text))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    Terminal().warn("odd")
+    complain(InputError("wrong"))
+    assert said == ["note: odd", "kduel: wrong"] and not standard_output()[2]
+    monkeypatch.setenv("TERM", "xterm")
+    assert standard_output()[2]
+
+
+def test_a_command_that_is_to_be_pasted_is_not_broken(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    sentence = "kduel: interrupted; 2 complete trials are kept. Go on with:"
+    command = "kduel resume 'my runs/of this kernel here'"
+    say(sentence, command)
+    *before, last = capsys.readouterr().err.splitlines()
+    assert last == command and " ".join(before) == sentence and max(map(len, before)) <= 40
+    monkeypatch.setenv("COLUMNS", "200")
+    say(sentence, command)
+    assert capsys.readouterr().err == f"{sentence} {command}\n"
 
 
 def test_lines_of_a_terminal_break_between_words(monkeypatch: pytest.MonkeyPatch):

@@ -10,6 +10,7 @@ import msgspec
 
 from kduel.analysis.index import opened
 from kduel.core.errors import InputError
+from kduel.core.format import parameter_text
 from kduel.core.progress import Progress
 from kduel.core.toml import shortened
 
@@ -64,9 +65,4 @@ def words_of(quantity: str) -> list[str]:
     if step is None:
         return [f"in {unit}"]
     benchmark, parameters = step
-    return [f"in {unit}", benchmark, *(f"{key}={spelled(value)}" for key, value in parameters.items())]
-
-
-def spelled(value: Any) -> str:
-    """A parameter's value."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return [f"in {unit}", benchmark, *(f"{key}={parameter_text(value)}" for key, value in parameters.items())]

@@ -100,11 +100,11 @@ def kduel() -> None:
 
 def complain(error: KduelError) -> None:
     """One paragraph on stderr: what happened, then what to do."""
-    from kduel.cli.terminal import coloured
+    from kduel.cli.terminal import coloured, say
 
-    click.echo(f"{coloured('kduel:', 'red')} {printable(error.message)}", err=True)
+    say(f"{coloured('kduel:', 'red')} {printable(error.message)}")
     if error.remedy:
-        click.echo(printable(error.remedy), err=True)
+        say(printable(error.remedy))
 
 
 DRAWN = {"─": "-", "▲": "^", "▼": "v", "↑": "^", "↓": "v", "→": "->", "★": "*", "☆": "+"}

@@ -18,7 +18,8 @@ import msgspec
 from kduel.cli.exact_first import begun, beside_kernels, count_first, first_lock, only_first_part, wanted
 from kduel.cli.futility import Choice, chosen, gives_up
 from kduel.cli.interrupt import interrupted
-from kduel.cli.terminal import Terminal
+from kduel.cli.status import trials_kept
+from kduel.cli.terminal import Terminal, say
 from kduel.core.errors import NOT_MEASURED, SLOWER, InputError, KduelError
 from kduel.core.text import plural, printable, visible
 from kduel.store.rundir import BEGUN, EXACT, PAGE, RESULTS, written_up
@@ -189,13 +190,10 @@ def told_how_to_go_on(path: Path) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, RuntimeError) as error:
-        if interrupted(error) and (path / "lock.json").is_file():
-            again = f"kduel resume {shlex.quote(str(path))}"
-            click.echo(f"kduel: interrupted; what is measured is kept. Go on with: {again}", err=True)
-            tell_exact_part(path)
-        elif interrupted(error) and begun(path):
-            again = f"kduel resume {shlex.quote(str(path))}" if (path / BEGUN).is_file() else "the same command"
-            click.echo(f"kduel: interrupted; what is counted is kept. Go on with: {again}", err=True)
+        if interrupted(error) and ((path / "lock.json").is_file() or begun(path)):
+            by_path = any((path / name).is_file() for name in ("lock.json", BEGUN))
+            again = f"kduel resume {shlex.quote(str(path))}" if by_path else "the same command"
+            say(f"kduel: interrupted; {told_kept(path)}. Go on with:", again)
             tell_exact_part(path)
         raise
     except KduelError:
@@ -203,10 +201,21 @@ def told_how_to_go_on(path: Path) -> Iterator[None]:
         raise
 
 
+def told_kept(path: Path) -> str:
+    """What an interrupted run has, of what its present part makes."""
+    from kduel.store.rundir import RunDir, only_exact_part
+
+    part = only_exact_part(path)
+    boots = len(RunDir(part or path).names())
+    if not boots:
+        return "nothing is counted yet" if part else "no trial is complete yet"
+    return trials_kept(boots)
+
+
 def tell_exact_part(path: Path) -> None:
     """Where the report of a run's exact part is, if that has come to its end."""
     if written_up(path / EXACT):
-        click.echo(f"The exact part is complete: {path / EXACT / PAGE}", err=True)
+        say("The exact part is complete:", str(path / EXACT / PAGE))
 
 
 def default_out(study: Study) -> Path:
@@ -314,7 +323,7 @@ def write_up(path: Path, fail_on: str | None) -> None:
     whole = {trial.contender for trial in results.trials if trial.status != "void"}
     lost = [contender.name for contender in results.contenders if contender.name not in whole]
     if lost:
-        click.echo(printable(f"kduel: not measured: {', '.join(lost)}; the report gives the reasons."), err=True)
+        say(printable(f"kduel: not measured: {', '.join(lost)}; the report gives the reasons."))
         raise click.exceptions.Exit(NOT_MEASURED)
 
 

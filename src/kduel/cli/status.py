@@ -5,13 +5,17 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 from msgspec import Struct, structs
 
 from kduel.cli.options import format_option, run_argument
 from kduel.cli.output import emit, emit_json
+
+if TYPE_CHECKING:
+    from kduel.store.rundir import RunDir
+    from kduel.study.plan import PlannedTrial
 
 State = Literal["running", "stopped", "finished", "unknown"]
 
@@ -44,6 +48,17 @@ class MachineStatus(Struct, kw_only=True):
     message: str
 
 
+class BootStatus(Struct, kw_only=True):
+    """A boot that runs, in a run without a fleet."""
+
+    block: int
+    contender: str
+    phase: str
+    """starting, booting, or the step that the guest announced last."""
+    steps: int
+    """How many steps it has."""
+
+
 class RunStatus(Struct, kw_only=True):
     """How far a run is."""
 
@@ -58,11 +73,18 @@ class RunStatus(Struct, kw_only=True):
     """When its controller last wrote what the machines do, UTC; empty in a run without a fleet."""
     blocks: int
     planned: int
+    trials: int
+    """Complete ones, with void ones."""
+    planned_trials: int
+    running: list[BootStatus]
+    """The boots that run now; empty in a run on a fleet, whose machines say what they do."""
     seconds_left: float | None
     """Until the last planned block, at the present pace; null where nothing is known."""
     machines: list[MachineStatus]
     metrics: list[str]
     """The present state of each primary metric, a sentence each."""
+    waiting: int
+    """How many of them are not judged yet, as no block is complete with them. They are not in `metrics` before the run ends."""
 
 
 @click.command("status")
@@ -135,6 +157,8 @@ def status(path: Path) -> RunStatus:
             )
         )
     standings = standing(collect(path), rule_of(lock), exact=lock.machine.exact) if records else []
+    judged = [one for one in standings if one.n or state == "finished"]
+    running = [] if lock.hosts or state != "running" else boots(run, plan)
     return RunStatus(
         run=str(path),
         part="",
@@ -143,18 +167,40 @@ def status(path: Path) -> RunStatus:
         seen=live.written if live else "",
         blocks=whole_blocks,
         planned=len(host_of),
-        seconds_left=time_left(machines),
+        trials=len(records),
+        planned_trials=len(plan),
+        running=running,
+        seconds_left=time_left(machines, size, max(1, len(running))),
         machines=machines,
-        metrics=[f"{one.benchmark}/{one.metric} of {one.contender}: {one.told}" for one in standings],
+        metrics=[f"{one.benchmark}/{one.metric} of {one.contender}: {one.told}" for one in judged],
+        waiting=len(standings) - len(judged),
     )
 
 
-def time_left(machines: list[MachineStatus]) -> float | None:
-    """Of the slowest machine in service; None before each of them has a block."""
+def boots(run: RunDir, plan: list[PlannedTrial]) -> list[BootStatus]:
+    """What runs now in a run's own directory."""
+    from kduel.run.watch import phase_of
+
+    planned = {trial.position: trial for trial in plan}
+    return [
+        BootStatus(
+            block=planned[position].block,
+            contender=planned[position].contender,
+            phase=phase_of(path),
+            steps=len(planned[position].steps),
+        )
+        for position, path in run.staged().items()
+        if position in planned
+    ]
+
+
+def time_left(machines: list[MachineStatus], size: int, parallel: int) -> float | None:
+    """Of the slowest machine in service, for blocks of `size` trials of which so many run at once; None before each of them has
+    a trial."""
     serving = [one for one in machines if one.state not in ("lost", "quarantined")]
     if not serving or any(not one.seconds and one.blocks < one.planned for one in serving):
         return None
-    return max((one.planned - one.blocks) * one.seconds for one in serving)
+    return max(max(0, one.planned * size - one.trials) * one.seconds / size for one in serving) / parallel
 
 
 def as_text(found: RunStatus) -> str:
@@ -168,22 +214,34 @@ def as_text(found: RunStatus) -> str:
         [machine] = found.machines
         lines = [
             f"{found.run}: {SHOWN[found.state]}; nothing is timed yet; exact part: {found.blocks} of up to "
-            f"{plural(found.planned, 'block')}, {plural(machine.trials, 'boot')} counted"
+            f"{plural(found.planned, 'block')}, {plural(machine.trials, 'boot')} counted{left}"
         ]
         if machine.trials:
             lines.append(f"  shown by: kduel report {shlex.quote(f'{found.run}/{EXACT}')}")
         if not (Path(found.run) / BEGUN).is_file():
             again = "the command that began it"
     else:
-        lines = [f"{found.run}: {SHOWN[found.state]}, {found.blocks} of up to {found.planned} blocks{left}"]
+        trials = (
+            "" if found.machines[0].name else f", {found.trials} of up to {plural(found.planned_trials, 'trial')}"
+        )
+        lines = [
+            f"{found.run}: {SHOWN[found.state]}, {found.blocks} of up to {plural(found.planned, 'block')}{trials}{left}"
+        ]
     if found.state == "stopped":
         killed = f" ({found.holder} was killed, or the host was restarted)" if found.holder else ""
-        lines.append(f"  nobody is at work in it{killed}; continue with: {again}")
+        kept = f"; {trials_kept(found.trials)}" if found.trials else ""
+        lines.append(f"  nobody is at work in it{killed}{kept}; continue with: {again}")
     elif found.state == "unknown":
         lines.append(
             f"  {found.holder or 'a kduel'} was at work in it last: kduel status on that host shows whether it still is; if "
             f"not, continue there with: {again}"
         )
+    lines += [
+        f"  now: block {one.block}, {one.contender}, {one.phase} ({plural(one.steps, 'step')} in all)"
+        for one in found.running
+    ]
+    if found.state == "running" and found.seconds_left is None and not found.machines[0].name:
+        lines.append("  the time left is known after the first complete trial")
     if found.machines[0].name:
         width = max(len("machine"), *(len(one.name) for one in found.machines))
         lines.append(f"  {'machine':{width}}  {'state':11}  {'blocks':>9}  {'void':>4}  {'block':>8}  doing")
@@ -201,7 +259,18 @@ def as_text(found: RunStatus) -> str:
             )
         lines.append(f"  as of {found.seen}" if found.seen else "  no controller has run yet")
     lines += [f"  {metric}" for metric in found.metrics]
+    if found.waiting:
+        lines.append(
+            f"  {plural(found.waiting, 'primary metric')} not judged yet: the first complete block is missing"
+        )
     return printable("\n".join(line.rstrip() for line in lines) + "\n")
+
+
+def trials_kept(number: int) -> str:
+    """What an interruption leaves, in words."""
+    from kduel.core.text import plural
+
+    return f"{plural(number, 'complete trial')} {'is' if number == 1 else 'are'} kept"
 
 
 def duration(seconds: float) -> str:

@@ -13,7 +13,7 @@ import click
 
 from kduel.core.progress import Progress as ProgressReport
 from kduel.core.progress import Task
-from kduel.core.text import printable
+from kduel.core.text import obeys_escapes, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,6 +23,17 @@ if TYPE_CHECKING:
 
 REDRAWS_PER_SECOND = 2
 """Seconds pass visibly, and a slow line carries it."""
+
+
+def say(text: str, command: str = "") -> None:
+    """A message on stderr; on a terminal broken between words. A command behind it is to be pasted, so it is not broken:
+    where there is no room it has a line of its own."""
+    if not sys.stderr.isatty():
+        click.echo(f"{text} {command}".rstrip(), err=True)
+    elif command and len(f"{text} {command}") > shutil.get_terminal_size().columns:
+        click.echo(f"{on_words(text)}\n{command}", err=True)
+    else:
+        click.echo(on_words(f"{text} {command}".rstrip()), err=True)
 
 
 def on_words(text: str) -> str:
@@ -42,7 +53,9 @@ def on_words(text: str) -> str:
 
 
 def coloured(text: str, colour: str) -> str:
-    """Bold text in a colour, for `click.echo`; only bold where NO_COLOR is set."""
+    """Bold text in a colour, for `click.echo`; only bold where NO_COLOR is set, and plain where the terminal obeys no escapes."""
+    if not obeys_escapes():
+        return text
     return click.style(text, fg=None if os.environ.get("NO_COLOR") else colour, bold=True)
 
 
@@ -86,7 +99,7 @@ class Terminal(ProgressReport):
 
             self.live.console.print(Text.from_ansi(text), overflow="fold")
         else:
-            click.echo(on_words(text) if sys.stderr.isatty() else text, err=True)
+            say(text)
 
     def confirm(self, question: str) -> bool:
         """Ask yes or no, bars out of the way; no where input has ended."""
@@ -104,7 +117,7 @@ class Terminal(ProgressReport):
     @property
     def can_draw(self) -> bool:
         """Whether something may be redrawn in place: not in a pipe, a log or a terminal without cursor movement."""
-        return not self.quiet and sys.stderr.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+        return not self.quiet and sys.stderr.isatty() and obeys_escapes()
 
     @contextmanager
     def drawn(self, frame: Frame) -> Iterator[None]:

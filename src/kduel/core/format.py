@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import msgspec
 
 from kduel.core.results import MetricResult
 
@@ -150,3 +153,8 @@ def effect_with_interval(metric: MetricResult) -> str:
 def plain_number(value: float) -> str:
     """`1`, `0.5`: a setting as it was given."""
     return f"{value:g}".replace("-", MINUS)
+
+
+def parameter_text(value: Any) -> str:
+    """A benchmark's parameter."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -129,6 +129,9 @@ class MachinesResult(Struct, kw_only=True):
         return [one.machine for one in self.effects if one.contradicts]
 
 
+TOO_SMALL = "too small to matter"
+
+
 class MetricResult(Struct, kw_only=True):
     """One metric, one contender against the baseline."""
 
@@ -224,6 +227,11 @@ class MetricResult(Struct, kw_only=True):
         if self.unit in BYTES and self.verdict in ("faster", "slower"):
             return "larger" if ((self.effect_pct if self.scale == "ratio" else self.effect) or 0) > 0 else "smaller"
         return self.counted or self.verdict
+
+    @property
+    def size(self) -> str:
+        """`too small to matter`, for a difference that lies inside the smallest effect of interest. Else empty."""
+        return TOO_SMALL if self.below_delta else ""
 
     @property
     def was(self) -> str:

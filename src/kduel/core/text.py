@@ -6,6 +6,8 @@ link or hide what stands before it. Whatever KDuel prints goes through one of th
 
 from __future__ import annotations
 
+import os
+
 PLAIN_WIDTH = 100
 """Columns of a page where no terminal sets another number."""
 CUT = "…"
@@ -55,6 +57,11 @@ ASCII = str.maketrans(
 def ascii_only(text: str) -> str:
     """For places where only plain ASCII is sure to arrive: our own signs spelled out, the rest as \\u00e9."""
     return text.translate(ASCII).encode("ascii", "backslashreplace").decode("ascii")
+
+
+def obeys_escapes() -> bool:
+    """Whether a terminal of this type (TERM) is known to obey escape sequences: colours, bold, movement of the cursor."""
+    return os.environ.get("TERM", "") not in ("", "dumb", "unknown")
 
 
 def cut_in_the_middle(text: str, width: int) -> str:

@@ -33,12 +33,20 @@ class Diagnosis(Struct, frozen=True):
 
 
 def diagnose(
-    console: Sequence[str], *, ended: str, ready: bool, seconds: float, stderr: str = "", stuck: Sequence[str] = ()
+    console: Sequence[str],
+    *,
+    ended: str,
+    ready: bool,
+    seconds: float,
+    waited: float = 0.0,
+    stderr: str = "",
+    stuck: Sequence[str] = (),
 ) -> Diagnosis:
     """Why there are no results.
 
     `console` are its lines without the host's times; `ended` as in kduel.guest.launch.Run; `ready` whether the
-    script began; `seconds` how long the machine ran; `stderr` QEMU's own messages; `stuck` as in Run.
+    script began; `seconds` how long the machine ran, as deadlines count it; `waited` the seconds beside them that they do not
+    count; `stderr` QEMU's own messages; `stuck` as in Run.
     """
     console = looked_at(console)
     if told := told_by_kernel(console):
@@ -51,6 +59,9 @@ def diagnose(
             f"{what}{said}{last_step(console)} The guest's last lines:\n"
             f"{excerpt(console, max(0, len(console) - LINES))}",
         )
+    lasted = f"{seconds:.0f} s"
+    if waited >= 1:
+        lasted += f" ({waited:.0f} s in which it waited for a CPU of this host do not count)"
     tail = f"Its last lines:\n{excerpt(console, max(0, len(console) - LINES))}"
     where = last_step(console)
     froze = f" It was frozen: {'; '.join(stuck)}." if stuck else ""
@@ -58,17 +69,17 @@ def diagnose(
     if not any(line.strip() for line in console):
         return Diagnosis(
             "no-console",
-            f"No console output in {seconds:.0f} s (it {_ENDED[ended]}). The kernel may lack a serial "
+            f"No console output in {lasted} (it {_ENDED[ended]}). The kernel may lack a serial "
             f"console (CONFIG_SERIAL_8250_CONSOLE), or it does not boot on this machine at all.{froze}{said}",
         )
     if ended == "flood":
         return Diagnosis("flood", f"The guest sent more results than a trial may.{where} {tail}")
     if ended == "boot-deadline" or (ended == "deadline" and not ready):
-        return Diagnosis("hang", f"The guest did not reach its script in {seconds:.0f} s. {tail}")
+        return Diagnosis("hang", f"The guest did not reach its script in {lasted}. {tail}")
     if stuck:
         return Diagnosis("hang", f"The guest froze: {'; '.join(stuck)}.{where} {tail}")
     if ended == "deadline":
-        return Diagnosis("deadline", f"The script was not done after {seconds:.0f} s.{where} {tail}")
+        return Diagnosis("deadline", f"The script was not done after {lasted}.{where} {tail}")
     return Diagnosis("silent-exit", f"The guest exited without an error message.{where} {tail}{said}")
 
 

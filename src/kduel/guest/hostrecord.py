@@ -36,6 +36,42 @@ MOST_INTERRUPTS = 256 << 10
 read than a step may cost, and is not read."""
 
 
+class Scheduling:
+    """How long the threads of one QEMU process ran, and how long they waited for a CPU of the host."""
+
+    def __init__(self, process: int, vcpus: Collection[int], proc: Path = Path("/proc")) -> None:
+        """`vcpus` are the thread ids of the guest's CPUs."""
+        self.tasks, self.vcpus = proc / str(process) / "task", frozenset(vcpus)
+        self._threads: dict[int, ThreadTimes] = {}
+
+    def look(self) -> tuple[ThreadTimes | None, ThreadTimes | None]:
+        """Of the guest's CPUs, and of QEMU's other threads. What a thread that has ended used up stays in the sum. None where
+        the host does not report it."""
+        try:
+            threads = [int(name) for name in os.listdir(self.tasks)]  # noqa: PTH208 - names only
+        except OSError:
+            return None, None
+        known = False
+        for thread in threads:
+            words = _read(self.tasks / str(thread) / "schedstat").split()
+            if len(words) == 3:
+                known = True
+                self._threads[thread] = ThreadTimes(int(words[0]) / 1e9, int(words[1]) / 1e9)
+        if not known:
+            return None, None
+        vcpus = [times for thread, times in self._threads.items() if thread in self.vcpus]
+        others = [times for thread, times in self._threads.items() if thread not in self.vcpus]
+        return (_sum(vcpus) if vcpus else None), _sum(others)
+
+    def kept_waiting(self, passed: float) -> float:
+        """Of `passed` seconds since QEMU began, those in which the guest could not go on because the host gave QEMU no CPU:
+        its threads waited, and the guest's CPUs did not run. 0 where the host does not report it."""
+        vcpus, others = self.look()
+        if vcpus is None:
+            return 0.0
+        return max(0.0, min(passed - vcpus.run, vcpus.wait + (others.wait if others else 0.0)))
+
+
 class HostRecorder:
     """Follows one QEMU process: feed it the console, and take `steps` when the guest is gone."""
 
@@ -43,10 +79,10 @@ class HostRecorder:
         self, process: int, vcpus: Collection[int], cpus: Sequence[int] = (), *, root: Path = Path("/")
     ) -> None:
         """`vcpus` are the thread ids of the guest's CPUs, `cpus` the host's CPUs that they may use (empty: all)."""
-        self.proc, self.process, self.vcpus = root / "proc", process, frozenset(vcpus)
+        self.proc = root / "proc"
+        self.scheduling = Scheduling(process, vcpus, self.proc)
         self.steps: list[tuple[str, HostStep]] = []
         """Directory and record of each step that ended, in the order of time."""
-        self._threads: dict[int, ThreadTimes] = {}
         self._began: tuple[str, HostSnapshot] | None = None
         """The step that runs; before the first one the boot."""
         self._line = b""
@@ -88,7 +124,7 @@ class HostRecorder:
 
     def look(self) -> HostSnapshot:
         """The totals now."""
-        vcpus, others = self._scheduling()
+        vcpus, others = self.scheduling.look()
         busy, steal = cpu_times(_read(self.proc / "stat"))
         return HostSnapshot(
             at=time.monotonic(),
@@ -117,25 +153,6 @@ class HostRecorder:
         """On the CPUs that the guest may use."""
         text = _read(self.proc / "interrupts", MOST_INTERRUPTS + 1)
         return interrupts_on(text, self._cpus) if len(text) <= MOST_INTERRUPTS else None
-
-    def _scheduling(self) -> tuple[ThreadTimes | None, ThreadTimes | None]:
-        """Of the guest's CPUs, and of QEMU's other threads. What a thread that has ended used up stays in the sum."""
-        tasks = self.proc / str(self.process) / "task"
-        try:
-            threads = [int(name) for name in os.listdir(tasks)]  # noqa: PTH208 - names only
-        except OSError:
-            return None, None
-        known = False
-        for thread in threads:
-            words = _read(tasks / str(thread) / "schedstat").split()
-            if len(words) == 3:
-                known = True
-                self._threads[thread] = ThreadTimes(int(words[0]) / 1e9, int(words[1]) / 1e9)
-        if not known:
-            return None, None
-        vcpus = [times for thread, times in self._threads.items() if thread in self.vcpus]
-        others = [times for thread, times in self._threads.items() if thread not in self.vcpus]
-        return (_sum(vcpus) if vcpus else None), _sum(others)
 
 
 def _sum(times: Sequence[ThreadTimes]) -> ThreadTimes:

@@ -22,12 +22,16 @@ from kduel.core.errors import HostError
 from kduel.core.host import HostStep
 from kduel.guest import boots, confine, envelope, priority
 from kduel.guest.console import ConsoleLog
-from kduel.guest.hostrecord import HostRecorder
-from kduel.guest.monitor import Monitor, MonitorError, stuck_cpus
+from kduel.guest.hostrecord import HostRecorder, Scheduling
+from kduel.guest.monitor import ANSWER_SECONDS, Monitor, MonitorError, UnansweredError, stuck_cpus
 from kduel.guest.vm import VirtualMachine, Wiring
 
+START_SECONDS = 600.0
+"""How long QEMU may take to answer where a deadline leaves out what the host keeps it waiting."""
 POWER_OFF_SECONDS = 15.0
 """How long a guest may take to switch itself off once its results are home."""
+SENT = (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
+"""Signals that QEMU gets from others only."""
 
 
 class Run(Struct, kw_only=True):
@@ -43,6 +47,8 @@ class Run(Struct, kw_only=True):
     """QEMU's; minus the signal's number where one ended it."""
     stderr: str
     timings: dict[str, float] = field(default_factory=dict)
+    waited: float = 0.0
+    """Seconds of these that did not count towards the deadlines."""
     argv: list[str] = field(default_factory=list)
     """As for a user who may open the files; QEMU itself inherits them (kduel.guest.confine)."""
     pinned: list[int] = field(default_factory=list)
@@ -53,6 +59,13 @@ class Run(Struct, kw_only=True):
     """What the host did during each step that ended, by the step's directory, in the order of time."""
     priority: list[str] = field(default_factory=list)
     """The weight that QEMU got against other work, in words."""
+
+    @property
+    def killed_by(self) -> str:
+        """The signal by which somebody else ended QEMU, such as SIGKILL of a host without memory; empty where nobody did.
+        The signals of a crash are not among them: what a guest does may make QEMU crash."""
+        number = -self.exit_status
+        return signal.Signals(number).name if self.ended == "killed" and number in SENT else ""
 
 
 def run(
@@ -70,10 +83,12 @@ def run(
     preload: Path | None = None,
     record_host: bool = True,
     raised: bool = False,
+    own_time: bool = False,
 ) -> Run:
     """Boot `machine`, keep its console in the file `console` and what it sends in RAW next to it, return when it is gone.
 
-    Deadlines are seconds from now: for the READY mark, and for the complete envelope. `pin` are host CPUs, one for
+    Deadlines are seconds from now: for the READY mark, and for the complete envelope. With `own_time` they leave out the time
+    in which the host kept the guest waiting for a CPU (kduel.guest.hostrecord.Scheduling), as `linger` does. `pin` are host CPUs, one for
     each vCPU, or none; `handles` are nameless files that QEMU inherits (as /proc/self/fd/N); `extra` more arguments, in
     which the keys of `reads` and `writes` stand for files; `linger` how long it may take to switch itself off;
     `preload` a shared object that QEMU loads before its own; `record_host` whether to record what the host does meanwhile;
@@ -112,14 +127,15 @@ def run(
             if raised:
                 got.extend(held.enter_context(priority.raised(process.pid)))
 
-        vcpus = _release(process, monitor, pin, argv, place)
+        vcpus = _release(process, monitor, pin, argv, place, START_SECONDS if own_time else ANSWER_SECONDS)
         pinned = list(pin[: len(vcpus)])
         recorder = HostRecorder(process.pid, vcpus, pinned) if record_host else None
         log = ConsoleLog(console, started)
         held.callback(log.close)
         inbox = envelope.Inbox(console.with_name(envelope.RAW))
         held.callback(inbox.close)
-        watch = _Watch(process, serial, results, log, inbox, started, recorder)
+        scheduling = Scheduling(process.pid, vcpus) if own_time else None
+        watch = _Watch(process, serial, results, log, inbox, started, recorder, scheduling)
         watch.timings["launched"] = time.monotonic() - started
         ended = watch.until_gone(boot_deadline, deadline, linger)
         if recorder and ended != "off":
@@ -138,6 +154,7 @@ def run(
         exit_status=process.returncode,
         stderr=watch.stderr.decode("utf-8", errors="replace"),
         timings=watch.timings,
+        waited=watch.waited,
         argv=argv,
         pinned=pinned,
         stuck=stuck,
@@ -204,15 +221,22 @@ def _release(
     pin: Sequence[int],
     argv: list[str],
     place: Callable[[list[int]], None],
+    seconds: float,
 ) -> list[int]:
-    """Pin the vCPUs of the machine, which waits, `place` its threads, and let it go. Gives their thread ids, by the vCPU's number."""
+    """Pin the vCPUs of the machine, which waits, `place` its threads, and let it go. Gives their thread ids, by the vCPU's
+    number. QEMU may take `seconds` to answer. Raises HostError."""
     try:
-        with Monitor(monitor) as told:
+        with Monitor(monitor, seconds) as told:
             threads = [cpu["thread-id"] for cpu in sorted(told("query-cpus-fast"), key=lambda cpu: cpu["cpu-index"])]
             for thread, cpu in zip(threads, pin, strict=False):
                 os.sched_setaffinity(thread, {cpu})
             place(threads)
             told("cont")
+    except UnansweredError as error:
+        raise HostError(
+            f"QEMU was started, and gave {error}",
+            f"This host is too busy: start the same command again when it has less to do. Command: {' '.join(argv)}",
+        ) from error
     except MonitorError as error:
         _bury(process)
         said = process.stderr.read(4096).decode(errors="replace").strip() if process.stderr else ""
@@ -240,13 +264,17 @@ class _Watch:
         inbox: envelope.Inbox,
         started: float,
         recorder: HostRecorder | None,
+        scheduling: Scheduling | None,
     ) -> None:
         assert process.stderr is not None
         self.process, self.started, self.log, self.inbox = process, started, log, inbox
-        self.recorder = recorder
+        self.recorder, self.scheduling = recorder, scheduling
+        self.waited = 0.0
+        """Seconds that do not count towards a deadline, as last read."""
         self.stderr = bytearray()
         self.timings: dict[str, float] = {}
-        self._home = False
+        self._home, self._home_at = False, 0.0
+        """Whether the results are complete, and since when, as deadlines count it."""
         self._selector = selectors.DefaultSelector()
         self._gone = os.pidfd_open(process.pid)
         for source, take in (
@@ -262,14 +290,18 @@ class _Watch:
         """Read until the machine is off or must be killed; gives `Run.ended`."""
         while True:
             if self._home:
-                limit, name = self.timings["home"] + linger, "lingered"
+                limit, name = self._home_at + linger, "lingered"
             elif "ready" in self.timings or boot_deadline >= deadline:
                 limit, name = deadline, "deadline"
             else:
                 limit, name = boot_deadline, "boot-deadline"
-            left = limit - (time.monotonic() - self.started)
+            passed = time.monotonic() - self.started
+            if passed - self.waited >= limit:
+                self._read_waited(passed)
+            left = limit - (passed - self.waited)
             if left <= 0:
-                return name
+                # It may have ended while this process was stopped, or waited for a CPU itself.
+                return "off" if self.process.poll() is not None else name
             reading = self.recorder.tick() if self.recorder else None
             for key, _ in self._selector.select(left if reading is None else min(left, reading)):
                 if key.fd == self._gone:
@@ -277,6 +309,10 @@ class _Watch:
                 self._take(key)
             if self.inbox.full:
                 return "flood"
+
+    def _read_waited(self, passed: float) -> None:
+        if self.scheduling is not None:
+            self.waited = max(self.waited, self.scheduling.kept_waiting(passed))
 
     def drain(self) -> None:
         """Take what is still in the pipes, and close."""
@@ -322,3 +358,5 @@ class _Watch:
             self._home = True
             self.timings.setdefault("done", now)
             self.timings["home"] = now
+            self._read_waited(now)
+            self._home_at = now - self.waited

@@ -21,13 +21,19 @@ class MonitorError(Exception):
     """QEMU does not answer, or answers with an error."""
 
 
+class UnansweredError(MonitorError):
+    """QEMU runs, and did not answer in time."""
+
+
 class Monitor:
     """A connection to a monitor, for use in a `with`; call it with a command and its arguments.
 
     Raises MonitorError. A monitor can be used once: QEMU does not reopen the socket.
     """
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, seconds: float = ANSWER_SECONDS) -> None:
+        """QEMU may take `seconds` to answer."""
+        self.seconds = seconds
         self._client = QMPClient()
         self._client.logger.disabled = True
         self._connection = connection
@@ -52,11 +58,13 @@ class Monitor:
 
     def _do(self, work: Any) -> Any:
         async def bounded() -> Any:
-            return await asyncio.wait_for(work, ANSWER_SECONDS)
+            return await asyncio.wait_for(work, self.seconds)
 
         try:
             return self._runner.run(bounded())
-        except (QMPError, OSError, EOFError, TimeoutError) as error:
+        except TimeoutError as error:
+            raise UnansweredError(f"no answer within {self.seconds:g} s") from error
+        except (QMPError, OSError, EOFError) as error:
             raise MonitorError(str(error) or type(error).__name__) from error
 
 

@@ -22,7 +22,7 @@ from msgspec import Meta, structs
 
 from kduel.benchmarks.boot_instructions import GUEST_FILE
 from kduel.core.cache import Cache, as_cache_error
-from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.errors import HostError, InputError, NotMeasuredError
 from kduel.core.temporary import as_temporary_error, temporary_directory
 from kduel.guest import boots, confine, initramfs, programs
 from kduel.guest.busybox import busybox
@@ -61,7 +61,7 @@ class IcountSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=Tr
     cmdline: str = ""
     """Words added to every contender's command line."""
     boot_deadline: Seconds = 600.0
-    """Seconds of the host's from start to the script."""
+    """Seconds of the host's from start to the script, less those in which the guest waits for a CPU of the host."""
 
 
 class IcountMachine(QemuMachine):
@@ -132,7 +132,7 @@ class IcountMachine(QemuMachine):
         """One boot, proved by a repetition: at the same time, or earlier with this cache.
 
         Where the two differ a third one decides which of them stands alone, and the trial is that of the two others.
-        Raises NotMeasuredError, naming what differs, where all three do.
+        Raises NotMeasuredError, naming what differs, where all three do, HostError where the host ended the repetition.
         """
         known = self.cache.path("proofs", self.key(trial)) / "files.json"
         with temporary_directory() as place:
@@ -152,6 +152,7 @@ class IcountMachine(QemuMachine):
                     outcome, second = threads.map(self.boot_once, twins[:2])
             if outcome.void:
                 return outcome
+            check_not_killed(second.facts.get("killed_by", ""), "the repetition of a trial")
             if second.void:
                 raise NotMeasuredError(
                     f"the machine is not exact: of two equal trials one is good, the other {second.void}: {second.message}"
@@ -242,6 +243,7 @@ class IcountMachine(QemuMachine):
                 linger=self.settings.boot_deadline,
                 preload=self.guard,
                 record_host=False,
+                own_time=True,
             )
         return self.judge(trial, done)
 
@@ -283,7 +285,7 @@ class IcountMachine(QemuMachine):
         def build(into: Path) -> None:
             count = into / "count"
             with confine.nameless(head + _archive({**notes, GUEST_FILE: nothing})) as initrd:
-                run(
+                done = run(
                     self.describe(arm, initrd, None),
                     into / "console.log",
                     boot_deadline=self.settings.boot_deadline,
@@ -293,7 +295,9 @@ class IcountMachine(QemuMachine):
                     writes={COUNTS: count},
                     preload=self.guard,
                     record_host=False,
+                    own_time=True,
                 )
+            check_not_killed(done.killed_by, "a boot")
             if not count.read_text().strip():
                 count.write_text(nothing)
 
@@ -304,6 +308,15 @@ class IcountMachine(QemuMachine):
 def digest(*words: object) -> str:
     """A hash of what determines something, for a key of the cache."""
     return hashlib.sha256(repr(words).encode()).hexdigest()[:32]
+
+
+def check_not_killed(signal: str, what: str) -> None:
+    """Raises HostError where a signal from outside ended QEMU: that says nothing of the kernel."""
+    if signal:
+        raise HostError(
+            f"QEMU was ended by {signal} while it counted {what}",
+            "Find out who sent it: the host's kernel does where memory runs out (see dmesg). The same command continues.",
+        )
 
 
 def replace_path(source: Path, target: Path) -> None:

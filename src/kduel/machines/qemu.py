@@ -111,6 +111,8 @@ class GuestMachine(Machine):
             "priority": done.priority,
             "ended": done.ended,
         }
+        if done.killed_by:
+            facts["killed_by"] = done.killed_by
         try:
             marks = envelope.bring_in(done.results, trial.into).marks
         except envelope.BrokenEnvelope as error:
@@ -118,7 +120,8 @@ class GuestMachine(Machine):
                 console,
                 ended=done.ended,
                 ready="ready" in done.timings,
-                seconds=done.timings["off"],
+                seconds=done.timings["off"] - done.waited,
+                waited=done.waited,
                 stderr=done.stderr,
                 stuck=done.stuck,
             )

@@ -82,7 +82,7 @@ def row(metric: MetricResult, said: Digest) -> str:
     """A metric's row; the verdict in bold where a difference was shown."""
     verdict = f"{SIGNS[metric.verdict]} {metric.word}"
     if decided(metric):
-        verdict = f"**{verdict}**" + (", too small to matter" if metric.below_delta else "")
+        verdict = f"**{verdict}**" + (f", {metric.size}" if metric.size else "")
     marks = ", ".join(str(number) for number in said.notes.marks_of(metric))
     cells = (
         f"{escaped(key(metric))} ({escaped(visible(metric.unit, 40))}, {sided(metric)})",

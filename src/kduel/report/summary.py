@@ -108,7 +108,7 @@ def worth(metric: MetricResult) -> str:
     if metric.verdict != "undecided":
         return {"equal": "exactly equal", "equivalent": "equivalent"}.get(
             metric.verdict, "exact" if metric.scale == "exact" else f"{metric.word}, {interval_text(metric)}"
-        ) + (", too small to matter" if metric.below_delta else "")
+        ) + (f", {metric.size}" if metric.size else "")
     if metric.n == 1:
         return "n = 1: may be chance"
     was = f", {metric.was}" if metric.was else ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kduel.analysis.matrix import shape
 from kduel.core.results import Results
-from kduel.core.text import PLAIN_WIDTH
+from kduel.core.text import PLAIN_WIDTH, obeys_escapes
 from kduel.report import Format
 from kduel.report.content.closing import EXACT_MEANS, LARGEST, closing, with_command
 from kduel.report.content.counted import counted_lines, is_counted, next_command
@@ -71,7 +71,7 @@ def standard_output() -> tuple[int, int, bool]:
     if not sys.stdout.isatty():
         return PLAIN_WIDTH, PLAIN_HEIGHT, False
     width, height = shutil.get_terminal_size((PLAIN_WIDTH, PLAIN_HEIGHT))
-    return min(width, 120), height, not os.environ.get("NO_COLOR")
+    return min(width, 120), height, obeys_escapes() and not os.environ.get("NO_COLOR")
 
 
 def render_text(results: Results, *, width: int, colour: bool, all_findings: bool = False, run: str = "") -> str:

@@ -222,7 +222,7 @@ class Runner:
         arm = self.arms[boot[0].contender]
         if all(planned.contender in self.left_out() for planned in boot):
             return [Ended(self.run.stage(), self.not_run(planned)) for planned in boot]
-        staged = self.run.stage()
+        staged = self.run.stage(boot[0].position)
         inside = self.ready.machine.records_inside
         script = boot_script(self.ready.study, self.ready.dress, boot, recorded=inside)
         started = datetime.now(UTC).isoformat(timespec="milliseconds")

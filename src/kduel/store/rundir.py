@@ -303,10 +303,21 @@ class RunDir:
         """Where a trial's raw files are."""
         return self.trials / trial_id
 
-    def stage(self) -> Path:
-        """A new empty directory next to the trials, to be filled and then kept."""
+    def stage(self, position: int | None = None) -> Path:
+        """A new empty directory next to the trials, to be filled and then kept. `position`: that of the first trial of a boot
+        that begins, by which `staged` knows it."""
         with as_disk_error(self.trials):
-            return Path(tempfile.mkdtemp(prefix=".new-", dir=self.trials))
+            mark = "" if position is None else f"{position}-"
+            return Path(tempfile.mkdtemp(prefix=f".new-{mark}", dir=self.trials))
+
+    def staged(self) -> dict[int, Path]:
+        """The boots that are under way, by the position of their first trial: where their raw files appear."""
+        found = {}
+        for path in self.trials.glob(".new-*-*"):
+            position = path.name.split("-")[1]
+            if position.isdigit():
+                found[int(position)] = path
+        return dict(sorted(found.items()))
 
     def keep(self, staged: Path, record: TrialRecord) -> None:
         """Make a staged trial visible, whole and synced."""

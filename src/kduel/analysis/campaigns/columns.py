@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -66,21 +67,25 @@ class Column(Struct, kw_only=True):
 def columns(arguments: Sequence[str]) -> list[Column]:
     """One column for each `RUN:CONTENDER`, and one for every contender of each plain `RUN`.
 
-    Raises InputError for what is no run, an unknown contender, a column twice, or fewer than two columns.
+    Raises InputError for what is no run, an unknown contender, one that is given twice, or fewer than two columns.
     """
     found: list[Column] = []
-    several = len({split(argument)[0].resolve() for argument in arguments}) > 1
-    for argument in arguments:
-        path, wanted = split(argument)
+    given = [split(argument) for argument in arguments]
+    places = {path.resolve() for path, _ in given}
+    called = Counter(place.name for place in places)
+    seen: set[tuple[Path, str]] = set()
+    for path, wanted in given:
+        place = path.resolve()
+        run = place.name if called[place.name] == 1 else str(path)
         for column in columns_of(path):
-            if wanted in ("", column.contender):
-                column.name = f"{path.resolve().name} {column.contender}" if several else column.contender
-                found.append(column)
-    names = [column.name for column in found]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise InputError(
-            f"the column {twice!r} is given twice", "Name each run once, or give the directories other names."
-        )
+            if wanted not in ("", column.contender):
+                continue
+            if (place, column.contender) in seen:
+                twice = f"the contender {wanted} of {path}" if wanted else str(path)
+                raise InputError(f"{twice} is given twice", "Name each run, or each RUN:CONTENDER, once.")
+            seen.add((place, column.contender))
+            column.name = f"{run} {column.contender}" if len(places) > 1 else column.contender
+            found.append(column)
     if len(found) < 2:
         raise InputError(
             "there is only one column: nothing to compare it with", "Name another run, or RUN:CONTENDER of one."
@@ -142,7 +147,9 @@ def own_columns(run: RunDir) -> list[Column]:
                 imported=False,
                 environments=[environment | shared for environment in environments[contender.name]],
                 series=series(tables, contender.name, parameters),
-                exact=machine | {"seed": lock.seed, "steps": list(parameters)} if lock.machine.exact else {},
+                exact=machine | {"seed": lock.seed, "steps": list(parameters), "parameters": parameters}
+                if lock.machine.exact
+                else {},
                 void=sum(record.status == "void" for record in own),
                 trials=len(own),
                 changed=changed,

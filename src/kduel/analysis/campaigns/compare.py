@@ -13,6 +13,7 @@ from kduel.analysis.campaigns.attribution import Attribution, attribute, few, sa
 from kduel.analysis.campaigns.columns import Column, Series, columns
 from kduel.analysis.campaigns.within import declared, judge_within
 from kduel.core.experiment import Better, Contender, MachineRecord
+from kduel.core.format import parameter_text
 from kduel.core.results import ContenderResult, Difference, MetricResult, Results, StudyResult
 from kduel.core.samples import Samples
 from kduel.judge.lint import examine
@@ -73,6 +74,8 @@ class Between(Struct, kw_only=True):
     """Whether both were counted on one deterministic machine under the same conditions, so that one value of each is enough."""
     otherwise: list[str] = field(default_factory=list)
     """Where both were counted exactly, but not so: what differs, such as `another seed`."""
+    unlike: dict[str, str] = field(default_factory=dict)
+    """Metrics that the two measured with different parameters of the benchmark, which decides nothing, and what differs."""
 
 
 class Campaigns(Struct, kw_only=True):
@@ -139,30 +142,54 @@ def facts(number: int, column: Column) -> ColumnFacts:
 
 
 def comparable(found: Sequence[Column]) -> tuple[list[tuple[str, str]], dict[str, str]]:
-    """The metrics that two columns at least have and all measured in the same way, and why others are left out."""
+    """The metrics that two columns at least have, all in the same unit, and why others are left out."""
     keys: list[tuple[str, str]] = []
     left_out = {}
     for key in dict.fromkeys(key for column in found for key in column.series):
         have = [column.series[key] for column in found if key in column.series and column.series[key].values]
         if len(have) < 2:
             left_out["/".join(key)] = "one column has it, or none"
-        elif reason := unlike(have):
+        elif reason := other_unit(have):
             left_out["/".join(key)] = reason
         else:
             keys.append(key)
     return keys, left_out
 
 
-def unlike(have: Sequence[Series]) -> str:
-    """Why columns of a metric are not the same quantity, or an empty string."""
+def other_unit(have: Sequence[Series]) -> str:
+    """Why columns of a metric cannot stand in one row, or an empty string."""
     for what, values in (
         ("unit", {series.metric.unit for series in have}),
         ("better side", {series.metric.better for series in have}),
-        ("parameters", {msgspec.json.encode(series.parameters, order="sorted").decode() for series in have}),
     ):
         if len(values) > 1:
-            return f"the {what} differ between the columns: {few(sorted(values), 3)}"
+            return f"the {what} differs between the columns: {few(sorted(values), 3)}"
     return ""
+
+
+def measured_alike(key: tuple[str, str], *found: Column) -> bool:
+    """Whether the columns that have the metric measured it with the same parameters of the benchmark."""
+    have = [column.series[key] for column in found if key in column.series and column.series[key].values]
+    return len({msgspec.json.encode(series.parameters, order="sorted") for series in have}) <= 1
+
+
+def unlike(before: Series, after: Series) -> str:
+    """In which parameters two columns of a metric differ, in words."""
+    said = []
+    for name in dict.fromkeys([*before.parameters, *after.parameters]):
+        pair = [series.parameters.get(name, ...) for series in (before, after)]
+        if pair[0] == pair[1]:
+            continue
+        if name == "conditions" and before.parameters.get("mode") == "exact":
+            words = ["once" if value == 0 else f"under {value} conditions" for value in pair]
+            words = ["under conditions" if value is ... else word for value, word in zip(pair, words, strict=True)]
+            said.append(f"counted {words[0]} in the first, {words[1]} in the second")
+        else:
+            words = ["not set" if value is ... else parameter_text(value) for value in pair]
+            said.append(
+                f"{'benchmark' if name == 'use' else name} is {words[0]} in the first, {words[1]} in the second"
+            )
+    return "; ".join(said)
 
 
 def row(key: tuple[str, str], found: Sequence[Column]) -> MetricRow:
@@ -174,7 +201,8 @@ def row(key: tuple[str, str], found: Sequence[Column]) -> MetricRow:
         unit=metric.unit,
         better=metric.better,
         cells=[cell(series) for series in have],
-        reliability=reliability("/".join(key), found, have),
+        reliability=reliability("/".join(key), found, have)
+        + ("" if measured_alike(key, *found) else "; measured with other parameters in some columns"),
     )
 
 
@@ -229,6 +257,9 @@ def between(
 ) -> Between:
     """Two columns, judged as far as the way they were measured allows, with the lint's findings."""
     attribution = attribute(before, after)
+    common = [key for key in keys if all(key in c.series and c.series[key].values for c in (before, after))]
+    other = [key for key in common if not measured_alike(key, before, after)]
+    keys = [key for key in keys if key not in other]
     exact = bool(before.exact) and before.exact == after.exact
     if attribution.same_run:
         changes, tables = judge_within(before, after, 1.0 if declared(before, after) else share, delta)
@@ -256,6 +287,7 @@ def between(
         changes=changes,
         exact=exact,
         otherwise=otherwise,
+        unlike={"/".join(key): unlike(before.series[key], after.series[key]) for key in other},
     )
 
 
@@ -264,7 +296,7 @@ def counted_otherwise(before: Column, after: Column) -> list[str]:
     before an operation is a part of its conditions."""
     if not (before.exact and after.exact):
         return []
-    named = {"seed": "another seed", "steps": "other operations"}
+    named = {"seed": "another seed", "steps": "other operations", "parameters": "other parameters of operations"}
     unlike = [key for key in before.exact | after.exact if before.exact.get(key) != after.exact.get(key)]
     return list(dict.fromkeys(named.get(key, "another machine or QEMU") for key in unlike))
 

@@ -120,7 +120,7 @@ def change_section(pair: Between, found: Campaigns) -> PageSection:
             effect(change),
             interval_text(change),
             str(change.n),
-            f"{change.word}, {sided(change)}",
+            ", ".join(filter(None, (change.word, change.size, sided(change)))),
             ", ".join(warning.code for warning in change.warnings),
         ]
         for change in shown_changes
@@ -129,7 +129,8 @@ def change_section(pair: Between, found: Campaigns) -> PageSection:
     missing = [f"{change.benchmark}/{change.metric}" for change in pair.changes if not change.n]
     sentences = []
     if pair.exact:
-        sentences.append("Counted exactly on the same deterministic machine: one value of each is enough.")
+        if rows:
+            sentences.append("Counted exactly on the same deterministic machine: one value of each is enough.")
     elif pair.otherwise:
         sentences.append(
             f"Counted exactly, but with {few(pair.otherwise, 3)}: counts under other conditions are not compared as exact."
@@ -139,6 +140,11 @@ def change_section(pair: Between, found: Campaigns) -> PageSection:
     if pair.attribution.cause is None and rows:
         sentences.append("Not attributable to one cause; see above.")
     bullets = [f"Without a value on one side: {few(missing, 12)}."] if missing else []
+    bullets += [
+        f"Undecided, as they were not measured alike: {few([key for key, why in pair.unlike.items() if why == reason], 12)}: "
+        f"{reason}."
+        for reason in dict.fromkeys(pair.unlike.values())
+    ]
     marks = {warning.code: warning.message for change in shown_changes for warning in change.warnings}
     bullets += [f"{code}: {message}" for code, message in marks.items() if code != "single-trial"]
     heading = f"{names[pair.before]} to {names[pair.after]}: {pair.before} to {pair.after}"

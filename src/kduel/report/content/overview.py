@@ -15,8 +15,7 @@ from collections.abc import Sequence
 
 from kduel.core.format import MINUS, decimals, effect, effect_numbers, plain_number, relative_pct, signed
 from kduel.core.results import MetricResult
-from kduel.core.text import visible
-from kduel.judge.verdict.headline import decided
+from kduel.core.text import CUT, visible
 from kduel.report.content.digest import SIGNS
 from kduel.report.content.notes import key
 from kduel.report.content.textgrid import Line, style
@@ -24,13 +23,13 @@ from kduel.report.content.textgrid import Line, style
 NARROWEST, WIDEST = 40, 120
 EFFECT, STATE, NEED = 9, 12, 6
 SHORTEST_BAR = 15
-LONGEST_NAME = 30
+SHORTEST_NAME, LONGEST_NAME = 12, 30
+"""A bar is left out where names would have fewer columns."""
 REACH = 10
 """The axis ends at so many times the smallest effect of interest, if that shows any interval whole: what lies farther
 out is cut, with an arrow."""
 FARTHEST_PCT = 1000.0
 UNREACHABLE = 999
-TOO_SMALL = "too small to matter"
 TOO_WIDE_PCT = 1000.0
 """The interval of two blocks may go from nothing to any power of ten."""
 NICE = (1, 1.5, 2, 3, 5, 10)
@@ -45,14 +44,15 @@ def overview(
     names = short_names(metrics)
     longest = max((len(name) for name in names), default=6)
     several = len({metric.contender for metric in metrics}) > 1
-    fixed = EFFECT + STATE + NEED + 4
+    needed = blocks_left is not None or any(map(need, metrics))
+    fixed = EFFECT + STATE + (NEED if needed else 0) + 4
     name_width = max(6, min(longest, LONGEST_NAME, width - fixed - SHORTEST_BAR - 2))
     bar_width = width - fixed - name_width - 2
     bar_width -= 1 - bar_width % 2
-    if bar_width < SHORTEST_BAR:
-        bar_width, name_width = 0, max(6, width - fixed)
+    if bar_width < SHORTEST_BAR or name_width < min(longest, SHORTEST_NAME):
+        bar_width, name_width = 0, max(6, min(width - fixed, LONGEST_NAME))
     reach = axis(metrics, delta)
-    needed = blocks_left is not None or any(map(need, metrics))
+    names = fitted(names, name_width)
     out = [heading(name_width, bar_width, reach, "blocks" if needed else "")]
     space = most - 1
     shown, rest = list(zip(metrics, names, strict=True)), 0
@@ -77,7 +77,7 @@ def overview(
 
 def left_out(metrics: Sequence[MetricResult]) -> str:
     """`and 12 more: 3 faster, 2 too small to matter, 7 undecided`, counted as the headline counts."""
-    counted = Counter(TOO_SMALL if metric.below_delta and decided(metric) else metric.word for metric in metrics)
+    counted = Counter(metric.size or metric.word for metric in metrics)
     return f"and {len(metrics)} more: " + ", ".join(f"{number} {word}" for word, number in counted.most_common())
 
 
@@ -90,12 +90,28 @@ def short_names(metrics: Sequence[MetricResult]) -> list[str]:
     ]
 
 
+def fitted(names: Sequence[str], width: int) -> list[str]:
+    """Each in at most so many columns, the end cut; where that makes different names equal, as much of the middle instead as
+    leaves them different."""
+    ends = [name if len(name) <= width else f"{name[: width - 1]}{CUT}" for name in names]
+    for tail in range(1, width):
+        if len(set(ends)) == len(set(names)):
+            break
+        ends = [name if len(name) <= width else f"{name[: width - 1 - tail]}{CUT}{name[-tail:]}" for name in names]
+    return [clip(end, width) for end in ends]
+
+
 def heading(name_width: int, bar_width: int, reach: float, last: str) -> Line:
     """The columns' names, the last one as given, and the axis' ends above the bars."""
     left, right = f"{MINUS}{plain_number(reach)} %", f"+{plain_number(reach)} %"
     gap = bar_width - len(left) - len(right)
     middle = f"{left}{'0':^{gap}}{right}  " if bar_width else ""
-    return [(f"{'metric':<{name_width}} {'change':>{EFFECT}}  {middle}{'verdict':<{STATE}}{last:>{NEED}}", "dim")]
+    return [
+        (
+            f"{'metric':<{name_width}} {'change':>{EFFECT}}  {middle}{'verdict':<{STATE}}{f'{last:>{NEED}}' if last else ''}",
+            "dim",
+        )
+    ]
 
 
 def row(
@@ -113,11 +129,11 @@ def row(
     needed = need(metric)
     beyond = blocks_left is not None and (metric.blocks_more or 0) > blocks_left
     return [
-        (f"{clip(name, name_width):<{name_width}} ", "bold"),
+        (f"{name:<{name_width}} ", "bold"),
         (f"{change(metric):>{EFFECT}}  ", ""),
         (drawn, style(metric)),
         (f"{clip(state, STATE):<{STATE}}", style(metric)),
-        (f"{needed:>{NEED}}", "red" if beyond else ""),
+        (f"{needed:>{NEED}}" if needed else "", "red" if beyond else ""),
     ]
 
 

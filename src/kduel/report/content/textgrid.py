@@ -58,7 +58,7 @@ def verdict_lines(
 def name_line(metric: MetricResult, spell: Callable[[str], str]) -> Line:
     """The verdict and the metric."""
     verdict = spell(f"{SIGNS[metric.verdict]} {metric.word}".strip())
-    small = "too small to matter, " if metric.below_delta and decided(metric) else ""
+    small = f"{metric.size}, " if metric.size else ""
     return [
         (verdict.ljust(VERDICT_WIDTH), style(metric)),
         (spell(key(metric)), "bold"),

@@ -15,10 +15,10 @@ from kduel.explain.compare import Explanation
 from kduel.run.bisect.build import Unbuildable
 from kduel.run.bisect.git import git, subject
 from kduel.run.bisect.outcome import Interval, Level, SearchOutcome
-from kduel.run.bisect.path import PathStep, cost_path, is_ancestor
+from kduel.run.bisect.path import PathStep, cost_path, in_order, is_ancestor
 from kduel.run.bisect.search import ExactResult, ExactStep, search
 from kduel.run.exact.measure import Counted, count_arm, exact_machine, explanation, is_boot, step_index
-from kduel.run.exact.subject import pair
+from kduel.run.exact.subject import BOOT, pair
 from kduel.run.prepare import Ready, make_ready
 
 METRICS = {"instructions": "median", "instructions-mean": "mean"}
@@ -161,7 +161,9 @@ def bisect(
     if old_value == new_value:
         raise NotMeasuredError(
             f"{trier.benchmark} costs {old_value:,.10g} instructions at both ends: there is nothing to find",
-            "Try another --benchmark, or --metric instructions-mean.",
+            "Try another --benchmark, or --metric instructions-mean."
+            if trier.metric == "instructions" and trier.benchmark != BOOT
+            else "Try another --benchmark.",
         )
 
     def judge(commit: str) -> ExactStep:
@@ -198,10 +200,12 @@ def bisect(
             known = [old, *(one.commit for one in found.steps if one.judgement == "old")]
             hidden = git(place, "rev-list", "--topo-order", "--reverse", first, *(f"^{one}" for one in known))
             found = ExactResult(commits=hidden.splitlines(), steps=found.steps)
+    found = ExactResult(commits=in_order(place, old, new, found.commits), steps=found.steps)
     path = cost_path(place, old, new, values_of(trier))
+    ends_of_set = parents[0], first
     if len(found.commits) != 1:
-        return Result(found=found, old_value=old_value, new_value=new_value, path=path)
-    before, after = trier.tried.get(parents[0]), trier.tried.get(first)
+        ends_of_set = around(place, found.commits, path)
+    before, after = (trier.tried.get(commit) for commit in ends_of_set)
     return Result(
         found=found,
         old_value=old_value,
@@ -211,6 +215,16 @@ def bisect(
         explanation=_explained(trier, before, after),
         path=path,
     )
+
+
+def around(place: Path, commits: Sequence[str], path: Sequence[PathStep]) -> tuple[str, str]:
+    """The counted commits right before and at the end of a set; empty where the history is not a line there."""
+    counted = [step for step in path if step.commit in commits]
+    if len(counted) != 1:
+        return "", ""
+    last, since = counted[0].commit, counted[0].since
+    between = git(place, "rev-list", "--topo-order", "--reverse", last, f"^{since}").splitlines()
+    return (since, last) if between == list(commits) else ("", "")
 
 
 def values_of(trier: Trier) -> dict[str, float]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import wrap
 
 from kduel.core.text import printable
 from kduel.explain.show import as_text as explained
 from kduel.run.bisect.exact import Result
 from kduel.run.bisect.git import git, subject
-from kduel.run.bisect.path import SHORT, path_lines
+from kduel.run.bisect.path import SHORT, in_order, path_lines
 from kduel.run.exact.subject import BOOT
 
 AMONG = 50
@@ -27,17 +28,22 @@ def as_text(tree: Path, result: Result, benchmark: str, limit: int, width: int) 
         lines += [f"  and {len(among) - AMONG:,} more, up to {among[-1][:SHORT]}"] if len(among) > AMONG else []
     else:
         lines += [f"The first commit {side(result)}:", "", described(tree, result.found.commits[0])]
-        if result.before is not None and result.after is not None:
-            each = "" if benchmark == BOOT else " per operation"
-            lines += [
-                "",
-                f"{benchmark}: {result.before:,.10g} instructions before it, {result.after:,.10g} with it "
-                f"({result.after - result.before:+,.10g}{each}).",
-            ]
-    subjects = {step.commit: subject(tree, step.commit) for step in result.path}
-    lines += ["", *path_lines(result.path, result.found.commits, subjects), ""]
-    text = "\n".join(lines)
-    if len(result.found.commits) == 1 and result.explanation is not None:
+    if result.before is not None and result.after is not None:
+        each = "" if benchmark == BOOT else " per operation"
+        them = "it" if len(result.found.commits) == 1 else "them"
+        lines += [
+            "",
+            f"{benchmark}: {result.before:,.10g} instructions before {them}, {result.after:,.10g} with {them} "
+            f"({result.after - result.before:+,.10g}{each}).",
+        ]
+    tried = {*(step.commit for step in result.path), *(step.commit for step in result.found.steps)}
+    subjects = {commit: subject(tree, commit) for commit in tried}
+    order = in_order(tree, result.path[0].commit, result.path[-1].commit, tried)
+    lines += ["", *path_lines(result.path, result.found.commits, subjects, order)]
+    if reasons := skipped_lines(result, width):
+        lines += ["", "What was skipped:", *reasons]
+    text = "\n".join([*lines, ""])
+    if result.explanation is not None:
         text += "\n" + explained(result.explanation, limit, width)
     return printable(text)
 
@@ -47,6 +53,18 @@ def side(result: Result) -> str:
     if result.after in (None, result.new_value):
         return "with the new cost"
     return f"that costs more like BAD ({result.new_value:,.10g}) than like GOOD ({result.old_value:,.10g})"
+
+
+def skipped_lines(result: Result, width: int) -> list[str]:
+    """Each commit that could not be counted, with the reason, folded."""
+    return [
+        line
+        for step in result.found.steps
+        if step.judgement == "skip"
+        for line in wrap(
+            f"{step.commit[:SHORT]} {step.why.splitlines()[0]}", width, initial_indent="  ", subsequent_indent="    "
+        )
+    ]
 
 
 def described(tree: Path, commit: str) -> str:

@@ -7,7 +7,7 @@ was found, other commits between them changed the cost, too: they are told with 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -32,8 +32,7 @@ class PathStep(Struct, frozen=True, kw_only=True):
 def cost_path(tree: Path, good: str, bad: str, values: Mapping[str, float]) -> list[PathStep]:
     """The commits of `values`, each after its ancestors, and its change against the nearest of them; of a merge, against
     the one of its sides whose cost is nearest."""
-    listed = git(tree, "rev-list", "--topo-order", "--reverse", f"{good}..{bad}").split()
-    order = [good, *(commit for commit in listed if commit in values and commit != good)]
+    order = [good, *in_order(tree, good, bad, values)]
     steps = [PathStep(commit=good, value=values[good])]
     for place, commit in enumerate(order[1:], 1):
         nearest: list[str] = []
@@ -54,20 +53,31 @@ def is_ancestor(tree: Path, one: str, other: str) -> bool:
     return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
-def path_lines(steps: list[PathStep], found: list[str], subjects: Mapping[str, str]) -> list[str]:
-    """A line for each commit, and what other changes there are than that of the commits `found`."""
-    lines = ["Every commit that was counted, in the order of the history:", ""]
-    for step in steps:
-        change = f"{step.change:+,.10g}" if step.change else ""
-        mark = "*" if step.commit in found else " "
-        lines.append(
-            f"{mark} {step.commit[:SHORT]} {step.value:>12,.10g} {change:>10}  {subjects[step.commit]}".rstrip()
-        )
+def in_order(tree: Path, good: str, bad: str, commits: Iterable[str]) -> list[str]:
+    """Commits between the ends, each after its ancestors."""
+    wanted = set(commits)
+    listed = git(tree, "rev-list", "--topo-order", "--reverse", bad, f"^{good}").split()
+    return [commit for commit in listed if commit in wanted]
+
+
+def path_lines(
+    steps: list[PathStep], found: list[str], subjects: Mapping[str, str], order: Sequence[str] = ()
+) -> list[str]:
+    """A line for each commit, and what other changes there are than that of the commits `found`. `order` has the commits
+    between the ends that were tried, those that could not be counted among them, as in the history."""
+    counted = {step.commit: step for step in steps}
+    lines = ["Every commit that was tried, in the order of the history:", ""]
+    for commit in [steps[0].commit, *(order or [step.commit for step in steps[1:]])]:
+        step, mark = counted.get(commit), "*" if commit in found else " "
+        change = f"{step.change:+,.10g}" if step and step.change else ""
+        value = f"{step.value:,.10g}" if step else "skipped"
+        lines.append(f"{mark} {commit[:SHORT]} {value:>12} {change:>10}  {subjects[commit]}".rstrip())
     others = [step for step in steps[1:] if step.change and step.commit not in found]
     if len(found) == 1 and others:
         whole = steps[-1].value - steps[0].value
         lines += ["", f"It is not the only change: the ends differ by {whole:+,.10g}. The others lie"]
         lines += [f"  {told(step)}" for step in others]
+        lines.append("Such a change is found by a search between its two commits, with the same options.")
     return lines
 
 

@@ -21,7 +21,7 @@ from kduel.explain.profile import Dump, Instruction, Profile, annotate, profile,
 from kduel.explain.symbols import Symbols
 from kduel.guest import boots
 from kduel.machines import Arm, Trial
-from kduel.machines.icount import COUNTS, IcountMachine, digest
+from kduel.machines.icount import COUNTS, IcountMachine, check_not_killed, digest
 from kduel.run.exact.symbols import of_build
 from kduel.run.prepare import Ready
 from kduel.run.script import Script
@@ -111,7 +111,7 @@ def count_arm(
     """Boot an arm with the plug-in, unless that was done before; with `boot` it counts the boot, and not the benchmarks;
     with `lines` cache lines, too.
 
-    Raises NotMeasuredError where the trial is void.
+    Raises NotMeasuredError where the trial is void, HostError where the host ended QEMU.
     """
 
     def trial_in(into: Path) -> Trial:
@@ -126,6 +126,7 @@ def count_arm(
         if boot:
             options += f",boot={entry_of(machine, arm):#x},functions=on"
         outcome = machine.boot_once(trial, options, writes={COUNTS: into / "counts"}, symbols=True)
+        check_not_killed(outcome.facts.get("killed_by", ""), arm.contender.name)
         if outcome.void:
             raise NotMeasuredError(
                 f"{arm.contender.name} could not be counted: {outcome.void}: {outcome.message}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from difflib import get_close_matches
 from pathlib import Path
 
 from msgspec import Struct
@@ -106,10 +107,10 @@ def find(
 
 def check_operation(name: str) -> None:
     """Raises InputError, with those that there are, for an operation that kbench does not know."""
+    known = (BOOT, *OPERATIONS[1:])
     if name not in (BOOT, *OPERATIONS):
-        raise InputError(
-            f"there is no operation {name!r} to count", f"There are: {BOOT}, {', '.join(OPERATIONS[1:])}."
-        )
+        near = [f"Did you mean {one}? " for one in get_close_matches(name, known, 1)]
+        raise InputError(f"there is no operation {name!r} to count", f"{''.join(near)}There are: {', '.join(known)}.")
 
 
 def pair(kernels: list[str], operation: str, machine: str = "") -> Study:
