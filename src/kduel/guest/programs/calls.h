@@ -13,7 +13,6 @@
 #include <sched.h>
 #include <stddef.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>

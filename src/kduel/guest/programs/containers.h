@@ -14,18 +14,37 @@
 
 #define GROUPS "/sys/fs/cgroup"
 static const char *const attach_groups[] = {GROUPS "/kbench-a", GROUPS "/kbench-b"};
-static int attach_files[2], attached;
+static int attach_files[2], attached, attach_claim, shares_given;
 
 static void join_group(int file) {
     if (write(file, "0", 1) != 1) die("moving to another control group");
 }
+static void remove_groups(void) {
+    for (int i = 0; i < 2; i++) rmdir(attach_groups[i]);
+    if (shares_given) put(GROUPS "/cgroup.subtree_control", "-cpu");
+    close(attach_claim);
+}
+
+/* Whether groups below the first one have shares of the CPU. */
+static int shares_there(void) {
+    char line[1024] = "";
+    FILE *list = fopen(GROUPS "/cgroup.subtree_control", "r");
+    if (list && !fgets(line, sizeof line, list)) *line = 0;
+    if (list) fclose(list);
+    for (char *word = strtok(line, " \n"); word; word = strtok(NULL, " \n"))
+        if (!strcmp(word, "cpu")) return 1;
+    return 0;
+}
 static void open_attach(long argument) {
     char path[64];
     (void)argument;
-    if (access(GROUPS "/cgroup.procs", W_OK) < 0) errno = ENODEV, die("version 2 of control groups in " GROUPS);
-    put(GROUPS "/cgroup.subtree_control", "+cpu");
+    if (access(GROUPS "/cgroup.procs", W_OK) < 0) errno = errno == ENOENT ? ENODEV : errno, die("control groups (version 2)");
+    attach_claim = claim_directory(attach_groups[0], 0755);
+    if (mkdir(attach_groups[1], 0755) < 0 && errno != EEXIST) die(attach_groups[1]);
+    shares_given = !shares_there() && put(GROUPS "/cgroup.subtree_control", "+cpu");
     for (int i = 0; i < 2; i++) {
-        need(mkdir(attach_groups[i], 0755), attach_groups[i]);
+        snprintf(path, sizeof path, "%s/cpu.weight", attach_groups[i]);
+        if (access(path, F_OK) < 0) remove_groups(), errno = ENODEV, die("control groups' shares of CPU");
         snprintf(path, sizeof path, "%s/cgroup.procs", attach_groups[i]);
         attach_files[i] = (int)need(open(path, O_WRONLY | O_CLOEXEC), path);
     }
@@ -44,7 +63,8 @@ static void close_attach(void) {
             put(path, "0");
         }
     if (list) fclose(list);
-    for (int i = 0; i < 2; i++) close(attach_files[i]), rmdir(attach_groups[i]);
+    for (int i = 0; i < 2; i++) close(attach_files[i]);
+    remove_groups();
 }
 
 /* Netfilter: rules of nftables, in a network namespace of the process's own, by netlink(7) */

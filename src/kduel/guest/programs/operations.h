@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/select.h>
@@ -47,6 +48,16 @@ __attribute__((noreturn)) static void die(const char *what) {
 static inline long need(long result, const char *what) {
     if (result < 0) die(what);
     return result;
+}
+
+/* A directory for one kbench at a time, until its descriptor is closed. One that was ended early may have left it. */
+static int claim_directory(const char *path, mode_t mode) {
+    static char why[128];
+    if (mkdir(path, mode) < 0 && errno != EEXIST) die(path);
+    int fd = (int)need(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), path);
+    snprintf(why, sizeof why, "another kbench uses %s", path);
+    need(flock(fd, LOCK_EX | LOCK_NB), why);
+    return fd;
 }
 
 static int new_sessions; /* whether partners are each in a session of their own */
