@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from kduel.benchmarks.kbench import read_line
-from kduel.cli.explain import command, not_executed
+from kduel.cli.explain import command, modules_own, not_executed
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.explain.compare import Clock, Explanation, Shift, by_condition, explain, slim
 from kduel.explain.cost import LOCKED, Cost, cost_text
@@ -216,6 +216,18 @@ LOAD = "B 1 ffffffff81000700 4,4,4\n"
 )
 def test_the_context_is_who_the_work_is_for(tmp_path: Path, chain: str, context: str) -> None:
     assert contexts(tmp_path, f"{chain}{LOAD}C 1 2 1 0 3 10\n") == {context: 30}
+
+
+def test_a_thread_that_first_ran_when_an_interrupt_gave_it_the_cpu_is_no_part_of_that_interrupt(
+    tmp_path: Path,
+) -> None:
+    # Since 7.x an interrupt's end may switch to a new task, whose chain goes on below the interrupt's for good.
+    chain = (
+        "N 1 0 e ffffffff81000100\nN 2 1 c ffffffff81000105\nN 3 2 c ffffffff81000805\nN 4 3 c ffffffff81000555\n"
+        "N 5 4 e ffffffff81000100\nN 6 5 c ffffffff81000105\n"
+    )
+    body = f"{chain}{LOAD}C 1 2 1 0 3 1\nC 1 4 1 0 3 10\nC 1 6 1 0 3 2\n"
+    assert contexts(tmp_path, body) == {INTERRUPT: 3 + 6, THREAD: 30}
 
 
 def test_an_interrupt_inside_a_system_call_is_no_part_of_it(tmp_path: Path) -> None:
@@ -445,6 +457,20 @@ def test_a_function_that_is_not_executed_is_an_error_that_names_the_likely_one()
     assert "pipe executes no function 'pipe_wirte'" in error.message
     assert "Names like it: pipe_write" in error.remedy and "schedule" not in error.remedy
     assert "Names like it" not in not_executed("x", "pipe", ["pipe_write"]).remedy
+    several = not_executed("nft_do_chan", "netfilter-100", ["nft_do_chain [nf_tables]"] * 2)
+    assert several.remedy.count("nft_do_chain") == 1
+
+
+def test_a_modules_function_is_found_without_the_module() -> None:
+    executed = [
+        "nft_do_chain [nf_tables]",
+        "nft_do_chain_ipv4 [nf_tables]",
+        "nft_do_chain [nf_tables]",
+        "f [a]",
+        "f [b]",
+    ]
+    assert modules_own("nft_do_chain", executed) == "nft_do_chain [nf_tables]"
+    assert modules_own("nft_do", executed) == modules_own("f", executed) == ""
 
 
 def test_the_header_says_that_it_is_the_mean_and_one_function_is_no_functions() -> None:

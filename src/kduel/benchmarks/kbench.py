@@ -46,10 +46,10 @@ GROUPS = {
 GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
 
 MODULES = {
-    "ext4-create": ("brd", "ext4"),
-    "ext4-fsync": ("brd", "ext4"),
+    "ext4-create": ("brd", "crc32c-intel", "ext4"),
+    "ext4-fsync": ("brd", "crc32c-intel", "ext4"),
     "netfilter-100": ("nf_tables",),
-    "module-load": ("ts_kmp",),
+    "module-load": ("ts_bm", "ts_kmp"),
 }
 """Kernel modules that an operation loads where the kernel does not have them built in."""
 

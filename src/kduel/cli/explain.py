@@ -170,9 +170,12 @@ def command(
         label = chosen.ready.study.steps[index].label
         each = [(arm.name, *annotation(arm, index, label, annotate, boot=boot)) for arm in counted]
         if not any(instructions for _, _, instructions in each):
-            raise not_executed(
-                annotate, benchmark, [row.function for row in explanation(chosen.ready, counted, index).rows]
-            )
+            executed = [row.function for row in explanation(chosen.ready, counted, index).rows]
+            found_as = modules_own(annotate, executed)
+            if not found_as:
+                raise not_executed(annotate, benchmark, executed)
+            annotate = found_as
+            each = [(arm.name, *annotation(arm, index, label, annotate, boot=boot)) for arm in counted]
         text = "\n".join(
             annotated(name, annotate, count, instructions, boot=boot) for name, count, instructions in each
         )
@@ -199,9 +202,15 @@ def command(
             progress.info(f"The instructions of the largest difference: {step}")
 
 
+def modules_own(function: str, executed: list[str]) -> str:
+    """The one module's function of this name, with its module as the table shows it; empty where none or several are."""
+    named = {name for name in executed if name.startswith(f"{function} [")}
+    return named.pop() if len(named) == 1 else ""
+
+
 def not_executed(function: str, benchmark: str, executed: list[str]) -> InputError:
     """The error for a function that neither kernel executes, with the ones whose names are like it."""
-    near = [name for name in get_close_matches(function, executed, 5, 0.5) if not name.startswith("(")]
+    near = [name for name in get_close_matches(function, dict.fromkeys(executed), 5, 0.5) if not name.startswith("(")]
     return InputError(
         f"{benchmark} executes no function {function!r} in either kernel; an inlined function counts as part of its caller",
         (f"Names like it: {', '.join(near)}. " if near else "")

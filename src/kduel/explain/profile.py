@@ -51,6 +51,8 @@ _BULK = re.compile(
 """Functions that do nothing but move bytes: how long their path is depends on the loop that the processor's features
 select, and not on what the kernel does."""
 _THREAD = {"kthread", "kthreadd", "worker_thread", "kthread_worker_fn", "kernel_init", "smpboot_thread_fn"}
+_NEW_TASK = {"ret_from_fork", "ret_from_fork_asm"}
+"""Where a task begins. What is outside of it in a chain is whoever gave it the CPU for the first time."""
 _OVERRULES = (OPERATION, IDLE, THREAD, INTERRUPT)
 """Each context takes all that is below it out of those before."""
 BOOT_DEPTH = 12
@@ -209,7 +211,8 @@ class Naming:
             name = self.symbols.function(site if entry else site - 1)
             if entry or found.entered != name:
                 chain = found.chain if len(found.chain) == self.depth else (*found.chain, name)
-                context = max(found.context, own_context(name), key=_OVERRULES.index)
+                outer = OPERATION if name in _NEW_TASK else found.context
+                context = max(outer, own_context(name), key=_OVERRULES.index)
                 found = CodePlace(chain, name if entry and chain is not found.chain else "", context)
             self._places[number] = found
         return found

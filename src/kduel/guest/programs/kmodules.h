@@ -6,6 +6,7 @@
 
 #define CARRIED "/kduel/carried/"
 #define SMALL_MODULE "ts_kmp" /* needs no other one, nobody uses it unasked, and all of Debian's kernels since 5.10 have it */
+#define OTHER_MODULE "ts_bm" /* stays: the first module of all has 2 MiB of memory for code to prepare, and the last one to free, since 6.x */
 
 #ifndef SYS_finit_module
 #define SYS_finit_module __NR_finit_module
@@ -73,6 +74,7 @@ static void open_module(long argument) {
     ssize_t got;
     (void)argument;
     if (fd < 0) errno = ENODEV, die("this kernel's module " SMALL_MODULE);
+    load_module(OTHER_MODULE, "");
     module_size = 0;
     while ((got = need(read(fd, module_bytes + module_size, sizeof module_bytes - module_size), SMALL_MODULE)) > 0)
         module_size += (size_t)got;
