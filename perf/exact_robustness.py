@@ -50,7 +50,7 @@ fixed = 1
 [[benchmark]]
 use = "kbench"
 mode = "exact"
-operation = "null-call"
+operation = {operations}
 """
 COUNT = Metric("instructions", "instructions", "lower", statistic="median")
 
@@ -120,7 +120,9 @@ class Counts(Struct):
 def count(kernels: list[str], which: str, operations: list[str], cache: Cache) -> dict[str, Counts]:
     """Boot each kernel once."""
     chosen = PERTURBATIONS[which]
-    text = STUDY.format(machine=chosen.machine) + contender_tables(kernels, len(set(kernels)) < len(kernels))
+    text = STUDY.format(machine=chosen.machine, operations=json.dumps(operations)) + contender_tables(
+        kernels, len(set(kernels)) < len(kernels)
+    )
     ready = make_ready(assemble(parse_study(text, which), text, which), cache=cache, progress=Progress())
     order = chosen.order(operations)
     lines = [chosen.before]

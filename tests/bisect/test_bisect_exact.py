@@ -159,6 +159,17 @@ def test_the_boot_is_searched_and_its_functions_are_counted_for_the_commit_that_
     assert "552,000 with it (+1,000)" in text and "per operation" not in text
 
 
+@pytest.mark.parametrize(("operation", "metric"), [("pipe", True), ("boot", False)])
+def test_what_is_proposed_where_the_ends_are_equal_can_be_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, metric: bool
+) -> None:
+    """The boot is counted once, and has no mean."""
+    commits = repository(tmp_path / "linux", history(["100", "104", "100"], documented=()))
+    with pytest.raises(NotMeasuredError, match="nothing to find") as error:
+        between(tmp_path, monkeypatch, commits[0], commits[-1], operation=operation)
+    assert ("instructions-mean" in error.value.remedy) == metric
+
+
 def test_a_cost_that_is_not_that_of_the_end_is_not_called_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,7 +30,10 @@ def kduel(tmp_path: Path, *words: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["-b", "nul-call", "--step", "1", "2"], "no operation 'nul-call'"),
+        (
+            ["-b", "nul-call", "--step", "1", "2"],
+            "no operation 'nul-call' to count Did you mean null-call? There are: boot,",
+        ),
         (["-b", "null-call", "--step", "1", "2", "--metric", "cycles"], "no exact metric 'cycles'"),
         (["-b", "null-call", "--step", "1", "2", "--confg", "c"], "No such option"),
         (["-b", "null-call", "--step", "1"], "requires 2 arguments"),

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.support.operations import GROUP_OF, OPERATIONS
+from kduel.benchmarks.support.operations import GROUP_OF, MODULES, OPERATIONS
 from kduel.benchmarks.support.parameters import label_of
 from kduel.benchmarks.support.reading import LARGEST_FIGURE, Amount, Natural, json
 from kduel.core.experiment import Metric
@@ -189,6 +189,9 @@ class Kbench(Benchmark):
         # Not the mode: a study is all exact or all timed, and the names are to be the same in both.
         plain = msgspec.structs.replace(parameters, mode="time", conditions=5)
         return label_of("{operation}", plain, count="{}x", time="{}s", cpu="cpu{}")
+
+    def modules_for(self, parameters: Any) -> tuple[str, ...]:
+        return MODULES.get(parameters.operation, ())
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         if parameters.mode == "exact":

@@ -65,8 +65,10 @@ EXACT_METRICS = ("instructions", "instructions-mean")
 @click.option("--first-parent", is_flag=True, help="Follow only the first parent of merges.")
 @click.option(
     "--config",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The kernel configuration.  [default: .config of the tree; with --step: none]",
+    metavar="FILE|RECIPE",
+    default="",
+    help="The kernel configuration: a file, or a recipe such as tinyconfig+guest or FILE+guest.  [default: .config of the "
+    "tree; with --step: none]",
 )
 @click.option(
     "--build-dir",
@@ -154,7 +156,7 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
 
     \b
     kduel bisect v1.0 HEAD --measure 'make -s && ./bench'
-    kduel bisect v6.1 v6.2 --tree linux --config my.config --benchmark pipe
+    kduel bisect v6.1 v6.2 --tree linux --config tinyconfig+guest --benchmark pipe
     kduel bisect v6.1 v6.2 --tree linux --config my.config --machine qemu \\
         --benchmark sysbench-cpu --metric events-per-second
     git bisect run kduel bisect --benchmark pipe --step 12580 12790
@@ -218,16 +220,21 @@ def told_how_to_go_on() -> Iterator[None]:
         raise
 
 
-def builder(tree: Path, source: Path, work: Path, given: dict[str, Any]) -> Any:
-    """How to make a kernel of what is checked out in `source`."""
-    from kduel.run.bisect.build import Builder
+def builder(tree: Path, source: Path, work: Path, given: dict[str, Any], progress: Progress) -> Any:
+    """How to make a kernel of what is checked out in `source`. Raises InputError."""
+    from kduel.core.progress import Once
+    from kduel.run.bisect.build import Builder, config_or_recipe
 
-    own = tree / ".config"
-    config = given["config"].resolve() if given["config"] else (own if own.is_file() else None)
+    own, recipe = tree / ".config", ""
+    config = own if own.is_file() else None
+    if given["config"]:
+        config, recipe = config_or_recipe(given["config"])
     return Builder(
         source=source,
         build=work / "build",
         config=config,
+        recipe=recipe,
+        warn=Once(progress).warn,
         command=given["build_command"],
         image=given["image"],
         jobs=given["jobs"],
@@ -262,7 +269,7 @@ def git_step(
             f"both ends have the same cost, {step[0]:,.10g}: there is nothing to find",
             "Give the costs of GOOD and of BAD, as `kduel explain` shows them.",
         )
-    made = builder(tree, tree, work, given)
+    made = builder(tree, tree, work, given, progress)
 
     def build(commit: str) -> str:
         # What lies in the tree may be more than the commit: nothing is taken from the cache.
@@ -287,11 +294,11 @@ def exact(
     from kduel.run.bisect.kernels import CommitKernels
 
     old, new = (commit_of(tree, end) for end in ends[:2])
-    made = builder(tree, work / "source", work, given)
+    made = builder(tree, work / "source", work, given, progress)
     kernels = CommitKernels(made, cache=cache, progress=progress)
     trier = exact_trier(lambda commit: str(kernels(commit)), given, cache, progress)
     made.check()
-    with worktree(tree, made.source, old, made.built()) as place:
+    with worktree(tree, made.source, old, made.built(), progress=progress) as place:
         result = bisect(place, old, new, trier, progress=progress, first_parent=given["first_parent"], paths=ends[2:])
         if given["form"] == "json":
             metric = f"{given['benchmark']} {given['metric'] or EXACT_METRICS[0]}"
@@ -332,9 +339,9 @@ def by_boots(tree: Path, work: Path, history: Any, given: dict[str, Any], cache:
     subject = f"{benchmark} in fresh boots of each commit's kernel on the machine {machine}"
     task = task_of(tree, history, f"{benchmark} {metric}", subject, given)
     state = state_directory(work, task)
-    made = builder(tree, work / "source", work, given)
+    made = builder(tree, work / "source", work, given, progress)
     made.check()
-    with worktree(tree, made.source, history.good, made.built()):
+    with worktree(tree, made.source, history.good, made.built(), progress=progress):
         boots = Boots(made, machine, benchmark, metric, state / "trials", cache=cache, progress=progress)
         try:
             outcome = search(task, state, boots, progress)

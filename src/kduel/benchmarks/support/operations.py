@@ -1,4 +1,4 @@
-"""The operations of kbench: what each does, and by subsystem."""
+"""The operations of kbench: what each does, by subsystem, and what it needs."""
 
 from __future__ import annotations
 
@@ -60,24 +60,40 @@ ABOUT = {
     "namespace": "a new UTS namespace, the old one freed",
     "seccomp": "getppid under a filter of 16 comparisons",
     "io-uring": "submit and complete a request that does nothing",
+    "cgroup-attach": "move the process to another control group",
+    "tmpfs-create": "create, close and delete an empty file of tmpfs",
+    "tmpfs-fsync": "the same of 4 KiB, with fsync",
+    "ext4-create": "create, close and delete an empty file of ext4 on a RAM disk",
+    "ext4-fsync": "the same of 4 KiB, with fsync: a transaction of the journal",
+    "netfilter-100": "a datagram to oneself through 100 rules of nftables",
+    "module-load": "load a small module without its signature",
 }
-"""In the program's own order, which is the numbering of regions in the counting plug-in (from 1), and in its words (kbench.c)."""
+"""In the program's own order, which is the numbering of regions in the counting plug-in (from 1), and in its words."""
 OPERATIONS = tuple(ABOUT)
 
 GROUPS = {
     "system calls and files": (
         "null-call", "read", "write", "stat", "fstat", "open-close", "create-delete", "select-10", "select-100", "poll-10",
         "poll-100", "epoll-10", "epoll-100", "dup", "eventfd", "fallocate", "lock", "lseek", "pread-4k", "pwrite-4k", "sendfile",
-        "splice", "inotify", "rename", "readdir-100", "pipe-create", "seccomp", "io-uring",
+        "splice", "inotify", "rename", "readdir-100", "pipe-create", "seccomp", "io-uring", "tmpfs-create", "tmpfs-fsync",
+        "ext4-create", "ext4-fsync",
     ),
     "signals and timers": ("signal-install", "signal-deliver", "fault-protection", "timer"),
     "scheduling and communication": (
         "pipe", "unix", "switch-2-0k", "switch-2-16k", "switch-8-0k", "switch-8-16k", "switch-16-64k", "futex",
         "futex-wake", "sched-yield", "socketpair",
     ),
-    "network": ("tcp", "udp", "tcp-connect"),
-    "processes": ("fork-exit", "fork-exec", "shell", "clone", "namespace"),
+    "network": ("tcp", "udp", "tcp-connect", "netfilter-100"),
+    "processes": ("fork-exit", "fork-exec", "shell", "clone", "namespace", "cgroup-attach", "module-load"),
     "memory": ("mmap", "fault-anonymous", "fault-file", "brk", "mprotect"),
 }  # fmt: skip
 """The operations by subsystem, for reports."""
 GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
+
+MODULES = {
+    "ext4-create": ("brd", "ext4"),
+    "ext4-fsync": ("brd", "ext4"),
+    "netfilter-100": ("nf_tables",),
+    "module-load": ("ts_kmp",),
+}
+"""Kernel modules that an operation loads where the kernel does not have them built in."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct
 
 from kduel.core.errors import HostError, InputError
+from kduel.core.progress import Progress
 from kduel.kernels.build.make import FIXED, Make, Unbuildable, log_command, wants_modules
+from kduel.kernels.build.recipe import RUNNING, TARGET_NAME, KernelRecipe, configure, fingerprint, read_recipe
 
 __all__ = ["Builder", "Unbuildable"]
 
@@ -32,6 +35,10 @@ class Builder(Struct, frozen=True, kw_only=True):
     """Where objects go, kept from commit to commit."""
     config: Path | None = None
     """The .config to start from; by default the one in `build`."""
+    recipe: str = ""
+    """In place of `config`: a configuration as that of a kernel from source, such as tinyconfig+guest."""
+    warn: Callable[[str], None] = Progress().warn
+    """Told of options that a tree does not accept."""
     command: str = ""
     """Instead of make: a shell command run in `source`, with $KDUEL_BUILD set to `build`."""
     image: str = ""
@@ -44,6 +51,8 @@ class Builder(Struct, frozen=True, kw_only=True):
         if self.command:
             return
         self._check_clean()
+        if self.recipe:
+            return
         given = self.config or self._own_config
         if not given.is_file():
             raise InputError(
@@ -127,10 +136,32 @@ class Builder(Struct, frozen=True, kw_only=True):
     def _own_config(self) -> Path:
         return self.build / ".config"
 
+    def settings(self) -> str:
+        """What determines the configuration, as text. Raises InputError, HostError."""
+        if self.recipe:
+            return fingerprint(as_recipe(self.recipe))
+        return self.config.read_text("utf-8", errors="replace") if self.config else ""
+
     def _configure(self, make: Make) -> None:
+        if self.recipe:
+            if missed := configure(as_recipe(self.recipe), make):
+                self.warn(f"the tree did not accept {', '.join(missed)}")
+            return
         if self.config and self.config != self._own_config:
             shutil.copyfile(self.config, self._own_config)
         make.run("olddefconfig")
+
+
+def as_recipe(config: str) -> KernelRecipe:
+    """A configuration as it is written in a kernel's specification. Raises InputError that lists what there is."""
+    return read_recipe(f",config={config}")[1]
+
+
+def config_or_recipe(given: str) -> tuple[Path | None, str]:
+    """What --config names: a file, or else a recipe, which is checked. Raises InputError."""
+    if Path(given).exists() or not ("+" in given or TARGET_NAME.fullmatch(given) or given == RUNNING):
+        return Path(given).resolve(), ""
+    return None, as_recipe(given).config
 
 
 def remove_unfinished(build: Path) -> None:

@@ -18,7 +18,7 @@ from kduel.run.bisect.outcome import Interval, Level, SearchOutcome
 from kduel.run.bisect.path import PathStep, cost_path, in_order, is_ancestor
 from kduel.run.bisect.search import ExactResult, ExactStep, search
 from kduel.run.exact.measure import Counted, count_arm, exact_machine, explanation, is_boot, step_index
-from kduel.run.exact.subject import pair
+from kduel.run.exact.subject import BOOT, pair
 from kduel.run.prepare import Ready, make_ready
 
 METRICS = {"instructions": "median", "instructions-mean": "mean"}
@@ -161,7 +161,9 @@ def bisect(
     if old_value == new_value:
         raise NotMeasuredError(
             f"{trier.benchmark} costs {old_value:,.10g} instructions at both ends: there is nothing to find",
-            "Try another --benchmark, or --metric instructions-mean.",
+            "Try another --benchmark, or --metric instructions-mean."
+            if trier.metric == "instructions" and trier.benchmark != BOOT
+            else "Try another --benchmark.",
         )
 
     def judge(commit: str) -> ExactStep:

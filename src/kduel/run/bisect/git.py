@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kduel.core.errors import HostError, InputError
+from kduel.core.progress import Progress
 
 OLD = 946_684_800
 """The year 2000."""
@@ -43,7 +44,9 @@ def _no_commit(tree: Path, revision: str) -> str:
 
 
 @contextmanager
-def worktree(tree: Path, place: Path, commit: str, built: str = "") -> Iterator[Path]:
+def worktree(
+    tree: Path, place: Path, commit: str, built: str = "", *, progress: Progress | None = None
+) -> Iterator[Path]:
     """A checkout in a directory of its own, removed afterwards: at `commit`, or where an earlier search left off.
 
     In a fresh checkout all files are new, so that make would build everything again. Therefore it stays where the search is
@@ -54,11 +57,12 @@ def worktree(tree: Path, place: Path, commit: str, built: str = "") -> Iterator[
         shutil.rmtree(place, ignore_errors=True)
         git(tree, "worktree", "prune")
         known = bool(built) and git(tree, "cat-file", "-t", built, check=False).startswith("commit\n")
-        git(tree, "worktree", "add", "--quiet", "--force", "--detach", str(place), built if known else commit)
-        if known:
-            make_old(place)
-            # Else git would take the files for changed ones, and write them again.
-            git(place, "update-index", "-q", "--refresh", check=False)
+        with (progress or Progress()).task(f"checking out {tree.name}"):
+            git(tree, "worktree", "add", "--quiet", "--force", "--detach", str(place), built if known else commit)
+            if known:
+                make_old(place)
+                # Else git would take the files for changed ones, and write them again.
+                git(place, "update-index", "-q", "--refresh", check=False)
     stays = False
     try:
         yield place

@@ -39,12 +39,12 @@ class CommitKernels:
 
     def __call__(self, commit: str) -> Path:
         """The kernel's image, its configuration and modules beside it. Raises Unbuildable, and what builders raise."""
-        place, config = self.builder.source, self.builder.config
+        place = self.builder.source
         parts = (
             git(place, "rev-parse", f"{commit}^{{tree}}"),
             self.builder.command,
             self.builder.image,
-            config.read_text("utf-8", errors="replace") if config else "",
+            self.builder.settings(),
             *(f"{name}={os.environ[name]}" for name in INFLUENCES if name in os.environ),
             compiler_words(),
         )

@@ -114,10 +114,10 @@ def find(
 
 def check_operation(name: str) -> None:
     """Raises InputError, with those that there are, for an operation that kbench does not know."""
+    known = (BOOT, *OPERATIONS[1:])
     if name not in (BOOT, *OPERATIONS):
         raise InputError(
-            f"there is no operation {name!r} to count",
-            f"{did_you_mean(name, (BOOT, *OPERATIONS[1:]))}There are: {BOOT}, {', '.join(OPERATIONS[1:])}.",
+            f"there is no operation {name!r} to count", f"{did_you_mean(name, known)}There are: {', '.join(known)}."
         )
 
 
