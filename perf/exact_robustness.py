@@ -26,7 +26,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from msgspec import Struct, structs
 
-from kduel.benchmarks.kbench import OPERATIONS, read_lines
+from kduel.benchmarks.kbench import read_lines
+from kduel.benchmarks.support.operations import OPERATIONS
 from kduel.core.cache import Cache
 from kduel.core.experiment import Metric, Settle
 from kduel.core.progress import Progress
@@ -49,7 +50,7 @@ fixed = 1
 [[benchmark]]
 use = "kbench"
 mode = "exact"
-operation = "null-call"
+operation = {operations}
 """
 COUNT = Metric("instructions", "instructions", "lower", statistic="median")
 
@@ -119,7 +120,9 @@ class Counts(Struct):
 def count(kernels: list[str], which: str, operations: list[str], cache: Cache) -> dict[str, Counts]:
     """Boot each kernel once."""
     chosen = PERTURBATIONS[which]
-    text = STUDY.format(machine=chosen.machine) + contender_tables(kernels, len(set(kernels)) < len(kernels))
+    text = STUDY.format(machine=chosen.machine, operations=json.dumps(operations)) + contender_tables(
+        kernels, len(set(kernels)) < len(kernels)
+    )
     ready = make_ready(assemble(parse_study(text, which), text, which), cache=cache, progress=Progress())
     order = chosen.order(operations)
     lines = [chosen.before]

@@ -128,3 +128,25 @@ def test_the_modules_that_a_guest_loads_are_known_by_their_content(kernel, tmp_p
     assert found() == first, "this one is not loaded"
     ext4.write_bytes(module("1.2.3", more=["softdep=pre: other"]))
     assert len({first, found(), NO_MODULES}) == 3
+
+
+def test_modules_that_a_benchmark_may_load_lie_ready_with_what_they_need(kernel, tmp_path):
+    cache, modules = Cache(tmp_path / "cache"), tmp_path / "lib"
+    (modules / "kernel").mkdir(parents=True)
+    (modules / "modules.builtin").write_text("kernel/fs/ext4.ko\n")
+    for name, needs in (("nfnetlink", ""), ("nf_tables", "nfnetlink"), ("brd", "")):
+        (modules / f"kernel/{name}.ko").write_bytes(module("1.2.3", depends=needs))
+    kernel = replace(kernel, modules=modules)
+    bare = base_archive(kernel, BUSYBOX, cache=cache, modules=[])
+    base = base_archive(kernel, BUSYBOX, cache=cache, modules=[], carried=["brd", "ext4", "nf_tables", "absent"])
+    found = unpack(base.archive.read_bytes(), tmp_path / "x")
+    place = "kduel/carried"
+    assert {name for name in found if name.startswith(place)} == {
+        f"{place}/{name}" for name in ("brd", "brd.ko", "nf_tables", "nf_tables.ko", "nfnetlink.ko")
+    }
+    assert found[f"{place}/nf_tables"].decode().split() == [f"/{place}/nfnetlink.ko", f"/{place}/nf_tables.ko"]
+    assert found["kduel/modules"] == b"", "init loads none of them"
+    assert found.keys() - unpack(bare.archive.read_bytes(), tmp_path / "bare").keys() == {
+        name for name in found if name.startswith(place)
+    }
+    assert bare.modules == NO_MODULES != base.modules

@@ -157,6 +157,10 @@ class Benchmark(ABC):
         """Debian packages for these parameters; `packages`, unless the study names its own."""
         return self.packages
 
+    def modules_for(self, parameters: Any) -> tuple[str, ...]:
+        """Kernel modules that its program loads itself where they are not built in; most need none."""
+        return ()
+
     def policy_tasks(self, parameters: Any) -> int | None:
         """How many tasks take the policy, where `takes_policy`: a deadline policy is admitted for only so many."""
         return None

@@ -10,38 +10,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks.support.operations import GROUP_OF, MODULES, OPERATIONS
 from kduel.benchmarks.support.parameters import label_of
 from kduel.benchmarks.support.reading import LARGEST_FIGURE, Amount, Natural, json
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details, Mode
-
-OPERATIONS = (
-    "empty", "null-call", "read", "write", "stat", "fstat", "open-close", "create-delete", "select-10", "select-100",
-    "poll-10", "poll-100", "epoll-10", "epoll-100", "signal-install", "signal-deliver", "fault-protection", "pipe",
-    "unix", "tcp", "udp", "switch-2-0k", "switch-2-16k", "switch-8-0k", "switch-8-16k", "switch-16-64k", "futex",
-    "fork-exit", "fork-exec", "shell", "clone", "mmap", "fault-anonymous", "fault-file", "timer", "brk", "mprotect", "dup",
-    "eventfd", "fallocate", "lock", "lseek", "pread-4k", "pwrite-4k", "sendfile", "splice", "inotify", "rename", "readdir-100",
-    "pipe-create", "socketpair", "tcp-connect", "sched-yield", "futex-wake", "namespace", "seccomp", "io-uring",
-)  # fmt: skip
-"""In the program's own order, which is the numbering of regions in the counting plug-in (from 1)."""
-
-GROUPS = {
-    "system calls and files": (
-        "null-call", "read", "write", "stat", "fstat", "open-close", "create-delete", "select-10", "select-100", "poll-10",
-        "poll-100", "epoll-10", "epoll-100", "dup", "eventfd", "fallocate", "lock", "lseek", "pread-4k", "pwrite-4k", "sendfile",
-        "splice", "inotify", "rename", "readdir-100", "pipe-create", "seccomp", "io-uring",
-    ),
-    "signals and timers": ("signal-install", "signal-deliver", "fault-protection", "timer"),
-    "scheduling and communication": (
-        "pipe", "unix", "switch-2-0k", "switch-2-16k", "switch-8-0k", "switch-8-16k", "switch-16-64k", "futex",
-        "futex-wake", "sched-yield", "socketpair",
-    ),
-    "network": ("tcp", "udp", "tcp-connect"),
-    "processes": ("fork-exit", "fork-exec", "shell", "clone", "namespace"),
-    "memory": ("mmap", "fault-anonymous", "fault-file", "brk", "mprotect"),
-}  # fmt: skip
-"""The operations by subsystem, for reports."""
-GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
 
 Operation = Literal[OPERATIONS]  # type: ignore[valid-type]
 
@@ -216,6 +189,9 @@ class Kbench(Benchmark):
         # Not the mode: a study is all exact or all timed, and the names are to be the same in both.
         plain = msgspec.structs.replace(parameters, mode="time", conditions=5)
         return label_of("{operation}", plain, count="{}x", time="{}s", cpu="cpu{}")
+
+    def modules_for(self, parameters: Any) -> tuple[str, ...]:
+        return MODULES.get(parameters.operation, ())
 
     def metrics(self, parameters: Any) -> tuple[Metric, ...]:
         if parameters.mode == "exact":

@@ -13,7 +13,7 @@ from kduel.core.cache import Cache
 from kduel.guest import own_script
 from kduel.guest.cpio import Cpio
 from kduel.kernels import Kernel
-from kduel.kernels.files.modules import NO_MODULES, closure, module_bytes
+from kduel.kernels.files.modules import NO_MODULES, closure, loadable, module_bytes
 
 MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "squashfs", "overlay")
 """What a guest needs of a kernel; whatever of it is built in costs nothing."""
@@ -27,7 +27,7 @@ class Base(Struct, frozen=True):
     archive: Path
     """In the cache."""
     modules: str
-    """SHA-256 of the modules that the guest loads, with their names, in their order; NO_MODULES where it loads none."""
+    """SHA-256 of the modules that the guest loads or may load, with their names, in their order; NO_MODULES for none."""
 
 
 def base_archive(
@@ -37,11 +37,14 @@ def base_archive(
     cache: Cache,
     programs: Iterable[tuple[str, Path]] = (),
     modules: Sequence[str] = MODULES,
+    carried: Sequence[str] = (),
     quick: bool = False,
 ) -> Base:
     """The part that all trials of a kernel share: busybox, our init, modules in their order, config.
 
     `programs` are files for $KDUEL_PROGRAMS: where below it, and which file; modes are kept.
+    `carried` modules are not loaded by init but by the benchmark that needs them (kmodules.h): /kduel/carried/NAME lists
+    what to load for one. One that the kernel has built in or lacks is not there.
     `quick`: with what saves time in a timed guest on Debian's busybox (`own_script`).
     A kernel without modules is taken to have everything built in. Raises InputError where its modules are broken or
     lack one.
@@ -56,6 +59,8 @@ def base_archive(
         for module in (closure(kernel.modules, modules) if kernel.modules else [])
     ]
     contents += loaded
+    brought = _carried(kernel, carried)
+    contents += brought
     contents.append(("kduel/modules", "".join(f"/{name}\n" for name, _, _ in loaded).encode(), 0o644))
     if kernel.config:
         # As a file for what looks there (loading BPF programs does), and packed to come home with every trial.
@@ -76,7 +81,20 @@ def base_archive(
         (directory / "initramfs.cpio").write_bytes(archive.finish())
 
     entry = cache.entry("initramfs", digest_of(contents)[:32], build)
-    return Base(entry / "initramfs.cpio", digest_of(loaded) if loaded else NO_MODULES)
+    present = [*loaded, *brought]
+    return Base(entry / "initramfs.cpio", digest_of(present) if present else NO_MODULES)
+
+
+def _carried(kernel: Kernel, names: Sequence[str]) -> list[tuple[str, bytes, int]]:
+    """The files of modules that are loaded when they are needed, and for each of `names` the list of its files."""
+    place = "kduel/carried"
+    files: dict[str, tuple[str, bytes, int]] = {}
+    lists = []
+    for name, needed in (loadable(kernel.modules, names) if kernel.modules else {}).items():
+        paths = {f"{place}/{module.name.split('.')[0]}.ko": module for module in needed}
+        files |= {path: (path, module_bytes(module), 0o644) for path, module in paths.items() if path not in files}
+        lists.append((f"{place}/{name}", "".join(f"/{path}\n" for path in paths).encode(), 0o644))
+    return [*files.values(), *lists]
 
 
 def digest_of(contents: Iterable[tuple[str, bytes, int]]) -> str:

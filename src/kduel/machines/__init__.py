@@ -38,6 +38,8 @@ class Needs(Struct, frozen=True, kw_only=True):
     packages: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
     scratch: bool = False
+    modules: tuple[str, ...] = ()
+    """Kernel modules that a benchmark loads itself, where the kernel does not have them built in."""
     files: tuple[tuple[str, Path], ...] = ()
     """Further programs of the host's, such as sched_ext schedulers: where below $KDUEL_PROGRAMS, and which file.
     The file's mode is kept."""

@@ -264,7 +264,9 @@ class Boards(MachineKind):
         files = needs.brought(described.architecture, cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         bases = {
-            parts: initramfs.base_archive(kernel, box.file, cache=cache, programs=files, modules=described.modules)
+            parts: initramfs.base_archive(
+                kernel, box.file, cache=cache, programs=files, modules=described.modules, carried=needs.modules
+            )
             for parts, kernel in {arm.kernel.parts: arm.kernel for arm in arms}.items()
         }
         images = plain_images(kernels, cache)

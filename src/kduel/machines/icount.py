@@ -371,7 +371,9 @@ class Icount(MachineKind):
             for sha, kernel in kernels.items()
         }
         bases = {
-            parts: initramfs.base_archive(kernel, root.busybox, cache=cache, programs=files, modules=modules)
+            parts: initramfs.base_archive(
+                kernel, root.busybox, cache=cache, programs=files, modules=modules, carried=needs.modules
+            )
             for parts, kernel in {arm.kernel.parts: arm.kernel for arm in arms}.items()
         }
         return IcountMachine(settings, root, bases, images, cache, whole_root=bool(needs.packages))

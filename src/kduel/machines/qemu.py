@@ -377,7 +377,7 @@ class Qemu(MachineKind):
         modules = initramfs.MODULES + (initramfs.SCRATCH_MODULES if needs.scratch else ())
         bases = {
             parts: initramfs.base_archive(
-                kernel, root.busybox, cache=cache, programs=files, modules=modules, quick=True
+                kernel, root.busybox, cache=cache, programs=files, modules=modules, carried=needs.modules, quick=True
             )
             for parts, kernel in {arm.kernel.parts: arm.kernel for arm in arms}.items()
         }

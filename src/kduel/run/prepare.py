@@ -143,11 +143,12 @@ def get_kernels(
 def needs_of(chosen: Chosen, dress: Dress) -> Needs:
     """What the benchmarks and schedulers need on a machine."""
     benchmarks = chosen.prepared.benchmarks
-    steps = zip(benchmarks, chosen.prepared.parameters, strict=True)
+    steps = list(zip(benchmarks, chosen.prepared.parameters, strict=True))
     needs = Needs(
         packages=tuple(sorted({package for each, given in steps for package in each.packages_for(given)})),
         programs=tuple(sorted({program for each in benchmarks for program in each.programs})),
         scratch=any(each.needs_scratch for each in benchmarks),
+        modules=tuple(sorted({module for each, given in steps for module in each.modules_for(given)})),
     )
     return dress.needs(needs)
 

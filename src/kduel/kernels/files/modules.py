@@ -35,6 +35,12 @@ def closure(modules_dir: Path, names: Iterable[str]) -> list[Path]:
     return list(tree.ordered)
 
 
+def loadable(modules_dir: Path, names: Iterable[str]) -> dict[str, list[Path]]:
+    """For each of these modules that the kernel has as a file: what to load for it, itself last. Raises as `closure`."""
+    there = module_files(modules_dir)
+    return {name: closure(modules_dir, [name]) for name in names if _canonical(name) in there}
+
+
 def modules_directory(given: str, release: str) -> Path:
     """The modules of a kernel release at the place that a user named: lib/modules/RELEASE itself, or what it is in.
 

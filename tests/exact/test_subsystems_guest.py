@@ -1,0 +1,70 @@
+"""Operations that need a module, a file system or a namespace, in real guests: they do what their names say."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from counting import CONDITIONS, COUNT, count_both, ready_to_count
+
+from kduel.benchmarks.support.operations import OPERATIONS
+from kduel.explain.profile import profile
+from kduel.run.exact.measure import Counted
+from kduel.run.prepare import Ready
+from kduel.study.contenders import contender_tables
+
+pytestmark = [pytest.mark.guest, pytest.mark.network]
+
+KERNELS = ["debian:6.1-cloud", "debian:6.12-cloud"]
+DOES = {
+    "cgroup-attach": ["cgroup_attach_task"],
+    "tmpfs-create": ["shmem_mknod", "shmem_evict_inode"],
+    "tmpfs-fsync": ["shmem_mknod", "vfs_fsync_range"],
+    "ext4-create": ["ext4_create", "ext4_evict_inode"],
+    "ext4-fsync": ["ext4_sync_file", "jbd2_journal_commit_transaction", "brd_submit_bio [brd]"],
+    "netfilter-100": ["nft_do_chain [nf_tables]", "udp_sendmsg"],
+    "module-load": ["load_module"],
+}
+"""Functions that each of them executes once or more in every call, in both kernels."""
+
+
+def test_these_are_all_that_came_last() -> None:
+    assert tuple(DOES) == OPERATIONS[-len(DOES) :]
+
+
+@pytest.fixture(scope="module")
+def ready() -> Ready:
+    return ready_to_count(tuple(DOES), contender_tables(KERNELS, False))
+
+
+@pytest.fixture(scope="module")
+def counted(ready: Ready) -> list[Counted]:
+    return count_both(ready)
+
+
+@pytest.mark.parametrize("operation", DOES)
+def test_an_operation_executes_what_it_is_named_after(ready: Ready, counted: list[Counted], operation: str) -> None:
+    index = list(DOES).index(operation)
+    for one in counted:
+        line = one.step(index, ready.study.steps[index].label)
+        found = profile(one.dump, one.symbols, line.region)
+        assert found.operations == (1 + 5) * COUNT
+        executed: Counter[str] = Counter()
+        for (_, function), instructions in found.functions().items():
+            executed[function] += instructions
+        assert not {name: executed[name] for name in DOES[operation] if executed[name] < found.operations}
+
+
+def test_every_rule_of_the_filter_is_looked_at(ready: Ready, counted: list[Counted]) -> None:
+    index = list(DOES).index("netfilter-100")
+    for one in counted:
+        lines = one.lines(index, ready.study.steps[index].label)
+        assert len(lines) == CONDITIONS
+        # A datagram to oneself takes some 4,000 instructions; a rule, its header, one load, one comparison.
+        assert all(20 * 100 < line.median - 4_000 < 200 * 100 for line in lines)
+
+
+def test_no_signature_is_checked_when_a_module_is_loaded(ready: Ready, counted: list[Counted]) -> None:
+    index = list(DOES).index("module-load")
+    for one in counted:
+        assert 50_000 < one.step(index, ready.study.steps[index].label).median < 1_000_000
