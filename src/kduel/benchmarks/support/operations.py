@@ -91,8 +91,8 @@ GROUPS = {
 GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
 
 MODULES = {
-    "ext4-create": ("brd", "ext4"),
-    "ext4-fsync": ("brd", "ext4"),
+    "ext4-create": ("brd", "crc32c_intel", "ext4"),
+    "ext4-fsync": ("brd", "crc32c_intel", "ext4"),
     "netfilter-100": ("nf_tables",),
     "module-load": ("ts_kmp",),
 }
