@@ -26,7 +26,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from msgspec import Struct, structs
 
-from kduel.benchmarks.kbench import OPERATIONS, read_lines
+from kduel.benchmarks.kbench import read_lines
+from kduel.benchmarks.support.operations import OPERATIONS
 from kduel.core.cache import Cache
 from kduel.core.experiment import Metric, Settle
 from kduel.core.progress import Progress

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from kduel.core.errors import InputError
+from kduel.kernels.build.toolchain import TARGETS, own_target
 from kduel.run.bisect.build import Builder, config_or_recipe
 
 MAKEFILE = """\
 tinyconfig:
-	@echo CONFIG_TINY=y >$O/.config
+	@echo CONFIG_TINY=y >$O/.config; echo CONFIG_FOR_$(ARCH)=y >>$O/.config
 allnoconfig:
 	@grep -v CONFIG_UNKNOWN $(KCONFIG_ALLCONFIG) >$O/.config
 olddefconfig:
@@ -35,7 +36,8 @@ def test_a_recipe_is_made_by_the_tree_and_what_it_does_not_accept_is_told(tmp_pa
     made.check()
     assert made.make() == f"tree:{tmp_path / 'build'}"
     config = (tmp_path / "build" / "image").read_text().splitlines()
-    assert {"CONFIG_TINY=y", "CONFIG_FOO=y", "CONFIG_BLK_DEV_INITRD=y"} <= set(config)
+    target = TARGETS[own_target()].arch
+    assert {"CONFIG_TINY=y", f"CONFIG_FOR_{target}=y", "CONFIG_FOO=y", "CONFIG_BLK_DEV_INITRD=y"} <= set(config)
     assert told == ["the tree did not accept UNKNOWN=y"]
 
 

@@ -178,7 +178,7 @@ def test_a_cost_that_is_not_that_of_the_end_is_not_called_the_new_one(
     text = as_text(tree, result, "pipe", 25, 100)
     assert result.found.commits == [commits[2]] and "new cost" not in text
     assert "The first commit that costs more like BAD (105) than like GOOD (100):" in text
-    assert f"up to {commits[4][:12]}: -7" in text
+    assert f"up to {commits[4][:12]}: −7" in text
     tree, commits, result = searched(tmp_path / "other", monkeypatch, history(["100", "100", "105", "105"], ()))
     assert "The first commit with the new cost:" in as_text(tree, result, "pipe", 25, 100)
 

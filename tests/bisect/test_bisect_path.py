@@ -38,7 +38,7 @@ def test_a_second_change_that_masks_the_first_is_told(tmp_path: Path) -> None:
     assert [words[-1] for words in shown] == ["0", "3", "4", "6", "11"], "the order of the history"
     assert shown[2] == ["*", c[4][:12], "10,852", "+202", "4"]
     assert "the ends differ by +100" in lines[-3]
-    assert lines[-2].strip() == f"after {c[6][:12]}, up to {c[11][:12]}: -102"
+    assert lines[-2].strip() == f"after {c[6][:12]}, up to {c[11][:12]}: −102"
     assert lines[-1] == "Such a change is found by a search between its two commits, with the same options."
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -121,6 +123,48 @@ def test_objects_of_a_build_that_was_killed_are_removed_and_headers_stay(tmp_pat
     (tmp_path / "b.o").write_text("new")
     remove_unfinished(tmp_path)
     assert (tmp_path / "b.o").exists()
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from kduel.run.bisect.build import Builder
+
+work = Path(sys.argv[1])
+
+def interrupt():
+    while not (work / "build" / "slow").exists():
+        time.sleep(0.05)
+    os.kill(os.getpid(), int(sys.argv[2]))
+
+threading.Thread(target=interrupt, daemon=True).start()
+Builder(source=work / "source", build=work / "build", config=work / "config", log=work / "log", jobs=1).make()
+"""
+
+
+@pytest.mark.parametrize(("how", "again"), [(signal.SIGINT, ["slow"]), (signal.SIGKILL, ["whole", "slow"])])
+def test_what_was_whole_when_a_build_was_interrupted_is_not_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: signal.Signals, again: list[str]
+) -> None:
+    """After Ctrl-C make removes what it had begun. Killed, it cannot, and nobody knows what was whole."""
+    source = tmp_path / "source"
+    source.mkdir()
+    make = (
+        "olddefconfig:\n\t@:\nbzImage: $O/whole $O/slow\n$O/whole:\n\t@echo whole >>$O/made; echo 1 >$@; sleep 3\n"
+        "$O/slow:\n\t@echo slow >>$O/made; echo half >$@; $(WAIT); echo 2 >$@\n"
+    )
+    (source / "Makefile").write_text(make)
+    (tmp_path / "config").write_text("CONFIG_X86=y\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "WAIT": "sleep 600"}
+    program = [sys.executable, "-c", INTERRUPTED, str(tmp_path), str(int(how))]
+    assert subprocess.run(program, env=environment, capture_output=True, check=False, timeout=120).returncode != 0
+    made = tmp_path / "build" / "made"
+    assert made.read_text().split() == ["whole", "slow"]
+    monkeypatch.setenv("WAIT", ":")
+    made.unlink()
+    Builder(source=source, build=tmp_path / "build", config=tmp_path / "config", log=tmp_path / "log", jobs=1).make()
+    assert made.read_text().split() == again
+    assert (tmp_path / "build" / "slow").read_text() == "2\n"
 
 
 def test_what_is_built_is_not_known_while_a_build_runs_or_after_one_that_failed(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kduel.benchmarks import ParseError, Raw, benchmark
-from kduel.benchmarks.kbench import APART, MODULES, OPERATIONS, SITUATED, SITUATIONS, read_line, read_lines
+from kduel.benchmarks.kbench import APART, SITUATED, SITUATIONS, read_line, read_lines
+from kduel.benchmarks.support.operations import ABOUT, GROUP_OF, MODULES, OPERATIONS
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.guest import programs
@@ -38,7 +39,8 @@ def run(*words: str, cwd: Path) -> str:
 
 def test_the_plug_in_and_the_program_know_the_same_operations(tmp_path: Path) -> None:
     listed = run("--list", cwd=tmp_path).splitlines()
-    assert tuple(line.split("\t")[0] for line in listed) == OPERATIONS
+    assert dict(line.split("\t") for line in listed) == ABOUT and tuple(ABOUT) == OPERATIONS
+    assert GROUP_OF.keys() == set(OPERATIONS) - {"empty"}
 
 
 ASKS_MUCH = {"cgroup-attach": "control groups", "netfilter-100": "nf_tables"} | {

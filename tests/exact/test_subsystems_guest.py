@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from counting import CONDITIONS, COUNT, count_both, ready_to_count
 
-from kduel.benchmarks.kbench import OPERATIONS
+from kduel.benchmarks.support.operations import OPERATIONS
 from kduel.explain.profile import profile
 from kduel.run.exact.measure import Counted
 from kduel.run.prepare import Ready
@@ -73,6 +73,15 @@ def test_every_rule_of_the_filter_is_looked_at(ready: Ready, counted: list[Count
         assert len(lines) == CONDITIONS
         # A datagram to oneself takes some 4,000 instructions; a rule, its header, one load, one comparison.
         assert all(20 * 100 < line.median - 4_000 < 200 * 100 for line in lines)
+
+
+def test_ext4_has_the_processors_checksum(ready: Ready, counted: list[Counted]) -> None:
+    index = list(DOES).index("ext4-create")
+    for one in counted:
+        found = profile(one.dump, one.symbols, one.step(index, ready.study.steps[index].label).region)
+        assert {"crc32c_pcl_intel_update [crc32c_intel]", "crc32_body", "__crc32c_le"} & {
+            function for _, function in found.functions()
+        } == {"crc32c_pcl_intel_update [crc32c_intel]"}
 
 
 def test_no_signature_is_checked_when_a_module_is_loaded(ready: Ready, counted: list[Counted]) -> None:

@@ -97,6 +97,9 @@ def test_offline_uses_what_is_there(stocked: Mirror, cache: Cache, progress: Hea
     got("debian:6.1.170-1", cache, progress)
     asked = len(stocked.asked)
     assert got("debian:6.1", cache, progress, offline=True) == "6.1.170-1"
+    assert "the newest in the cache" in progress.said[-1]
+    got("debian:6.1.170-1", cache, progress, offline=True)
+    assert progress.said[-1] == "debian:6.1.170-1: 6.1.0-47-amd64, in the cache", "as a lock names it"
     assert got("debian:bookworm", cache, progress, offline=True) == "6.1.170-1"
     with pytest.raises(HostError, match=r"debian:6.12 is not in the cache.*has: 6.1.0-47-amd64"):
         got("debian:6.12", cache, progress, offline=True)

@@ -364,7 +364,7 @@ class TestSecondaryTests:
         old = noise(100, 1000, 0.02)
         found = said(table(old, new))
         assert "unequal-spread" in found
-        assert "geometric means (-2" in found["means-disagree"] and "arithmetic means" in found["means-disagree"]
+        assert "geometric means (−2" in found["means-disagree"] and "arithmetic means" in found["means-disagree"]
 
     def test_the_trimmed_mean_and_its_test(self) -> None:
         from scipy.stats import t as student

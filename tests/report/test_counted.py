@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from examples import exact
+from msgspec import structs
 
 from kduel.core.results import ConditionResult, MetricResult, Results, Verdict
 from kduel.core.samples import Mode
 from kduel.judge.verdict.headline import headlines
 from kduel.report import report_format
 from kduel.report.content.closing import closing
-from kduel.report.content.counted import is_counted, next_command
+from kduel.report.content.counted import BOOT, LARGEST, OF_BOOT, is_counted, next_command
 from kduel.report.content.digest import digest
 from kduel.report.text import render_text
 
@@ -155,16 +158,41 @@ def test_what_is_the_same_is_listed_and_another_situation_shown_where_it_differs
 
 def test_the_next_command_opens_the_largest_difference_that_holds() -> None:
     assert is_counted(results())
-    assert next_command(results(), "RUN") == "kduel explain RUN -b pipe"
+    assert next_command(results(), "RUN") == (LARGEST, "kduel explain RUN -b pipe")
     open_only = results()
     open_only.metrics = open_only.metrics[1:2]
-    assert next_command(open_only, "RUN") == ""
+    assert next_command(open_only, "RUN") == ("", "")
+
+
+def test_the_next_command_explains_the_boot_only_where_nothing_else_differs() -> None:
+    """It takes minutes and 2 GB of memory, where an operation takes seconds."""
+    found = results()
+    boot = metric("boot", "", "slower", [(100_000, 900_000)])
+    boot.metric = BOOT
+    found.metrics.insert(0, boot)
+    assert next_command(found, "RUN") == (LARGEST, "kduel explain RUN -b pipe")
+    found.metrics = [boot]
+    assert next_command(found, "RUN") == (OF_BOOT, "kduel explain RUN -b boot") and "2 GB" in OF_BOOT
 
 
 def test_the_page_of_a_known_run_ends_its_table_with_that_command() -> None:
     rendered = render_text(results(), width=80, colour=False, run="'my runs/one'")
-    assert "→ Where the largest difference comes from: kduel explain 'my runs/one' -b pipe" in rendered
+    assert (
+        "→ Where the largest difference of an operation comes from:\n  kduel explain 'my runs/one' -b pipe\n"
+        in rendered
+    )
     assert "kduel explain" not in render_text(results(), width=80, colour=False)
+
+
+def test_the_page_has_every_condition_with_both_counts() -> None:
+    """It named only those that reverse a sign."""
+    found = results()
+    pipe = metric("pipe", "network", "faster", [(12_629, 10_650), (12_700.25, 10_651)])
+    names = ("plain", "1: after <mmap>")
+    pipe.conditions = [structs.replace(one, name=name) for one, name in zip(pipe.conditions, names, strict=True)]
+    found.metrics = [pipe]
+    page = " ".join(re.sub(r"<[^>]*>", " ", report_format("html").render(found)).split())
+    assert "plain 12,629 10,650 −1,979 " in page and "1: after &lt;mmap&gt; 12,700 10,651 −2,049 " in page
 
 
 def test_the_change_is_that_of_the_shown_values() -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
+from pathlib import Path
 
 import pytest
 from examples import ALL, Results, Warning_, broken, exact, published, rough, simulated, single, three, undecided
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel.core.format import MISSING, amount, detectable, effect, interval_text, mean_and_sd, signed
+from kduel.core import format
+from kduel.core.format import MISSING, amount, detectable, effect, interval_text, mean_and_sd, plus, signed
 from kduel.core.results import MetricResult, PartResult, Verdict
 from kduel.core.text import ascii_only, visible
+from kduel.judge.verdict import wording
 from kduel.judge.verdict.headline import headline
 from kduel.report import report_format
 from kduel.report.content.digest import digest, foremost
@@ -335,6 +339,16 @@ def test_effect_on_other_scales_is_in_the_unit() -> None:
     assert effect(found.metrics[0]) == "+7 (+0.581 %)"
     assert effect(found.metrics[2]) == "0"
     assert interval_text(found.metrics[0]) == "exact"
+
+
+def test_a_signed_number_is_written_in_one_place() -> None:
+    """Tables had a minus and sentences of the same report a hyphen."""
+    source = Path(format.__file__).parents[1]
+    here = [path.name for path in source.rglob("*.py") if re.search(r"\{[^{}\n]*:\+[,.\dgf{]", path.read_text())]
+    assert here == ["format.py"]
+    assert (wording.percent(-0.5, True), wording.number(-1650.0, True), wording.number(-0.25), plus(-1e-7, ".2g")) == (
+        "−0.50 %", "−1,650", "−0.25", "−1e−07"
+    )  # fmt: skip
 
 
 @given(st.floats(-1e300, 1e300), st.none() | st.floats(0, 1e300))

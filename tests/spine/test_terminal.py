@@ -213,6 +213,8 @@ def test_a_terminal_that_cannot_draw_is_told_what_takes_long(
         assert capsys.readouterr().err == "making the guest root\n"
     with Terminal(quiet=True).task("making the guest root"):
         assert capsys.readouterr().err == ""
+    Terminal(quiet=True).warn("KVM does not work")
+    assert capsys.readouterr().err == "", "with -q there is only the result; errors are no notes"
 
 
 @pytest.mark.parametrize("no_color", ["", "1"])

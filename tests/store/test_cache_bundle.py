@@ -227,7 +227,7 @@ def test_hostile_headers_are_refused(tmp_path: Path, first: bytes, later: bool) 
     whole = packed(filled(tmp_path / "one"))
     with tarfile.open(fileobj=io.BytesIO(whole)) as tar:
         place = tar.getmembers()[1].offset if later else 0
-    with pytest.raises(InputError, match=r"bundle\.tar is not a whole bundle"):
+    with pytest.raises(InputError, match=rf"bundle\.tar is not a {'whole bundle' if later else 'bundle of KDuel'}"):
         unpacked(whole[:place] + first + whole[place:], tmp_path)
 
 
@@ -244,8 +244,9 @@ def test_a_bundle_holds_nothing_but_entries(tmp_path: Path, kind: str, key: str)
 
 def test_what_is_no_bundle_is_refused_by_name(tmp_path: Path) -> None:
     for data in (b"", b"no tar", b"\0" * 10240):
-        with pytest.raises(InputError, match=r"bundle\.tar is not a whole bundle"):
+        with pytest.raises(InputError, match=r"bundle\.tar is not a bundle of KDuel") as raised:
             unpacked(data, tmp_path)
+        assert (raised.value.remedy or "").startswith("Name a file that `kduel bundle` wrote")
     later = changed(packed(filled(tmp_path / "one")), lambda table: table.update(schema=2))
     with pytest.raises(InputError, match="form 2; this version of KDuel reads form 1"):
         unpacked(later, tmp_path)

@@ -40,7 +40,7 @@ def test_a_difference_that_holds_under_all_conditions_is_one_with_its_range() ->
     assert result.verdict == "faster" and result.counted == "fewer"
     assert (result.ci_low, result.ci_high, result.effect) == (-100, -20, -100)
     assert result.ci_low_pct == pytest.approx(-10) and result.ci_high_pct == pytest.approx(-100 * 20 / 900)
-    assert "in 5 of 5 conditions" in result.told and "range -100 to -20" in result.told
+    assert "in 5 of 5 conditions" in result.told and "range −100 to −20" in result.told
     assert len(result.conditions) == len(result.agreeing) == 5
 
 
@@ -64,7 +64,7 @@ def test_a_sign_that_conditions_flip_is_no_verdict_and_says_which() -> None:
     result = judged([27911, 30500, 27911, 30490, 27900], [28624, 28620, 28600, 28610, 28650])
     assert result.verdict == "undecided" and result.word == "depends"
     assert result.told.startswith("Depends on conditions: more in 3 of 5")
-    assert "c1 (-1,880)" in result.told and "c3 (-1,880)" in result.told
+    assert "c1 (−1,880)" in result.told and "c3 (−1,880)" in result.told
     assert "81,500 (90 %), 66,000 (10 %)" in result.told
 
 

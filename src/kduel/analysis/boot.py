@@ -20,6 +20,7 @@ from kduel.benchmarks.support.bootlog import (
 )
 from kduel.core import untrusted
 from kduel.core.errors import InputError
+from kduel.core.format import plus
 from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir
 
@@ -165,8 +166,8 @@ def cells(values: Sequence[float | None], divide: float = 1) -> list[str]:
         if value is None or base is None:
             shown.append("-")
         else:
-            share = f" {100 * (value - base) / base:+.0f} %" if base else ""
-            shown.append(f"{(value - base) / divide:+.3f}{share}")
+            share = f" {plus(100 * (value - base) / base, '.0f')} %" if base else ""
+            shown.append(f"{plus((value - base) / divide, '.3f')}{share}")
     return shown
 
 

@@ -10,48 +10,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks.support.operations import GROUP_OF, MODULES, OPERATIONS
 from kduel.benchmarks.support.parameters import label_of
 from kduel.benchmarks.support.reading import LARGEST_FIGURE, Amount, Natural, json
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details, Mode
-
-OPERATIONS = (
-    "empty", "null-call", "read", "write", "stat", "fstat", "open-close", "create-delete", "select-10", "select-100",
-    "poll-10", "poll-100", "epoll-10", "epoll-100", "signal-install", "signal-deliver", "fault-protection", "pipe",
-    "unix", "tcp", "udp", "switch-2-0k", "switch-2-16k", "switch-8-0k", "switch-8-16k", "switch-16-64k", "futex",
-    "fork-exit", "fork-exec", "shell", "clone", "mmap", "fault-anonymous", "fault-file", "timer", "brk", "mprotect", "dup",
-    "eventfd", "fallocate", "lock", "lseek", "pread-4k", "pwrite-4k", "sendfile", "splice", "inotify", "rename", "readdir-100",
-    "pipe-create", "socketpair", "tcp-connect", "sched-yield", "futex-wake", "namespace", "seccomp", "io-uring",
-    "cgroup-attach", "tmpfs-create", "tmpfs-fsync", "ext4-create", "ext4-fsync", "netfilter-100", "module-load",
-)  # fmt: skip
-"""In the program's own order, which is the numbering of regions in the counting plug-in (from 1)."""
-
-GROUPS = {
-    "system calls and files": (
-        "null-call", "read", "write", "stat", "fstat", "open-close", "create-delete", "select-10", "select-100", "poll-10",
-        "poll-100", "epoll-10", "epoll-100", "dup", "eventfd", "fallocate", "lock", "lseek", "pread-4k", "pwrite-4k", "sendfile",
-        "splice", "inotify", "rename", "readdir-100", "pipe-create", "seccomp", "io-uring", "tmpfs-create", "tmpfs-fsync",
-        "ext4-create", "ext4-fsync",
-    ),
-    "signals and timers": ("signal-install", "signal-deliver", "fault-protection", "timer"),
-    "scheduling and communication": (
-        "pipe", "unix", "switch-2-0k", "switch-2-16k", "switch-8-0k", "switch-8-16k", "switch-16-64k", "futex",
-        "futex-wake", "sched-yield", "socketpair",
-    ),
-    "network": ("tcp", "udp", "tcp-connect", "netfilter-100"),
-    "processes": ("fork-exit", "fork-exec", "shell", "clone", "namespace", "cgroup-attach", "module-load"),
-    "memory": ("mmap", "fault-anonymous", "fault-file", "brk", "mprotect"),
-}  # fmt: skip
-"""The operations by subsystem, for reports."""
-GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
-
-MODULES = {
-    "ext4-create": ("brd", "crc32c-intel", "ext4"),
-    "ext4-fsync": ("brd", "crc32c-intel", "ext4"),
-    "netfilter-100": ("nf_tables",),
-    "module-load": ("ts_bm", "ts_kmp"),
-}
-"""Kernel modules that an operation loads where the kernel does not have them built in."""
 
 Operation = Literal[OPERATIONS]  # type: ignore[valid-type]
 

@@ -11,6 +11,7 @@ from kduel.cli.completions import runs as complete_runs
 from kduel.cli.options import alpha_option, format_option, output_option, plot_option
 from kduel.cli.output import emit, emit_json, write_plot
 from kduel.core.errors import InputError
+from kduel.core.format import plus
 from kduel.core.text import printable
 
 if TYPE_CHECKING:
@@ -225,7 +226,7 @@ def as_text(rule: Rule, noises: list[Noise], outcomes: list[Characteristics]) ->
         )
         for o in outcomes:
             if o.noise == noise.name:
-                effect = f"{o.effect_pct:+g} %" if o.effect_pct else "none"
+                effect = f"{plus(o.effect_pct, 'g')} %" if o.effect_pct else "none"
                 lines.append(
                     f"{effect:>8} {o.higher:>8.1%} {o.lower:>8.1%} {o.equivalent:>11.1%} {o.undecided:>10.1%}"
                     f"   {o.blocks_mean:>12.1f}, {o.blocks_most}"

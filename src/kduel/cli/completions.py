@@ -64,6 +64,6 @@ def plugin_names(kind: str) -> Completer:
 
 def operations(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The operations of kbench."""
-    from kduel.benchmarks.kbench import OPERATIONS
+    from kduel.benchmarks.support.operations import OPERATIONS
 
     return [CompletionItem(name) for name in OPERATIONS[1:] if name.startswith(incomplete)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 
 import click
@@ -139,6 +140,7 @@ def command(
         cost_json,
         cost_rows,
         count_arms,
+        counted_before,
         explanation,
         is_boot,
         step_index,
@@ -155,16 +157,15 @@ def command(
     chosen = subject.find(list(targets), benchmark, contender or "", cache=cache, progress=progress, offline=offline)
     index = step_index(chosen.ready, benchmark)
     boot = is_boot(chosen.ready, index)
-    counted = count_arms(
-        chosen.ready,
-        chosen.names,
-        cache=cache,
-        progress=progress,
-        seed=chosen.seed,
-        disassemble=cost or annotate is not None,
-        lines=cost,
-        boot=boot,
+    count = partial(
+        count_arms, chosen.ready, chosen.names, cache=cache, progress=progress, seed=chosen.seed, boot=boot
     )
+    if annotate is not None and counted_before(chosen.ready, chosen.names, cache=cache, seed=chosen.seed, boot=boot):
+        # What is executed is known without the instructions' texts, which take another trial of each kernel.
+        executed = [row.function for row in explanation(chosen.ready, count(), index).rows]
+        if annotate not in executed:
+            raise not_executed(annotate, benchmark, executed)
+    counted = count(disassemble=cost or annotate is not None, lines=cost)
     chosen.check(counted, index)
     if annotate is not None:
         label = chosen.ready.study.steps[index].label
@@ -210,7 +211,11 @@ def modules_own(function: str, executed: list[str]) -> str:
 
 def not_executed(function: str, benchmark: str, executed: list[str]) -> InputError:
     """The error for a function that neither kernel executes, with the ones whose names are like it."""
-    near = [name for name in get_close_matches(function, dict.fromkeys(executed), 5, 0.5) if not name.startswith("(")]
+    near = [
+        name
+        for name in get_close_matches(function, list(dict.fromkeys(executed)), 5, 0.5)
+        if not name.startswith("(")
+    ]
     return InputError(
         f"{benchmark} executes no function {function!r} in either kernel; an inlined function counts as part of its caller",
         (f"Names like it: {', '.join(near)}. " if near else "")
@@ -233,8 +238,6 @@ def timed(
     quiet: bool,
 ) -> None:
     """Profile two contenders of a timed run."""
-    from functools import partial
-
     from kduel.cli.execute import shown
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache

@@ -108,13 +108,34 @@ quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print only the 
 fail_on_option = click.option(
     "--fail-on", type=click.Choice(["slower"]), help="Exit with status 10 if a primary metric is slower."
 )
+
+
+def list_operations(ctx: click.Context, _param: click.Parameter, given: str) -> str:
+    """`--benchmark help` prints what there is, and ends."""
+    if given != "help" or ctx.resilient_parsing:
+        return given
+    from kduel.benchmarks.support.operations import ABOUT, GROUPS
+
+    width = max(map(len, ABOUT))
+    for group, names in GROUPS.items():
+        click.echo(f"{group}:")
+        for name in names:
+            click.echo(f"  {name:{width}}  {ABOUT[name]}")
+    click.echo(
+        f"besides:\n  {'boot':{width}}  the kernel's start until init, on the exact machine: minutes, and 2 GB of memory"
+    )
+    raise click.exceptions.Exit(0)
+
+
 benchmark_option = click.option(
     "--benchmark",
     "-b",
     required=True,
     metavar="NAME",
-    help="An operation of kbench, such as pipe or null-call; for a timed RUN any of its steps or benchmarks. "
-    "An unknown name lists all.",
+    is_eager=True,
+    callback=list_operations,
+    help="An operation of kbench, such as pipe or null-call (`-b help` lists them); for a timed RUN any of its steps or "
+    "benchmarks.",
 )
 run_argument = click.argument("run", type=click.Path(path_type=Path), metavar="RUN", shell_complete=runs)
 machine_help = "KIND[:key=value,...], for example qemu:cpus=4,memory=2G or icount; `kduel list machines` shows all."

@@ -90,7 +90,8 @@ class Terminal(ProgressReport):
             self.print(printable(text))
 
     def warn(self, text: str) -> None:
-        self.print(f"{coloured('note:', 'yellow')} {printable(text)}")
+        if not self.quiet:
+            self.print(f"{coloured('note:', 'yellow')} {printable(text)}")
 
     def print(self, text: str) -> None:
         """A line above any bar."""

@@ -153,6 +153,12 @@ def _opened(file: Path) -> Iterator[tarfile.TarFile]:
     if not file.is_file():
         raise InputError(f"{file} is not a file", "Name a file that `kduel bundle` wrote.")
     with file_trouble(f"cannot read {file}", "Check its permissions, or copy it again."), file.open("rb") as stream:
+        if stream.read(len(CONTENTS)) != CONTENTS.encode():
+            raise InputError(
+                f"{file} is not a bundle of KDuel: it does not begin with {CONTENTS}",
+                "Name a file that `kduel bundle` wrote. If it is one, its beginning is damaged: copy it again.",
+            )
+        stream.seek(0)
         try:
             with tarfile.open(fileobj=stream, mode="r|", tarinfo=BundleMember) as tar:
                 yield tar

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kduel.core.results import MetricResult
+from kduel.core.results import ConditionResult, MetricResult
 
 MISSING = "–"
 MINUS = "−"
@@ -21,14 +21,14 @@ def amount(value: float | None, spread: float | None = None) -> str:
         return MISSING
     size = abs(value)
     if size >= 1e15 or 0 < size < 1e-5:
-        return f"{value:.4g}".replace("-", MINUS)
+        return with_minus(f"{value:.4g}")
     if spread is not None and math.isfinite(spread) and spread > 0:
         places = min(decimals(spread, 2), decimals(size, 9) if size else 6)
     else:
         places = places_of(value)
-        text = f"{value:,.{places}f}".replace("-", MINUS)
+        text = with_minus(f"{value:,.{places}f}")
         return text.rstrip("0").rstrip(".") if places else text
-    return f"{value:,.{places}f}".replace("-", MINUS)
+    return with_minus(f"{value:,.{places}f}")
 
 
 def places_of(value: float) -> int:
@@ -55,7 +55,18 @@ def signed(value: float, places: int) -> str:
     text = f"{value:+,.{places}f}"
     if float(text.replace(",", "")) == 0:
         text = text[1:]
+    return with_minus(text)
+
+
+def with_minus(text: str) -> str:
+    """A number as Python writes it, with a minus as long as a plus where it has a hyphen."""
     return text.replace("-", MINUS)
+
+
+def plus(value: float, spec: str) -> str:
+    """The same for any format specification: what people read has a minus as long as the plus; formats for programs
+    have ASCII."""
+    return with_minus(f"{value:+{spec}}")
 
 
 def effect_places(value: float, low: float | None, high: float | None) -> int:
@@ -94,6 +105,12 @@ def effect(metric: MetricResult) -> str:
         return f"{signed(value, effect_places(value, low, high))} {unit}"
     places = decimals((high - low) / 2, 2) if low is not None and high is not None and high > low else 3
     return f"{signed(value, places)} {unit}".rstrip()
+
+
+def difference(one: ConditionResult) -> str:
+    """What a condition's two counts differ by as they are shown."""
+    before, after = places_of(one.baseline), places_of(one.contender)
+    return signed(round(one.contender, after) - round(one.baseline, before), max(before, after))
 
 
 def exact_change(value: float, metric: MetricResult) -> tuple[float, int]:
@@ -152,7 +169,7 @@ def effect_with_interval(metric: MetricResult) -> str:
 
 def plain_number(value: float) -> str:
     """`1`, `0.5`: a setting as it was given."""
-    return f"{value:g}".replace("-", MINUS)
+    return with_minus(f"{value:g}")
 
 
 def parameter_text(value: Any) -> str:

@@ -7,6 +7,7 @@ link or hide what stands before it. Whatever KDuel prints goes through one of th
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 PLAIN_WIDTH = 100
 """Columns of a page where no terminal sets another number."""
@@ -62,6 +63,14 @@ def ascii_only(text: str) -> str:
 def obeys_escapes() -> bool:
     """Whether a terminal of this type (TERM) is known to obey escape sequences: colours, bold, movement of the cursor."""
     return os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`Did you mean pipe? ` where one of the known names is like a misspelt one; else empty."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower(), list(known), 1, 0.6)
+    return f"Did you mean {near[0]}? " if near else ""
 
 
 def cut_in_the_middle(text: str, width: int) -> str:

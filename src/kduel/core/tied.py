@@ -96,6 +96,13 @@ def ask_session(leader: int, patience: float, but: Collection[int] = ()) -> None
         time.sleep(AGAIN)
 
 
+def ask_to_end(leader: int) -> None:
+    """Ask the processes of a session to end, the latest first: what writes a file is stopped before what removes it."""
+    for pid in sorted(session(leader), reverse=True):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGTERM)
+
+
 def session(leader: int) -> list[int]:
     """The processes of a session that have not ended."""
     found = []

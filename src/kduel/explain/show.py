@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from msgspec.structs import astuple
 
+from kduel.core.format import plus
 from kduel.core.text import PLAIN_WIDTH, plural
 from kduel.explain.compare import UNSEEN, Explanation, Row
 from kduel.explain.layout import Figures, Line, laid_out
@@ -101,7 +102,7 @@ def clock_sentence(found: Explanation) -> str:
     if found.boot:
         gaps = [round(own) - total for own, total in zip(astuple(found.clock), found.total(), strict=True)]
         runs = " and ".join(f"{round(own):,}" for own in astuple(found.clock))
-        return f"A run counts {runs} of the same boots (boot-instructions): {gaps[0]:+,} and {gaps[1]:+,}."
+        return f"A run counts {runs} of the same boots (boot-instructions): {plus(gaps[0], ',')} and {plus(gaps[1], ',')}."
     said = []
     for counted, clock in zip(found.total(), (found.clock.baseline, found.clock.contender), strict=True):
         said.append(Fraction(counted - round(clock), found.operations))
@@ -111,7 +112,7 @@ def clock_sentence(found: Explanation) -> str:
             "operation that reading it takes)."
         )
     return (
-        f"The guest's own clock differs from this count by {float(said[0]):+,.2f} and {float(said[1]):+,.2f} "
+        f"The guest's own clock differs from this count by {plus(float(said[0]), ',.2f')} and {plus(float(said[1]), ',.2f')} "
         "instructions per operation: time that passed while the CPU was idle, or had no count."
     )
 

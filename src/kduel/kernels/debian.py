@@ -255,7 +255,8 @@ def _from_cache(wanted: PackageRequest, cache: Cache, progress: Progress) -> Ker
             GO_ONLINE,
         )
     kernel = stored.read(kept, wanted.spec)
-    progress.info(f"{wanted.spec}: {kernel.release}, the newest in the cache")
+    pinned = wanted.version in (kernel.provenance["version"], kernel.provenance["abi"])
+    progress.info(f"{wanted.spec}: {kernel.release}, {'' if pinned else 'the newest '}in the cache")
     return kernel
 
 

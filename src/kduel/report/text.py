@@ -12,7 +12,7 @@ from kduel.analysis.matrix import shape
 from kduel.core.results import Results
 from kduel.core.text import PLAIN_WIDTH, obeys_escapes
 from kduel.report import Format
-from kduel.report.content.closing import EXACT_MEANS, LARGEST, closing, with_command
+from kduel.report.content.closing import EXACT_MEANS, closing, with_command
 from kduel.report.content.counted import counted_lines, is_counted, next_command
 from kduel.report.content.digest import ContenderSummary, Digest, digest
 from kduel.report.content.machines import HEAD, MachineTable, machine_tables, part_facts
@@ -153,8 +153,8 @@ def bullets(rows: list[tuple[str, str]], mark_style: str = "") -> Table:
 
 def print_next(console: Console, results: Results, run: str) -> None:
     """The command that shows where the largest difference in counts comes from, where the run's directory is known."""
-    if run and (command := next_command(results, run)):
-        for line in with_command(LARGEST, command, console.width):
+    if run and (step := next_command(results, run))[1]:
+        for line in with_command(*step, console.width):
             console.print(line, no_wrap=True, overflow="ignore", crop=False)
 
 

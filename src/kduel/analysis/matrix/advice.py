@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field, structs
 
 from kduel.core.experiment import Aspect, Statistic
+from kduel.core.format import plus
 from kduel.core.results import MetricResult, Results
 
 USES: dict[str, dict[Aspect, tuple[Statistic, ...]]] = {
@@ -105,15 +106,15 @@ def others(same: int, undecided: int) -> str:
 def support(metric: MetricResult) -> Support:
     """A verdict in short."""
     if metric.effect_pct is not None and metric.ci_low_pct is not None and metric.ci_high_pct is not None:
-        effect = f"{metric.effect_pct:+.1f} % [{metric.ci_low_pct:+.1f}, {metric.ci_high_pct:+.1f}]"
+        effect = f"{plus(metric.effect_pct, '.1f')} % [{plus(metric.ci_low_pct, '.1f')}, {plus(metric.ci_high_pct, '.1f')}]"
     elif metric.effect is None:
         effect = ""
     elif metric.scale == "exact" and metric.baseline_mean:
         share = metric.effect / abs(metric.baseline_mean)
         times = f"{1 + share:,.0f}" if share > 99 else f"{1 + share:.3g}"
-        effect = f"{times} times" if share > MANY else f"{100 * share:+.1f} %"
+        effect = f"{times} times" if share > MANY else f"{plus(100 * share, '.1f')} %"
     else:
-        effect = f"{metric.effect:+.4g} {'percentage points' if metric.unit == '%' else metric.unit}"
+        effect = f"{plus(metric.effect, '.4g')} {'percentage points' if metric.unit == '%' else metric.unit}"
     return Support(metric.benchmark, metric.metric, metric.verdict, effect)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from kduel.core.format import plus
 from kduel.core.results import Warning_
 from kduel.judge.lint.case import ArmValues, Case, amount, short
 from kduel.judge.lint.findings import Code
@@ -30,7 +31,7 @@ def drift(case: Case) -> Iterator[Warning_]:
     slope = np.polyfit(places, residuals, 1)[0] * np.ptp(places)
     share = 100 * slope
     size = (
-        f"{share:+{'.0f' if abs(share) >= 10 else '.2g'}} % of the mean"
+        f"{plus(share, '.0f' if abs(share) >= 10 else '.2g')} % of the mean"
         if case.positive
         else amount(slope, case.metric.unit)
     )
@@ -44,7 +45,7 @@ def drift(case: Case) -> Iterator[Warning_]:
     yield Warning_(
         code=Code.DRIFT,
         message=f"The values drift by about {size} from the first trial to the last (rank correlation with time "
-        f"{correlation:+.2f}). {remedy}",
+        f"{plus(correlation, '.2f')}). {remedy}",
     )
 
 
@@ -61,7 +62,7 @@ def autocorrelation(case: Case) -> Iterator[Warning_]:
     if chance < case.level:
         yield Warning_(
             code=Code.AUTOCORRELATION,
-            message=f"Successive trials are alike (lag-1 correlation of ranks {correlation:+.2f}, p = {chance:.1g}): a "
+            message=f"Successive trials are alike (lag-1 correlation of ranks {plus(correlation, '.2f')}, p = {chance:.1g}): a "
             "disturbance lasted longer than one trial. Look for other work on the host, heat, or frequency changes.",
         )
 

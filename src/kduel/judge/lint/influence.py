@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kduel.core.format import plus
 from kduel.core.results import Warning_
 from kduel.judge.lint.case import Case, Floats, amount, short
 from kduel.judge.lint.findings import Code
@@ -86,7 +87,7 @@ def without(case: Case, suspect: Suspect) -> str:
     said = []
     whole, rest = mean_change(before, after), mean_change(*left)
     if whole is not None and rest is not None and whole * rest < 0 and abs(whole - rest) > 0.1:
-        said.append(f"the means differ by {rest:+.1f} % instead of {whole:+.1f} %")
+        said.append(f"the means differ by {plus(rest, '.1f')} % instead of {plus(whole, '.1f')} %")
     verdict = other_verdict(case, (before, after), left)
     if verdict:
         said.append(f"the verdict would be {verdict} instead of {case.result.verdict}")

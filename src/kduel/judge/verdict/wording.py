@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kduel.core.format import with_minus
 from kduel.core.results import MachinesResult, MetricResult
 from kduel.core.text import plural
 from kduel.judge.verdict.comparison import TIME_UNITS
@@ -244,7 +245,7 @@ def percent(value: float, sign: bool = False) -> str:
     """With the digits that matter."""
     size = abs(value)
     digits = 3 if 0 < size < 0.1 else 2 if size < 10 else 1 if size < 1000 else 0
-    return f"{value:{'+' if sign else ''}.{digits}f} %"
+    return with_minus(f"{value:{'+' if sign else ''}.{digits}f} %")
 
 
 def number(value: float | None, sign: bool = False) -> str:
@@ -253,9 +254,9 @@ def number(value: float | None, sign: bool = False) -> str:
         return "none"
     plus = "+" if sign else ""
     if value == int(value) and abs(value) < 1e15:
-        return f"{int(value):{plus},}"
+        return with_minus(f"{int(value):{plus},}")
     size = abs(value)
     if 1e3 <= size < 1e15:
         places = 2 if size < 1e4 else 1
-        return f"{value:{plus},.{places}f}".rstrip("0").rstrip(".")
-    return f"{value:{plus}.6g}"
+        return with_minus(f"{value:{plus},.{places}f}".rstrip("0").rstrip("."))
+    return with_minus(f"{value:{plus}.6g}")

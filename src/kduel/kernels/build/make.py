@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -13,7 +14,7 @@ from typing import IO
 from msgspec import Struct
 
 from kduel.core.errors import HostError
-from kduel.core.tied import tied
+from kduel.core.tied import ask_to_end, tied
 from kduel.kernels.build.cause import BuildFailure, cause
 from kduel.kernels.build.toolchain import Target
 
@@ -26,6 +27,8 @@ FIXED = {
 """So that equal sources give equal kernels."""
 KEPT = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME")
 """What of the user's environment a build sees: ARCH, KCFLAGS, MAKEFLAGS and the like would change the kernel."""
+PATIENCE = 20.0
+"""Seconds that a build has to end by itself when it is interrupted."""
 LOG_END = 1 << 20
 """Bytes of a log that are searched for the cause."""
 
@@ -36,6 +39,15 @@ class Unbuildable(Exception):
     def __init__(self, message: str, why: BuildFailure | None = None) -> None:
         super().__init__(message)
         self.why = why or BuildFailure((message,))
+
+
+class StoppedBuild(KeyboardInterrupt):
+    """An interruption at which the build's programs ended when they were asked to: make has removed what was not whole."""
+
+    def __init__(self, asked: float) -> None:
+        """`asked` is the time of day when they were asked, in seconds."""
+        super().__init__()
+        self.asked = asked
 
 
 def clean_environment() -> dict[str, str]:
@@ -111,9 +123,18 @@ def log_command(
 
 
 def _run(command: Sequence[str], stream: IO[bytes], environment: Mapping[str, str], cwd: Path | None) -> int:
-    """The command's status. It and its children end with us, whatever ends us."""
+    """The command's status. It and its children end with us, whatever ends us. Raises StoppedBuild."""
     with tied(command, stdout=stream, stderr=stream, environment=environment, cwd=cwd) as process:
-        return process.wait()
+        try:
+            return process.wait()
+        except KeyboardInterrupt as error:
+            asked = time.time()
+            ask_to_end(process.pid)
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                raise error from None
+            raise StoppedBuild(asked) from None
 
 
 def tail(log: Path, begin: int = 0) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from kduel.core.errors import InputError
+from kduel.core.format import plus
 from kduel.kernels.build.recipe import settings
 from kduel.kernels.sizes.account import SizeAccount, SizeLine, account, kinds_of_change, lines, shortened
 from kduel.kernels.sizes.objects import NAME
@@ -153,7 +154,7 @@ def options_table(found: Beside, limit: int) -> str:
     shown = found.options[:limit] if limit else found.options
     rows = [(f"Options that differ: {len(found.options):,}", found.baseline, found.contender, "its objects")]
     rows += [
-        (one.name, one.baseline, one.contender, f"{one.change:+,}" if one.change is not None else "unknown")
+        (one.name, one.baseline, one.contender, f"{plus(one.change, ',')}" if one.change is not None else "unknown")
         for one in shown
     ]
     if len(shown) < len(found.options):
@@ -172,8 +173,8 @@ def cell(value: int | None) -> str:
 def change(row: SizeLine) -> str:
     """The difference, in bytes and per cent."""
     if not row.baseline:
-        return f"{row.change:+,}" if row.change else "0"
-    return f"{row.change:+,} ({100 * row.change / row.baseline:+.1f} %)" if row.change else "0"
+        return f"{plus(row.change, ',')}" if row.change else "0"
+    return f"{plus(row.change, ',')} ({plus(100 * row.change / row.baseline, '.1f')} %)" if row.change else "0"
 
 
 def as_document(found: Beside) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kduel.analysis.campaigns.history import MetricHistory, MetricSeries
 from kduel.analysis.campaigns.steps import LevelChange
-from kduel.core.format import MISSING, mean_and_sd, percent
+from kduel.core.format import MISSING, mean_and_sd, percent, plus
 from kduel.core.text import plural
 from kduel.report.campaigns.page import CampaignPage, CampaignTable, PageSection, changed_lines
 from kduel.report.plots.effects import PICTURE, Spec, base, svg
@@ -50,7 +50,7 @@ def change(step: LevelChange) -> str:
     """In per cent where that means something."""
     if step.before > 0:
         return percent(100 * (step.after / step.before - 1))
-    return f"{step.after - step.before:+g}"
+    return f"{plus(step.after - step.before, 'g')}"
 
 
 def mark(line: MetricSeries, number: int) -> str:

@@ -22,7 +22,6 @@ EXACT_MEANS = (
     "These are path lengths in the kernel, the same on every host: a lower count is a reason to expect a faster kernel, but no proof. "
     "Caches, stalls, other CPUs and scheduling decisions are not in them."
 )
-LARGEST = "Where the largest difference comes from:"
 LINES_EACH = 2
 """Of a finding or a piece of advice."""
 CAVEATS = 2
@@ -87,8 +86,8 @@ def advice(results: Results, said: Digest, run: str, width: int) -> list[Line]:
     if undecided:
         why, those = next(iter(by_reason(undecided, results.study.delta).items()))
         sentences.append((f"{plural(len(those), 'metric')} undecided: {why}.", ""))
-    if is_counted(results) and (command := next_command(results, run)):
-        sentences.append((LARGEST, command))
+    if is_counted(results) and (step := next_command(results, run))[1]:
+        sentences.append(step)
     # The report of counts shows those that add something.
     hidden = 0 if is_counted(results) else len(results.metrics) - len(gating)
     more = [plural(len(others), "more finding")] if (others := said.notes.others) else []

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+from kduel.benchmarks.boot_instructions import PLUGIN as BOOT_PLUGIN
 from kduel.benchmarks.kbench import SITUATIONS
 from kduel.core.format import MISSING, amount, effect, percent, range_text, relative_pct
 from kduel.core.results import COUNTED, MetricResult, Results
@@ -26,6 +27,9 @@ OUTSIDE_PCT = 5.0
 MEAN = f"{COUNTED}-mean"
 MOST_CALLS = 0.9
 """Where fewer calls than this share lie about one value, the values are shown."""
+BOOT = BOOT_PLUGIN.name
+LARGEST = "Where the largest difference of an operation comes from:"
+OF_BOOT = "Where the difference comes from (in minutes, with 2 GB of memory):"
 LONG = 10_000_000
 """A count from which on its digits are more than those of any operation."""
 MODES_EACH, MODES_SHOWN = 3, 8
@@ -240,11 +244,13 @@ def style(metric: MetricResult) -> str:
     return "yellow"
 
 
-def next_command(results: Results, run: str) -> str:
-    """What to type to see where the largest robust difference comes from; empty where there is none."""
+def next_command(results: Results, run: str) -> tuple[str, str]:
+    """A sentence, and what to type to see where the largest robust difference comes from: of an operation, as the boot takes minutes and much
+    memory; both empty where there is none."""
     found = [m for m in results.metrics if m.role == "primary" and m.counted and not m.below_delta]
     if not found:
-        return ""
-    largest = min(found, key=largest_first)
+        return "", ""
+    largest = min(found, key=lambda metric: (metric.metric == BOOT, *largest_first(metric)))
+    sentence = OF_BOOT if largest.metric == BOOT else LARGEST
     of = f" --contender {largest.contender}" if len({m.contender for m in results.metrics}) > 1 else ""
-    return f"kduel explain {run} -b {largest.benchmark}{of}"
+    return sentence, f"kduel explain {run} -b {largest.benchmark}{of}"

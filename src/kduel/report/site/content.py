@@ -9,6 +9,7 @@ from typing import Any
 from kduel.analysis.campaigns.history import MetricHistory
 from kduel.analysis.index import ask
 from kduel.analysis.indexed import indexed_history
+from kduel.core.format import plus
 from kduel.core.text import plural
 from kduel.report.campaigns.history import change
 from kduel.report.site.parts import Cell, Page, Section, Table, chart, file_name, number
@@ -182,12 +183,16 @@ def pair(index: Path, baseline: str, contender: str, reports: dict[str, str]) ->
 
 def effect(value: float | None) -> Cell:
     """A change in per cent."""
-    return number(None) if value is None else Cell(f"{value:+.2f} %", number=True)
+    return number(None) if value is None else Cell(f"{plus(value, '.2f')} %", number=True)
 
 
 def interval(low: float | None, high: float | None) -> Cell:
     """An interval in per cent."""
-    return number(None) if low is None or high is None else Cell(f"{low:+.2f} to {high:+.2f} %", number=True)
+    return (
+        number(None)
+        if low is None or high is None
+        else Cell(f"{plus(low, '.2f')} to {plus(high, '.2f')} %", number=True)
+    )
 
 
 def lines_of(name: str, history: MetricHistory) -> list[Any]:
@@ -277,7 +282,7 @@ def latest_cell(row: dict[str, Any] | None) -> Cell:
     """A verdict with its effect; a dash where nothing was measured."""
     if row is None:
         return Cell("–")
-    size = "" if row["effect_pct"] is None else f" {row['effect_pct']:+.2f} %"
+    size = "" if row["effect_pct"] is None else f" {plus(row['effect_pct'], '.2f')} %"
     return Cell(f"{row['verdict']}{size}", tone=verdict(row["verdict"]).tone)
 
 

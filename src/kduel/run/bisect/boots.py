@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from kduel.benchmarks.kbench import OPERATIONS
+from kduel.benchmarks.support.operations import OPERATIONS
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Once, Progress

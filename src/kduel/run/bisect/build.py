@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
-from kduel.kernels.build.make import FIXED, Make, Unbuildable, log_command, wants_modules
+from kduel.kernels.build.make import FIXED, Make, StoppedBuild, Unbuildable, log_command, wants_modules
 from kduel.kernels.build.recipe import RUNNING, TARGET_NAME, KernelRecipe, configure, fingerprint, read_recipe
 
 __all__ = ["Builder", "Unbuildable"]
@@ -20,7 +20,9 @@ __all__ = ["Builder", "Unbuildable"]
 
 LANGUAGES = ("LANG", "LANGUAGE", "LC_MESSAGES")
 UNFINISHED = ".kduel-building"
-"""In the build directory: there since before the last build began, until it ended."""
+"""In the build directory: there while a build runs, and after one that was cut off. What is newer may not be whole."""
+DOUBTED_SECONDS = 2.0
+"""What a build wrote so shortly before it was interrupted is built again."""
 
 BUILT = ".kduel-built"
 """In the build directory: the commit that was built last, while nothing was begun since."""
@@ -85,6 +87,8 @@ class Builder(Struct, frozen=True, kw_only=True):
             source=self.source,
             build=self.build,
             log=self.log,
+            # Without its name x86's tinyconfig is 32 bits wide.
+            target=as_recipe(self.recipe).target if self.recipe else None,
             ccache=shutil.which("ccache") is not None,
             environment=environment,
         )
@@ -93,6 +97,11 @@ class Builder(Struct, frozen=True, kw_only=True):
             config = (self.build / ".config").read_text("utf-8", errors="replace")
             targets = ["bzImage", *(["modules"] if wants_modules(config) else [])]
             make.run(f"-j{self.jobs or len(os.sched_getaffinity(0))}", *targets)
+        except StoppedBuild as error:
+            # make removed what was not whole; what it wrote at the end is not trusted all the same.
+            trusted = error.asked - DOUBTED_SECONDS
+            os.utime(marker, (trusted, trusted))
+            raise
         except Unbuildable as error:
             # make removed what the failing command left.
             marker.unlink()

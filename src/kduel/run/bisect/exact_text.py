@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import wrap
 
+from kduel.core.format import plus
 from kduel.core.text import printable
 from kduel.explain.show import as_text as explained
 from kduel.run.bisect.exact import Result
@@ -34,7 +35,7 @@ def as_text(tree: Path, result: Result, benchmark: str, limit: int, width: int) 
         lines += [
             "",
             f"{benchmark}: {result.before:,.10g} instructions before {them}, {result.after:,.10g} with {them} "
-            f"({result.after - result.before:+,.10g}{each}).",
+            f"({plus(result.after - result.before, ',.10g')}{each}).",
         ]
     tried = {*(step.commit for step in result.path), *(step.commit for step in result.found.steps)}
     subjects = {commit: subject(tree, commit) for commit in tried}

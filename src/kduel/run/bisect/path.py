@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from kduel.core.format import plus
 from kduel.run.bisect.git import git
 
 SHORT = 12
@@ -69,13 +70,13 @@ def path_lines(
     lines = ["Every commit that was tried, in the order of the history:", ""]
     for commit in [steps[0].commit, *(order or [step.commit for step in steps[1:]])]:
         step, mark = counted.get(commit), "*" if commit in found else " "
-        change = f"{step.change:+,.10g}" if step and step.change else ""
+        change = f"{plus(step.change, ',.10g')}" if step and step.change else ""
         value = f"{step.value:,.10g}" if step else "skipped"
         lines.append(f"{mark} {commit[:SHORT]} {value:>12} {change:>10}  {subjects[commit]}".rstrip())
     others = [step for step in steps[1:] if step.change and step.commit not in found]
     if len(found) == 1 and others:
         whole = steps[-1].value - steps[0].value
-        lines += ["", f"It is not the only change: the ends differ by {whole:+,.10g}. The others lie"]
+        lines += ["", f"It is not the only change: the ends differ by {plus(whole, ',.10g')}. The others lie"]
         lines += [f"  {told(step)}" for step in others]
         lines.append("Such a change is found by a search between its two commits, with the same options.")
     return lines
@@ -83,4 +84,4 @@ def path_lines(
 
 def told(step: PathStep) -> str:
     """Where a change lies that was not searched for."""
-    return f"after {step.since[:SHORT]}, up to {step.commit[:SHORT]}: {step.change:+,.10g}"
+    return f"after {step.since[:SHORT]}, up to {step.commit[:SHORT]}: {plus(step.change, ',.10g')}"

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from kduel.core.format import plus
 from kduel.core.text import ascii_only, printable
 from kduel.run.bisect.outcome import Interval, Level, SearchOutcome
 
@@ -104,8 +105,8 @@ def _table(levels: Sequence[Level]) -> list[str]:
 def change(effect: Interval) -> str:
     """Such as: +4.1 % (95 % interval +3.8 % to +4.4 %)."""
     if effect.low is None or effect.high is None:
-        return f"{effect.mean:+.3g} %"
-    return f"{effect.mean:+.3g} % (95 % interval {effect.low:+.3g} % to {effect.high:+.3g} %)"
+        return f"{plus(effect.mean, '.3g')} %"
+    return f"{plus(effect.mean, '.3g')} % (95 % interval {plus(effect.low, '.3g')} % to {plus(effect.high, '.3g')} %)"
 
 
 def percent(value: float) -> str:

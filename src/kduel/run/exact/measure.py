@@ -15,6 +15,7 @@ from kduel.benchmarks.kbench import KbenchLine, read_lines, together
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
+from kduel.core.text import did_you_mean
 from kduel.explain.compare import Clock, Explanation, by_condition, explain
 from kduel.explain.cost import CLASSES, Cost, compare_costs, costs
 from kduel.explain.profile import Dump, Instruction, Profile, annotate, profile, read_dump
@@ -97,6 +98,23 @@ def exact_machine(ready: Ready) -> IcountMachine:
     return ready.machine
 
 
+COUNTED = "counted"
+"""The cache's entries of counted trials."""
+
+
+def trial_of(arm: Arm, script: Script, block: int, into: Path) -> Trial:
+    """The trial that is counted, with its files below `into`."""
+    deadline = 600 + 3 * script.deadline
+    return Trial(id="explain", arm=arm, script=script.text, deadline=deadline, into=into / "trial", block=block)
+
+
+def key_of(
+    machine: IcountMachine, arm: Arm, script: Script, block: int, disassemble: bool, lines: bool, boot: bool
+) -> str:
+    """The counted trial's key in the cache."""
+    return digest(machine.key(trial_of(arm, script, block, Path())), disassemble, lines, boot)
+
+
 def count_arm(
     machine: IcountMachine,
     arm: Arm,
@@ -114,12 +132,8 @@ def count_arm(
     Raises NotMeasuredError where the trial is void, HostError where the host ended QEMU.
     """
 
-    def trial_in(into: Path) -> Trial:
-        deadline = 600 + 3 * script.deadline
-        return Trial(id="explain", arm=arm, script=script.text, deadline=deadline, into=into / "trial", block=block)
-
     def build(into: Path) -> None:
-        trial = trial_in(into)
+        trial = trial_of(arm, script, block, into)
         trial.into.mkdir()
         options = f",out={COUNTS}" + (",disassemble=on" if disassemble else "")
         options += ",lines=on" if lines else ""
@@ -135,7 +149,7 @@ def count_arm(
         read_dump(into / "counts")
         name_functions(machine, arm, trial.into / "kallsyms")
 
-    directory = cache.entry("counted", digest(machine.key(trial_in(Path())), disassemble, lines, boot), build)
+    directory = cache.entry(COUNTED, key_of(machine, arm, script, block, disassemble, lines, boot), build)
     return Counted(
         name=arm.contender.name,
         release=arm.kernel.release,
@@ -187,14 +201,58 @@ def count_arms(
     """Both arms of a comparison, at the same time where the machine allows. `seed` is that of the block."""
     machine = exact_machine(ready)
     arms = {arm.contender.name: arm for arm in ready.arms}
-    order = range(len(ready.study.steps))
+    told = f"counting {names[0]} and {names[1]}"
+    if not counted_before(ready, names, cache=cache, seed=seed, disassemble=disassemble, lines=lines, boot=boot):
+        told += f" ({usual(ready, disassemble, lines, boot)})"
 
     def count(name: str) -> Counted:
-        script = ready.dress.script(arms[name].contender, order, seed)
-        return count_arm(machine, arms[name], script, cache=cache, disassemble=disassemble, lines=lines, boot=boot)
+        found = count_arm(
+            machine,
+            arms[name],
+            script_of(ready, arms[name], seed),
+            cache=cache,
+            disassemble=disassemble,
+            lines=lines,
+            boot=boot,
+        )
+        task.advance()
+        return found
 
-    with progress.task(f"counting {names[0]} and {names[1]}"), boots.pool(min(2, machine.parallel)) as threads:
+    with progress.task(told, len(names)) as task, boots.pool(min(2, machine.parallel)) as threads:
         return list(threads.map(count, names))
+
+
+def script_of(ready: Ready, arm: Arm, seed: int) -> Script:
+    """All steps of the study, in its order."""
+    return ready.dress.script(arm.contender, range(len(ready.study.steps)), seed)
+
+
+def counted_before(
+    ready: Ready,
+    names: tuple[str, str],
+    *,
+    cache: Cache,
+    seed: int = 0,
+    disassemble: bool = False,
+    lines: bool = False,
+    boot: bool = False,
+) -> bool:
+    """Whether `count_arms` finds both in the cache."""
+    machine = exact_machine(ready)
+    arms = [arm for arm in ready.arms if arm.contender.name in names]
+    return all(
+        cache.has(COUNTED, key_of(machine, arm, script_of(ready, arm, seed), 1, disassemble, lines, boot))
+        for arm in arms
+    )
+
+
+def usual(ready: Ready, disassemble: bool, lines: bool, boot: bool) -> str:
+    """What counting usually takes, in words (measured: see docs/exact.md)."""
+    if boot:
+        return "about 5 minutes of CPU time and 2 GB of memory"
+    if len(ready.study.steps) > 1:
+        return "all that the run counted, in about twice its time"
+    return f"about {36 if lines else 31 if disassemble else 26} s of CPU time"
 
 
 def step_index(ready: Ready, benchmark: str) -> int:
@@ -205,8 +263,11 @@ def step_index(ready: Ready, benchmark: str) -> int:
             return index
         if step.benchmark == BOOT_BENCHMARK and benchmark == step.label:
             return index
-    known = ", ".join(step.label for step in steps if step.benchmark in ("kbench", BOOT_BENCHMARK))
-    raise InputError(f"no step of the study is called {benchmark!r} and can be counted", f"There are: {known}.")
+    known = [step.label for step in steps if step.benchmark in ("kbench", BOOT_BENCHMARK)]
+    raise InputError(
+        f"no step of the study is called {benchmark!r} and can be counted",
+        f"{did_you_mean(benchmark, known)}There are: {', '.join(known)}.",
+    )
 
 
 def explanation(ready: Ready, counted: list[Counted], index: int) -> Explanation:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from difflib import get_close_matches
 from pathlib import Path
 
 from msgspec import Struct
 
-from kduel.benchmarks.kbench import OPERATIONS
+from kduel.benchmarks.support.operations import OPERATIONS
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.progress import Progress
+from kduel.core.text import did_you_mean
 from kduel.explain.compare import Explanation
 from kduel.explain.flame import as_svg
 from kduel.run.exact.measure import Counted, as_json, is_boot, same_as_run
@@ -97,8 +97,15 @@ def find(
         return of_run(Path(targets[0]), contender, cache=cache, progress=progress, offline=offline)
     if len(targets) != 2:
         raise InputError(
-            "explain takes a run's directory, or two kernels",
+            f"there is no directory {targets[0]}: explain takes a run's directory, or two kernels"
+            if len(targets) == 1
+            else "explain takes a run's directory, or two kernels",
             "For example: kduel explain debian:6.1 debian:6.12 --benchmark pipe.",
+        )
+    if run := next((target for target in targets if (Path(target) / "lock.json").is_file()), None):
+        raise InputError(
+            f"explain takes one run, or two kernels, and {run} is a run",
+            f"For example: kduel explain {shlex.quote(run)} --benchmark pipe. `kduel diff` compares two runs.",
         )
     ready = make_ready(pair(targets, benchmark), cache=cache, progress=progress, offline=offline)
     names = [arm.contender.name for arm in ready.arms]
@@ -109,8 +116,9 @@ def check_operation(name: str) -> None:
     """Raises InputError, with those that there are, for an operation that kbench does not know."""
     known = (BOOT, *OPERATIONS[1:])
     if name not in (BOOT, *OPERATIONS):
-        near = [f"Did you mean {one}? " for one in get_close_matches(name, known, 1)]
-        raise InputError(f"there is no operation {name!r} to count", f"{''.join(near)}There are: {', '.join(known)}.")
+        raise InputError(
+            f"there is no operation {name!r} to count", f"{did_you_mean(name, known)}There are: {', '.join(known)}."
+        )
 
 
 def pair(kernels: list[str], operation: str, machine: str = "") -> Study:

@@ -24,6 +24,7 @@ from itertools import combinations
 from msgspec import Struct, field, structs
 
 from kduel.core.experiment import Contender
+from kduel.core.format import plus
 from kduel.core.samples import Samples
 from kduel.judge.verdict.voids import at_least
 
@@ -112,7 +113,7 @@ def too_far_apart(own: Conduct, spread: dict[str, float], peers: list[dict[str, 
         chance = 2 * float(stdtr(len(found) - 1, -abs(mean) / error))
         if chance < LEVEL / (machines * len(own.apart)):
             return (
-                f"{what}, which are the same, differ on it by {100 * math.expm1(mean):+.2g} % over {len(found)} blocks "
+                f"{what}, which are the same, differ on it by {plus(100 * math.expm1(mean), '.2g')} % over {len(found)} blocks "
                 f"(Student's t: p = {chance:.2g})"
             )
     return ""

@@ -22,6 +22,7 @@ from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.experiment import Metric, Step
 from kduel.core.progress import Progress
 from kduel.core.samples import Samples
+from kduel.core.text import did_you_mean
 from kduel.core.untrusted import Garbled, read, whole
 from kduel.explain.samples import CLOCK, read_sampled
 from kduel.report.content.profiled import as_svg
@@ -107,7 +108,10 @@ def step_called(steps: list[Step], name: str, path: Path) -> int:
         if names.count(name) == 1:
             return names.index(name)
     labels = ", ".join(step.label for step in steps)
-    raise InputError(f"{path} has no single step {name!r}", f"Choose one with --benchmark: {labels}.")
+    raise InputError(
+        f"{path} has no single step {name!r}",
+        f"{did_you_mean(name, [one for names in ways for one in names])}Choose one with --benchmark: {labels}.",
+    )
 
 
 def metric_called(metrics: tuple[Metric, ...], step: Step, name: str) -> Metric:
