@@ -55,7 +55,7 @@ def test_initcalls_slowest_and_most_different() -> None:
     slowest, _, differing = text.partition("largest differences")
     assert slowest.index("slow_init") < slowest.index("gone_init") and "grown_init" not in slowest
     assert "gone_init" in differing and "grown_init" in differing and "slow_init" not in differing
-    assert row(text, "all initcalls, ms")[:3] == ["1305.000", "1215.000", "-90.000"]
+    assert row(text, "all initcalls, ms")[:3] == ["1305.000", "1215.000", "−90.000"]
     half = as_text([told("old", "x86_64-6.1", old), told("new", "x86_64-6.12")])
     assert "new: What the kernel itself did is not in the log" in half
 

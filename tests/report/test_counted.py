@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from examples import exact
+from msgspec import structs
 
 from kduel.core.results import ConditionResult, MetricResult, Results, Verdict
 from kduel.core.samples import Mode
@@ -179,6 +182,17 @@ def test_the_page_of_a_known_run_ends_its_table_with_that_command() -> None:
         in rendered
     )
     assert "kduel explain" not in render_text(results(), width=80, colour=False)
+
+
+def test_the_page_has_every_condition_with_both_counts() -> None:
+    """It named only those that reverse a sign."""
+    found = results()
+    pipe = metric("pipe", "network", "faster", [(12_629, 10_650), (12_700.25, 10_651)])
+    names = ("plain", "1: after <mmap>")
+    pipe.conditions = [structs.replace(one, name=name) for one, name in zip(pipe.conditions, names, strict=True)]
+    found.metrics = [pipe]
+    page = " ".join(re.sub(r"<[^>]*>", " ", report_format("html").render(found)).split())
+    assert "plain 12,629 10,650 −1,979 " in page and "1: after &lt;mmap&gt; 12,700 10,651 −2,049 " in page
 
 
 def test_the_change_is_that_of_the_shown_values() -> None:

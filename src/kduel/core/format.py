@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kduel.core.results import MetricResult
+from kduel.core.results import ConditionResult, MetricResult
 
 MISSING = "–"
 MINUS = "−"
@@ -105,6 +105,12 @@ def effect(metric: MetricResult) -> str:
         return f"{signed(value, effect_places(value, low, high))} {unit}"
     places = decimals((high - low) / 2, 2) if low is not None and high is not None and high > low else 3
     return f"{signed(value, places)} {unit}".rstrip()
+
+
+def difference(one: ConditionResult) -> str:
+    """What a condition's two counts differ by as they are shown."""
+    before, after = places_of(one.baseline), places_of(one.contender)
+    return signed(round(one.contender, after) - round(one.baseline, before), max(before, after))
 
 
 def exact_change(value: float, metric: MetricResult) -> tuple[float, int]:

@@ -112,6 +112,7 @@ def templates() -> Environment:
         "plural": plural,
         "tone": plots.tone,
         "amount": amounts.amount,
+        "difference": amounts.difference,
         "detectable": amounts.detectable,
         "effect": amounts.effect,
         "interval": amounts.interval_text,
