@@ -94,6 +94,6 @@ MODULES = {
     "ext4-create": ("brd", "crc32c_intel", "ext4"),
     "ext4-fsync": ("brd", "crc32c_intel", "ext4"),
     "netfilter-100": ("nf_tables",),
-    "module-load": ("ts_bm", "ts_kmp"),
+    "module-load": ("ts_kmp", "ts_bm"),
 }
 """Kernel modules that an operation loads where the kernel does not have them built in."""
