@@ -213,8 +213,10 @@ def test_a_terminal_that_cannot_draw_is_told_what_takes_long(
         assert capsys.readouterr().err == "making the guest root\n"
     with Terminal(quiet=True).task("making the guest root"):
         assert capsys.readouterr().err == ""
-    Terminal(quiet=True).warn("KVM does not work")
-    assert capsys.readouterr().err == "", "with -q there is only the result; errors are no notes"
+    Terminal(quiet=True).info("KVM does not work")
+    assert capsys.readouterr().err == "", "with -q there is the result, which says so, too"
+    Terminal(quiet=True).warn("one contender is left out")
+    assert capsys.readouterr().err == "note: one contender is left out\n"
 
 
 @pytest.mark.parametrize("no_color", ["", "1"])

@@ -116,7 +116,7 @@ def carry_out(
             seed = chosen_seed(seed, ready.machine.exact)
             try:
                 if ready.machine.timing_warning:
-                    terminal.warn(ready.machine.timing_warning)
+                    terminal.info(ready.machine.timing_warning)
                 if not ready.machine.exact and (short := too_short(study)):
                     terminal.warn(short)
                 if counted:

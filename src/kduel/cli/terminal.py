@@ -90,8 +90,7 @@ class Terminal(ProgressReport):
             self.print(printable(text))
 
     def warn(self, text: str) -> None:
-        if not self.quiet:
-            self.print(f"{coloured('note:', 'yellow')} {printable(text)}")
+        self.print(f"{coloured('note:', 'yellow')} {printable(text)}")
 
     def print(self, text: str) -> None:
         """A line above any bar."""

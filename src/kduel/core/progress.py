@@ -23,7 +23,7 @@ class Progress:
         """A line of information for the user."""
 
     def warn(self, text: str) -> None:
-        """A line that a user must not miss, but one who asked for the result alone; what it is about is in the result, too."""
+        """A line that a user must not miss, with -q either. What the report says as well is `info`."""
 
     @contextmanager
     def task(self, text: str, total: float | None = None) -> Iterator[Task]:

@@ -88,7 +88,7 @@ def choose_accelerator(wanted: str, kernel: Path, busybox: Path, cache: Cache, p
         return "kvm"
     if wanted == "kvm":
         raise HostError(f"KVM does not work on this host: {verdict.reason}", 'Repair it, or allow accel = "tcg".')
-    progress.warn(
+    progress.info(
         f"KVM does not work on this host ({verdict.reason}): guests run in an emulator, whose timings are its own."
     )
     return "tcg"

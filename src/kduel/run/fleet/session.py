@@ -94,7 +94,7 @@ def run_fleet(
         lock = structs.replace(found, seed=seed(found.machine.exact))
         run = RunDir.create(path, study.text, lock, make_plan(study, lock.seed, hosts=lock.hosts))
     if warning := run.lock().machine.timing_warning:
-        progress.warn(warning)
+        progress.info(warning)
     with run.at_work():
         controller = Controller(ready_of(run.lock(), study), run, progress, watch, give_up, fleet, settings)
         controller.go()
