@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-EVERYWHERE = {"apt-get"}
-"""Of every Debian."""
+EVERYWHERE = {"apt-get", "flock", "unshare"}
+"""Of every Debian: apt, and util-linux, which is essential."""
 
 
 def installed() -> set[str]:
