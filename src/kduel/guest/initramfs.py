@@ -55,8 +55,7 @@ def base_archive(
         ("kduel/run", own_script("run.sh", quick=quick), 0o755),
     ]
     loaded = [
-        (f"modules/{module.name.split('.')[0]}.ko", module_bytes(module), 0o644)
-        for module in (closure(kernel.modules, modules) if kernel.modules else [])
+        _module_file("modules", module) for module in (closure(kernel.modules, modules) if kernel.modules else [])
     ]
     contents += loaded
     brought = _carried(kernel, carried)
@@ -85,15 +84,21 @@ def base_archive(
     return Base(entry / "initramfs.cpio", digest_of(present) if present else NO_MODULES)
 
 
+def _module_file(place: str, module: Path) -> tuple[str, bytes, int]:
+    """A module as a file of the archive, decompressed: where, its bytes, its mode."""
+    return f"{place}/{module.name.split('.')[0]}.ko", module_bytes(module), 0o644
+
+
 def _carried(kernel: Kernel, names: Sequence[str]) -> list[tuple[str, bytes, int]]:
     """The files of modules that are loaded when they are needed, and for each of `names` the list of its files."""
     place = "kduel/carried"
-    files: dict[str, tuple[str, bytes, int]] = {}
-    lists = []
-    for name, needed in (loadable(kernel.modules, names) if kernel.modules else {}).items():
-        paths = {f"{place}/{module.name.split('.')[0]}.ko": module for module in needed}
-        files |= {path: (path, module_bytes(module), 0o644) for path, module in paths.items() if path not in files}
-        lists.append((f"{place}/{name}", "".join(f"/{path}\n" for path in paths).encode(), 0o644))
+    needed = loadable(kernel.modules, names) if kernel.modules else {}
+    distinct = dict.fromkeys(module for modules in needed.values() for module in modules)
+    files = {module: _module_file(place, module) for module in distinct}
+    lists = [
+        (f"{place}/{name}", "".join(f"/{files[module][0]}\n" for module in modules).encode(), 0o644)
+        for name, modules in needed.items()
+    ]
     return [*files.values(), *lists]
 
 

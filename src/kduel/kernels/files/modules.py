@@ -37,8 +37,14 @@ def closure(modules_dir: Path, names: Iterable[str]) -> list[Path]:
 
 def loadable(modules_dir: Path, names: Iterable[str]) -> dict[str, list[Path]]:
     """For each of these modules that the kernel has as a file: what to load for it, itself last. Raises as `closure`."""
-    there = module_files(modules_dir)
-    return {name: closure(modules_dir, [name]) for name in names if _canonical(name) in there}
+    tree = _Tree(modules_dir)
+    found = {}
+    for name in names:
+        if _canonical(name) in tree.files:
+            tree.ordered = {}
+            tree.need(_canonical(name), "")
+            found[name] = list(tree.ordered)
+    return found
 
 
 def modules_directory(given: str, release: str) -> Path:

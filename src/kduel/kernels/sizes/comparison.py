@@ -154,7 +154,7 @@ def options_table(found: Beside, limit: int) -> str:
     shown = found.options[:limit] if limit else found.options
     rows = [(f"Options that differ: {len(found.options):,}", found.baseline, found.contender, "its objects")]
     rows += [
-        (one.name, one.baseline, one.contender, f"{plus(one.change, ',')}" if one.change is not None else "unknown")
+        (one.name, one.baseline, one.contender, plus(one.change, ",") if one.change is not None else "unknown")
         for one in shown
     ]
     if len(shown) < len(found.options):
@@ -173,7 +173,7 @@ def cell(value: int | None) -> str:
 def change(row: SizeLine) -> str:
     """The difference, in bytes and per cent."""
     if not row.baseline:
-        return f"{plus(row.change, ',')}" if row.change else "0"
+        return plus(row.change, ",") if row.change else "0"
     return f"{plus(row.change, ',')} ({plus(100 * row.change / row.baseline, '.1f')} %)" if row.change else "0"
 
 

@@ -50,7 +50,7 @@ def change(step: LevelChange) -> str:
     """In per cent where that means something."""
     if step.before > 0:
         return percent(100 * (step.after / step.before - 1))
-    return f"{plus(step.after - step.before, 'g')}"
+    return plus(step.after - step.before, "g")
 
 
 def mark(line: MetricSeries, number: int) -> str:

@@ -70,7 +70,7 @@ def path_lines(
     lines = ["Every commit that was tried, in the order of the history:", ""]
     for commit in [steps[0].commit, *(order or [step.commit for step in steps[1:]])]:
         step, mark = counted.get(commit), "*" if commit in found else " "
-        change = f"{plus(step.change, ',.10g')}" if step and step.change else ""
+        change = plus(step.change, ",.10g") if step and step.change else ""
         value = f"{step.value:,.10g}" if step else "skipped"
         lines.append(f"{mark} {commit[:SHORT]} {value:>12} {change:>10}  {subjects[commit]}".rstrip())
     others = [step for step in steps[1:] if step.change and step.commit not in found]
