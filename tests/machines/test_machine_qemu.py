@@ -254,6 +254,6 @@ def test_kvm_is_believed_only_when_a_guest_has_booted(kernel, cache, tmp_path):
             probe.choose_accelerator("kvm", kernel.image, root.busybox, own, Progress())
         said: list[str] = []
         progress = Progress()
-        progress.warn = said.append
+        progress.info = said.append
         assert probe.choose_accelerator("auto", kernel.image, root.busybox, own, progress) == "tcg"
         assert "emulator" in said[0]

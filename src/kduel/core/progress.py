@@ -32,19 +32,24 @@ class Progress:
 
 
 class Once(Progress):
-    """Passes messages on, but each warning only the first time: for work that is made ready again and again."""
+    """Passes each message on the first time only: for work that is made ready again and again."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
-        self.warned: set[str] = set()
+        self.told: set[str] = set()
 
     def info(self, text: str) -> None:
-        self.progress.info(text)
+        if self._is_new(text):
+            self.progress.info(text)
 
     def warn(self, text: str) -> None:
-        if text not in self.warned:
-            self.warned.add(text)
+        if self._is_new(text):
             self.progress.warn(text)
+
+    def _is_new(self, text: str) -> bool:
+        new = text not in self.told
+        self.told.add(text)
+        return new
 
     @contextmanager
     def task(self, text: str, total: float | None = None) -> Iterator[Task]:
