@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kduel.core.errors import InputError
+from kduel.core.samples import within_reason
 from kduel.judge.imported import results
 from kduel.store.imported import Source, bring_in, read
 
@@ -47,6 +48,7 @@ def with_line(line: str, *, header: str = HEADER) -> str:
         ("new,3,b,m,s,lower,-inf", "not a number"),
         ("new,3,b,m,s,lower,1e999", "too large"),
         ("new,3,b,m,s,lower,1e200", "the value is 1e+200"),
+        ("new,3,b,m,s,lower,1e-200", "the value is 1e-200"),
         ("new,3,b,m,s,lower,fast", "'fast', not a number"),
         ("new,3,b,m,s,lower,1_000", "not a number"),
         ("new,3,b,m,s,lower,0x10", "not a number"),
@@ -320,7 +322,7 @@ WORDS = st.text("ab,\"\n' ;é漢", min_size=1, max_size=6).filter(
 @given(
     rows=st.dictionaries(
         st.tuples(WORDS, st.integers(0, 20), WORDS),
-        st.floats(-1e150, 1e150, allow_nan=False),
+        st.floats(-1e150, 1e150, allow_nan=False).filter(within_reason),
         min_size=2,
         max_size=25,
     )

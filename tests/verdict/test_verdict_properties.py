@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 from verdict_tables import table
 
 from kduel.core.results import MetricResult
-from kduel.core.samples import Samples
+from kduel.core.samples import Samples, within_reason
 from kduel.judge.verdict.interim import standing
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 
+pytestmark = pytest.mark.filterwarnings("error")
+
 MIRRORED = {"faster": "slower", "slower": "faster", "higher": "lower", "lower": "higher"}
 
 positive = st.floats(0.5, 2000).map(lambda value: round(value, 3))
-anything = st.one_of(st.floats(-1e6, 1e6), st.integers(-5, 5).map(float), positive)
+anything = st.one_of(st.floats(-1e6, 1e6).filter(within_reason), st.integers(-5, 5).map(float), positive)
 rules = st.sampled_from([Rule(), Rule(look_every=1), Rule.fixed(8), Rule.fixed(12), Rule(max_blocks=30, delta_pct=5)])
 
 

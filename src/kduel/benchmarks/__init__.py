@@ -6,7 +6,6 @@ A module here, or one behind an entry point of the group `kduel.benchmarks`, off
 from __future__ import annotations
 
 import functools
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from msgspec import Struct
 from kduel.core.errors import HostError
 from kduel.core.experiment import Metric
 from kduel.core.plugins import named_plugin, typed
-from kduel.core.samples import LARGEST, Details
+from kduel.core.samples import Details, within_reason
 from kduel.core.untrusted import Garbled, entries, exit_status, read
 
 Parse = Callable[..., dict[str, float]]
@@ -173,7 +172,7 @@ class Benchmark(ABC):
 def checked(values: dict[str, float], metrics: Iterable[Metric]) -> dict[str, float]:
     """The values, where all metrics that are not optional have one and each lies within its metric's own range.
 
-    Raises ParseError for a metric without a value, for one that is infinite, no number or above LARGEST, and for one
+    Raises ParseError for a metric without a value, for one that is infinite, no number or not `within_reason`, and for one
     below `least` or above `most` (a share of 1e-9 is left to rounding).
     """
     stated = {metric.name: metric for metric in metrics}
@@ -185,7 +184,7 @@ def checked(values: dict[str, float], metrics: Iterable[Metric]) -> dict[str, fl
         )
     for name, value in values.items():
         least, most = stated[name].least, stated[name].most
-        if not (math.isfinite(value) and abs(value) <= LARGEST):
+        if not within_reason(value):
             raise ParseError(f"{name} is {value:g}, not a finite number within reason")
         if least is not None and value < least:
             raise ParseError(f"{name} is {value:g}, but it cannot be below {least:g}")

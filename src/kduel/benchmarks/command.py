@@ -15,7 +15,7 @@ from kduel.benchmarks import Benchmark, ParseError, Raw
 from kduel.benchmarks.support.parameters import slug
 from kduel.benchmarks.support.reading import SHOWN
 from kduel.core.experiment import Aspect, Better, Metric, Statistic
-from kduel.core.samples import LARGEST
+from kduel.core.samples import within_reason
 
 REDUCERS: dict[str, Callable[[list[float]], float]] = {
     "last": operator.itemgetter(-1),
@@ -138,7 +138,7 @@ def finite(match: re.Match[str], metric: OutputPattern) -> float:
     number is the very end of the output, which may have been cut there.
     """
     text = match[1] or ""
-    if not (len(text) <= LONGEST_NUMBER and NUMBER.fullmatch(text) and abs(value := float(text)) <= LARGEST):
+    if not (len(text) <= LONGEST_NUMBER and NUMBER.fullmatch(text) and within_reason(value := float(text))):
         raise ParseError(f"{metric.name}: {text[:SHOWN]!r} is not a finite number")
     before, after = (
         match.string[max(0, match.start(1) - 2) : match.start(1)],

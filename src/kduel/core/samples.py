@@ -10,6 +10,14 @@ from kduel.core.experiment import Metric
 
 LARGEST = 1e150
 """Squares of larger values overflow."""
+SMALLEST = 1e-150
+"""Ratios of LARGEST to smaller positive values overflow, and squares of these are 0."""
+
+
+def within_reason(value: float) -> bool:
+    """Whether squares of the value, and its ratio to any other such value, can be computed: it is 0, or from SMALLEST
+    to LARGEST in size. NaN is not."""
+    return value == 0 or SMALLEST <= abs(value) <= LARGEST
 
 
 class Mode(Struct, frozen=True):

@@ -12,8 +12,6 @@ from kduel.judge.verdict.secondary import brown_forsythe
 from kduel.judge.verdict.wording import percent
 
 FEWEST = 5
-LARGEST = 700.0
-"""Logarithms above it have no exponential."""
 
 
 def unequal_spread(case: Case) -> Iterator[Warning_]:
@@ -45,8 +43,8 @@ def means_disagree(case: Case) -> Iterator[Warning_]:
     if not case.paired:
         before, after = case.baseline.values, case.contender.values
     logs = math.log(after.mean()) - math.log(before.mean())
-    arithmetic = 100 * math.expm1(logs) if logs < LARGEST else math.inf
-    if result.ci_low_pct <= arithmetic <= result.ci_high_pct or math.isinf(arithmetic):
+    arithmetic = 100 * math.expm1(logs)
+    if result.ci_low_pct <= arithmetic <= result.ci_high_pct:
         return
     if abs(logs - math.log1p(result.effect_pct / 100)) <= math.log1p(case.delta_pct / 100):
         return

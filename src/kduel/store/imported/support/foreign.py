@@ -15,7 +15,7 @@ import msgspec
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Aspect, Better, Statistic
-from kduel.core.samples import LARGEST
+from kduel.core.samples import within_reason
 
 MOST_BYTES = 64 << 20
 """Of a file that must be in memory as a whole."""
@@ -140,8 +140,10 @@ def number(path: Path, where: int | str, what: str, value: object) -> float:
     """A number of a JSON file. Raises InputError for anything else, and for one that is beyond all bounds."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InputError(f"{at(path, where)}: {what} is {value!r:.80}, not a number", "Export it again.")
-    if not abs(value) <= LARGEST:
-        raise InputError(f"{at(path, where)}: {what} is {value!r:.40}, too large", "Export it again.")
+    if not within_reason(value):
+        raise InputError(
+            f"{at(path, where)}: {what} is {value!r:.40}, which is too large or too small", "Export it again."
+        )
     return float(value)
 
 

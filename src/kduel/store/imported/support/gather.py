@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Metric
-from kduel.core.samples import LARGEST, Samples
+from kduel.core.samples import Samples, within_reason
 from kduel.store.imported.support.foreign import ForeignRow, at
 from kduel.store.imported.support.names import aspect_of, step_of
 
@@ -56,7 +56,7 @@ class Gathering:
 
     def add_row(self, path: Path, row: ForeignRow) -> None:
         """One value."""
-        if not abs(row.value) <= LARGEST:
+        if not within_reason(row.value):
             raise InputError(f"{at(path, row.where)}: the value is {row.value}", "Leave it out, or measure it again.")
         if row.least is not None and row.value < row.least:
             raise InputError(
