@@ -323,3 +323,8 @@ def test_the_pages_summary_says_depends_as_the_table_does_and_which_differences_
     said = {point.word: point.text for point in comparison.points}
     assert "tcp" in said["depends"] and "undecided" not in said
     assert said["different"].endswith("more differ, 1 of them by too little to matter: see the table")
+
+
+def test_the_picture_of_counts_is_of_ranges_not_of_intervals() -> None:
+    caption = re.findall(r"<figcaption>Change against(.*?)</figcaption>", report_format("html").render(results()), re.S)
+    assert len(caption) == 1 and "range over conditions" in caption[0] and "interval" not in caption[0].split("Only")[0]
