@@ -16,6 +16,7 @@ import pytest
 from counting import count_both, ready_pair
 from planted import COMMITS, CULPRIT, FUNCTION, UNBUILDABLE, history, planted
 
+from kduel.benchmarks.support.operations import OPERATIONS
 from kduel.core.errors import InputError
 from kduel.fleets import Member
 from kduel.guest.programs import plugin_recipe
@@ -31,9 +32,21 @@ pytestmark = [
 
 ROOT = Path(__file__).parents[2]
 KERNELS = ("debian:6.1-cloud", "debian:6.12-cloud")
-SUITE = ("null-call", "open-close", "pipe", "switch-8-0k", "fork-exit", "fork-exec", "mmap", "fault-anonymous")
 POINTS = 0.5
-"""Percentage points by which two versions of QEMU may find different differences between kernels."""
+"""Percentage points by which two versions of QEMU may find different differences between kernels. Where the difference
+depends on conditions by more than that, its ranges overlap."""
+
+
+class Difference(NamedTuple):
+    """Of 6.12 against 6.1, in per cent."""
+
+    effect: float
+    low: float
+    high: float
+    verdict: str
+
+    def agrees(self, other: Difference) -> bool:
+        return abs(self.effect - other.effect) <= POINTS or (self.low <= other.high and other.low <= self.high)
 
 
 class System(NamedTuple):
@@ -50,18 +63,28 @@ class System(NamedTuple):
         return str(RunDir.open(self.run).lock().machine.facts["qemu"])
 
     @property
-    def differences(self) -> dict[str, tuple[float, str]]:
-        """By operation: 6.12 against 6.1 in per cent, and the verdict."""
+    def differences(self) -> dict[str, Difference]:
+        """By operation."""
         metrics = json.loads((self.run / "results.json").read_bytes())["metrics"]
-        primary = [one for one in metrics if one["role"] == "primary"]
-        return {one["benchmark"]: (one["effect_pct"], one["verdict"]) for one in primary}
+        return {
+            one["benchmark"]: Difference(
+                one["effect_pct"], one["ci_low_pct"], one["ci_high_pct"], "small" if small(one) else one["verdict"]
+            )
+            for one in metrics
+            if one["role"] == "primary" and one["metric"] == "instructions"
+        }
+
+
+def small(metric: dict[str, Any]) -> bool:
+    """Whether a difference is too small to matter; that its sign is the same under all conditions may be chance."""
+    return metric["verdict"] == "equivalent" or bool(metric["below_delta"])
 
 
 @pytest.fixture(scope="module")
 def share(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory that the systems share: the kernels, and a history of which one commit has a regression."""
     place = tmp_path_factory.mktemp("share")
-    words = ["bundle", *KERNELS, "--suite", "exact-quick", "--output", place / "kernels.tar"]
+    words = ["bundle", *KERNELS, "--suite", "exact", "--output", place / "kernels.tar"]
     subprocess.run([ROOT / "kduel", *words], check=True)
     difference = subprocess.run(["git", "-C", ROOT, "diff", "--binary", "HEAD"], check=True, capture_output=True)
     (place / "uncommitted").write_bytes(difference.stdout)
@@ -78,7 +101,7 @@ def bare(release: str, share: Path, *commands: str) -> System:
     first = (
         f"[ ! -s {share}/uncommitted ] || git apply {share}/uncommitted",
         f"./kduel unbundle {share}/kernels.tar",
-        f"./kduel run {' '.join(KERNELS)} --suite exact-quick --offline --quiet --out {system.run}",
+        f"./kduel run {' '.join(KERNELS)} --suite exact --offline --quiet --out {system.run}",
     )
     script = [ROOT / "scripts/bare-debian", "--release", release, "--share", share]
     subprocess.run([*script, *first, *commands], check=True)
@@ -114,14 +137,13 @@ def test_each_release_has_its_own_qemu_and_the_plug_in_for_it(older: System, new
 
 def test_both_find_the_same_difference_between_two_kernels(older: System, newer: System) -> None:
     ones, others = older.differences, newer.differences
-    assert set(ones) == set(others) == set(SUITE)
-    assert {name: verdict for name, (_, verdict) in ones.items()} == {
-        name: verdict for name, (_, verdict) in others.items()
-    }
-    apart = {name: abs(ones[name][0] - others[name][0]) for name in SUITE}
-    assert max(apart.values()) <= POINTS, apart
+    assert set(ones) == set(others) == set(OPERATIONS) - {"empty"}
+    assert {name: one.verdict for name, one in ones.items()} == {name: one.verdict for name, one in others.items()}
+    assert not [(name, ones[name], others[name]) for name in ones if not ones[name].agrees(others[name])]
+    # What varies with conditions is the exception.
+    assert sum(abs(ones[name].effect - others[name].effect) <= POINTS for name in ones) >= 0.95 * len(ones)
     # Two kernels: not a table of zeros.
-    assert max(abs(effect) for effect, _ in others.values()) > 10
+    assert max(abs(one.effect) for one in others.values()) > 10
 
 
 def test_the_newer_one_explains_a_difference_and_its_clock_agrees(newer: System) -> None:
