@@ -326,5 +326,9 @@ def test_the_pages_summary_says_depends_as_the_table_does_and_which_differences_
 
 
 def test_the_picture_of_counts_is_of_ranges_not_of_intervals() -> None:
-    caption = re.findall(r"<figcaption>Change against(.*?)</figcaption>", report_format("html").render(results()), re.S)
-    assert len(caption) == 1 and "range over conditions" in caption[0] and "interval" not in caption[0].split("Only")[0]
+    caption = re.findall(
+        r"<figcaption>Change against(.*?)</figcaption>", report_format("html").render(results()), re.S
+    )
+    assert (
+        len(caption) == 1 and "range over conditions" in caption[0] and "interval" not in caption[0].split("Only")[0]
+    )
