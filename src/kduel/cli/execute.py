@@ -105,6 +105,8 @@ def carry_out(
             with beside_kernels(study, read, terminal, **means) as early:
                 got = get_kernels(read, lock=lock, **means)
                 terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
+                for sentence in study.left_out:
+                    terminal.info(sentence)
                 counted = wanted(exact_first, got, path, by_default=counts_by_default, **means)
                 if counted:
                     if (path / "lock.json").is_file():
