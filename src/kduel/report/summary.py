@@ -63,11 +63,12 @@ def table(benchmark: str, comparison: ContenderSummary, metrics: list[MetricResu
     rows = [(benchmark, comparison.baseline, comparison.contender, "delta", "")]
     for metric in metrics:
         unit = visible(metric.unit, 20)
-        values = tuple(mean for mean, _ in arms(metric))
+        (before, _), (after, _) = arms(metric)
         rows.append(
             (
                 f"{visible(metric.metric, 60)} ({unit})",
-                *values,
+                before,
+                after,
                 delta(metric),
                 worth(metric),
             )
