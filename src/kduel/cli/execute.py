@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from kduel.cli.exact_first import begun, beside_kernels, count_first, first_lock, only_first_part, wanted
+from kduel.cli.exact_first import begun, beside_kernels, check_place, count_first, first_lock, only_first_part, wanted
 from kduel.cli.futility import Choice, chosen, gives_up
 from kduel.cli.interrupt import interrupted
 from kduel.cli.status import trials_kept
@@ -83,6 +83,8 @@ def carry_out(
     # Each of them again when it is held: two may begin at the same time.
     for place in (path, path / EXACT):
         refuse_second(place)
+    if not fleet:
+        check_place(study, path, exact_first)
     lock = RunDir.open(path).lock() if (path / "lock.json").is_file() else None
     if lock is not None:
         seed = seed_of(lock, path, seed)
