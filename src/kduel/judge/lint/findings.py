@@ -148,8 +148,11 @@ CATALOGUE: tuple[FindingKind, ...] = (
         cause=Cause.MISSING,
         weight=96,
         meaning="As `crashes`, for one metric: its values are missing from valid trials, and which ones depends on the "
-        "contender.",
-        remedy="Read the standard error of the step in the trials without a value; raise its time limit if it was cut off.",
+        "contender. Of an import in KDuel's CSV, the numbers of the trials show it: a number without a value here occurs in "
+        "another metric of the contender, or in another contender.",
+        remedy="Read the standard error of the step in the trials without a value; raise its time limit if it was cut off. "
+        "If an import lacks trials that were never carried out, make the metric an import of its own, in which no trial "
+        "number of one contender occurs in another.",
     ),
     FindingKind(
         code=Code.REPEATED_VALUES,
