@@ -38,9 +38,7 @@ BOTH = [*values("old", "full", TWENTY, 100), *values("new", "full", TWENTY, 100)
 def test_a_contender_that_misses_more_is_neither_better_nor_equivalent(
     tmp_path: Path, level: float, last: int
 ) -> None:
-    found = judged(
-        tmp_path, BOTH, values("old", "part", TWENTY, 100), values("new", "part", range(1, last), level)
-    )
+    found = judged(tmp_path, BOTH, values("old", "part", TWENTY, 100), values("new", "part", range(1, last), level))
     assert found.verdict == "undecided" and found.blocks_more is None
     assert f"{21 - last} of 20 trials of new gave no value, and 0 of 20 of old" in found.withheld
     assert found.withheld in found.told and "more trial" not in found.told

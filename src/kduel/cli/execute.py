@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from kduel.cli.exact_first import begun, beside_kernels, count_first, first_lock, only_first_part, wanted
+from kduel.cli.exact_first import begun, beside_kernels, check_place, count_first, first_lock, only_first_part, wanted
 from kduel.cli.futility import Choice, chosen, gives_up
 from kduel.cli.interrupt import interrupted
 from kduel.cli.status import trials_kept
+from kduel.cli.stdout import NobodyReadsError
 from kduel.cli.terminal import Terminal, say
-from kduel.core.errors import NOT_MEASURED, SLOWER, InputError, KduelError
+from kduel.core.errors import NOT_MEASURED, SLOWER, HostError, InputError, KduelError
 from kduel.core.text import plural, printable, visible
 from kduel.store.rundir import BEGUN, EXACT, PAGE, RESULTS, written_up
 from kduel.study.first_part import first_part
@@ -80,6 +81,8 @@ def carry_out(
     # Each of them again when it is held: two may begin at the same time.
     for place in (path, path / EXACT):
         refuse_second(place)
+    if not fleet:
+        check_place(study, path, exact_first)
     lock = RunDir.open(path).lock() if (path / "lock.json").is_file() else None
     if lock is not None:
         seed = seed_of(lock, path, seed)
@@ -105,6 +108,8 @@ def carry_out(
             with beside_kernels(study, read, terminal, **means) as early:
                 got = get_kernels(read, lock=lock, **means)
                 terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
+                for sentence in study.left_out:
+                    terminal.info(sentence)
                 counted = wanted(exact_first, got, path, by_default=counts_by_default, **means)
                 if counted:
                     if (path / "lock.json").is_file():
@@ -314,7 +319,11 @@ def write_up(path: Path, fail_on: str | None) -> None:
     from kduel.report.text import show_closing
 
     results = judge_run(path)
-    click.echo(show_closing(results, shlex.quote(str(path)), LINES_BESIDES), nl=False, color=True)
+    try:
+        click.echo(show_closing(results, shlex.quote(str(path)), LINES_BESIDES), nl=False, color=True)
+    except (HostError, NobodyReadsError):
+        keep_report(path, results)
+        raise
     keep_report(path, results)
     slower = [m for m in results.metrics if m.role == "primary" and m.verdict == "slower"]
     if fail_on == "slower" and slower:

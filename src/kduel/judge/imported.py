@@ -17,6 +17,7 @@ from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.unpaired import UNPAIRED_EDITION, judge_unpaired
 from kduel.store.imported.support.store import CAVEAT, declared, environments, read, record_of
 
+
 def rule_of(run: Path) -> Rule:
     """The rule with the smallest effect of interest that the import was given."""
     return Rule.of_edition(UNPAIRED_EDITION, delta_pct=record_of(run).delta)
@@ -84,7 +85,9 @@ def counted(table: Samples) -> Samples | None:
     if not least:
         return None
     return msgspec.structs.replace(
-        table, blocks=list(range(1, least + 1)), values={name: [*column[:least]] for name, column in values.items()},
+        table,
+        blocks=list(range(1, least + 1)),
+        values={name: [*column[:least]] for name, column in values.items()},
         absent={},
     )
 

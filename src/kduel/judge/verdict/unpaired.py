@@ -144,7 +144,9 @@ def find(m: Match, rule: Rule, alpha: float, q_value: float | None) -> Assessmen
         freedom=found.freedom,
         level=alpha,
         decided_at=None if undecided else found.fewest,
-        more=trials_more(found, border, rule, alpha) if undecided and not withheld and found.scale != "exact" else None,
+        more=trials_more(found, border, rule, alpha)
+        if undecided and not withheld and found.scale != "exact"
+        else None,
         withheld=withheld,
         q_value=q_value,
     )
