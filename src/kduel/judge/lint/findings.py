@@ -213,7 +213,7 @@ CATALOGUE: tuple[FindingKind, ...] = (
         code=Code.UNEQUAL_SPREAD,
         cause=Cause.SPREAD,
         weight=60,
-        meaning="One contender varies more than the other (Brown-Forsythe test). That is a difference in "
+        meaning="One contender varies at least 1.1 times as much as the other (Brown-Forsythe test). That is a difference in "
         "predictability, whatever the means are.",
         remedy="Compare percentiles, and look for what happens only in the slow trials of the contender that varies more.",
         chance=True,
@@ -271,7 +271,8 @@ CATALOGUE: tuple[FindingKind, ...] = (
         code=Code.FIRST_TRIAL,
         cause=Cause.TIME,
         weight=46,
-        meaning="The first trial of the run lies further out than any other: a warm-up effect.",
+        meaning="The first trial of the run, or of each contender where they were measured apart, lies further out than any "
+        "other: a warm-up effect.",
         remedy="Add a trial before the first that is discarded, by a rule set beforehand.",
         chance=True,
     ),

@@ -26,7 +26,6 @@ from kduel.judge.verdict.spending import Floats, critical_t
 from kduel.judge.verdict.voids import forbidden, missing_in
 from kduel.judge.verdict.wording import amount, differs, equivalent, no_verdict, percent
 
-
 UNPAIRED_EDITION = 1
 """There is one look, and no order: of the rule's editions only the fewest values matter, which are five, however many
 comparisons there are. Published data are seldom more, and nobody can add to them."""
