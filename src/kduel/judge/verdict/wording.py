@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kduel.core.format import with_minus
+from kduel.core.format import exact_change, relative_pct, signed, with_minus
 from kduel.core.results import MachinesResult, MetricResult
 from kduel.core.text import plural
 from kduel.judge.verdict.comparison import TIME_UNITS
@@ -237,9 +237,11 @@ def amount(result: MetricResult) -> str:
         if result.effect_pct is None or low is None or high is None:
             return "with an interval that has no bound"
         return f"{percent(result.effect_pct, True)} (interval {percent(low, True)} to {percent(high, True)})"
-    said = f"{number(result.effect, True)} {result.unit}".rstrip()
-    if result.effect is not None and result.scale == "exact" and result.baseline_mean:
-        said += f" ({percent(100 * result.effect / abs(result.baseline_mean), True)})"
+    exact = result.scale == "exact" and result.effect is not None
+    change = signed(*exact_change(result.effect or 0, result)) if exact else number(result.effect, True)
+    said = f"{change} {result.unit}".rstrip()
+    if exact and (share := relative_pct(result)) is not None:
+        said += f" ({percent(share, True)})"
     if low is not None and high is not None and low != high:
         kind = "range" if result.scale == "exact" else "interval"
         said += f" ({kind} {number(low, True)} to {number(high, True)})"
