@@ -138,6 +138,14 @@ def unseen(result: MetricResult, each: str = "boots") -> str:
     return f"a slow mode in up to {result.unseen_mode_pct or 0:.0f} % of {each} cannot be excluded"
 
 
+def no_verdict(result: MetricResult) -> str:
+    """Why missing values forbid a verdict."""
+    return (
+        f"No verdict: {result.withheld}. Missing trials may be the slow ones, so the contender that misses more "
+        "cannot be called better or equivalent."
+    )
+
+
 def undecided(result: MetricResult, rule: Rule) -> list[str]:
     """Why there is no decision, what can be excluded, and what would help."""
     if result.depends and result.conditions:
@@ -165,10 +173,7 @@ def undecided(result: MetricResult, rule: Rule) -> list[str]:
     if result.was:
         sentences.append(f"It {result.was}; the interval over all blocks no longer shows that.")
     if result.withheld:
-        sentences.append(
-            f"No verdict: {result.withheld}. Missing trials may be the slow ones, so the contender that misses more "
-            "cannot be called better or equivalent."
-        )
+        sentences.append(no_verdict(result))
     if result.mde_pct is not None and result.n >= rule.fewest:
         sentences.append(
             f"These {result.n} pairs had a chance of 80 % to show a difference of {percent(result.mde_pct)}."
