@@ -10,6 +10,7 @@ from collections.abc import Set
 from msgspec import Struct, structs
 
 from kduel.core.errors import InputError
+from kduel.core.toml import shortened
 from kduel.store.documents import Lock, TrialRecord, study_of
 from kduel.store.manifest import RUN_FILES, changes, run_digests
 from kduel.store.rundir import RunDir
@@ -99,9 +100,15 @@ def checked_plan(run: RunDir, lock: Lock) -> list[PlannedTrial]:
     remedy = "plan.jsonl or lock.json was changed after the run was started; restore them from a copy of the run."
     for number, (found, expected) in enumerate(zip(plan, derived, strict=False), 1):
         if found != expected:
+            what = f"the trial {found.id[:80]!r}"
+            if found.id != expected.id:
+                raise InputError(
+                    f"{path}, line {number}: {what}, where seed {lock.seed} gives {expected.id!r}", remedy
+                )
+            key = next(key for key in found.__struct_fields__ if getattr(found, key) != getattr(expected, key))
+            has, given = (shortened(getattr(trial, key), 80) for trial in (found, expected))
             raise InputError(
-                f"{path}, line {number}: the trial {found.id[:80]!r}, where seed {lock.seed} gives {expected.id!r}",
-                remedy,
+                f"{path}, line {number}: {what} has {key} {has}, where seed {lock.seed} gives {given}", remedy
             )
     raise InputError(
         f"{path} has {len(plan)} lines, where the study and seed {lock.seed} give {len(derived)}", remedy
