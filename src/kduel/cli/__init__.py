@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import importlib
-import os
 import signal
 import sys
 from io import TextIOWrapper
@@ -14,6 +13,7 @@ import click
 
 from kduel import __version__
 from kduel.cli.interrupt import Interrupt, interrupted
+from kduel.cli.stdout import NobodyReadsError, set_up
 from kduel.cli.trouble import system_trouble
 from kduel.core.errors import INTERRUPTED, KduelError
 from kduel.core.text import printable
@@ -124,6 +124,7 @@ def spelt(error: UnicodeError) -> tuple[str, int]:
 def main(arguments: list[str] | None = None) -> NoReturn:
     """The program `kduel`: runs a command and ends with its exit status; no traceback reaches a user."""
     codecs.register_error("kduel.spelt", spelt)
+    set_up()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="kduel.spelt")
@@ -148,9 +149,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except KduelError as error:
         complain(error)
         status = error.exit_status
-    except BrokenPipeError:
-        # The reader of our output (head, less) has closed it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except NobodyReadsError:
         status = 0
     except (KeyboardInterrupt, RuntimeError, OSError, ValueError) as error:
         if interrupted(error):
