@@ -205,3 +205,88 @@ def test_of_two_that_begin_to_count_together_one_is_refused(kduel, patched, writ
         and "another kduel is at work in" in done.stderr
         and "Nothing is counted" not in done.stderr
     )
+
+
+def listed(place: Path) -> list[str]:
+    return sorted(str(path.relative_to(place)) for path in place.rglob("*"))
+
+
+@pytest.mark.parametrize("place", ["directory", "file", "no place", "in a file"])
+def test_a_place_that_cannot_hold_the_run_is_refused_before_anything_is_counted(
+    patched, kduel, write_study, tmp_path: Path, place: str
+):
+    out = {"no place": Path("/proc/x"), "in a file": tmp_path / "out" / "run"}.get(place, tmp_path / "out")
+    if place == "directory":
+        out.mkdir()
+        for number in range(5):
+            (out / f"{number}.txt").write_text("mine")
+    elif place != "no place":
+        (tmp_path / "out").write_text("mine")
+    before = listed(tmp_path / "out")
+    done = kduel("run", write_study(), "--out", out, "--exact-first")
+    assert done.returncode in (2, 3) and not done.stdout, done.stderr
+    assert "counted exactly" not in done.stderr and "Nothing is counted first" not in done.stderr, done.stderr
+    assert str(tmp_path / "out" if place == "in a file" else out) in done.stderr, done.stderr
+    assert listed(tmp_path / "out") == before
+    if place == "directory":
+        assert "0.txt, 1.txt, 2.txt and 2 more" in done.stderr and "--out" in done.stderr
+
+
+def test_the_exact_part_of_another_study_is_not_made_the_part_of_this_one(
+    patched, kduel, write_study, tmp_path: Path
+):
+    run = tmp_path / "run"
+    patched["TEST_ROOT"] = "broken"
+    assert kduel("run", write_study(), "--out", run, "--exact-first").returncode == 3
+    del patched["TEST_ROOT"]
+    before = listed(run)
+    other = write_study()
+    other.write_text(other.read_text().replace('"outside:old"', '"outside:new"\nname = "old"'))
+    done = kduel("run", other, "--out", run)
+    assert done.returncode == 2 and "holds a run that differs from this one" in done.stderr, done.stderr
+    assert "outside-old" in done.stderr and listed(run) == before
+
+
+def test_a_run_of_another_study_is_refused_before_an_exact_part_is_counted_in_it(
+    patched, kduel, write_study, tmp_path: Path
+):
+    run = tmp_path / "run"
+    assert kduel("run", write_study(), "--out", run).returncode == 0
+    done = kduel("run", write_study(blocks="fixed = 4"), "--out", run, "--exact-first")
+    assert done.returncode == 2 and "study.fixed: 3 in the run, 4 now" in done.stderr, done.stderr
+    assert not (run / "exact").exists()
+
+
+def test_a_foreign_file_beside_the_exact_part_is_told_and_once_it_is_moved_the_run_continues(
+    patched, kduel, write_study, tmp_path: Path
+):
+    run = tmp_path / "run"
+    patched["TEST_ROOT"] = "broken"
+    assert kduel("run", write_study(), "--out", run, "--exact-first").returncode == 3
+    del patched["TEST_ROOT"]
+    (run / "notes.txt").write_text("mine")
+    (run / ".plan.jsonl-x1y2").write_text("half")  # of a kduel that was killed
+    done = kduel("resume", run)
+    assert done.returncode == 2 and "notes.txt" in done.stderr and ".plan" not in done.stderr, done.stderr
+    assert f"Move what is not of the run elsewhere; then `kduel resume {run}` continues" in done.stderr
+    (run / "notes.txt").rename(tmp_path / "notes.txt")
+    done = kduel("resume", run)
+    assert done.returncode == 0 and "counted ·" not in done.stdout, done.stderr
+
+
+def test_an_exact_part_that_cannot_be_completed_here_is_not_made_the_part_of_a_run_that_is_timed_now(
+    patched, kduel, write_study, tmp_path: Path
+):
+    """What is found only when the machine is ready."""
+    run = tmp_path / "run"
+    patched["TEST_ROOT"] = "broken"
+    assert kduel("run", write_study(), "--out", run, "--exact-first").returncode == 3
+    del patched["TEST_ROOT"]
+    shutil.rmtree(run / "exact" / "report")
+    lock = run / "exact" / "lock.json"
+    document = json.loads(lock.read_text())
+    document["machine"]["facts"]["clock"] = "another"
+    lock.write_text(json.dumps(document))
+    done = kduel("run", write_study(), "--out", run)
+    assert done.returncode == 2 and "holds a run that differs from this one" in done.stderr, done.stderr
+    assert not (run / "lock.json").exists()

@@ -148,3 +148,47 @@ def test_counting_once_is_refused_where_nothing_is_counted_under_conditions():
     counted = study_of(HEAD + TWO + PIPE + timed + 'mode = "exact"\n', single=True)
     assert [step.parameters.get("conditions") for step in counted.steps] == [None, 0]
     assert counted.blocks.fixed == 1
+
+
+COUNTED = '[[benchmark]]\nuse = "kbench"\nmode = "exact"\noperation = "pipe"\n'
+BOOT = '[[benchmark]]\nuse = "boot-instructions"\nprimary = "*"\n'
+
+
+@pytest.mark.parametrize(
+    ("machine", "asked", "blocks"),
+    [
+        ("icount:layouts=3", {"fixed_blocks": 3}, 3),
+        ("icount:layouts=3", {}, 3),
+        ("icount:layouts=3", {"fixed_blocks": 2}, 2),
+        ("icount:layouts=3", {"max_blocks": 2}, 2),
+        ("icount", {}, 1),
+    ],
+)
+def test_counting_once_counts_once_in_each_layout(machine: str, asked: dict[str, int], blocks: int) -> None:
+    made = study_of(HEAD + TWO + COUNTED, single=True, machine=machine, **asked)
+    assert made.blocks.fixed == blocks
+
+
+@pytest.mark.parametrize("option", ["fixed_blocks", "max_blocks"])
+def test_blocks_that_would_only_repeat_a_count_are_refused(option: str) -> None:
+    with pytest.raises(InputError, match="--single counts each operation once") as refused:
+        study_of(HEAD + TWO + COUNTED, single=True, machine="icount", **{option: 2})
+    assert "--layouts 2" in refused.value.remedy
+    with pytest.raises(InputError, match="in each of 2 layouts"):
+        study_of(HEAD + TWO + COUNTED, single=True, machine="icount:layouts=2", **{option: 3})
+    assert study_of(HEAD + TWO + COUNTED, single=True, machine="icount", **{option: 1}).blocks.fixed == 1
+
+
+def test_with_layouts_the_boot_is_left_out_with_a_word() -> None:
+    made = study_of(HEAD + TWO + BOOT + COUNTED, machine="icount:layouts=2")
+    assert [step.label for step in made.steps] == ["pipe"]
+    assert len(made.left_out) == 1 and made.left_out[0].startswith("boot is left out: ")
+    assert "layouts" in made.left_out[0]
+    whole = study_of(HEAD + TWO + BOOT + COUNTED, machine="icount")
+    assert len(whole.steps) == 2 and not whole.left_out
+
+
+def test_a_study_of_the_boot_alone_is_refused_with_layouts() -> None:
+    with pytest.raises(InputError, match="layouts") as refused:
+        study_of(HEAD + TWO + BOOT, machine="icount:layouts=2")
+    assert refused.value.remedy

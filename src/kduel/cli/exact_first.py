@@ -16,7 +16,7 @@ import click
 
 from kduel.core.errors import InputError, KduelError
 from kduel.store.holder import HeldError
-from kduel.store.rundir import EXACT, RunDir, written_up
+from kduel.store.rundir import EXACT, RunDir, check_free, occupied, only_exact_part, written_up
 from kduel.study.first_part import SUITE, first_part, only_kernel
 
 if TYPE_CHECKING:
@@ -51,6 +51,23 @@ def wanted(asked: bool | None, chosen: Chosen, path: Path, *, by_default: bool, 
 def begun(path: Path) -> bool:
     """Whether the exact part of the run in `path` has begun, and perhaps nothing else of it."""
     return (path / EXACT / "lock.json").is_file()
+
+
+def check_place(study: Study, path: Path, asked: bool | None) -> None:
+    """Raises InputError or HostError where `path` cannot hold a run of this study, as far as that is known before anything
+    is fetched or counted: it holds something else, or another run, or cannot be written."""
+    from kduel.store.identity import check_same_study
+
+    if (path / "lock.json").is_file():
+        check_same_study(RunDir.open(path).lock(), study, path)
+        return
+    check_free(path, exact_part=asked is not False)
+    if begun(path):
+        try:
+            part = first_part(study)
+        except InputError:
+            raise occupied(path, [EXACT]) from None
+        check_same_study(RunDir.open(path / EXACT).lock(), part, path / EXACT)
 
 
 def first_lock(study: Study, path: Path) -> Lock | None:
@@ -102,8 +119,8 @@ def count_first(
     """Carry out what is left of the exact part of the run in `path`, and show what it found. From then on `held` holds
     that part.
 
-    Where it cannot be done, a warning gives the reason and the timed part follows; an error where it was requested, or
-    another kduel is at work there.
+    Where it cannot be done, a warning gives the reason and the timed part follows; an error where it was requested, where
+    another kduel is at work there, or where what a new run has of it cannot be continued.
     """
     from kduel.cli.execute import EXACT_SEED, keep_report, shown
     from kduel.judge.evaluate import judge_run
@@ -116,6 +133,7 @@ def count_first(
     if written_up(where):
         held.enter_context(RunDir.open(where).held())
         return
+    only_part = only_exact_part(path) is not None
     try:
         part = first_part(chosen.study)
         terminal.info(f"First {len(part.steps)} operations are counted exactly; the timed part follows.")
@@ -131,7 +149,7 @@ def count_first(
             ready.machine.close()
         results = judge_run(where)
     except KduelError as error:
-        if asked or isinstance(error, HeldError):
+        if asked or isinstance(error, HeldError) or (only_part and isinstance(error, InputError)):
             raise
         terminal.warn(f"Nothing is counted first: {error}")
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shlex
 import subprocess
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from kduel.cli.exact_first import begun, beside_kernels, count_first, first_lock, only_first_part, wanted
+from kduel.cli.exact_first import begun, beside_kernels, check_place, count_first, first_lock, only_first_part, wanted
 from kduel.cli.futility import Choice, chosen, gives_up
 from kduel.cli.interrupt import interrupted
 from kduel.cli.status import trials_kept
@@ -69,6 +70,7 @@ def carry_out(
     from kduel.run.runner import run_study
     from kduel.store.begun import Begun
     from kduel.store.holder import refuse_second
+    from kduel.store.identity import same_study
     from kduel.store.rundir import RunDir
 
     if exact_first:
@@ -81,11 +83,17 @@ def carry_out(
     # Each of them again when it is held: two may begin at the same time.
     for place in (path, path / EXACT):
         refuse_second(place)
+    if not fleet:
+        check_place(study, path, exact_first)
     lock = RunDir.open(path).lock() if (path / "lock.json").is_file() else None
     if lock is not None:
         seed = seed_of(lock, path, seed)
         if lock.contenders != study.contenders:
             lock = None
+    if lock is not None and written_up(path) and same_study(lock, study) and not os.access(path, os.W_OK):
+        terminal.warn(f"{path} is complete and cannot be written: its page and results.json stay as they are.")
+        write_up(path, fail_on, keep=False)
+        return
     if lock is not None and lock.fleet is not None and not fleet:
         fleet = lock.fleet
     with told_how_to_go_on(path):
@@ -106,6 +114,8 @@ def carry_out(
             with beside_kernels(study, read, terminal, **means) as early:
                 got = get_kernels(read, lock=lock, **means)
                 terminal.info(f"{' against '.join(study.names)}: {told_plan(study)}, in {path}")
+                for sentence in study.left_out:
+                    terminal.info(sentence)
                 counted = wanted(exact_first, got, path, by_default=counts_by_default, **means)
                 if counted:
                     if (path / "lock.json").is_file():
@@ -309,8 +319,9 @@ def told_standing(progress: TrialDone, arms: int) -> str:
     return "; ".join(parts)
 
 
-def write_up(path: Path, fail_on: str | None) -> None:
-    """Write the report to the terminal and as a page, with results.json; ends the process where `--fail-on` applies."""
+def write_up(path: Path, fail_on: str | None, *, keep: bool = True) -> None:
+    """Write the report to the terminal and, to `keep` it, as a page, with results.json; ends the process where `--fail-on`
+    applies."""
     from kduel.judge.evaluate import judge_run
     from kduel.report.text import show_closing
 
@@ -318,9 +329,13 @@ def write_up(path: Path, fail_on: str | None) -> None:
     try:
         click.echo(show_closing(results, shlex.quote(str(path)), LINES_BESIDES), nl=False, color=True)
     except (HostError, NobodyReadsError):
-        keep_report(path, results)
+        if keep:
+            keep_report(path, results)
         raise
-    keep_report(path, results)
+    if keep:
+        keep_report(path, results)
+    else:
+        click.echo(f"Report: {path / PAGE}")
     slower = [m for m in results.metrics if m.role == "primary" and m.verdict == "slower"]
     if fail_on == "slower" and slower:
         sys.stdout.flush()

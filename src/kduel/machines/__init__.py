@@ -159,6 +159,11 @@ class MachineKind(ABC):
         """Whether trials run in an emulator because this host has nothing better. Raises as `prepare`."""
         return False
 
+    def never(self, settings: dict[str, Any], benchmark: str) -> str:
+        """Why a machine with this [machine] table, as it was written, can never carry out a benchmark; empty where it
+        can."""
+        return ""
+
     def kernel(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Meta, structs
 
 from kduel.benchmarks.boot_instructions import GUEST_FILE
+from kduel.benchmarks.boot_instructions import PLUGIN as BOOT
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError, InputError, NotMeasuredError
 from kduel.core.temporary import as_temporary_error, temporary_directory
@@ -355,6 +356,12 @@ class Icount(MachineKind):
                 f"machine icount: memory = {settings.memory!r} cannot be", "Give 128M to 1024M in steps of 128M."
             )
         return settings
+
+    def never(self, settings: dict[str, Any], benchmark: str) -> str:
+        """The boot is counted from a fixed address."""
+        if benchmark != BOOT.name or not settings.get("layouts"):
+            return ""
+        return "the boot cannot be counted with layouts, in which the kernel's addresses are random"
 
     def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Make the root where benchmarks need packages, the programs and the initial RAM disks."""

@@ -39,10 +39,30 @@ def check_same_run(old: Lock, new: Lock, path: Path, remedy: str = CONTINUED) ->
     do something else with the run."""
     found = differences(old, new)
     if found:
-        raise InputError(
-            f"{path} holds a run that differs from this one:\n{listed(found, ('in the run', 'now'))}",
-            remedy,
-        )
+        raise differs(found, path, remedy)
+
+
+def check_same_study(lock: Lock, study: Study, path: Path) -> None:
+    """The same of what is known before anything is prepared: nothing is compared but what the study declares."""
+    new = structs.replace(
+        lock,
+        study=study.about,
+        blocks=study.blocks,
+        settle=study.settle,
+        machine=structs.replace(lock.machine, kind=study.machine, settings=study.machine_settings),
+        contenders=study.contenders,
+        steps=study.steps,
+    )
+    found = [*declared(lock, new), *compare("machine", *machines(lock, new))]
+    if found:
+        raise differs(found, path)
+
+
+def differs(found: list[tuple[str, Any, Any]], path: Path, remedy: str = CONTINUED) -> InputError:
+    """The error about what was `found` between the run in `path` and the one that is to be there."""
+    return InputError(
+        f"{path} holds a run that differs from this one:\n{listed(found, ('in the run', 'now'))}", remedy
+    )
 
 
 def listed(found: list[tuple[str, Any, Any]], names: tuple[str, str]) -> str:
@@ -88,13 +108,20 @@ def protocol_differences(first: Lock, other: Lock) -> list[tuple[str, Any, Any]]
 def differences(old: Lock, new: Lock) -> list[tuple[str, Any, Any]]:
     """What was compared and differs: its name, its value in `old`, its value in `new`."""
     return [
-        *compare("contenders", {one.name: one for one in old.contenders}, {one.name: one for one in new.contenders}),
+        *declared(old, new),
         *compare("kernels", *kernels(old, new)),
+        *compare("machine", *machines(old, new)),
+        *compare("host", *host_rules(old, new)),
+    ]
+
+
+def declared(old: Lock, new: Lock) -> list[tuple[str, Any, Any]]:
+    """Of the differences those in what the study declares about contenders, benchmarks and numbers."""
+    return [
+        *compare("contenders", {one.name: one for one in old.contenders}, {one.name: one for one in new.contenders}),
         *compare("benchmarks", {one.label: one for one in old.steps}, {one.label: one for one in new.steps}),
         *compare("order of the benchmarks", [one.label for one in old.steps], [one.label for one in new.steps]),
         *compare("study", numbers(old), numbers(new)),
-        *compare("machine", *machines(old, new)),
-        *compare("host", *host_rules(old, new)),
     ]
 
 

@@ -15,7 +15,7 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -36,8 +36,8 @@ EXACT = "exact"
 part could not be made yet."""
 BEGUN = "begun.json"
 """In a run of which there is nothing but the exact part yet: its study."""
-FIRST = (EXACT, BEGUN, "trials", ".held")
-"""What is there of a run before its lock.json, besides its files."""
+FIRST = (EXACT, BEGUN, "trials", ".held", "study.toml", "plan.jsonl")
+"""What may be there of a run before its lock.json, where its exact part is."""
 RESULTS = "results.json"
 """In a run: its results, written when it has come to its end."""
 PAGE = Path("report/index.html")
@@ -49,6 +49,8 @@ PROFILE_ORIGIN = "kduel explain"
 MERGED = "merge.json"
 MARKS = ("lock.json", "import.json", MERGED)
 """A directory with one of these is a run."""
+MOST_NAMED = 3
+"""Of what is in a run's way."""
 GO_ON = "Free some space or correct the permissions; then `kduel resume RUN` continues where it stopped."
 CHOOSE = "Free some space, correct the permissions, or name another place with --out."
 
@@ -150,12 +152,37 @@ def _sync(path: str | Path) -> None:
         os.close(handle)
 
 
-def occupied(path: Path) -> InputError:
-    """The error for a run's name that something else has."""
+def occupied(path: Path, names: Sequence[str] = (), remedy: str = "") -> InputError:
+    """The error for a run's name that something else has; `names` of what is in the way."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    told = f": {', '.join(names[:MOST_NAMED])}{more}" if names else ""
     return InputError(
-        f"{path} is there already and holds something else",
-        "Give another --out, or `kduel resume` it if it is a run.",
+        f"{path} is there already and holds something else{told}",
+        remedy or "Give another --out, or `kduel resume` it if it is a run.",
     )
+
+
+def check_free(path: Path, *, exact_part: bool) -> None:
+    """The rule about where a new run may be: in a place that is not there or empty, or, with `exact_part`, holds its exact part
+    and nothing else. Raises InputError where something is in the way, and HostError where nothing can be written."""
+    if not path.is_dir():
+        if path.exists() or path.is_symlink():
+            raise InputError(f"{path} is there already and is no directory", "Give another --out.")
+        there = next(above for above in path.absolute().parents if above.exists())
+        with as_disk_error(path, CHOOSE), tempfile.TemporaryDirectory(prefix=before_its_name(path), dir=there):
+            return
+    with as_disk_error(path, CHOOSE):
+        names = sorted(entry.name for entry in path.iterdir())
+    if not exact_part or RunDir(path).exact_part is None:
+        if names:
+            raise occupied(path, names)
+        return
+    # One that was killed may have left what it was writing.
+    unfinished = tuple(before_its_name(path / name) for name in (*FIRST, "lock.json"))
+    if others := [name for name in names if name not in FIRST and not name.startswith(unfinished)]:
+        again = f"`kduel resume {shlex.quote(str(path))}`" if (path / BEGUN).is_file() else "the same command"
+        move = f"Move what is not of the run elsewhere; then {again} continues."
+        raise occupied(path, others, "" if set(MARKS) & set(others) else move)
 
 
 def only_exact_part(path: Path) -> Path | None:
@@ -190,15 +217,13 @@ class RunDir:
         }
         if exact_part and new.exact_part is not None:
             with as_disk_error(path, CHOOSE), new.held():
-                if {entry.name for entry in path.iterdir()} - {*FIRST, *files} or (path / "lock.json").exists():
-                    raise occupied(path)
+                check_free(path, exact_part=True)
                 new.trials.mkdir(exist_ok=True)
                 for name, data in files.items():
                     write_whole(path / name, data)
                 (path / BEGUN).unlink(missing_ok=True)
             return new
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise occupied(path)
+        check_free(path, exact_part=False)
         with whole_directory(path) as fresh:
             for name, data in files.items():
                 (fresh / name).write_bytes(data)

@@ -17,6 +17,7 @@ from kduel.core.experiment import LABEL, Contender, Scope, Settle, Step, check_a
 from kduel.core.toml import check_values, parse_toml, read_text, shortened
 from kduel.core.validation import validation_message
 from kduel.study.contenders import CROSSED, check_name, check_policies, read_contenders
+from kduel.study.counting import counted_once, once_each, without_impossible
 from kduel.study.tables import combinations
 
 
@@ -76,6 +77,8 @@ class Study(Struct, frozen=True, kw_only=True):
     steps: list[Step]
     text: str
     host: HostTable = HostTable()
+    left_out: list[str] = []
+    """A sentence about each step of the file that the machine cannot carry out with these settings."""
 
     @property
     def names(self) -> list[str]:
@@ -170,7 +173,7 @@ def assemble(
     """The study that a file and the command line's own words make together. Raises InputError.
 
     `machine` is `KIND[:key=value,...]` and replaces the file's kind, or some of its settings; the block numbers and
-    `delta` replace the file's. `single` counts once what is otherwise counted under several conditions.
+    `delta` replace the file's. `single` counts once, in each layout, what is otherwise counted under several conditions.
     """
     contenders = read_contenders(file.contender, origin)
     if len(contenders) < 2:
@@ -197,7 +200,8 @@ def assemble(
                 f"{origin} counts nothing under conditions, so that --single changes nothing",
                 "Leave it out, or count: --suite exact-quick --single, or --suite exact --single.",
             )
-        steps, blocks = once, msgspec.structs.replace(blocks, fixed=1)
+        steps, blocks = once, msgspec.structs.replace(blocks, fixed=once_each(settings, fixed_blocks or max_blocks))
+    steps, left_out = without_impossible(steps, kind, settings)
     return Study(
         about=about,
         contenders=contenders,
@@ -208,17 +212,8 @@ def assemble(
         steps=steps,
         text=text,
         host=file.host,
+        left_out=left_out,
     )
-
-
-def counted_once(step: Step) -> Step:
-    """The step without conditions, where it takes any."""
-    chosen = benchmark(step.benchmark)
-    if "conditions" not in chosen.Parameters.__struct_fields__ or not chosen.counted(
-        chosen.read_parameters(step.parameters)
-    ):
-        return step
-    return msgspec.structs.replace(step, parameters={**step.parameters, "conditions": 0})
 
 
 def check_about(about: StudyHeader, origin: str) -> None:
