@@ -44,6 +44,14 @@ def test_an_option_that_would_be_ignored_is_refused(words: tuple[str, ...], said
     assert said in error.value.message and error.value.remedy
 
 
+def test_a_restart_of_exact_counts_is_answered_with_how_kernels_are_built_again() -> None:
+    with pytest.raises(InputError) as error:
+        command.main([*EXACT, "--restart"], standalone_mode=False)
+    assert error.value.remedy is not None
+    assert "a file that the command names has changed" in error.value.remedy
+    assert "bisected-kernels" in error.value.remedy
+
+
 @pytest.mark.parametrize(
     "words",
     [

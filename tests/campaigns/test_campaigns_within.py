@@ -214,3 +214,49 @@ def test_a_run_that_is_given_twice_is_named(run: Path, tmp_path: Path) -> None:
     again = shutil.copytree(run, tmp_path / "other" / run.name)
     names = [column.name for column in columns([str(run), str(again)])]
     assert len(set(names)) == 4 and names[0].startswith(str(run))
+
+
+def imported_run(tmp_path: Path, counts: tuple[int, int], *, delta: float = 1.0, factor: float = 2.0) -> Path:
+    from kduel.store.imported import Source, bring_in
+
+    rows = [
+        f"{arm},{trial},b,{metric},ns,lower,{level * (1 + trial / 1000)}"
+        for metric in ("m", "further")
+        for arm, level, count in (("old", 100, counts[0]), ("new", 100 * factor, counts[1]))
+        for trial in range(1, count + 1)
+    ]
+    source = tmp_path / "values.csv"
+    source.write_text("\n".join(["contender,trial,benchmark,metric,unit,better,value", *rows, ""]))
+    bring_in([Source(source)], tmp_path / "import", delta=delta, primary=["m"])
+    return tmp_path / "import"
+
+
+@pytest.mark.parametrize("counts", [(4, 4), (5, 5), (20, 4), (20, 13), (12, 12)])
+@pytest.mark.parametrize(("delta", "factor"), [(1.0, 2.0), (5.0, 1.03)])
+def test_two_contenders_of_an_import_get_the_verdicts_of_its_report(
+    tmp_path: Path, counts: tuple[int, int], delta: float, factor: float
+) -> None:
+    from kduel.judge.evaluate import judge_run
+
+    run = imported_run(tmp_path, counts, delta=delta, factor=factor)
+    (pair,) = campaigns([str(run)]).between
+    report = judge_run(run)
+    assert [(m.metric, m.verdict, m.role, m.told) for m in pair.changes] == [
+        (m.metric, m.verdict, m.role, m.told) for m in report.metrics
+    ]
+    assert [[w.code for w in m.warnings] for m in pair.changes] == [
+        [w.code for w in m.warnings] for m in report.metrics
+    ]
+    if counts == (20, 4):
+        assert "4 trials of new, and" in pair.changes[0].told
+        assert any("4 trials of new are too few" in w.message for w in pair.changes[0].warnings)
+
+
+def test_four_values_of_two_imports_are_too_few_as_in_each_report(tmp_path: Path) -> None:
+    runs = []
+    for name, factor in (("first", 1.0), ("second", 2.0)):
+        (tmp_path / name).mkdir()
+        runs.append(imported_run(tmp_path / name, (4, 4), factor=factor))
+    (pair,) = campaigns([f"{run}:new" for run in runs]).between
+    assert {m.verdict for m in pair.changes} == {"undecided"}
+    assert all("takes 5" in m.told for m in pair.changes)

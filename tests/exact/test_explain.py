@@ -454,3 +454,15 @@ def test_a_boot_is_no_operation_and_its_count_is_compared_with_that_of_a_run() -
     assert "operation" not in text
     assert "per operation" not in as_svg(found)
     assert "executions in one boot" in annotated("6.1", "f", 1, [Instruction(0, "nop", 1, 1)], boot=True)
+
+
+def test_an_explanation_of_one_block_of_several_says_so() -> None:
+    """A verdict over 15 conditions in three layouts was explained by 5 of them, without a word."""
+    found = explanation()
+    assert "Block 1 of" not in as_text(found) + cost_text(found, [])
+    found.blocks = 1
+    assert "Block 1 of" not in as_text(found) + cost_text(found, [])
+    found.blocks = 3
+    for width in (40, 100):
+        for text in (as_text(found, width=width), cost_text(found, [], width=width)):
+            assert "Block 1 of 3 only: the run's verdict is over all of them" in " ".join(text.split())

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 from kduel.benchmarks.support.operations import ABOUT
 from kduel.cli.explain import command, modules_own, not_executed
-from kduel.core.errors import InputError
+from kduel.core.errors import HostError, InputError
+from kduel.explain.compare import Explanation
 from kduel.run.exact.subject import check_operation
 
 
@@ -50,6 +51,32 @@ def test_a_function_that_is_not_executed_is_refused_before_another_trial_is_made
     done = CliRunner().invoke(command, ["a", "b", "-b", "pipe", "--annotate", "pipe_wirte"])
     assert isinstance(done.exception, InputError) and "Names like it: pipe_write" in (done.exception.remedy or "")
     assert made == [False], "from the cache, and nothing else"
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_cannot_be_kept_in_the_run_is_shown_nevertheless(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    """A run of somebody else's was counted for a minute, and then there was only an error."""
+
+    def refused(_: object) -> None:
+        raise HostError("cannot write to RUN/explain: Read-only file system", "`kduel resume RUN` goes on.")
+
+    chosen = SimpleNamespace(
+        ready=None, names=("a", "b"), seed=0, check=lambda *_: None, keep=refused, blocks=lambda _: 3
+    )
+    found = Explanation(benchmark="pipe", baseline="a", contender="b", operations=1, rows=[])
+    monkeypatch.setattr("kduel.run.exact.subject.find", lambda *_, **__: chosen)
+    monkeypatch.setattr("kduel.run.exact.measure.explanation", lambda *_: found)
+    for name in ("count_arms", "step_index"):
+        monkeypatch.setattr(f"kduel.run.exact.measure.{name}", lambda *_, **__: None)
+    monkeypatch.setattr("kduel.run.exact.measure.is_boot", lambda *_: False)
+    monkeypatch.setattr("kduel.run.exact.measure.as_json", lambda found: b"%d blocks" % found.blocks)
+    monkeypatch.setattr("kduel.explain.show.as_text", lambda found, *_: f"{found.blocks} blocks")
+    monkeypatch.setattr("kduel.explain.show.next_command", lambda *_: "")
+    done = CliRunner().invoke(command, ["RUN", "-b", "pipe", "-f", form])
+    assert done.exit_code == 0, done.exception
+    assert done.stdout.strip() == "3 blocks"
+    assert "cannot write to RUN/explain: Read-only file system" in done.stderr
+    assert "not kept" in done.stderr and "resume" not in done.stderr
 
 
 def test_help_lists_the_operations_with_what_they_do() -> None:

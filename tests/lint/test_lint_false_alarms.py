@@ -12,8 +12,11 @@ import pytest
 from flaws import FLAWS, Flaw, false_alarms, sensitivity
 from lint_runs import linted, table
 
+from kduel.judge.lint.case import FALSE_ALARMS, ArmValues, Case
 from kduel.judge.lint.distribution import modes
+from kduel.judge.lint.drift import first_chance
 from kduel.judge.lint.findings import CATALOGUE
+from kduel.judge.verdict.rule import Rule
 
 MOST = 0.02
 LEAST = 0.9
@@ -94,3 +97,25 @@ def test_two_real_modes_are_mostly_seen(count: int, least: float) -> None:
     rng = np.random.default_rng(count)
     seen = sum(modes(rng.normal(size=count) + 6 * (rng.random(count) < 0.3), 0.01) is not None for _ in range(500))
     assert seen >= least * 500
+
+
+@pytest.mark.parametrize("noise", ["normal", "t3"])
+@pytest.mark.parametrize("count", [10, 100, 15_000])
+@pytest.mark.parametrize("chosen", [[True, True], [True, False]], ids=["apart", "in blocks"])
+def test_first_trials_stand_out_seldom(count: int, noise: str, chosen: list[bool]) -> None:
+    """Where neither first value lies beyond all others, their number alone must not make them improbable."""
+    rng = np.random.default_rng([count, noise == "t3"])
+    rounds, alarms = 300 if count > 100 else 1500, 0
+    for _ in range(rounds):
+        arms = 100 + 5 * (rng.normal(size=(2, count)) if noise == "normal" else rng.standard_t(3, (2, count)) / 9)
+        old, new = (ArmValues(str(n), arm, np.arange(count), None) for n, arm in enumerate(arms))
+        alarms += first_chance(case_of(old, new), chosen) < FALSE_ALARMS
+    assert alarms <= above(FALSE_ALARMS, rounds)
+
+
+def case_of(old: ArmValues, new: ArmValues) -> Case:
+    samples = table([1.0, 2.0], [2.0, 3.0], paired=False)
+    (result,) = linted(samples).metrics
+    return Case(
+        result=result, metric=samples.metric, paired=False, baseline=old, contender=new, rule=Rule(), table=samples
+    )

@@ -382,3 +382,18 @@ class TestSecondaryTests:
         assert trimmed_t(np.ones(6)) == 0.0
         assert trimmed_t(np.zeros(6)) == 1.0
         assert trimmed_t(np.array([1.0, 2.0, 3.0])) is None
+
+
+class TestSpreadsOfTwoValues:
+    @pytest.mark.parametrize(("low", "step", "shift"), [(100, 0.01, 1), (10, 1, 10), (1000, 1, 7), (50, 1, 51)])
+    @pytest.mark.parametrize("paired", [True, False])
+    def test_two_values_in_turn_give_no_test(self, low: float, step: float, shift: float, paired: bool) -> None:
+        """Every value is as far from the median as any other: there is no noise to hold a difference against."""
+        old, new = ([round(level + step * (n % 2), 3) for n in range(20)] for level in (low, low + shift))
+        assert "unequal-spread" not in said(table(old, new, paired=paired, better="lower"))
+
+    def test_a_ratio_of_one_is_no_finding_however_sure(self) -> None:
+        old, new = noise(6000), noise(6000, cv=0.0052, seed=8)
+        assert "unequal-spread" not in said(table(old, new, paired=False))
+        wider = noise(6000, cv=0.006, seed=8)
+        assert "1.2 times as much" in said(table(old, wider, paired=False))["unequal-spread"]

@@ -11,6 +11,8 @@ from msgspec import structs
 from kduel.core.results import ConditionResult, MetricResult, Results, Verdict
 from kduel.core.samples import Mode
 from kduel.judge.verdict.headline import headlines
+from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.wording import tell
 from kduel.report import report_format
 from kduel.report.content.closing import closing
 from kduel.report.content.counted import BOOT, LARGEST, OF_BOOT, is_counted, next_command
@@ -203,6 +205,50 @@ def test_the_change_is_that_of_the_shown_values() -> None:
     assert (
         "+1,386.1 (+21.9 %)" in (text := render_text(found, width=80, colour=False)) and "6,332.4 → 7,718.5" in text
     )
+
+
+def parsed(text: str) -> float:
+    return float(text.replace(",", "").replace("−", "-"))
+
+
+HALVES = [
+    (889_343.5, 887_790.5),  # halves are rounded to even
+    (277_289.5, 341_268.5),
+    (277_289.5, 375_254.5),
+    (6_143.625, 10_375.625),
+]
+
+
+@pytest.mark.parametrize("pair", HALVES)
+@pytest.mark.parametrize("sd", [None, 1_500.0])
+def test_the_shown_counts_subtract_to_the_shown_change_wherever_both_are_shown(
+    pair: tuple[float, float], sd: float | None
+) -> None:
+    found = results()
+    one = metric("shell", "processes", "slower" if pair[1] > pair[0] else "faster", [pair, pair])
+    one.baseline_sd = one.sd = sd
+    one.conditions = one.conditions if sd is None else []
+    one.told = tell(one, Rule(), 1)
+    found.metrics = [one]
+    for form in ("text", "markdown", "mail", "html", "latex"):
+        words = report_format(form).render(found)
+        words = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", words).replace(r"\(-\)", "−").replace("|", " "))
+        said = {parsed(number) for number in re.findall(r"[+−-][\d,.]+(?= (?:instructions )?\()", words)}
+        shown = [parsed(number) for number in re.findall(r"(?<![\d,.+−-])\d+,[\d,]+(?:\.\d+)?", words)]
+        before, after = (min(shown, key=lambda number: abs(number - value)) for value in pair)
+        assert abs(before - pair[0]) <= 0.5 and abs(after - pair[1]) <= 0.5, (form, shown)
+        assert said == {round(after - before, 4)}, form
+
+
+def test_a_mail_has_words_for_what_is_counted() -> None:
+    """It printed the escapes of signs that it knew only before `faster` and `slower`."""
+    found = results()
+    found.metrics.append(metric("size", "", "slower", [(100, 103)]))
+    found.metrics[-1].unit = "B"
+    mail = report_format("mail").render(found)
+    assert "\\" not in mail and mail.isascii()
+    for word in ("fewer", "more", "depends", "larger", "equivalent"):
+        assert re.search(rf"^{word} +\S+/instructions", mail, re.MULTILINE), word
 
 
 def test_a_range_that_rounds_to_one_number_is_that_number() -> None:

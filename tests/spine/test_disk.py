@@ -32,6 +32,26 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(kduel, write
         subprocess.run(["umount", disk], check=True)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a directory read-only takes root")
+def test_a_finished_run_that_cannot_be_written_is_shown(kduel, write_study, tmp_path: Path):
+    run = tmp_path / "run"
+    study = write_study(blocks="fixed = 2")
+    done = kduel("run", study, "--out", run)
+    assert done.returncode == 0, done.stderr
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    subprocess.run(["mount", "--bind", run, run], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", run], check=True)
+        again = kduel("resume", run)
+        assert again.returncode == 0, again.stderr
+        assert again.stdout == done.stdout and "outside-new" in again.stdout
+        assert f"{run} is complete and cannot be written" in again.stderr
+        assert kduel("run", study, "--out", run).returncode == 0
+    finally:
+        subprocess.run(["umount", run], check=True)
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
+
+
 @pytest.mark.parametrize("arguments", [("kernels", "--offline"), ("run", "debian:6.1", "debian:6.12", "--offline")])
 def test_an_unusable_cache_is_told(kduel, environment, tmp_path: Path, arguments):
     (tmp_path / "file").write_text("no directory")

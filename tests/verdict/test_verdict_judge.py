@@ -236,7 +236,8 @@ def test_values_that_do_not_vary_are_counted_not_tested() -> None:
         12,
         12,
     )
-    assert result.effect_pct is None and not result.below_delta and result.beside == {}
+    assert (result.effect_pct, result.ci_low_pct, result.ci_high_pct) == pytest.approx((1.2, 1.2, 1.2))
+    assert not result.below_delta and result.beside == {}
     assert "+12 bytes (+1.20 %)" in result.told
     assert only(table([1000] * 10, [1001] * 10, **size), TEN).below_delta  # type: ignore[arg-type]
     equal = only(table([1000] * 10, [1000] * 10, **size), TEN)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from kduel.cli.stepwise import Stepwise
 from kduel.core.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from kduel.core.progress import Progress
     from kduel.run.bisect.outcome import SearchOutcome
@@ -314,11 +314,17 @@ def exact(
 def by_command(tree: Path, work: Path, history: Any, given: dict[str, Any], progress: Progress) -> None:
     """Search by what a command prints."""
     from kduel.run.bisect.command import ShellMeasurement
+    from kduel.run.bisect.named import named_files
     from kduel.run.bisect.timed import search, state_directory
 
     line = given["measure"].strip()
     task = task_of(
-        tree, history, given["metric"] or "value", f"the command '{line}' in a checkout of each commit", given
+        tree,
+        history,
+        given["metric"] or "value",
+        f"the command '{line}' in a checkout of each commit",
+        given,
+        made_by=named_files(line, work / "checkouts" / history.good),
     )
     command = ShellMeasurement(tree, work / "checkouts", line, (history.good, history.bad), given["timeout"])
     try:
@@ -337,10 +343,10 @@ def by_boots(tree: Path, work: Path, history: Any, given: dict[str, Any], cache:
     machine, benchmark = given["machine"], given["benchmark"]
     metric = chosen_metric(study_for(benchmark, machine), given["metric"])
     subject = f"{benchmark} in fresh boots of each commit's kernel on the machine {machine}"
-    task = task_of(tree, history, f"{benchmark} {metric}", subject, given)
-    state = state_directory(work, task)
     made = builder(tree, work / "source", work, given, progress)
     made.check()
+    task = task_of(tree, history, f"{benchmark} {metric}", subject, given, made_by=made.identity())
+    state = state_directory(work, task)
     with worktree(tree, made.source, history.good, made.built(), progress=progress):
         boots = Boots(made, machine, benchmark, metric, state / "trials", cache=cache, progress=progress)
         try:
@@ -350,8 +356,10 @@ def by_boots(tree: Path, work: Path, history: Any, given: dict[str, Any], cache:
     show(outcome, task, given)
 
 
-def task_of(tree: Path, history: Any, metric: str, subject: str, given: dict[str, Any]) -> Any:
-    """The search that the options request."""
+def task_of(
+    tree: Path, history: Any, metric: str, subject: str, given: dict[str, Any], made_by: Sequence[str]
+) -> Any:
+    """The search that the options request. `made_by` as in SearchTask."""
     from kduel.run.bisect.terms import SearchSettings
     from kduel.run.bisect.timed import SearchTask
 
@@ -363,7 +371,13 @@ def task_of(tree: Path, history: Any, metric: str, subject: str, given: dict[str
         seed=given["seed"],
     )
     return SearchTask(
-        tree=tree, history=history, metric=metric, subject=subject, settings=settings, restart=given["restart"]
+        tree=tree,
+        history=history,
+        metric=metric,
+        subject=subject,
+        settings=settings,
+        made_by=tuple(made_by),
+        restart=given["restart"],
     )
 
 

@@ -44,6 +44,11 @@ EXACT_NEEDS_NONE = (
     "Exact counts are the same in each repetition: there is no error to control, and nothing to measure again."
 )
 
+NOT_AGAIN = (
+    "A commit is built again when its source, the configuration, the build command or a file that the command names has "
+    "changed; to build all again, remove {kernels}."
+)
+
 
 def way_of(*, measure: str, machine: str, step: bool) -> str:
     """How the commits between the ends are searched. Raises InputError for a step that is not counted."""
@@ -65,6 +70,11 @@ def check_options(way: str) -> None:
         if way not in ways:
             option = f"--{SPELLED.get(parameter, parameter).replace('_', '-')}"
             why = f"{EXACT_NEEDS_NONE} " if way == EXACT and ways == TIMED else ""
+            if way == EXACT and parameter == "restart":
+                from kduel.core.cache import cache_root
+                from kduel.run.bisect.kernels import KIND
+
+                why += f"{NOT_AGAIN.format(kernels=cache_root() / KIND)} "
             raise InputError(
                 f"{option} has no meaning for {way}", f"{why}Leave it out; it belongs to {' and '.join(ways)}."
             )

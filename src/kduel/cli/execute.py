@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shlex
 import subprocess
@@ -69,6 +70,7 @@ def carry_out(
     from kduel.run.runner import run_study
     from kduel.store.begun import Begun
     from kduel.store.holder import refuse_second
+    from kduel.store.identity import same_study
     from kduel.store.rundir import RunDir
 
     if exact_first:
@@ -88,6 +90,10 @@ def carry_out(
         seed = seed_of(lock, path, seed)
         if lock.contenders != study.contenders:
             lock = None
+    if lock is not None and written_up(path) and same_study(lock, study) and not os.access(path, os.W_OK):
+        terminal.warn(f"{path} is complete and cannot be written: its page and results.json stay as they are.")
+        write_up(path, fail_on, keep=False)
+        return
     if lock is not None and lock.fleet is not None and not fleet:
         fleet = lock.fleet
     with told_how_to_go_on(path):
@@ -313,8 +319,9 @@ def told_standing(progress: TrialDone, arms: int) -> str:
     return "; ".join(parts)
 
 
-def write_up(path: Path, fail_on: str | None) -> None:
-    """Write the report to the terminal and as a page, with results.json; ends the process where `--fail-on` applies."""
+def write_up(path: Path, fail_on: str | None, *, keep: bool = True) -> None:
+    """Write the report to the terminal and, to `keep` it, as a page, with results.json; ends the process where `--fail-on`
+    applies."""
     from kduel.judge.evaluate import judge_run
     from kduel.report.text import show_closing
 
@@ -322,9 +329,13 @@ def write_up(path: Path, fail_on: str | None) -> None:
     try:
         click.echo(show_closing(results, shlex.quote(str(path)), LINES_BESIDES), nl=False, color=True)
     except (HostError, NobodyReadsError):
-        keep_report(path, results)
+        if keep:
+            keep_report(path, results)
         raise
-    keep_report(path, results)
+    if keep:
+        keep_report(path, results)
+    else:
+        click.echo(f"Report: {path / PAGE}")
     slower = [m for m in results.metrics if m.role == "primary" and m.verdict == "slower"]
     if fail_on == "slower" and slower:
         sys.stdout.flush()

@@ -20,7 +20,7 @@ from kduel.cli.options import (
     quiet_option,
 )
 from kduel.cli.output import emit, emit_json, width_of, write_plot
-from kduel.core.errors import InputError
+from kduel.core.errors import HostError, InputError
 from kduel.core.text import printable
 
 
@@ -183,6 +183,7 @@ def command(
         emit(printable(text), output)
         return
     found = explanation(chosen.ready, counted, index)
+    found.blocks = chosen.blocks(index)
     if cost:
         rows = cost_rows(chosen.ready, counted, index)
         emit(
@@ -192,7 +193,13 @@ def command(
             output,
         )
         return
-    chosen.keep(found)
+    not_kept = ""
+    try:
+        chosen.keep(found)
+    except (
+        HostError
+    ) as error:  # Of a run that cannot be written, or a full disk: that takes nothing from what was counted.
+        not_kept = f"this explanation is not kept: {error.message}"
     if plot is not None:
         write_plot(plot, as_svg(found))
     if form == "json":
@@ -201,6 +208,8 @@ def command(
         emit(printable(as_text(found, limit, width_of(output))), output)
         if step := next_command(found, targets, contender or ""):
             progress.info(f"The instructions of the largest difference: {step}")
+    if not_kept:
+        progress.warn(not_kept)
 
 
 def modules_own(function: str, executed: list[str]) -> str:

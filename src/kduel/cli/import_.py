@@ -61,7 +61,9 @@ def command(
     each contender: old=a.json new=b.json.
 
     The CSV has the columns contender,trial,benchmark,metric,unit,better,value: one value a line; better is higher,
-    lower or none. The first contender is the baseline. Two columns are optional. kind (time, rate, count, size, other):
+    lower or none. The first contender is the baseline. All values of one trial have its number, and a contender that lacks
+    a number where another contender or metric has it lacks a value: contenders with different numbers of trials by intention
+    take numbers of their own, 1 to 20 and 101 to 113. Two columns are optional. kind (time, rate, count, size, other):
     counts and sizes are exact, so that one value of each contender decides. aspect: what the metric measures, such as
     throughput, wakeup-latency, power or boot-time, for trade-offs and advice; without it, known names are recognised.
     """

@@ -43,6 +43,27 @@ def decimals(size: float, digits: int) -> int:
     return min(9, max(0, digits - 1 - math.floor(math.log10(size))))
 
 
+def arms(metric: MetricResult) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Of the baseline and of the contender: the mean and its SD, as every report shows them next to the change.
+
+    The SD is empty where there is none. An exact value has all its digits, whatever the SD over blocks is, as the change must
+    be that of the two; a count under conditions is that of one condition and has no SD.
+    """
+
+    def shown(mean: float | None, sd: float | None) -> tuple[str, str]:
+        if mean is None or sd is None or not math.isfinite(sd) or (metric.scale == "exact" and metric.conditions):
+            return amount(mean), ""
+        return amount(mean, None if metric.scale == "exact" else sd), amount(sd, sd)
+
+    return shown(metric.baseline_mean, metric.baseline_sd), shown(metric.mean, metric.sd)
+
+
+def means(metric: MetricResult) -> tuple[str, str]:
+    """The same in one text each: `3,230.7 ± 5.5`; the mean alone where there is no SD."""
+    before, after = (f"{mean} ± {sd}" if sd else mean for mean, sd in arms(metric))
+    return before, after
+
+
 def mean_and_sd(mean: float | None, sd: float | None) -> str:
     """`3,230.7 ± 5.5`; the mean alone where there is no SD."""
     if mean is None or sd is None or not math.isfinite(sd):
@@ -115,15 +136,13 @@ def difference(one: ConditionResult) -> str:
 
 def exact_change(value: float, metric: MetricResult) -> tuple[float, int]:
     """The change of an exact value and its decimal places, such that the two values subtract to it as they are shown."""
-    if value == int(value):
-        return value, 0
     if metric.baseline_mean is not None and metric.mean is not None:
         before, after = places_of(metric.baseline_mean), places_of(metric.mean)
         shown = round(metric.mean, after) - round(metric.baseline_mean, before)
         places = max(before, after)
-        if abs(shown - value) <= 10.0**-places:
+        if abs(shown - value) <= 10.0 ** -min(before, after):
             return shown, places
-    return value, min(6, decimals(abs(value), 4))
+    return value, 0 if value == int(value) else min(6, decimals(abs(value), 4))
 
 
 def percent(value: float) -> str:

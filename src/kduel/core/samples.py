@@ -76,7 +76,8 @@ class Samples(Struct, kw_only=True):
     order: dict[str, list[int | None]] = field(default_factory=dict)
     absent: dict[str, list[bool]] = field(default_factory=dict)
     """By contender, parallel to `blocks`: whether the trial never began because its machine was not there, so that the
-    missing value is no sign of the contender's. Empty where every trial began."""
+    missing value is no sign of the contender's. Of an import: whether nothing shows that there was such a trial. Empty
+    where every trial began."""
     conditions: dict[str, list[dict[str, float]]] = field(default_factory=dict)
     """By contender, parallel to `blocks`: the values under each condition, where the benchmark counts under several."""
     modes: dict[str, list[Mode]] = field(default_factory=dict)

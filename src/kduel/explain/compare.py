@@ -90,12 +90,21 @@ class Explanation(Struct, kw_only=True):
     a run counts of it, without functions."""
     conditions: list[Conditioned] = field(default_factory=list)
     """Each condition that it was counted under, the plain one first; empty where there was one only."""
+    blocks: int = 0
+    """The blocks in which the run counted this, each under other conditions or in another layout of addresses: only the
+    first of them is explained. 0 where no run is explained, or its boot."""
 
     def counted_by(self) -> str:
         """QEMU, and the kernels' releases where their names do not contain them; empty where it is not known."""
         pairs = zip((self.baseline, self.contender), self.releases, strict=True)
         unsaid = [f"{name} is {release}" for name, release in pairs if release not in name]
         return "; ".join(filter(None, [f"QEMU {self.qemu}" if self.qemu else "", ", ".join(unsaid)]))
+
+    def first_of_several(self) -> str:
+        """A sentence where the run has more than what is explained; else empty."""
+        if self.blocks < 2:
+            return ""
+        return f"Block 1 of {self.blocks} only: the run's verdict is over all of them, with their other conditions or layouts."
 
     def total(self, context: str = "") -> tuple[int, int]:
         """Baseline and contender, of one context or of all."""

@@ -128,6 +128,7 @@ def cost_text(found: Explanation, rows: list[Cost], limit: int = 25, width: int 
     lines: list[Line] = [
         f"{found.benchmark}: counts per operation, {found.contender} against {found.baseline}",
         f"(exact, over {found.operations:,} operations; counts, not time: a model of no processor)",
+        *filter(None, [found.first_of_several()]),
         "",
     ]
     by_kind = {kind: [row for row in rows if row.kind == kind] for kind in CLASSES}

@@ -35,6 +35,7 @@ def as_text(found: Explanation, limit: int = 25, width: int = PLAIN_WIDTH) -> st
     lines: list[Line] = [
         f"{found.benchmark}: {unit(found)}, {found.contender} against {found.baseline}",
         f"(exact, {counted_over(found)}; path length, not time: {UNSEEN} do not count)",
+        *filter(None, [found.first_of_several()]),
         "",
         Figures(("baseline", "contender", "difference"), ""),
     ]

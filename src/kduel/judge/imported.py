@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from kduel import __version__
 from kduel.core.experiment import Contender, MachineRecord
 from kduel.core.results import ContenderResult, MetricResult, Results, SourceFile, StudyResult
 from kduel.core.samples import Samples, steps_of
@@ -14,17 +15,13 @@ from kduel.judge.verdict.comparison import determined
 from kduel.judge.verdict.headline import headlines
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
-from kduel.judge.verdict.unpaired import judge_unpaired
+from kduel.judge.verdict.unpaired import UNPAIRED_EDITION, judge_unpaired
 from kduel.store.imported.support.store import CAVEAT, declared, environments, read, record_of
-
-IMPORTED_EDITION = 1
-"""Imported values have no order, and one look: of the rule's editions only the fewest values matter, which are five,
-however many comparisons there are. Published data are seldom more, and nobody can add to them."""
 
 
 def rule_of(run: Path) -> Rule:
     """The rule with the smallest effect of interest that the import was given."""
-    return Rule.of_edition(IMPORTED_EDITION, delta_pct=record_of(run).delta)
+    return Rule.of_edition(UNPAIRED_EDITION, delta_pct=record_of(run).delta)
 
 
 def results(run: Path) -> Results:
@@ -34,12 +31,13 @@ def results(run: Path) -> Results:
     rule = rule_of(run)
     known = environments(run)
     found = Results(
+        judged_by=__version__,
         study=StudyResult(
             name=record.title,
             title=record.title,
             delta=rule.delta_pct,
             alpha=rule.alpha,
-            edition=IMPORTED_EDITION,
+            edition=UNPAIRED_EDITION,
             imported=True,
             imported_at=record.imported,
             source=[SourceFile(name=one.name, sha256=one.sha256, format=one.format) for one in record.files],
@@ -89,7 +87,10 @@ def counted(table: Samples) -> Samples | None:
     if not least:
         return None
     return msgspec.structs.replace(
-        table, blocks=list(range(1, least + 1)), values={name: [*column[:least]] for name, column in values.items()}
+        table,
+        blocks=list(range(1, least + 1)),
+        values={name: [*column[:least]] for name, column in values.items()},
+        absent={},
     )
 
 

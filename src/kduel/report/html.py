@@ -117,6 +117,7 @@ def templates() -> Environment:
         "effect": amounts.effect,
         "interval": amounts.interval_text,
         "mean_and_sd": amounts.mean_and_sd,
+        "means": amounts.means,
         "percent": amounts.percent,
         "plain_number": amounts.plain_number,
         "MISSING": amounts.MISSING,

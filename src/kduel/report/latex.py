@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from kduel.core.format import amount, effect, interval_text
+from kduel.core.format import arms, effect, interval_text
 from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
 from kduel.judge.verdict.headline import decided
@@ -123,28 +123,29 @@ def row(metric: MetricResult, said: Digest) -> str:
     verdict = rf"\textbf{{{metric.word}}}" if decided(metric) else str(metric.verdict)
     marks = ",".join(str(number) for number in said.notes.marks_of(metric))
     name = escaped(visible(metric.metric, 200))
+    (before, before_sd), (after, after_sd) = arms(metric)
     upper = (
         escaped(visible(metric.benchmark, 200)),
         verdict + (rf"\textsuperscript{{{marks}}}" if marks else ""),
         escaped(effect(metric)),
-        escaped(amount(metric.baseline_mean, metric.baseline_sd)),
-        escaped(amount(metric.mean, metric.sd)),
+        escaped(before),
+        escaped(after),
         str(metric.n),
     )
     lower = (
         rf"\quad {name} ({escaped(visible(metric.unit, 40))}{ARROWS[metric.better]})",
         "",
         escaped(interval_text(metric)),
-        spread(metric.baseline_sd),
-        spread(metric.sd),
+        spread(before_sd),
+        spread(after_sd),
         "",
     )
     return rf"{' & '.join(upper)} \\*" + "\n" + rf"{' & '.join(lower)} \\"
 
 
-def spread(sd: float | None) -> str:
+def spread(sd: str) -> str:
     """The standard deviation behind its sign; nothing where there is none."""
-    return "" if sd is None else escaped(f"± {amount(sd, sd)}")
+    return escaped(f"± {sd}") if sd else ""
 
 
 def notes(said: Digest) -> str:

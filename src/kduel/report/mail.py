@@ -56,12 +56,13 @@ class MailFormat(Format):
 
 
 PLUGIN = MailFormat()
-SIGNLESS = {f"{sign} {word}": word for word, sign in SIGNS.items()}
+SIGNED = tuple(f"{sign} " for sign in SIGNS.values())
 
 
 def spell(text: str) -> str:
-    """In ASCII; verdicts without their signs."""
-    return ascii_only(SIGNLESS.get(text, text).replace("─", "-"))
+    """In ASCII; verdicts without their signs, whatever the word is (`faster`, or `fewer` for a count)."""
+    word = next((text.removeprefix(sign) for sign in SIGNED if text.startswith(sign)), text)
+    return ascii_only(word.replace("─", "-"))
 
 
 def joined(line: Line) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from kduel.core.format import effect, interval_text, mean_and_sd
+from kduel.core.format import effect, interval_text, means
 from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
 from kduel.judge.verdict.headline import decided
@@ -89,8 +89,7 @@ def row(metric: MetricResult, said: Digest) -> str:
         verdict,
         escaped(effect(metric)),
         escaped(interval_text(metric)),
-        mean_and_sd(metric.baseline_mean, metric.baseline_sd),
-        mean_and_sd(metric.mean, metric.sd),
+        *means(metric),
         str(metric.n),
         marks,
     )

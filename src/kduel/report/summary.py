@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import ClassVar
 
-from kduel.core.format import MISSING, amount, effect_numbers, interval_text, relative_pct, signed
+from kduel.core.format import MISSING, amount, arms, effect_numbers, interval_text, relative_pct, signed
 from kduel.core.results import BYTES, MetricResult, Results
 from kduel.core.text import visible
 from kduel.judge.verdict.comparison import TIME_UNITS
@@ -63,11 +63,12 @@ def table(benchmark: str, comparison: ContenderSummary, metrics: list[MetricResu
     rows = [(benchmark, comparison.baseline, comparison.contender, "delta", "")]
     for metric in metrics:
         unit = visible(metric.unit, 20)
-        values = (amount(metric.baseline_mean, metric.baseline_sd), amount(metric.mean, metric.sd))
+        (before, _), (after, _) = arms(metric)
         rows.append(
             (
                 f"{visible(metric.metric, 60)} ({unit})",
-                *values,
+                before,
+                after,
                 delta(metric),
                 worth(metric),
             )

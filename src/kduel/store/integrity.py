@@ -31,13 +31,17 @@ class Integrity(Struct, frozen=True, kw_only=True):
     """Trials of version 0.1.0, which wrote no manifest."""
     changes: list[str]
     """What is not as it was left, a sentence each."""
+    notes: list[str] = []
+    """What could not be checked, and why, a sentence each."""
 
     def together(self, part: Integrity, name: str) -> Integrity:
-        """With what was found of a part of the run, which lies in the directory `name`."""
+        """With what was found of a part of the run, which lies in the directory `name`; empty: of the run itself."""
+        before = f"{name}: " if name else ""
         return Integrity(
             checked=self.checked + part.checked,
             unprotected=self.unprotected + part.unprotected,
-            changes=[*self.changes, *(f"{name}: {change}" for change in part.changes)],
+            changes=[*self.changes, *(f"{before}{change}" for change in part.changes)],
+            notes=[*self.notes, *(f"{before}{note}" for note in part.notes)],
         )
 
 

@@ -13,6 +13,7 @@ from kduel.core.errors import InputError
 from kduel.core.experiment import Metric
 from kduel.core.samples import Samples
 from kduel.judge.evaluate import environments_of
+from kduel.judge.verdict.voids import missing_in
 from kduel.store import imported
 from kduel.store.collect import collect
 from kduel.store.imported.support.store import ReportedRange, conditions_of, record_of
@@ -36,6 +37,8 @@ class Series(Struct, kw_only=True):
     """By block: the trial's place in the run's time; empty where it is not known."""
     conditions: dict[int, dict[str, float]] = field(default_factory=dict)
     """By block: the values under each condition, where the benchmark counts under several."""
+    missing: int = 0
+    """How many trials that were carried out gave no value."""
 
 
 class Column(Struct, kw_only=True):
@@ -197,5 +200,6 @@ def series(
             values={block: value for block, value in zip(table.blocks, values, strict=True) if value is not None},
             order={block: place for block, place in zip(table.blocks, order, strict=True) if place is not None},
             conditions=dict(zip(table.blocks, conditions, strict=bool(conditions))),
+            missing=missing_in(table, contender).missing,
         )
     return found

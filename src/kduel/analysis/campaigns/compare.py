@@ -9,10 +9,10 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, field
 
-from kduel.analysis.campaigns.attribution import Attribution, attribute, few, same_run
+from kduel.analysis.campaigns.attribution import Attribution, attribute, few
 from kduel.analysis.campaigns.columns import Column, Series, columns
-from kduel.analysis.campaigns.within import declared, judge_within
-from kduel.core.experiment import Better, Contender, MachineRecord
+from kduel.analysis.campaigns.within import declared, judge_within, names_of
+from kduel.core.experiment import EDITION, Better, Contender, MachineRecord
 from kduel.core.format import parameter_text
 from kduel.core.results import ContenderResult, Difference, MetricResult, Results, StudyResult
 from kduel.core.samples import Samples
@@ -20,8 +20,7 @@ from kduel.judge.lint import examine
 from kduel.judge.lint.confounds import Declared, differences
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
-from kduel.judge.verdict.unpaired import judge_unpaired
-from kduel.store.rundir import RunDir
+from kduel.judge.verdict.unpaired import UNPAIRED_EDITION, judge_unpaired
 
 SCHEMA = 1
 DELTA = 1.0
@@ -104,7 +103,9 @@ def compare(found: Sequence[Column], *, delta: float | None = None, which: Which
     """
     keys, left_out = comparable(found)
     pairs = list(chosen_pairs(len(found), which))
-    rule = Rule(delta_pct=DELTA if delta is None else delta, alpha=0.05 / max(1, len(pairs)))
+    rule = Rule.of_edition(
+        UNPAIRED_EDITION, delta_pct=DELTA if delta is None else delta, alpha=0.05 / max(1, len(pairs))
+    )
     share = undeclared_share([(found[first], found[second]) for first, second in pairs])
     known = {column.name: column.environments for column in found}
     return Campaigns(
@@ -247,9 +248,14 @@ def reliability(key: str, found: Sequence[Column], have: Sequence[Series | None]
 
 def undeclared_share(pairs: Sequence[tuple[Column, Column]]) -> float:
     """Of a run's alpha, what each comparison gets that the run itself does not make: together no more than it has."""
-    extra = [pair for pair in pairs if same_run(*pair) and not declared(*pair)]
-    contenders = min((len(RunDir.open(before.run).lock().contenders) for before, _ in extra), default=2)
+    extra = [pair for pair in pairs if of_one_run(*pair) and not declared(*pair)]
+    contenders = min((len(names_of(before)) for before, _ in extra), default=2)
     return min(1.0, (contenders - 1) / max(1, len(extra)))
+
+
+def of_one_run(before: Column, after: Column) -> bool:
+    """Whether both are contenders of one run, measured here or imported, which has a rule and a baseline of its own."""
+    return before.run == after.run
 
 
 def between(
@@ -261,7 +267,8 @@ def between(
     other = [key for key in common if not measured_alike(key, before, after)]
     keys = [key for key in keys if key not in other]
     exact = bool(before.exact) and before.exact == after.exact
-    if attribution.same_run:
+    within = of_one_run(before, after)
+    if within:
         changes, tables = judge_within(before, after, 1.0 if declared(before, after) else share, delta)
         changes = [change for change in changes if (change.benchmark, change.metric) in keys]
     elif exact:
@@ -272,7 +279,12 @@ def between(
         changes = judge_unpaired(tables, rule) if tables else []
     names = (before.name, after.name)
     results = Results(
-        study=StudyResult(delta=delta or rule.delta_pct, alpha=rule.alpha, imported=not attribution.same_run),
+        study=StudyResult(
+            delta=delta or rule.delta_pct,
+            alpha=rule.alpha,
+            imported=not attribution.same_run,
+            edition=EDITION if attribution.same_run or exact else UNPAIRED_EDITION,
+        ),
         machine=MachineRecord(exact=exact),
         contenders=[ContenderResult(name=name, kernel="") for name in names],
         trials=[],
@@ -325,11 +337,14 @@ def side_by_side(key: tuple[str, str], before: Column, after: Column) -> Samples
     first, second = before.series.get(key), after.series.get(key)
     if first is None or second is None or not (first.values or second.values):
         return None
-    count = max(len(first.values), len(second.values))
+    count = max(len(series.values) + series.missing for series in (first, second))
     values: dict[str, list[float | None]] = {}
+    absent: dict[str, list[bool]] = {}
     for column, series in ((before, first), (after, second)):
         given: list[float | None] = list(series.values.values())
         values[column.name] = given + [None] * (count - len(given))
+        began = len(given) + series.missing
+        absent[column.name] = [False] * began + [True] * (count - began)
     return Samples(
         benchmark=key[0],
         metric=first.metric,
@@ -337,4 +352,5 @@ def side_by_side(key: tuple[str, str], before: Column, after: Column) -> Samples
         paired=False,
         blocks=list(range(1, count + 1)),
         values=values,
+        absent=absent,
     )

@@ -1,4 +1,4 @@
-"""Two contenders of one run, judged by the run's own rule."""
+"""Two contenders of one run, measured here or imported, judged by the run's own rule."""
 
 from __future__ import annotations
 
@@ -8,15 +8,23 @@ from kduel.analysis.campaigns.columns import Column
 from kduel.core.results import MetricResult
 from kduel.core.samples import Samples
 from kduel.judge.evaluate import rule_of
+from kduel.judge.imported import judged as judge_imported
+from kduel.judge.imported import rule_of as imported_rule
 from kduel.judge.verdict.judge import judge
+from kduel.store import imported
 from kduel.store.collect import collect
 from kduel.store.rundir import RunDir
 
 
 def declared(before: Column, after: Column) -> bool:
     """Whether the run itself compares the two: one of them is its baseline."""
-    baseline = RunDir.open(before.run).lock().contenders[0].name
-    return baseline in (before.contender, after.contender)
+    return names_of(before)[0] in (before.contender, after.contender)
+
+
+def names_of(column: Column) -> list[str]:
+    """The contenders of a column's run, the baseline first."""
+    run = RunDir.open(column.run)
+    return imported.contenders(run.path) if run.imported else [one.name for one in run.lock().contenders]
 
 
 def judge_within(
@@ -29,12 +37,11 @@ def judge_within(
     Raises InputError where the run cannot be read.
     """
     run = RunDir.open(before.run)
-    lock = run.lock()
-    rule = rule_of(lock)
+    rule = imported_rule(run.path) if run.imported else rule_of(run.lock())
     rule = msgspec.structs.replace(rule, alpha=share * rule.alpha, delta_pct=delta or rule.delta_pct)
     # All contenders stay, so that alpha is split over as many comparisons as in the run.
     tables = [first(table, before.contender) for table in collect(run.path)]
-    judged = judge(tables, rule, exact=lock.machine.exact)
+    judged = judge_imported(tables, rule) if run.imported else judge(tables, rule, exact=run.lock().machine.exact)
     names = {before.contender: before.name, after.contender: after.name}
     results = [renamed(result, names) for result in judged if result.contender == after.contender]
     return results, [of_two(table, names) for table in tables]

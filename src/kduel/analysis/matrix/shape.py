@@ -176,6 +176,7 @@ def judge_pairs(
     """Every metric of every place for every pair, judged together."""
     imported = results.study.imported
     position = {(trial.block, trial.contender): trial.position for trial in results.trials}
+    absent = never_began(values) if imported else {}
     keys: list[tuple[Pair, GridPoint]] = []
     samples: list[Samples] = []
     for pair in compared:
@@ -191,6 +192,7 @@ def judge_pairs(
                         paired=not imported,
                         blocks=results.blocks,
                         values={arm: held[arm] for arm in arms},
+                        absent={arm: absent[arm] for arm in arms} if imported else {},
                         order={}
                         if imported
                         else {arm: [position.get((block, arm)) for block in results.blocks] for arm in arms},
@@ -200,6 +202,18 @@ def judge_pairs(
         JudgedCell(pair=pair, place=place, result=result)
         for (pair, place), result in zip(keys, judged(results, samples, imported), strict=True)
     ]
+
+
+def never_began(values: Values) -> dict[str, list[bool]]:
+    """Of an import, by contender and block: whether the trial has no value of any metric."""
+    held: dict[str, list[list[float | None]]] = {}
+    for table in values.values():
+        for arm, column in table.items():
+            held.setdefault(arm, []).append(column)
+    return {
+        arm: [all(value is None for value in trial) for trial in zip(*columns, strict=True)]
+        for arm, columns in held.items()
+    }
 
 
 def judged(results: Results, samples: list[Samples], imported: bool) -> list[MetricResult]:

@@ -14,7 +14,7 @@ from kduel.core.experiment import Metric
 from kduel.core.results import MetricResult, Results
 from kduel.core.samples import Samples
 from kduel.judge.verdict.rule import Rule, gating_rule
-from kduel.judge.verdict.voids import Missing
+from kduel.judge.verdict.voids import Missing, missing_in
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -198,9 +198,9 @@ def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
 
 
 def absent(table: Samples, name: str, void: Set[tuple[str, int]]) -> Missing:
-    """The values that the contender's valid trials did not give; imported tables do not say what is missing."""
+    """The values that the contender's valid trials did not give; of an import, those that trial numbers show."""
     if not table.paired:
-        return Missing(0, 0)
+        return missing_in(table, name)
     values = table.values.get(name, [])
     order = table.order.get(name) or [0] * len(values)
     carried_out = [

@@ -8,7 +8,7 @@ import numpy as np
 
 from kduel.core.format import plus
 from kduel.core.results import Warning_
-from kduel.judge.lint.case import ArmValues, Case, amount, short
+from kduel.judge.lint.case import ArmValues, Case, Floats, amount, short
 from kduel.judge.lint.findings import Code
 from kduel.judge.lint.statistics import beyond, combined, serial, t_two_sided
 from kduel.judge.verdict.secondary import midranks
@@ -88,11 +88,18 @@ def first_chance(case: Case, chosen: Sequence[bool]) -> float:
     deviations = case.deviations
     if not all(chosen):
         own, other = deviations if chosen[0] else deviations[::-1]
-        distances = np.abs(np.concatenate([own, other]))
-        return beyond(distances, 0) / int(distances.size)
+        return farthest_first(np.abs(np.concatenate([own, other])))
     if deviations[0][0] * deviations[1][0] <= 0:
         return 1.0
-    return combined(*(min(1.0, beyond(np.abs(own), 0) / own.size) for own in deviations))
+    chances = [farthest_first(np.abs(own)) for own in deviations]
+    return combined(*chances) if max(chances) < 1 else 1.0
+
+
+def farthest_first(distances: Floats) -> float:
+    """The chance that of all distances the first is the largest, and by so much; 1 where it is not, however many there
+    are."""
+    chance = beyond(distances, 0)
+    return chance / distances.size if chance < 1 else 1.0
 
 
 def opens(arm: ArmValues) -> bool:

@@ -148,8 +148,11 @@ CATALOGUE: tuple[FindingKind, ...] = (
         cause=Cause.MISSING,
         weight=96,
         meaning="As `crashes`, for one metric: its values are missing from valid trials, and which ones depends on the "
-        "contender.",
-        remedy="Read the standard error of the step in the trials without a value; raise its time limit if it was cut off.",
+        "contender. Of an import in KDuel's CSV, the numbers of the trials show it: a number without a value here occurs in "
+        "another metric of the contender, or in another contender.",
+        remedy="Read the standard error of the step in the trials without a value; raise its time limit if it was cut off. "
+        "If an import lacks trials that were never carried out, make the metric an import of its own, in which no trial "
+        "number of one contender occurs in another.",
     ),
     FindingKind(
         code=Code.REPEATED_VALUES,
@@ -210,7 +213,7 @@ CATALOGUE: tuple[FindingKind, ...] = (
         code=Code.UNEQUAL_SPREAD,
         cause=Cause.SPREAD,
         weight=60,
-        meaning="One contender varies more than the other (Brown-Forsythe test). That is a difference in "
+        meaning="One contender varies at least 1.1 times as much as the other (Brown-Forsythe test). That is a difference in "
         "predictability, whatever the means are.",
         remedy="Compare percentiles, and look for what happens only in the slow trials of the contender that varies more.",
         chance=True,
@@ -268,7 +271,8 @@ CATALOGUE: tuple[FindingKind, ...] = (
         code=Code.FIRST_TRIAL,
         cause=Cause.TIME,
         weight=46,
-        meaning="The first trial of the run lies further out than any other: a warm-up effect.",
+        meaning="The first trial of the run, or of each contender where they were measured apart, lies further out than any "
+        "other: a warm-up effect.",
         remedy="Add a trial before the first that is discarded, by a rule set beforehand.",
         chance=True,
     ),

@@ -16,6 +16,16 @@ def missing(case: Case) -> Iterator[Warning_]:
     first, second = case.absent
     names = case.baseline.name, case.contender.name
     told = depends(first, second)
+    if told and not case.paired:
+        yield Warning_(
+            code=Code.MISSING_BY_ARM,
+            message=f"{second.missing} of {second.trials} trials of {names[1]} have no value here, and {first.missing} of "
+            f"{first.trials} of {names[0]} ({told}). The missing trials may be the slow ones, so that the rest looks better "
+            "than it is: find out whether they failed. Of an import KDuel cannot tell that from trials that were never "
+            "carried out: if nothing failed, make this metric an import of its own, in which no trial number of one "
+            "contender occurs in another (1 to 20 and 101 to 113).",
+        )
+        return
     if told:
         yield Warning_(
             code=Code.MISSING_BY_ARM,

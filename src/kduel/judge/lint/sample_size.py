@@ -24,8 +24,10 @@ def single_trial(case: Case) -> Iterator[Warning_]:
 
 def too_few(case: Case) -> Iterator[Warning_]:
     """More than one, but no verdict, or not all verdicts, can come of so many."""
-    count = case.result.n if case.paired else min(arm.values.size for arm in case.arms)
-    what = "blocks" if case.paired else "trials of each contender"
+    first, second = (arm.values.size for arm in case.arms)
+    count = case.result.n if case.paired else min(first, second)
+    fewer = "each contender" if first == second else min(case.arms, key=lambda arm: arm.values.size).name
+    what = "blocks" if case.paired else f"trials of {fewer}"
     fewest, enough = case.rule.fewest, case.rule.equivalent_from
     if case.steady or count == 1:
         return

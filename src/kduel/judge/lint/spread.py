@@ -12,6 +12,8 @@ from kduel.judge.verdict.secondary import brown_forsythe
 from kduel.judge.verdict.wording import percent
 
 FEWEST = 5
+LEAST_RATIO = 1.1
+"""Of the standard deviations: with thousands of trials less is significant, and makes no difference to anybody."""
 
 
 def unequal_spread(case: Case) -> Iterator[Warning_]:
@@ -25,6 +27,8 @@ def unequal_spread(case: Case) -> Iterator[Warning_]:
         return
     wide, narrow = (case.contender, case.baseline) if second.std() > first.std() else (case.baseline, case.contender)
     spreads = sorted(float(own.std(ddof=1)) for own in (first, second))
+    if spreads[1] < LEAST_RATIO * spreads[0]:
+        return
     times = f"{spreads[1] / spreads[0]:.3g} times as much as" if spreads[0] > 0 else "and not so"
     yield Warning_(
         code=Code.UNEQUAL_SPREAD,

@@ -242,16 +242,23 @@ def welch(before: Floats, after: Floats) -> float | None:
     return float(2 * stdtr(freedom, -gap / np.sqrt(parts.sum())))
 
 
+ALIKE = 1e-9
+"""Of the sum of squares: what is rounding only, as the logarithms of equal distances differ by."""
+
+
 def brown_forsythe(before: Floats, after: Floats) -> float | None:
-    """p that both arms vary equally: analysis of variance of the distances from each arm's median."""
+    """p that both arms vary equally: analysis of variance of the distances from each arm's median.
+
+    None where the distances within each arm are all alike, as of two values in turn: nothing shows how far they vary by
+    chance."""
     m, n = before.size, after.size
     if min(m, n) < 3:
         return None
     first, second = np.abs(before - np.median(before)), np.abs(after - np.median(after))
     within = float(((first - first.mean()) ** 2).sum() + ((second - second.mean()) ** 2).sum())
     between = m * n / (m + n) * float(first.mean() - second.mean()) ** 2
-    if within <= 0:
-        return 0.0 if between > 0 else 1.0
+    if within <= ALIKE * float((first**2).sum() + (second**2).sum()):
+        return None
     freedom = m + n - 2
     return float(betainc(freedom / 2, 0.5, within / (within + between)))
 

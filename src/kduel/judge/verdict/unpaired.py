@@ -18,12 +18,17 @@ from kduel.core.samples import Samples
 from kduel.core.text import plural
 from kduel.judge.verdict.classify import UNDECIDED, WITHIN, benjamini_hochberg, classify, deciding_half, verdict
 from kduel.judge.verdict.comparison import TIME_UNITS, check, differences, margin
-from kduel.judge.verdict.result import Assessment, build
+from kduel.judge.verdict.result import Assessment, build, show_shares
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import POWER, fewest
 from kduel.judge.verdict.secondary import brown_forsythe, cliffs_delta, mann_whitney
 from kduel.judge.verdict.spending import Floats, critical_t
-from kduel.judge.verdict.wording import amount, differs, equivalent, percent
+from kduel.judge.verdict.voids import forbidden, missing_in
+from kduel.judge.verdict.wording import amount, differs, equivalent, no_verdict, percent
+
+UNPAIRED_EDITION = 1
+"""There is one look, and no order: of the rule's editions only the fewest values matter, which are five, however many
+comparisons there are. Published data are seldom more, and nobody can add to them."""
 
 
 class Estimate(NamedTuple):
@@ -123,10 +128,14 @@ def find(m: Match, rule: Rule, alpha: float, q_value: float | None) -> Assessmen
     low, high = found.mean - half, found.mean + half
     border = margin(found.scale, rule)
     side = int(classify(low, high, border, found.fewest, rule.fewest, rule.equivalent_from))
-    undecided = side == UNDECIDED
+    withheld = ""
+    if side != UNDECIDED:
+        counts = missing_in(m.table, m.table.contenders[0]), missing_in(m.table, m.contender)
+        withheld = forbidden(m.table, m.contender, counts, side)
+    undecided = side == UNDECIDED or bool(withheld)
     return Assessment(
         scale=found.scale,
-        verdict=verdict(found.scale, side, m.table.metric.better),
+        verdict=verdict(found.scale, UNDECIDED if undecided else side, m.table.metric.better),
         mean=found.mean,
         low=low,
         high=high,
@@ -134,7 +143,10 @@ def find(m: Match, rule: Rule, alpha: float, q_value: float | None) -> Assessmen
         freedom=found.freedom,
         level=alpha,
         decided_at=None if undecided else found.fewest,
-        more=trials_more(found, border, rule, alpha) if undecided and found.scale != "exact" else None,
+        more=trials_more(found, border, rule, alpha)
+        if undecided and not withheld and found.scale != "exact"
+        else None,
+        withheld=withheld,
         q_value=q_value,
     )
 
@@ -143,6 +155,8 @@ def write(m: Match, finding: Assessment, rule: Rule) -> MetricResult:
     """The result with its secondary statistics and its wording."""
     n = min(m.before.size, m.after.size)
     result = build(m.table, m.contender, (m.before, m.after), n, finding, rule)
+    if finding.scale == "exact":
+        show_shares(result, [(float(m.before[0]), float(m.after[0]))])  # no arm varies
     if m.estimate is not None:
         delta = cliffs_delta(m.before, m.after)
         result.beside = {
@@ -173,7 +187,7 @@ def trials_more(found: Estimate, border: float, rule: Rule, alpha: float) -> int
 
 def told(result: MetricResult, rule: Rule) -> str:
     """The verdict in plain words."""
-    each = f"{plural(result.n, 'trial')} of each contender"
+    each = f"{plural(result.n, 'trial')} of {fewer(result)}"
     match result.verdict:
         case "undecided":
             return undecided(result, rule, each)
@@ -186,6 +200,18 @@ def told(result: MetricResult, rule: Rule) -> str:
     if result.q_value is not None:
         said += f" Exploratory: q = {result.q_value:.2g} over all exploratory metrics."
     return said
+
+
+EACH = "each contender"
+
+
+def fewer(result: MetricResult) -> str:
+    """The contender that has fewer values, or that both have as many."""
+    before, after = (
+        sum(value is not None for value in result.values.get(name, []))
+        for name in (result.baseline, result.contender)
+    )
+    return EACH if before == after else result.baseline if before < after else result.contender
 
 
 def undecided(result: MetricResult, rule: Rule, each: str) -> str:
@@ -201,8 +227,11 @@ def undecided(result: MetricResult, rule: Rule, each: str) -> str:
     if result.ci_low_pct is None and result.ci_low is None:
         return "Cannot decide: no value varies, so the step of the clock hides how much is chance."
     said = f"Undecided: {amount(result)}."
+    if result.withheld:
+        return f"{said} {no_verdict(result)}"
     if result.mde_pct is not None:
-        said += f" {each.capitalize()} would probably have shown a difference of {percent(result.mde_pct)}."
+        shown = f"{each.capitalize()}" if fewer(result) == EACH else "These trials"
+        said += f" {shown} would probably have shown a difference of {percent(result.mde_pct)}."
     if result.blocks_more is not None:
         said += f" About {plural(result.blocks_more, 'more trial')} of each contender would decide it at the measured spread."
     return said

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from kduel.core.samples import Samples
 from kduel.judge.verdict.classify import ABOVE, BELOW, WITHIN
 from kduel.judge.verdict.comparison import Comparison
+from kduel.judge.verdict.spending import Floats
 
 LEVEL = 0.05
 ALL_OF_ONE_ARM = 2
@@ -22,19 +25,24 @@ class Missing(NamedTuple):
     trials: int
 
 
-def missing(c: Comparison, arm: str) -> Missing:
-    """Of the trials that were carried out, void ones included, but for those whose machine was not there."""
-    values = c.before if arm == c.baseline else c.after
+def missing(table: Samples, arm: str, values: Floats, blocks: Sequence[int]) -> Missing:
+    """Of the trials of these blocks that were carried out, void ones included, but for those that never began: how many
+    have NaN in `values`."""
     gone = np.isnan(values)
-    if arm in c.table.order:
-        position_of = dict(zip(c.table.blocks, c.table.order[arm], strict=False))
-        carried_out = np.array([position_of.get(block) is not None for block in c.blocks], dtype=bool)
+    if arm in table.order:
+        position_of = dict(zip(table.blocks, table.order[arm], strict=False))
+        carried_out = np.array([position_of.get(block) is not None for block in blocks], dtype=bool)
     else:
         carried_out = np.ones(gone.shape, dtype=bool)
-    if arm in c.table.absent:
-        absent = dict(zip(c.table.blocks, c.table.absent[arm], strict=True))
-        carried_out &= np.array([not absent.get(block, False) for block in c.blocks], dtype=bool)
+    if arm in table.absent:
+        absent = dict(zip(table.blocks, table.absent[arm], strict=True))
+        carried_out &= np.array([not absent.get(block, False) for block in blocks], dtype=bool)
     return Missing(int((gone & carried_out).sum()), int(carried_out.sum()))
+
+
+def missing_in(table: Samples, arm: str) -> Missing:
+    """The same over all blocks of a table, as imported values are judged."""
+    return missing(table, arm, np.array(table.values.get(arm, []), dtype=float), table.blocks)
 
 
 def depends(first: Missing, second: Missing) -> str:
@@ -49,23 +57,29 @@ def depends(first: Missing, second: Missing) -> str:
 
 
 def flattered(c: Comparison, side: int) -> str:
-    """Why a verdict for this side must not be given, or an empty string.
+    """As `forbidden`, over the blocks that count."""
+    first = missing(c.table, c.baseline, c.before, c.blocks)
+    return forbidden(c.table, c.contender, (first, missing(c.table, c.contender, c.after, c.blocks)), side)
+
+
+def forbidden(table: Samples, contender: str, counts: tuple[Missing, Missing], side: int) -> str:
+    """Why a verdict for this side must not be given, or an empty string. `counts` are the baseline's and the contender's.
 
     What is missing may be what was slow, so that the arm that misses more looks better than it is: it may be called
     worse, but neither better nor equivalent; where no side is better, nothing may be called.
     """
-    first, second = missing(c, c.baseline), missing(c, c.contender)
+    first, second = counts
     evidence = depends(first, second)
     if not evidence:
         return ""
-    higher = c.table.metric.better == "higher"
+    higher = table.metric.better == "higher"
     of_contender = second.missing * first.trials > first.missing * second.trials
     worse = (BELOW if higher else ABOVE) if of_contender else (ABOVE if higher else BELOW)
-    if side == worse and c.table.metric.better != "none" and side != WITHIN:
+    if side == worse and table.metric.better != "none" and side != WITHIN:
         return ""
     return (
-        f"{second.missing} of {second.trials} trials of {c.contender} gave no value, and {first.missing} of "
-        f"{first.trials} of {c.baseline} ({evidence})"
+        f"{second.missing} of {second.trials} trials of {contender} gave no value, and {first.missing} of "
+        f"{first.trials} of {table.contenders[0]} ({evidence})"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kduel.core.format import with_minus
+from kduel.core.format import exact_change, relative_pct, signed, with_minus
 from kduel.core.results import MachinesResult, MetricResult
 from kduel.core.text import plural
 from kduel.judge.verdict.comparison import TIME_UNITS
@@ -138,6 +138,14 @@ def unseen(result: MetricResult, each: str = "boots") -> str:
     return f"a slow mode in up to {result.unseen_mode_pct or 0:.0f} % of {each} cannot be excluded"
 
 
+def no_verdict(result: MetricResult) -> str:
+    """Why missing values forbid a verdict."""
+    return (
+        f"No verdict: {result.withheld}. Missing trials may be the slow ones, so the contender that misses more "
+        "cannot be called better or equivalent."
+    )
+
+
 def undecided(result: MetricResult, rule: Rule) -> list[str]:
     """Why there is no decision, what can be excluded, and what would help."""
     if result.depends and result.conditions:
@@ -165,10 +173,7 @@ def undecided(result: MetricResult, rule: Rule) -> list[str]:
     if result.was:
         sentences.append(f"It {result.was}; the interval over all blocks no longer shows that.")
     if result.withheld:
-        sentences.append(
-            f"No verdict: {result.withheld}. Missing trials may be the slow ones, so the contender that misses more "
-            "cannot be called better or equivalent."
-        )
+        sentences.append(no_verdict(result))
     if result.mde_pct is not None and result.n >= rule.fewest:
         sentences.append(
             f"These {result.n} pairs had a chance of 80 % to show a difference of {percent(result.mde_pct)}."
@@ -232,9 +237,11 @@ def amount(result: MetricResult) -> str:
         if result.effect_pct is None or low is None or high is None:
             return "with an interval that has no bound"
         return f"{percent(result.effect_pct, True)} (interval {percent(low, True)} to {percent(high, True)})"
-    said = f"{number(result.effect, True)} {result.unit}".rstrip()
-    if result.effect is not None and result.scale == "exact" and result.baseline_mean:
-        said += f" ({percent(100 * result.effect / abs(result.baseline_mean), True)})"
+    exact = result.scale == "exact" and result.effect is not None
+    change = signed(*exact_change(result.effect or 0, result)) if exact else number(result.effect, True)
+    said = f"{change} {result.unit}".rstrip()
+    if exact and (share := relative_pct(result)) is not None:
+        said += f" ({percent(share, True)})"
     if low is not None and high is not None and low != high:
         kind = "range" if result.scale == "exact" else "interval"
         said += f" ({kind} {number(low, True)} to {number(high, True)})"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from kduel.core.format import MISSING, amount, effect, interval_text, mean_and_sd
+from kduel.core.format import MISSING, arms, effect, interval_text, means
 from kduel.core.results import MetricResult
 from kduel.core.text import visible
 from kduel.judge.verdict.headline import decided, side
@@ -72,8 +72,7 @@ def one_line(metric: MetricResult, notes: Notes, spell: Callable[[str], str]) ->
     texts = (
         effect(metric),
         "" if bounds == MISSING else bounds,
-        mean_and_sd(metric.baseline_mean, metric.baseline_sd),
-        mean_and_sd(metric.mean, metric.sd),
+        *means(metric),
         str(metric.n),
         marks(metric, notes),
     )
@@ -85,17 +84,15 @@ def stacked(metric: MetricResult, notes: Notes, spell: Callable[[str], str]) -> 
     bounds = interval_text(metric)
     return (
         (spell(effect(metric)), *(() if bounds == MISSING else (spell(bounds),))),
-        mean_over_sd(metric.baseline_mean, metric.baseline_sd, spell),
-        mean_over_sd(metric.mean, metric.sd, spell),
+        *(mean_over_sd(mean, sd, spell) for mean, sd in arms(metric)),
         (str(metric.n),),
         (marks(metric, notes),),
     )
 
 
-def mean_over_sd(mean: float | None, sd: float | None, spell: Callable[[str], str]) -> Cell:
+def mean_over_sd(mean: str, sd: str, spell: Callable[[str], str]) -> Cell:
     """The mean, and below it the SD."""
-    first = spell(amount(mean, sd))
-    return (first,) if mean is None or sd is None else (first, spell(f"± {amount(sd, sd)}"))
+    return (spell(mean), spell(f"± {sd}")) if sd else (spell(mean),)
 
 
 def marks(metric: MetricResult, notes: Notes) -> str:

@@ -14,6 +14,7 @@ from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.kernels.build.make import FIXED, Make, StoppedBuild, Unbuildable, log_command, wants_modules
 from kduel.kernels.build.recipe import RUNNING, TARGET_NAME, KernelRecipe, configure, fingerprint, read_recipe
+from kduel.run.bisect.named import named_files
 
 __all__ = ["Builder", "Unbuildable"]
 
@@ -150,6 +151,14 @@ class Builder(Struct, frozen=True, kw_only=True):
         if self.recipe:
             return fingerprint(as_recipe(self.recipe))
         return self.config.read_text("utf-8", errors="replace") if self.config else ""
+
+    def named(self) -> list[str]:
+        """The files that the build command names, with digests of their contents."""
+        return named_files(self.command, self.source)
+
+    def identity(self) -> tuple[str, ...]:
+        """What determines the kernel of a commit, of all that the user gave. Raises InputError, HostError."""
+        return (self.command, self.image, self.settings(), *self.named())
 
     def _configure(self, make: Make) -> None:
         if self.recipe:

@@ -36,6 +36,8 @@ class Head(Struct, frozen=True, kw_only=True):
     subject: str
     """What is measured, and on what."""
     seed: int
+    made_by: str = ""
+    """A digest of what besides that determines a measurement; empty where nothing does."""
 
 
 class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -47,6 +47,7 @@ class CommitKernels:
             self.builder.settings(),
             *(f"{name}={os.environ[name]}" for name in INFLUENCES if name in os.environ),
             compiler_words(),
+            *self.builder.named(),
         )
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 

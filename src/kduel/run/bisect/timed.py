@@ -27,6 +27,8 @@ class SearchTask(Struct, frozen=True, kw_only=True):
     subject: str
     """What is measured, for people; with the history it identifies the search."""
     settings: SearchSettings
+    made_by: tuple[str, ...] = ()
+    """What besides its text determines a measurement: how kernels are built, the contents of files that a command names."""
     restart: bool = False
 
     def __post_init__(self) -> None:
@@ -40,13 +42,15 @@ def head_of(task: SearchTask) -> Head:
     return Head(
         good=history.good, bad=history.bad, commits=commits, subject=f"{task.metric}: {task.subject}",
         seed=task.settings.seed,
+        made_by=hashlib.sha256("\0".join(task.made_by).encode()).hexdigest() if task.made_by else "",
     )  # fmt: skip
 
 
 def state_directory(work: Path, task: SearchTask) -> Path:
     """Where the search keeps its measurements, below the directory of its tree."""
     head = head_of(task)
-    key = hashlib.sha256("\0".join((head.good, head.bad, head.commits, head.subject, str(head.seed))).encode())
+    parts = [head.good, head.bad, head.commits, head.subject, str(head.seed), *filter(None, [head.made_by])]
+    key = hashlib.sha256("\0".join(parts).encode())
     return work / "searches" / key.hexdigest()[:16]
 
 

@@ -336,6 +336,7 @@ def cost_json(found: Explanation, rows: list[Cost]) -> bytes:
         "releases": found.releases,
         "qemu": found.qemu,
         "operations": found.operations,
+        "blocks": found.blocks,
         "classes": dict(CLASSES),
         "rows": rows,
     }

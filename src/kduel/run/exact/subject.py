@@ -16,6 +16,7 @@ from kduel.explain.compare import Explanation
 from kduel.explain.flame import as_svg
 from kduel.run.exact.measure import Counted, as_json, is_boot, same_as_run
 from kduel.run.prepare import Ready, lock_of, make_ready
+from kduel.store.collect import step_directory
 from kduel.store.documents import study_of
 from kduel.store.identity import check_same_run
 from kduel.store.integrity import trials_of
@@ -57,6 +58,21 @@ class Subject(Struct, frozen=True, kw_only=True):
     def seed(self) -> int:
         """What the run's first block drew its conditions from; 0 without a run."""
         return next((planned.seed for planned in self.run.plan() if planned.block == 1), 0) if self.run else 0
+
+    def blocks(self, index: int) -> int:
+        """In how many blocks the run counted a step; 0 without a run, and for the boot, which is the same in all."""
+        if self.run is None or is_boot(self.ready, index):
+            return 0
+        run, label = self.run, self.ready.study.steps[index].label
+        return len(
+            {
+                record.block
+                for record in trials_of(run, run.lock())
+                if record.void is None
+                and label not in record.failed_steps
+                and step_directory(run.directory(record.id), index, label).is_dir()
+            }
+        )
 
     def check(self, counted: list[Counted], index: int) -> None:
         """That what was counted is what the run measured. Raises NotMeasuredError where it is not, bit for bit."""

@@ -222,6 +222,7 @@ def value(path: Path, line: int, fields: list[str], places: dict[str, int], head
         statistic(metric),
         exact=exact,
         aspect=ASPECTS[aspect] if aspect else None,
+        numbered=True,
     )
 
 

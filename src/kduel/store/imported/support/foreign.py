@@ -43,6 +43,9 @@ class ForeignRow(NamedTuple):
     """Whether chance has no part in it, as in the size of what is built."""
     aspect: Aspect | None = None
     """What the metric measures; None where the file does not state it."""
+    numbered: bool = False
+    """Whether the file itself numbers its trials, so that the values with one number are of one trial. Else numbers count
+    the repetitions of one benchmark, of which there may be as many as its program chose."""
 
 
 class ForeignFormat(ABC):

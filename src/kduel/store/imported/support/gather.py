@@ -39,6 +39,8 @@ class Gathering:
         self.contenders: dict[str, str] = {}
         """With the place where each was first met."""
         self.trials: set[int] = set()
+        self.numbered: dict[str, set[int]] = {}
+        """By contender, the trials that its files number themselves."""
         self.count = 0
 
     def add(self, path: Path, rows: Iterable[ForeignRow]) -> None:
@@ -106,6 +108,8 @@ class Gathering:
             )
         values[row.trial] = row.value
         self.trials.add(row.trial)
+        if row.numbered:
+            self.numbered.setdefault(row.contender, set()).add(row.trial)
 
     def check_names(self, path: Path, row: ForeignRow) -> None:
         """Names are shown in terminals and pages. Raises InputError for control characters and absurd lengths."""
@@ -142,6 +146,8 @@ class Gathering:
             )
         for (benchmark, metric), found in self.found.items():
             self.check_arms(f"{benchmark}/{metric}", found)
+        carried_out = {name: self.carried_out(name) for name in names}
+        unknown_trials = {name: [block not in carried_out[name] for block in blocks] for name in names}
         return [
             Samples(
                 benchmark=benchmark,
@@ -151,9 +157,23 @@ class Gathering:
                 paired=False,
                 blocks=blocks,
                 values={name: [found.values.get(name, {}).get(block) for block in blocks] for name in names},
+                absent={
+                    name: [
+                        unknown and block not in found.values.get(name, {})
+                        for block, unknown in zip(blocks, unknown_trials[name], strict=True)
+                    ]
+                    for name in names
+                },
             )
             for (benchmark, metric), found in self.found.items()
         ]
+
+    def carried_out(self, contender: str) -> set[int]:
+        """The trials that the contender must have had, so that one without a value is a missing value: those that have
+        a value of any of its metrics, and the numbers of every contender with which it has a number in common, since then
+        both count the same rounds. None where the files do not number trials."""
+        own = self.numbered.get(contender, set())
+        return own.union(*(other for other in self.numbered.values() if own & other))
 
     def ordered(self, baseline: str | None) -> list[str]:
         """The contenders, the baseline first. Raises InputError where there are fewer than two."""

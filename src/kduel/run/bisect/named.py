@@ -1,0 +1,40 @@
+"""The files that a shell command names: what it does follows from their content, not from its words alone."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+from contextlib import suppress
+from pathlib import Path
+
+READ_AT_MOST = 64 << 20
+"""Bytes of a file whose content is read; a larger one is known by its size and when it was changed."""
+_APART = re.compile(r"[\s;|&<>()'\"`=:,]+")
+
+
+def named_files(command: str, place: Path) -> list[str]:
+    """For each regular file outside `place` that a word of the command names, its path and a digest of its content.
+
+    The command runs in `place`, a checkout: what is there belongs to the commit. Programs that the shell looks for in
+    $PATH, and what the files read in their turn, are not known.
+    """
+    words = {*_APART.split(command)}
+    with suppress(ValueError):  # Of quotes that are not closed, which the shell refuses itself.
+        words |= {*shlex.split(command)}
+    found = set()
+    for word in words:
+        path = Path(os.path.abspath(place / os.path.expanduser(os.path.expandvars(word))))  # noqa: PTH100, PTH111
+        with suppress(OSError, ValueError):
+            if path.is_file() and not path.is_relative_to(place.absolute()):
+                found.add(f"{path} {digest_of(path)}")
+    return sorted(found)
+
+
+def digest_of(path: Path) -> str:
+    """What tells a file's content from another one. Raises OSError."""
+    about = path.stat()
+    if about.st_size > READ_AT_MOST:
+        return f"{about.st_size} {about.st_mtime_ns}"
+    return hashlib.sha256(path.read_bytes()).hexdigest()
