@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -202,3 +203,54 @@ def test_what_is_written_to_a_pipe_or_through_a_link_does_not_replace_it(tmp_pat
     assert (tmp_path / "link").is_symlink() and (tmp_path / "old").read_text() == "new"
     assert (tmp_path / "pipe").is_fifo() and os.read(reader, 10) == b"new"
     os.close(reader)
+
+
+def ended_by(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> tuple[object, str]:
+    """Exit status and what was said, of a command that ends with this error."""
+    import click
+
+    from kduel import cli
+
+    @click.command()
+    def made() -> None:
+        raise error
+
+    said: list[str] = []
+    monkeypatch.setattr(cli, "kduel", made)
+    monkeypatch.setattr(cli, "set_up", lambda: None)
+    monkeypatch.setattr("kduel.cli.terminal.say", lambda text, command="": said.append(f"{text} {command}".rstrip()))
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with pytest.raises(SystemExit) as ended:
+            cli.main([])
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    return ended.value.code, "\n".join(said)
+
+
+def test_a_command_that_is_interrupted_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a run's directory exists, `kduel run` ended with status 130 and not one word."""
+    from kduel.cli.interrupt import ToldInterrupt
+
+    assert ended_by(monkeypatch, KeyboardInterrupt()) == (130, "kduel: interrupted")
+    assert ended_by(monkeypatch, ToldInterrupt()) == (130, "")
+    broken = RuntimeError("made by an import")
+    broken.__cause__ = KeyboardInterrupt()
+    assert ended_by(monkeypatch, broken) == (130, "kduel: interrupted")
+
+
+def test_what_was_said_of_an_interruption_is_not_said_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from kduel.cli.execute import told_how_to_go_on
+    from kduel.cli.interrupt import ToldInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as ended, told_how_to_go_on(tmp_path):
+        raise KeyboardInterrupt
+    assert not isinstance(ended.value, ToldInterrupt), "there is no run yet: main tells it"
+    (tmp_path / "lock.json").touch()
+    (tmp_path / "trials").mkdir()
+    with pytest.raises(ToldInterrupt), told_how_to_go_on(tmp_path):
+        raise KeyboardInterrupt
+    assert "kduel resume" in capsys.readouterr().err

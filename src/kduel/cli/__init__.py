@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from kduel import __version__
-from kduel.cli.interrupt import Interrupt, interrupted
+from kduel.cli.interrupt import Interrupt, interrupted, told
 from kduel.cli.stdout import NobodyReadsError, set_up
 from kduel.cli.trouble import system_trouble
 from kduel.core.errors import INTERRUPTED, KduelError
@@ -107,6 +107,14 @@ def complain(error: KduelError) -> None:
         say(printable(error.remedy))
 
 
+def say_interrupted(error: BaseException) -> None:
+    """Say so where the command has not said more."""
+    from kduel.cli.terminal import say
+
+    if interrupted(error) and not told(error):
+        say("kduel: interrupted")
+
+
 DRAWN = {"─": "-", "▲": "^", "▼": "v", "↑": "^", "↓": "v", "→": "->", "★": "*", "☆": "+"}
 
 
@@ -139,7 +147,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     try:
         status: Any = kduel.main(arguments, prog_name="kduel", standalone_mode=False)
         sys.stdout.flush()
-    except click.exceptions.Abort:
+    except click.exceptions.Abort as error:  # What click makes of an interruption, and of an end of input.
+        say_interrupted(error)
         status = INTERRUPTED
     except click.exceptions.Exit as wanted:
         status = wanted.exit_code
@@ -153,7 +162,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         status = 0
     except (KeyboardInterrupt, RuntimeError, OSError, ValueError) as error:
         if interrupted(error):
-            click.echo("kduel: interrupted", err=True)
+            say_interrupted(error)
             status = INTERRUPTED
         elif trouble := system_trouble(error):
             complain(trouble)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kduel.cli.bisect_options import BOOTS, COMMAND, check_options, way_of
+from kduel.cli.interrupt import ToldInterrupt
 from kduel.cli.options import Number, limit_option, plot_option, quiet_option
 from kduel.cli.output import emit, emit_json, width_of, write_plot
 from kduel.cli.stepwise import Stepwise
@@ -213,11 +214,11 @@ def told_how_to_go_on() -> Iterator[None]:
     """Whenever an interruption comes: nothing is lost, and how to go on."""
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         from kduel.cli.terminal import say
 
         say("kduel: what is built and measured is kept. Go on with the same command.")
-        raise
+        raise ToldInterrupt from error
 
 
 def builder(tree: Path, source: Path, work: Path, given: dict[str, Any], progress: Progress) -> Any:

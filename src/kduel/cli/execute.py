@@ -18,7 +18,7 @@ import msgspec
 
 from kduel.cli.exact_first import begun, beside_kernels, check_place, count_first, first_lock, only_first_part, wanted
 from kduel.cli.futility import Choice, chosen, gives_up
-from kduel.cli.interrupt import interrupted
+from kduel.cli.interrupt import ToldInterrupt, interrupted
 from kduel.cli.status import trials_kept
 from kduel.cli.stdout import NobodyReadsError
 from kduel.cli.terminal import Terminal, say
@@ -206,6 +206,7 @@ def told_how_to_go_on(path: Path) -> Iterator[None]:
             again = f"kduel resume {shlex.quote(str(path))}" if by_path else "the same command"
             say(f"kduel: interrupted; {told_kept(path)}. Go on with:", again)
             tell_exact_part(path)
+            raise ToldInterrupt from error
         raise
     except KduelError:
         tell_exact_part(path)

@@ -21,6 +21,18 @@ class Interrupt:
             raise KeyboardInterrupt
 
 
+class ToldInterrupt(KeyboardInterrupt):
+    """An interruption of which the command has said what it means for its work."""
+
+
+def told(error: BaseException) -> bool:
+    """Whether somebody has spoken of the interruption that an error comes from."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ToldInterrupt):
+        cause = cause.__cause__
+    return cause is not None
+
+
 def interrupted(error: BaseException) -> bool:
     """Whether an interruption is what an error comes from. One that falls into the making of a class, as an import does
     by the hundred, becomes a RuntimeError (Python before 3.12)."""
