@@ -49,6 +49,12 @@ def test_a_bound_that_excludes_nothing_is_not_shown_as_nothing(low: float, high:
     assert interval_text(between(low, high)) == text
 
 
+def test_plain_lines_show_it_too() -> None:
+    from kduel.report.content.overview import interval_words
+
+    assert interval_words(between(0.0036, 3.32)) == "+0.004 to +3.32 %"
+
+
 @pytest.mark.parametrize(("count", "text"), [(10, "26 %"), (100, "3 %"), (1000, "0.3 %"), (20_000, "0.01 %")])
 def test_the_share_of_an_unseen_mode_is_never_nothing(count: int, text: str) -> None:
     rng = np.random.default_rng(1)

@@ -169,18 +169,18 @@ def interval_text(metric: MetricResult) -> str:
     if value is None or low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return MISSING
     places = effect_places(value, low, high) if metric.scale == "ratio" else decimals((high - low) / 2, 2)
+    lower, upper = bounds(low, high, places)
     # Two blocks may give an interval from nothing to a number of eighty digits.
-    upper = f"over +{WIDEST:,}" if metric.scale == "ratio" and high > WIDEST else signed(high, places)
-    if low > 0:
-        return f"{signed(low, visible_places(low, places))} to {upper} {unit}".rstrip()
-    if high < 0:
-        upper = signed(high, visible_places(high, places))
-    return f"{signed(low, places)} to {upper} {unit}".rstrip()
+    if metric.scale == "ratio" and high > WIDEST:
+        upper = f"over +{WIDEST:,}"
+    return f"{lower} to {upper} {unit}".rstrip()
 
 
-def visible_places(bound: float, places: int) -> int:
-    """Decimal places of a bound that excludes 0: one digit at least, since 0 would contradict the verdict."""
-    return places if float(f"{bound:.{places}f}") else max(places, decimals(abs(bound), 1))
+def bounds(low: float, high: float, places: int) -> tuple[str, str]:
+    """Both ends of an interval, signed. The one that excludes 0 has one digit at least, since 0 would contradict the verdict."""
+    excludes = low if low > 0 else high if high < 0 else 0.0
+    digits = max(places, decimals(abs(excludes), 1)) if float(f"{excludes:.{places}f}") == 0 else places
+    return signed(low, digits if low > 0 else places), signed(high, digits if high < 0 else places)
 
 
 def range_text(metric: MetricResult) -> str:

@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from kduel.core.format import MINUS, decimals, effect, effect_numbers, plain_number, relative_pct, signed
+from kduel.core.format import MINUS, bounds, decimals, effect, effect_numbers, plain_number, relative_pct, signed
 from kduel.core.results import MetricResult
 from kduel.core.text import CUT, visible
 from kduel.report.content.digest import SIGNS
@@ -215,7 +215,7 @@ def interval_words(metric: MetricResult) -> str:
     if low == high:
         return effect(metric)
     places = 0 if metric.scale == "exact" else 2
-    return f"{signed(low, places)} to {signed(high, places)} {unit}".rstrip()
+    return f"{' to '.join(bounds(low, high, places))} {unit}".rstrip()
 
 
 def clip(text: str, width: int) -> str:
