@@ -81,7 +81,8 @@ def test_several_contenders_have_headings_and_one_line_tells_what_is_left_out():
     metrics = [metric(-1, 0, 1, contender=name, metric=f"m{n}") for name in ("one", "two") for n in range(4)]
     lines = text(overview(metrics, 1.0, 80, 40))
     assert [line for line in lines if line.endswith(":")] == ["one:", "two:"] and len(lines) == 11
-    assert text(overview(metrics, 1.0, 80, 6))[-1] == "and 5 more: 5 undecided"
+    assert text(overview(metrics, 1.0, 80, 6))[-1] == "and 6 more: 6 undecided"
+    assert [line for line in text(overview(metrics, 1.0, 80, 6)) if line.endswith(":")] == ["one:", "two:"]
 
 
 def test_what_is_too_small_to_matter_is_not_counted_with_what_is_not_as_in_the_headline():

@@ -54,25 +54,39 @@ def overview(
     reach = axis(metrics, delta)
     names = fitted(names, name_width)
     out = [heading(name_width, bar_width, reach, "blocks" if needed else "")]
-    space = most - 1
-    shown, rest = list(zip(metrics, names, strict=True)), 0
+    places = chosen([metric.contender for metric in metrics], several, most - 1)
     lines = [*out]
     contender = ""
-    for number, (metric, name) in enumerate(shown):
-        head = (
-            [[(clip(f"{visible(metric.contender, 200)}:", width), "italic")]]
-            if several and metric.contender != contender
-            else []
-        )
-        # The last line says what is left out.
-        if len(lines) + len(head) + 1 > space + (number == len(shown) - 1):
-            rest = len(shown) - number
-            break
+    for number in places:
+        metric = metrics[number]
+        if several and metric.contender != contender:
+            lines.append([(clip(f"{visible(metric.contender, 200)}:", width), "italic")])
         contender = metric.contender
-        lines += [*head, row(metric, name, name_width, bar_width, reach, delta, blocks_left)]
+        lines.append(row(metric, names[number], name_width, bar_width, reach, delta, blocks_left))
+    rest = [metric for number, metric in enumerate(metrics) if number not in places]
     if rest:
-        lines.append([(clip(left_out(metrics[-rest:]), width), "dim")])
+        lines.append([(clip(left_out(rest), width), "dim")])
     return lines
+
+
+def chosen(contenders: Sequence[str], several: bool, space: int) -> list[int]:
+    """The places of the rows that fit so many lines, in their order; `several` contenders have a line each above their own
+    rows, and each has a row before one has two more than another. Rows that do not fit take a line that counts them."""
+    groups: dict[str, list[int]] = {}
+    for place, contender in enumerate(contenders):
+        groups.setdefault(contender, []).append(place)
+    heads = len(groups) if several else 0
+    if len(contenders) + heads <= space:
+        return list(range(len(contenders)))
+    found: list[int] = []
+    left = space - 1
+    for turn in range(max(map(len, groups.values()), default=0)):
+        for places in groups.values():
+            cost = 2 if several and turn == 0 else 1
+            if turn < len(places) and cost <= left:
+                found.append(places[turn])
+                left -= cost
+    return sorted(found)
 
 
 def left_out(metrics: Sequence[MetricResult]) -> str:
