@@ -69,7 +69,7 @@ def test_each_raw_file_that_differs_is_named(run: RunDir, change: str):
             path = path.with_name(path.name + ".more")
             path.write_bytes(data)
             name = path.relative_to(trial)
-        assert found(run) == [f"trials/{trial.name}: {name} was {change}"]
+        assert found(run) == [f"trials/{trial.name}: {name} {'is' if change == 'missing' else 'was'} {change}"]
         if change == "added":
             path.unlink()
         else:
@@ -96,8 +96,17 @@ def test_a_trial_vouches_for_the_lock_and_the_study_it_was_run_by(run: RunDir):
     (run.path / "study.toml").unlink()
     assert sorted(found(run)) == [
         "lock.json was changed after 2 of 2 trials had ended",
-        "study.toml was missing after 2 of 2 trials had ended",
+        "study.toml is missing after 2 of 2 trials had ended",
     ]
+
+
+def test_a_file_that_is_gone_is_missing_now(run: RunDir):
+    """It "was missing": as if it had never been there."""
+    trial = first(run)
+    (trial / "console.log").unlink()
+    (trial / "guest.sh").write_text("other")
+    (line,) = found(run)
+    assert line == f"trials/{trial.name}: console.log is missing, guest.sh was changed"
 
 
 def test_a_trial_without_its_manifest_is_told(run: RunDir):

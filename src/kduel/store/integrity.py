@@ -187,10 +187,15 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord], damaged: Set[st
         except InputError as error:
             found.append(error.message)
             continue
-        later.update(f"{name} was {what}" for name, what in differing if name in shared)
-        own = [f"{name[:100]} was {what}" for name, what in differing if name not in shared]
+        later.update(f"{name} {became(what)}" for name, what in differing if name in shared)
+        own = [f"{name[:100]} {became(what)}" for name, what in differing if name not in shared]
         if own:
             more = f" and {len(own) - MOST_NAMED} more files" if len(own) > MOST_NAMED else ""
             found.append(f"{trial.parent.name}/{trial.name}: {', '.join(own[:MOST_NAMED])}{more}")
     found += [f"{what} after {count} of {len(protected)} trials had ended" for what, count in later.items()]
     return Integrity(checked=len(protected), unprotected=unprotected, changes=found)
+
+
+def became(what: str) -> str:
+    """What a file is since it differs from its manifest (`manifest.changes`), after its name."""
+    return f"{'is' if what in ('missing', 'unreadable') else 'was'} {what}"
