@@ -39,10 +39,51 @@ def test_bars_lie_on_one_axis_with_delta_marked():
 
 @pytest.mark.parametrize(
     ("intervals", "reach"),
-    [([(-0.4, 0.9)], 2.0), ([(-4.2, 1.0)], 5.0), ([(-4.2, 1.0), (-300.0, 900.0)], 10.0), ([(-70.0, 300.0)], 300.0)],
+    [
+        ([(-0.4, 0.9)], 2.0),
+        ([(-4.2, 1.0)], 5.0),
+        ([(-4.2, 1.0), (-300.0, 900.0)], 10.0),
+        ([(-70.0, 300.0)], 100.0),
+        ([(-99.0, 9e5)], 100.0),
+        ([(-99.0, 9e5), (250.0, 420.0)], 500.0),
+        ([(250.0, 420.0), (-1.0, 2.0)], 10.0),
+        ([(400.0, 4e6)], 1000.0),
+    ],
 )
 def test_the_axis_ends_at_a_round_number(intervals: list[tuple[float, float]], reach: float):
     assert axis([metric(low, (low + high) / 2, high) for low, high in intervals], 1.0) == reach
+
+
+@pytest.mark.parametrize(
+    ("intervals", "head", "bars"),
+    [
+        ([(1.0, 2.0, 4.0)], "−5 %               0               +5 %", ["                ┊   │   ├───●──────┤"]),
+        # An interval with zero in it that goes beyond a doubling tells nothing there: it is cut.
+        (
+            [(-99.0, 300.0, 9e5)],
+            "−100 %             0             +100 %",
+            ["├──────────────────┼──────────────────▸"],
+        ),
+        (
+            [(-60.0, 5.0, 140.0)],
+            "−100 %             0             +100 %",
+            ["        ├──────────┼●─────────────────▸"],
+        ),
+        # One that excludes zero is shown whole, and no change is below -100 %.
+        (
+            [(250.0, 300.0, 420.0), (-99.0, 300.0, 9e5)],
+            "−100 %                         +500 %",
+            ["      │              ├──●──────┤", "├─────┼─────────────────●───────────▸"],
+        ),
+        ([(150.0, 170.0, 220.0)], "−100 %    0                      +300 %", ["         ┊│             ├─●───┤"]),
+    ],
+)
+def test_no_axis_begins_below_minus_100_per_cent(
+    intervals: list[tuple[float, float, float]], head: str, bars: list[str]
+):
+    first, *rest = text(overview([metric(*each) for each in intervals], 1.0, 73, 20))
+    assert head in first
+    assert all(drawn in line for drawn, line in zip(bars, rest, strict=True))
 
 
 @pytest.mark.parametrize("width", [40, 44, 50, 60, 80])

@@ -98,10 +98,10 @@ def test_a_run_goes_on_while_an_operation_depends_on_conditions() -> None:
     assert finished([long], rule, exact=True)
 
 
-def test_without_conditions_a_run_on_the_exact_machine_goes_on_to_its_last_block() -> None:
+def test_without_conditions_a_run_on_the_exact_machine_ends_after_one_block() -> None:
     plain = table([1000] * 5, [900] * 5)
     plain.conditions = {}
-    assert not finished([plain], Rule(max_blocks=3), exact=True)
+    assert finished([plain], Rule(max_blocks=3), exact=True)
 
 
 @pytest.mark.parametrize(

@@ -334,6 +334,8 @@ class Results(Struct, kw_only=True):
     """A run, judged."""
 
     schema: int = SCHEMA
+    judged_by: str | None = None
+    """The version of KDuel that judged the run; null in documents of before it was kept."""
     study: StudyResult
     machine: MachineRecord
     contenders: list[ContenderResult]

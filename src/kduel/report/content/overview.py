@@ -29,6 +29,8 @@ REACH = 10
 """The axis ends at so many times the smallest effect of interest, if that shows any interval whole: what lies farther
 out is cut, with an arrow."""
 FARTHEST_PCT = 1000.0
+LEAST_PCT = -100.0
+"""No change of a ratio is below it, so that no axis begins below it."""
 UNREACHABLE = 999
 TOO_WIDE_PCT = 1000.0
 """The interval of two blocks may go from nothing to any power of ten."""
@@ -116,10 +118,12 @@ def fitted(names: Sequence[str], width: int) -> list[str]:
 
 
 def heading(name_width: int, bar_width: int, reach: float, last: str) -> Line:
-    """The columns' names, the last one as given, and the axis' ends above the bars."""
-    left, right = f"{MINUS}{plain_number(reach)} %", f"+{plain_number(reach)} %"
+    """The columns' names, the last one as given, and the axis' ends above the bars, with its zero where there is space."""
+    left, right = f"{MINUS}{plain_number(-beginning(reach))} %", f"+{plain_number(reach)} %"
+    zero = column(0.0, bar_width, reach) - len(left)
     gap = bar_width - len(left) - len(right)
-    middle = f"{left}{'0':^{gap}}{right}  " if bar_width else ""
+    between = f"{'0':>{zero + 1}}" if 0 < zero < gap else ""
+    middle = f"{left}{between:<{gap}}{right}  " if bar_width else ""
     return [
         (
             f"{'metric':<{name_width}} {'change':>{EFFECT}}  {middle}{'verdict':<{STATE}}{f'{last:>{NEED}}' if last else ''}",
@@ -184,35 +188,45 @@ def bounds(metric: MetricResult) -> tuple[float, float, float] | None:
 
 def axis(metrics: Sequence[MetricResult], delta: float) -> float:
     """Where the common axis ends, in per cent: at a round number that takes in all intervals. Beyond REACH it takes in
-    only the tightest one."""
-    found = [max(abs(one[0]), abs(one[2])) for metric in metrics if (one := bounds(metric)) is not None]
-    tightest, most = min(found, default=0.0), max(found, default=0.0)
+    only the tightest one, if that is not cut anyway: one with zero in it that goes beyond a doubling tells nothing there."""
+    spans = [one for metric in metrics if (one := bounds(metric)) is not None]
+    found = [(max(abs(low), abs(high)), low > 0) for low, _, high in spans]
+    most = max((far for far, _ in found), default=0.0)
+    tightest = min((far for far, above in found if above or far <= -LEAST_PCT), default=min(most, -LEAST_PCT))
     wanted = min(FARTHEST_PCT, max(2 * delta, tightest, min(most, REACH * delta)))
     power = 10.0 ** math.floor(math.log10(wanted))
     return next(step * power for step in NICE if step * power >= wanted * (1 - 1e-9))
 
 
+def beginning(reach: float) -> float:
+    """Where an axis that ends at `reach` per cent begins."""
+    return max(-reach, LEAST_PCT)
+
+
+def column(value: float, width: int, reach: float) -> int:
+    """The column of a value in per cent on an axis of `width` columns; outside of them what lies beyond its ends."""
+    left = beginning(reach)
+    return round((value - left) / (reach - left) * (width - 1))
+
+
 def bar(metric: MetricResult, width: int, reach: float, delta: float) -> str:
     """The interval on an axis of `width` columns (odd): zero and ±delta are marked, what lies beyond is cut."""
     cells = [" "] * width
-
-    def column(value: float) -> int:
-        return round((value / reach + 1) / 2 * (width - 1))
-
+    left = beginning(reach)
     for place, mark in ((-delta, "┊"), (delta, "┊"), (0.0, "│")):
-        cells[column(place)] = mark
+        cells[column(place, width, reach)] = mark
     span = bounds(metric)
     if span is None:
         return "".join(cells)
     low, middle, high = span
-    first, last = (max(0, min(width - 1, column(max(-2 * reach, min(2 * reach, value))))) for value in (low, high))
+    first, last = (column(max(left, min(reach, value)), width, reach) for value in (low, high))
     for place in range(first, last + 1):
         cells[place] = "┼" if cells[place] in "┊│" else "─"
     if last > first:
-        cells[first] = "◂" if low < -reach else "├"
+        cells[first] = "◂" if low < left else "├"
         cells[last] = "▸" if high > reach else "┤"
-    if abs(middle) <= reach:
-        cells[column(middle)] = "●"
+    if left <= middle <= reach:
+        cells[column(middle, width, reach)] = "●"
     elif last == first:
         cells[first] = "◂" if middle < 0 else "▸"
     return "".join(cells)
