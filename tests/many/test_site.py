@@ -20,6 +20,7 @@ from kduel.analysis.indexed import indexed_history
 from kduel.cli import kduel
 from kduel.core.errors import KduelError
 from kduel.core.experiment import MachineRecord
+from kduel.report.site.content import interval
 
 sys.path.append(str(Path(__file__).parents[1] / "report"))
 LINK = re.compile(r'href="([^"]*)"')
@@ -169,3 +170,8 @@ def test_the_pages_fit_a_wide_and_a_narrow_window(runs: Path, tmp_path: Path, ne
 def test_a_missing_index_is_an_error_with_a_remedy(runs: Path) -> None:
     with pytest.raises(KduelError, match="there is no index"):
         called("history", runs, "--index")
+
+
+def test_the_one_value_of_an_exact_change_is_no_interval() -> None:
+    assert interval(69.95, 69.95).text == "exact"
+    assert interval(None, None).text == "–" and interval(-2.0, 1.0).text == "−2.00 to +1.00 %"

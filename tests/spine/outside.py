@@ -77,6 +77,7 @@ class ProcessMachine(Machine):
         self.settings = settings
         self.facts = {"pretended": True}
         self.max_wait_pct = settings.max_wait
+        self.exact = settings.exact
         self.boots: Counter[str] = Counter()
 
     def modules(self, kernel: Kernel) -> str | None:
@@ -117,6 +118,8 @@ class Process(MachineKind):
 
     class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         sleep: float = 0.0
+        exact: bool = False
+        """Every trial is said to give the same."""
         panics: list[str] = []
         shorter: list[str] = []
         """Kernels in which every text has four letters."""

@@ -116,6 +116,7 @@ def test_times_by_a_clock_that_counts_instructions_are_called_virtual(
     monkeypatch.setattr(type(machine_kind(machine)), "prepare", lambda *_, **__: Made())
     made = prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress()).machine
     assert ("virtual time" in made.timing_warning) == warned
+    assert ('mode = "exact"' in made.timing_warning) == warned
 
 
 def test_a_bundle_looks_for_each_kernel_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from kduel.analysis.matrix.advice import support
 from kduel.core.experiment import Metric
+from kduel.core.format import interval_text, relative_pct
 from kduel.core.results import MetricResult
 from kduel.core.samples import Mode, Samples
 from kduel.judge.verdict.interim import finished
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
+from kduel.judge.verdict.unpaired import judge_unpaired
 
 COUNT = Metric("instructions", "instructions", "lower", statistic="median")
 
@@ -95,7 +98,50 @@ def test_a_run_goes_on_while_an_operation_depends_on_conditions() -> None:
     assert finished([long], rule, exact=True)
 
 
-def test_without_conditions_a_run_on_the_exact_machine_goes_on_to_its_last_block() -> None:
+def test_without_conditions_a_run_on_the_exact_machine_ends_after_one_block() -> None:
     plain = table([1000] * 5, [900] * 5)
     plain.conditions = {}
-    assert not finished([plain], Rule(max_blocks=3), exact=True)
+    assert finished([plain], Rule(max_blocks=3), exact=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ([378.0], [373.0], (-500 / 378,) * 3),
+        ([551_781_337.0], [937_741_431.0], (100 * 385_960_094 / 551_781_337,) * 3),
+        ([1000.0, 2000.0], [1100.0, 2100.0], (100 * 100 / 1500, 5.0, 10.0)),  # of two address layouts
+        ([0.0], [5.0], (None,) * 3),
+        ([5.0], [5.0], (0.0,) * 3),
+    ],
+)
+def test_a_count_without_conditions_has_its_change_in_per_cent(
+    before: list[float], after: list[float], shown: tuple[float | None, ...]
+) -> None:
+    """It was null in results.json for the boot, the situations and all of --single, where the page shows it."""
+    one = Samples(
+        benchmark="boot",
+        metric=COUNT,
+        primary=True,
+        blocks=list(range(1, len(before) + 1)),
+        values={"a": before, "b": after},
+    )
+    (result,) = judge([one], Rule(), exact=True)
+    found = (result.effect_pct, result.ci_low_pct, result.ci_high_pct)
+    assert found == (shown if None in shown else pytest.approx(shown))
+    assert relative_pct(result) == result.effect_pct or result.baseline_mean == 0
+    if len(before) == 1:
+        assert result.ci_low_pct == result.effect_pct == result.ci_high_pct, "one value, so no range by rounding"
+        assert interval_text(result) == "exact" and "interval" not in result.told
+        assert "[" not in support(result).effect, "no claim of statistics"
+
+
+def test_an_import_of_constant_values_has_the_change_in_per_cent() -> None:
+    one = Samples(
+        benchmark="vmlinux",
+        metric=Metric("text", "B", "lower"),
+        primary=True,
+        blocks=[1, 2, 3],
+        values={"a": [200.0, 200.0, 200.0], "b": [210.0, 210.0, 210.0]},
+    )
+    (result,) = judge_unpaired([one], Rule())
+    assert (result.scale, result.effect_pct, result.ci_low_pct, result.ci_high_pct) == ("exact", 5.0, 5.0, 5.0)

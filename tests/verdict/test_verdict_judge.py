@@ -199,7 +199,7 @@ def test_other_bad_tables_are_refused_by_name() -> None:
         judge([table([1.0, 2.0])], Rule())
     with pytest.raises(InputError, match="cpu/rate has a block twice"):
         judge([msgspec.structs.replace(table([1.0, 2.0], [1.0, 2.0]), blocks=[1, 1])], Rule())
-    with pytest.raises(InputError, match=r"cpu/rate: B has 1 values in 2 blocks"):
+    with pytest.raises(InputError, match=r"cpu/rate: B has 1 value in 2 blocks"):
         judge([msgspec.structs.replace(table([1.0, 2.0], [1.0, 2.0]), values={"A": [1.0, 2.0], "B": [1.0]})], Rule())
 
 
@@ -236,7 +236,8 @@ def test_values_that_do_not_vary_are_counted_not_tested() -> None:
         12,
         12,
     )
-    assert result.effect_pct is None and not result.below_delta and result.beside == {}
+    assert (result.effect_pct, result.ci_low_pct, result.ci_high_pct) == pytest.approx((1.2, 1.2, 1.2))
+    assert not result.below_delta and result.beside == {}
     assert "+12 bytes (+1.20 %)" in result.told
     assert only(table([1000] * 10, [1001] * 10, **size), TEN).below_delta  # type: ignore[arg-type]
     equal = only(table([1000] * 10, [1000] * 10, **size), TEN)  # type: ignore[arg-type]

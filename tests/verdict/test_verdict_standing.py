@@ -50,11 +50,11 @@ def test_an_undecided_run_ends_at_its_maximum() -> None:
     assert finished([samples], Rule())
 
 
-def test_an_exact_machine_goes_to_its_last_block() -> None:
-    samples = table([1000, 1000], [1001, 1001])
-    assert finished([samples], Rule.fixed(2), exact=True)
-    assert not finished([samples], Rule.fixed(3), exact=True)
-    assert standing([samples], Rule.fixed(3), exact=True)[0].decided
+def test_an_exact_machine_is_decided_by_one_block() -> None:
+    samples = table([1000], [1001])
+    assert finished([samples], Rule(), exact=True)
+    assert not finished([samples], Rule())
+    assert standing([samples], Rule(), exact=True)[0].decided
 
 
 def test_standing_says_what_judge_says() -> None:

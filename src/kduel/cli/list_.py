@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+import typing
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kduel.cli.options import format_option
 from kduel.cli.output import emit_json
+
+if TYPE_CHECKING:
+    from kduel.benchmarks import Benchmark
 
 KINDS = ("benchmarks", "suites", "machines", "boards", "fleets", "kernels", "formats")
 
@@ -16,7 +21,8 @@ KINDS = ("benchmarks", "suites", "machines", "boards", "fleets", "kernels", "for
 @click.argument("what", type=click.Choice(KINDS))
 @format_option("text", "json")
 def command(what: str, form: str) -> None:
-    """List benchmarks (with their parameters and metrics), suites, machines (with their settings), boards (for
+    """List benchmarks (with their parameters, choices and metrics; `kduel explain A B -b help` tells what the operations of
+    kbench do), suites, machines (with their settings), boards (for
     --machine board:NAME), fleets (ways to use several machines, with their settings), kernel sources (the kernels themselves: `kduel kernels`), or report formats."""
     found = {
         "benchmarks": benchmarks,
@@ -36,28 +42,60 @@ def command(what: str, form: str) -> None:
             if entry.get(key):
                 told = ", ".join(f"{name} = {value}" for name, value in entry[key].items())
                 click.echo(f"    {key}: {told}")
+        for name, choices in entry.get("choices", {}).items():
+            click.echo(f"    {name}: one of {', '.join(map(str, choices))}")
         if entry.get("metrics"):
             told = ", ".join(f"{m['name']} [{m['unit']}, {m['better']}]" for m in entry["metrics"])
             click.echo(f"    metrics: {told}")
 
 
 def benchmarks() -> list[dict[str, Any]]:
-    """Every benchmark, with its metrics for the parameters that it has by default."""
+    """Every benchmark, with the choices of its parameters, and its metrics for the parameters that it has by default; where
+    one must be chosen, those of every choice."""
     import msgspec
 
-    from kduel.core.errors import InputError
     from kduel.core.plugins import plugins
 
     entries = []
     for name, chosen in plugins("benchmarks").items():
-        try:
-            metrics = msgspec.to_builtins(chosen.metrics(chosen.read_parameters({})))
-        except InputError:
-            metrics = []  # It has a parameter that must be given, and its metrics depend on it.
+        allowed = choices_of(chosen.Parameters)
+        metrics = {metric.name: metric for each in ways(chosen, allowed) for metric in chosen.metrics(each)}
         entries.append(
-            {"name": name, "summary": chosen.summary, "parameters": defaults(chosen.Parameters), "metrics": metrics}
+            {
+                "name": name,
+                "summary": chosen.summary,
+                "parameters": defaults(chosen.Parameters),
+                "choices": allowed,
+                "metrics": msgspec.to_builtins(list(metrics.values())),
+            }
         )
     return entries
+
+
+def choices_of(struct: Any) -> dict[str, list[Any]]:
+    """The values of each field that takes one of several."""
+    hints = typing.get_type_hints(struct)
+    return {
+        name: list(typing.get_args(hints[name]))
+        for name in sorted(struct.__struct_fields__)
+        if typing.get_origin(hints[name]) is typing.Literal
+    }
+
+
+def ways(chosen: Benchmark, allowed: dict[str, list[Any]]) -> list[Any]:
+    """The parameters of a benchmark: its defaults; where one of them must be given, every choice; none where that one is
+    not a choice."""
+    from kduel.core.errors import InputError
+
+    try:
+        return [chosen.read_parameters({})]
+    except InputError:
+        pass
+    try:
+        sets = itertools.product(*allowed.values())
+        return [chosen.read_parameters(dict(zip(allowed, values, strict=True))) for values in sets]
+    except InputError:
+        return []
 
 
 def machines() -> list[dict[str, Any]]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kduel.cli.options import format_option, output_option, run_argument
 from kduel.cli.output import emit, emit_json
 from kduel.core.errors import NOT_MEASURED, InputError
+from kduel.core.text import plural
+
+if TYPE_CHECKING:
+    from kduel.store.integrity import Integrity
 
 
 @click.command("verify")
@@ -20,12 +25,15 @@ def command(run: Path, form: str, output: Path | None) -> None:
 
     Each trial keeps a manifest of SHA-256 (manifest.sha256, for `sha256sum --check` too), which covers its raw files,
     lock.json, plan.jsonl and study.toml. The plan is compared with the one that the study and its seed give. Imported
-    files are compared with their hashes in import.json. Of a merged run every part is checked.
+    files are compared with their hashes in import.json. Of a merged run every part is checked. Where the raw files are as they
+    were, they are judged again, and RUN/results.json must say the same; `kduel report RUN -f json -o RUN/results.json` writes
+    it again. Other reports, such as RUN/report/index.html, are not checked: `kduel report` writes them from the raw files.
 
     Exit status: 0 if nothing was changed, 1 if something was, or is damaged. It detects damage and careless edits, not
     deliberate fraud: anybody can write new manifests.
     """
     from kduel.core.text import printable
+    from kduel.judge.kept import with_results
     from kduel.store.imported.support.store import examine as examine_import
     from kduel.store.integrity import Integrity, verify
     from kduel.store.merged import examine as examine_merged
@@ -42,21 +50,23 @@ def command(run: Path, form: str, output: Path | None) -> None:
             found = verify(opened)
             if opened.exact_part is not None:
                 found = found.together(verify(RunDir.open(opened.exact_part)), EXACT)
+        found = with_results(found, run)
     except InputError as error:
         # A damaged document is the answer to the question, not a wrong question.
         found = Integrity(checked=0, changes=[error.message])
     if form == "json":
         emit_json(found, output)
     else:
-        emit(printable(as_text(found.checked, found.unprotected, found.changes, what)), output)
+        emit(printable(as_text(found, what)), output)
     if found.changes:
         raise click.exceptions.Exit(NOT_MEASURED)
 
 
-def as_text(checked: int, unprotected: int, changes: list[str], what: str) -> str:
-    """A line of counts, then a line for each change."""
-    head = f"{checked} {what}{'' if checked == 1 else 's'} checked, "
-    lines = [head + (f"{len(changes)} changed afterwards:" if changes else "nothing changed afterwards")]
-    if unprotected:
-        lines.append(f"{unprotected} trials of KDuel 0.1.0 have no manifest: nothing is known of their files")
-    return "\n".join([*lines, *(f"  {change}" for change in changes), ""])
+def as_text(found: Integrity, what: str) -> str:
+    """A line of counts, then a line for each change, and for each file that was not checked."""
+    head = f"{plural(found.checked, what)} checked, "
+    lines = [head + (f"{len(found.changes)} changed afterwards:" if found.changes else "nothing changed afterwards")]
+    if found.unprotected:
+        lines.append(f"{found.unprotected} trials of KDuel 0.1.0 have no manifest: nothing is known of their files")
+    lines += [f"  {change}" for change in found.changes]
+    return "\n".join([*lines, *(f"note: {note}" for note in found.notes), ""])

@@ -169,14 +169,14 @@ def interval_text(metric: MetricResult) -> str:
     if value is None or low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return MISSING
     places = effect_places(value, low, high) if metric.scale == "ratio" else decimals((high - low) / 2, 2)
-    lower, upper = bounds(low, high, places)
+    lower, upper = bounds_text(low, high, places)
     # Two blocks may give an interval from nothing to a number of eighty digits.
     if metric.scale == "ratio" and high > WIDEST:
         upper = f"over +{WIDEST:,}"
     return f"{lower} to {upper} {unit}".rstrip()
 
 
-def bounds(low: float, high: float, places: int) -> tuple[str, str]:
+def bounds_text(low: float, high: float, places: int) -> tuple[str, str]:
     """Both ends of an interval, signed. The one that excludes 0 has one digit at least, since 0 would contradict the verdict."""
     excludes = low if low > 0 else high if high < 0 else 0.0
     digits = max(places, decimals(abs(excludes), 1)) if float(f"{excludes:.{places}f}") == 0 else places

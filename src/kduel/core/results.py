@@ -159,6 +159,8 @@ class MetricResult(Struct, kw_only=True):
     median: float | None = None
     scale: Scale = "ratio"
     effect_pct: float | None
+    """In per cent: of a ratio, or an exact change as a share of `baseline_mean` (null where a value of the baseline is 0). The
+    bounds of an exact change are its range over conditions, or over blocks; both are the effect where it has one value."""
     ci_low_pct: float | None
     ci_high_pct: float | None
     effect: float | None = None
@@ -332,6 +334,8 @@ class Results(Struct, kw_only=True):
     """A run, judged."""
 
     schema: int = SCHEMA
+    judged_by: str | None = None
+    """The version of KDuel that judged the run; null in documents of before it was kept."""
     study: StudyResult
     machine: MachineRecord
     contenders: list[ContenderResult]

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
+from kduel import __version__
 from kduel.core.errors import InputError
 from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult, Warning_
 from kduel.core.samples import Samples, steps_of
@@ -125,6 +126,7 @@ def judged(
     rule = planned_rule(study)
     metrics = judge(samples, rule, exact=lock.machine.exact)
     results = Results(
+        judged_by=__version__,
         study=study,
         machine=lock.machine,
         contenders=[

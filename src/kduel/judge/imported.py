@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from kduel import __version__
 from kduel.core.experiment import Contender, MachineRecord
 from kduel.core.results import ContenderResult, MetricResult, Results, SourceFile, StudyResult
 from kduel.core.samples import Samples, steps_of
@@ -30,6 +31,7 @@ def results(run: Path) -> Results:
     rule = rule_of(run)
     known = environments(run)
     found = Results(
+        judged_by=__version__,
         study=StudyResult(
             name=record.title,
             title=record.title,

@@ -30,7 +30,8 @@ from kduel.study.plan import make_plan
 
 VIRTUAL_TIME = (
     "The clock of this machine counts instructions, one a nanosecond: times and rates are in virtual time. They show path "
-    "lengths and scheduling on one CPU, not the speed of hardware. --suite exact counts instructions per operation."
+    "lengths and scheduling on one CPU, not the speed of hardware. --suite exact counts instructions "
+    'per operation, as does mode = "exact" of the benchmark kbench in a study.'
 )
 """Of times and rates on a machine whose clock counts."""
 QUIET_SECONDS = 10.0

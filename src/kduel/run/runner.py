@@ -167,6 +167,8 @@ class Runner:
         before = [complete for complete in self.complete_blocks() if complete < block]
         labels = {one.benchmark for one in self.standings_of(before) if not one.decided}
         chosen = [index for index, step in enumerate(self.ready.study.steps) if step.label in labels]
+        if not chosen:
+            return boot
         return [
             structs.replace(planned, steps=[step for step in planned.steps if step in chosen]) for planned in boot
         ]
@@ -180,12 +182,13 @@ class Runner:
         return list(groups.values())
 
     def finished(self) -> bool:
-        """Whether all primary metrics are decided by the complete blocks that are there."""
+        """Whether all primary metrics are decided by the complete blocks that are there. Where there is none, an exact
+        machine, on which a repetition gives the same, carries out one block."""
         complete = self.complete_blocks()
         if not complete or self.ready.study.blocks.fixed is not None:
             return False
         if not any(step.primary for step in self.ready.study.steps):
-            return False
+            return self.ready.machine.exact
         samples = self.collector.samples(complete)
         return finished(samples, self.rule, exact=self.ready.machine.exact, without=self.left_out())
 

@@ -10,6 +10,7 @@ from collections.abc import Set
 from msgspec import Struct, structs
 
 from kduel.core.errors import InputError
+from kduel.core.toml import shortened
 from kduel.store.documents import Lock, TrialRecord, study_of
 from kduel.store.manifest import RUN_FILES, changes, run_digests
 from kduel.store.rundir import RunDir
@@ -30,13 +31,17 @@ class Integrity(Struct, frozen=True, kw_only=True):
     """Trials of version 0.1.0, which wrote no manifest."""
     changes: list[str]
     """What is not as it was left, a sentence each."""
+    notes: list[str] = []
+    """What could not be checked, and why, a sentence each."""
 
     def together(self, part: Integrity, name: str) -> Integrity:
-        """With what was found of a part of the run, which lies in the directory `name`."""
+        """With what was found of a part of the run, which lies in the directory `name`; empty: of the run itself."""
+        before = f"{name}: " if name else ""
         return Integrity(
             checked=self.checked + part.checked,
             unprotected=self.unprotected + part.unprotected,
-            changes=[*self.changes, *(f"{name}: {change}" for change in part.changes)],
+            changes=[*self.changes, *(f"{before}{change}" for change in part.changes)],
+            notes=[*self.notes, *(f"{before}{note}" for note in part.notes)],
         )
 
 
@@ -99,9 +104,15 @@ def checked_plan(run: RunDir, lock: Lock) -> list[PlannedTrial]:
     remedy = "plan.jsonl or lock.json was changed after the run was started; restore them from a copy of the run."
     for number, (found, expected) in enumerate(zip(plan, derived, strict=False), 1):
         if found != expected:
+            what = f"the trial {found.id[:80]!r}"
+            if found.id != expected.id:
+                raise InputError(
+                    f"{path}, line {number}: {what}, where seed {lock.seed} gives {expected.id!r}", remedy
+                )
+            key = next(key for key in found.__struct_fields__ if getattr(found, key) != getattr(expected, key))
+            has, given = (shortened(getattr(trial, key), 80) for trial in (found, expected))
             raise InputError(
-                f"{path}, line {number}: the trial {found.id[:80]!r}, where seed {lock.seed} gives {expected.id!r}",
-                remedy,
+                f"{path}, line {number}: {what} has {key} {has}, where seed {lock.seed} gives {given}", remedy
             )
     raise InputError(
         f"{path} has {len(plan)} lines, where the study and seed {lock.seed} give {len(derived)}", remedy
@@ -176,10 +187,15 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord], damaged: Set[st
         except InputError as error:
             found.append(error.message)
             continue
-        later.update(f"{name} was {what}" for name, what in differing if name in shared)
-        own = [f"{name[:100]} was {what}" for name, what in differing if name not in shared]
+        later.update(f"{name} {became(what)}" for name, what in differing if name in shared)
+        own = [f"{name[:100]} {became(what)}" for name, what in differing if name not in shared]
         if own:
             more = f" and {len(own) - MOST_NAMED} more files" if len(own) > MOST_NAMED else ""
             found.append(f"{trial.parent.name}/{trial.name}: {', '.join(own[:MOST_NAMED])}{more}")
     found += [f"{what} after {count} of {len(protected)} trials had ended" for what, count in later.items()]
     return Integrity(checked=len(protected), unprotected=unprotected, changes=found)
+
+
+def became(what: str) -> str:
+    """What a file is since it differs from its manifest (`manifest.changes`), after its name."""
+    return f"{'is' if what in ('missing', 'unreadable') else 'was'} {what}"

@@ -105,8 +105,9 @@ def others(same: int, undecided: int) -> str:
 
 def support(metric: MetricResult) -> Support:
     """A verdict in short."""
-    if metric.effect_pct is not None and metric.ci_low_pct is not None and metric.ci_high_pct is not None:
-        effect = f"{plus(metric.effect_pct, '.1f')} % [{plus(metric.ci_low_pct, '.1f')}, {plus(metric.ci_high_pct, '.1f')}]"
+    known = metric.effect_pct is not None and metric.ci_low_pct is not None and metric.ci_high_pct is not None
+    if known and not (metric.scale == "exact" and metric.ci_low_pct == metric.ci_high_pct):
+        effect = f"{plus(metric.effect_pct or 0, '.1f')} % [{plus(metric.ci_low_pct or 0, '.1f')}, {plus(metric.ci_high_pct or 0, '.1f')}]"
     elif metric.effect is None:
         effect = ""
     elif metric.scale == "exact" and metric.baseline_mean:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from kduel.core.errors import InputError
 from kduel.core.results import ConditionResult, Scale
-from kduel.core.samples import Samples, within_reason
+from kduel.core.samples import REASON, Samples, within_reason
+from kduel.core.text import plural
 from kduel.judge.verdict import strata
 from kduel.judge.verdict.adjust import Estimates, estimates, steady
 from kduel.judge.verdict.looks import Decision, Looks, decide, orders_vary, plan_looks, repeated_interval
@@ -50,12 +51,14 @@ def check(samples: Sequence[Samples]) -> None:
             raise InputError(f"{table.key} has a block twice", "Keep one trial of each contender in a block.")
         for contender, values in table.values.items():
             if len(values) != len(table.blocks):
-                raise InputError(f"{table.key}: {contender} has {len(values)} values in {len(table.blocks)} blocks")
+                raise InputError(
+                    f"{table.key}: {contender} has {plural(len(values), 'value')} in {plural(len(table.blocks), 'block')}"
+                )
             for block, value in zip(table.blocks, values, strict=True):
                 number = isinstance(value, int | float) and not isinstance(value, bool)
                 if value is not None and not (number and within_reason(value)):
                     raise InputError(
-                        f"{table.key}: {contender} has {value!r:.80} in block {block}, which is no finite number within reason",
+                        f"{table.key}: {contender} has {value!r:.80} in block {block}, which is not {REASON}",
                         "Where nothing was measured leave the value out (null), so that the pair counts as missing.",
                     )
 

@@ -42,15 +42,13 @@ def standing(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> 
 def finished(samples: Sequence[Samples], rule: Rule, *, exact: bool = False, without: Collection[str] = ()) -> bool:
     """Whether the run may stop: every primary metric is decided, or the blocks are all there.
 
-    Without a primary metric a run continues to its last block, and so does one on an exact machine whose metrics are
-    not counted under conditions that more blocks would vary. It does not wait for the contenders in `without`, which cannot be measured.
+    Without a primary metric a run continues to its last block. It does not wait for the contenders in `without`, which
+    cannot be measured.
     """
     from kduel.judge.verdict.comparison import finished_blocks
 
     if finished_blocks(samples) >= rule.max_blocks:
         return True
-    if exact and not any(table.conditions for table in samples):
-        return False
     standings = [one for one in standing(samples, rule, exact=exact) if one.contender not in without]
     return bool(standings) and all(one.decided for one in standings)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kduel.core.format import relative_pct
 from kduel.core.results import MachineEffect, MachinesResult, MetricResult, Scale, Verdict
 from kduel.core.samples import Samples
 from kduel.judge.verdict import strata
@@ -57,6 +59,8 @@ def write(c: Comparison, finding: Assessment, *, beside: bool = True) -> MetricR
     result.conditions = c.conditions
     if c.conditions and finding.scale == "exact":
         show_range(result)
+    elif finding.scale == "exact":
+        show_shares(result, list(zip(before.tolist(), after.tolist(), strict=True)))
     if finding.scale != "exact" and finding.level is not None and beside:
         ratio = finding.scale == "ratio"
         gaps = log_ratios(before, after) if ratio else differences(before, after)
@@ -205,18 +209,25 @@ def shown(finding: Assessment) -> tuple[float | None, float | None, float | None
 
 def show_range(result: MetricResult) -> None:
     """Show counts under conditions: those of the condition with the median difference, which therefore subtract to the
-    effect, and the range of the difference in per cent of the baseline's count under the same condition; no per cent
-    where a count of the baseline is 0."""
+    effect, and the range of the difference in per cent."""
     ranked = sorted(result.conditions, key=lambda one: one.difference)
     middle = ranked[(len(ranked) - 1) // 2 : len(ranked) // 2 + 1]
     before, after = (float(np.mean([getattr(one, arm) for one in middle])) for arm in ("baseline", "contender"))
     result.baseline_mean = result.baseline_median = before
     result.mean = result.median = after
+    show_shares(result, [(one.baseline, one.contender) for one in result.conditions])
+
+
+def show_shares(result: MetricResult, pairs: Sequence[tuple[float, float]]) -> None:
+    """Show an exact change in per cent of the baseline, and its range over pairs (conditions, blocks), each in per cent of its
+    own baseline; no per cent where a value of the baseline is 0, or where nothing was measured."""
     result.effect_pct = result.ci_low_pct = result.ci_high_pct = None
-    if all(one.baseline for one in result.conditions):
-        shares = [100 * one.difference / abs(one.baseline) for one in result.conditions]
-        result.effect_pct = 100 * (after - before) / abs(before)
+    if pairs and all(before for before, _ in pairs):
+        result.effect_pct = relative_pct(result)
+        shares = [100 * (after - before) / abs(before) for before, after in pairs]
         result.ci_low_pct, result.ci_high_pct = min(shares), max(shares)
+        if len(set(pairs)) == 1:
+            result.ci_low_pct = result.ci_high_pct = result.effect_pct
 
 
 def bounded(value: float) -> float | None:

@@ -18,7 +18,7 @@ from kduel.core.samples import Samples
 from kduel.core.text import plural
 from kduel.judge.verdict.classify import UNDECIDED, WITHIN, benjamini_hochberg, classify, deciding_half, verdict
 from kduel.judge.verdict.comparison import check, differences, margin, of_time
-from kduel.judge.verdict.result import Assessment, build
+from kduel.judge.verdict.result import Assessment, build, show_shares
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import POWER, fewest
 from kduel.judge.verdict.secondary import brown_forsythe, cliffs_delta, mann_whitney
@@ -158,6 +158,8 @@ def write(m: Match, finding: Assessment, rule: Rule) -> MetricResult:
     """The result with its secondary statistics and its wording."""
     n = min(m.before.size, m.after.size)
     result = build(m.table, m.contender, (m.before, m.after), n, finding, rule)
+    if finding.scale == "exact":
+        show_shares(result, [(float(m.before[0]), float(m.after[0]))])  # no arm varies
     if m.estimate is not None:
         delta = cliffs_delta(m.before, m.after)
         result.beside = {

@@ -187,12 +187,10 @@ def effect(value: float | None) -> Cell:
 
 
 def interval(low: float | None, high: float | None) -> Cell:
-    """An interval in per cent."""
-    return (
-        number(None)
-        if low is None or high is None
-        else Cell(f"{plus(low, '.2f')} to {plus(high, '.2f')} %", number=True)
-    )
+    """An interval in per cent, or the range of an exact value; `exact` where that is one value."""
+    if low is None or high is None:
+        return number(None)
+    return Cell("exact" if low == high else f"{plus(low, '.2f')} to {plus(high, '.2f')} %", number=True)
 
 
 def lines_of(name: str, history: MetricHistory) -> list[Any]:

@@ -1,0 +1,42 @@
+"""How many blocks a machine carries out on which a repetition gives the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+EXACT = "exact = true"
+
+
+def count(run: Path) -> int:
+    return len(list((run / "trials").iterdir()))
+
+
+@pytest.mark.parametrize("primary", ['primary = ["letters"]', ""])
+@pytest.mark.parametrize("machine", [EXACT, EXACT + '\nshorter = ["new"]'])
+def test_what_one_block_decides_is_not_repeated(kduel, write_study, tmp_path: Path, primary: str, machine: str):
+    """Its second block had no step left, and ended in a traceback."""
+    study, run = write_study(machine=machine, blocks="max = 4"), tmp_path / "run"
+    study.write_text(study.read_text().replace('primary = ["letters"]', primary))
+    done = kduel("run", study, "--out", run)
+    assert done.returncode == 0, done.stderr
+    assert count(run) == 2
+    verdicts = {one["verdict"] for one in json.loads((run / "results.json").read_bytes())["metrics"]}
+    assert verdicts == ({"slower"} if "shorter" in machine else {"equal"})
+    again = kduel("resume", run)
+    assert again.returncode == 0 and count(run) == 2, again.stderr
+
+
+def test_a_fixed_number_of_blocks_is_carried_out(kduel, write_study, tmp_path: Path):
+    done = kduel("run", write_study(machine=EXACT, blocks="fixed = 3"), "--out", tmp_path / "run")
+    assert done.returncode == 0 and count(tmp_path / "run") == 6, done.stderr
+
+
+def test_a_block_in_which_nothing_was_measured_is_repeated_whole(kduel, write_study, tmp_path: Path):
+    """No metric is open where no trial gave a value."""
+    study = write_study(machine=EXACT + "\naway = { old = 1, new = 1 }", blocks="max = 3")
+    done = kduel("run", study, "--out", tmp_path / "run")
+    assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
+    assert count(tmp_path / "run") >= 2

@@ -1,0 +1,130 @@
+"""results.json, which scripts read, is what the raw values give; `kduel verify` says where it is not."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kduel.core.plugins import plugins
+from kduel.judge.evaluate import judge_run
+from kduel.judge.kept import compare_kept
+from kduel.store.rundir import EXACT, RESULTS
+
+
+@pytest.fixture
+def run(unpack: Callable[[str], Path], output: object) -> Path:
+    """A run as it is when its report was written. Its benchmark is a plug-in, which `output` installs."""
+    path = unpack("process")
+    (path / RESULTS).write_bytes(msgspec.json.encode(judge_run(path)) + b"\n")
+    return path
+
+
+def edit(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the run's results.json."""
+    document = json.loads((run / RESULTS).read_text())
+    change(document)
+    (run / RESULTS).write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("kind", ["process", "icount", "qemu", "local", "build", "board", "interrupted"])
+def test_results_that_were_left_alone_are_the_same(kduel, output, unpack: Callable[[str], Path], kind: str):
+    path = unpack(kind)
+    assert compare_kept(path) == ([], []), "an interrupted run has none"
+    (path / RESULTS).write_bytes(msgspec.json.encode(judge_run(path)))
+    assert compare_kept(path) == ([], [])
+    moved = path.rename(path.with_name("moved"))
+    assert kduel("verify", moved).returncode == 0
+
+
+def test_a_verdict_that_was_replaced_is_named_and_can_be_written_again(kduel, run: Path):
+    assert kduel("verify", run).returncode == 0
+    kept = json.loads((run / RESULTS).read_text())["metrics"][0]["verdict"]
+    edit(run, lambda document: document["metrics"][0].update(verdict="faster"))
+    done = kduel("verify", run)
+    assert done.returncode == 1
+    assert f'results.json: metrics[0].verdict is "faster", but the raw values give "{kept}"' in done.stdout
+    command = done.stdout.split("`")[1]
+    assert kduel(*shlex.split(command)[1:]).returncode == 0
+    assert kduel("verify", run).returncode == 0
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"[" * 100_000, b"\xff"])
+def test_results_that_are_none_are_told(kduel, run: Path, data: bytes):
+    (run / RESULTS).write_bytes(data)
+    done = kduel("verify", run)
+    assert done.returncode == 1 and "  results.json cannot be read (" in done.stdout, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d["metrics"].pop(), "metrics is a list of"),
+        (lambda d: d["metrics"][0]["values"].clear(), "metrics[0].values.outside-old is missing"),
+        (lambda d: d.update(seen="by me"), "seen is no key of results"),
+        (lambda d: d["study"].update(delta=1.001), "study.delta is 1.001, but the raw values give"),
+        (lambda d: d["metrics"][0].update(n=True), "metrics[0].n is true"),
+        (lambda d: d["trials"].pop(), "trials is a list of"),
+        (lambda d: d["headlines"][0].update(text="\x1b[31mmine"), "headlines[0].text is "),
+    ],
+)
+def test_whatever_differs_is_named(run: Path, change: Callable[[dict[str, Any]], object], said: str):
+    edit(run, change)
+    (told,), notes = compare_kept(run)
+    assert said in told and not notes and "\x1b" not in told
+
+
+def test_the_last_digits_are_no_difference(run: Path):
+    edit(run, lambda document: document["study"].update(delta=document["study"]["delta"] * (1 + 1e-13)))
+    assert compare_kept(run) == ([], [])
+
+
+def test_another_version_is_told_and_not_compared(kduel, run: Path):
+    edit(run, lambda document: document.update(judged_by="0.0.9", metrics=[]))
+    done = kduel("verify", run)
+    assert done.returncode == 0
+    assert "note: results.json was written by KDuel 0.0.9" in done.stdout
+    found = json.loads(kduel("verify", run, "-f", "json").stdout)
+    assert found["changes"] == [] and len(found["notes"]) == 1
+    edit(run, lambda document: document.pop("judged_by"))
+    assert "does not name the version" in compare_kept(run)[0][0]
+
+
+def test_a_run_that_was_continued_since_is_no_tampered_one(run: Path):
+    def earlier(document: dict[str, Any]) -> None:
+        document["trials"] = document["trials"][:2]
+        document["study"]["checksum"] = "0" * 64
+
+    edit(run, earlier)
+    changes, (note,) = compare_kept(run)
+    assert not changes and "is of the first 2 of now" in note
+
+
+def test_a_benchmark_that_is_not_installed_here_is_no_change(run: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.path", [place for place in sys.path if not place.endswith("/site")])
+    plugins.cache_clear()
+    changes, (note,) = compare_kept(run)
+    assert not changes and "was not compared" in note and "'outside-letters'" in note
+
+
+def test_an_explanation_is_added_later(run: Path):
+    edit(run, lambda document: document.update(explanations=[{}]))
+    assert compare_kept(run) == ([], [])
+
+
+def test_the_exact_part_has_results_of_its_own(kduel, run: Path, unpack: Callable[[str], Path]):
+    part = shutil.copytree(unpack("icount"), run / EXACT)
+    for path in (part, run):
+        (path / RESULTS).write_bytes(msgspec.json.encode(judge_run(path)))
+    assert kduel("verify", run).returncode == 0
+    edit(part, lambda document: document["metrics"][0].update(verdict="slower"))
+    done = kduel("verify", run)
+    assert done.returncode == 1 and "  exact: results.json: metrics[0].verdict is" in done.stdout
