@@ -78,7 +78,10 @@ def test_what_one_side_does_not_state_may_differ(tmp_path: Path) -> None:
 def test_nothing_known_is_nothing_attributed(tmp_path: Path) -> None:
     runs = [made(tmp_path, "old", 1000, conditions=OLD), made(tmp_path, "new", 1100, conditions=None)]
     cause, told, _ = pair_of(campaigns([f"{run}:one" for run in runs]))
-    assert cause is None and told.startswith("Nothing is known of where")
+    assert cause is None and told.startswith("Nothing is known of where new") and " was measured: " in told
+    runs = [made(tmp_path, name, 1000, conditions=None) for name in ("first", "second")]
+    _, told, _ = pair_of(campaigns([f"{run}:one" for run in runs]))
+    assert " and second" in told and " were measured: " in told
 
 
 def test_metrics_of_other_units_are_not_compared(tmp_path: Path) -> None:

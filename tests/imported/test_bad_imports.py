@@ -48,6 +48,7 @@ def with_line(line: str, *, header: str = HEADER) -> str:
         ("new,3,b,m,s,lower,-inf", "not a number"),
         ("new,3,b,m,s,lower,1e999", "too large"),
         ("new,3,b,m,s,lower,1e200", "the value is 1e+200"),
+        ("new,3,b,m,s,lower,1e151", "from 1e-150 to 1e+150"),
         ("new,3,b,m,s,lower,1e-200", "the value is 1e-200"),
         ("new,3,b,m,s,lower,fast", "'fast', not a number"),
         ("new,3,b,m,s,lower,1_000", "not a number"),

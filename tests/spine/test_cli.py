@@ -89,8 +89,14 @@ def test_a_name_that_is_not_utf_8_is_told(kduel):
         (["run", "outside:a", "outside:b", "--machine", "toaster"], 2, "there is no machine 'toaster'"),
         (["run", "outside:a", "outside:b", "--machine", "qemu:colour=red"], 2, "colour"),
         (["run", "none.toml"], 2, "cannot read the study"),
-        (["report", "nowhere"], 2, "not a run"),
-        (["resume", "nowhere"], 2, "not a run"),
+        (["report", "nowhere"], 2, "there is no nowhere"),
+        (["resume", "nowhere"], 2, "there is no nowhere"),
+        (["plan", "nowhere"], 2, "there is no nowhere"),
+        (["run", "t1.toml", "debian:6.1"], 2, "t1.toml is a study file, which names its contenders itself"),
+        (["run", "debian:6.1", "t1.toml"], 2, "t1.toml is a study file, which names its contenders itself"),
+        (["run", "a", "b", "--suite", "quick", "--layouts", "2"], 2, "--layouts"),
+        (["run", "a", "b", "--suite", "quick", "--single"], 2, "--single"),
+        (["run", "a", "b", "--machine", "qemu", "--layouts", "2"], 2, "--layouts"),
         (["list", "colours"], 2, "colours"),
     ],
 )
@@ -100,6 +106,13 @@ def test_wrong_input_ends_with_a_paragraph_and_its_status(kduel, arguments, stat
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_a_run_given_in_place_of_contenders_is_told_how_to_go_on(kduel, tmp_path):
+    (tmp_path / "place" / "timed").mkdir()
+    (tmp_path / "place" / "timed" / "lock.json").write_text("{}")
+    done = kduel("run", "timed")
+    assert done.returncode == 2 and "timed is a run" in done.stderr and "`kduel resume timed`" in done.stderr
 
 
 @pytest.mark.parametrize(

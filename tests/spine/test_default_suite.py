@@ -47,6 +47,9 @@ PAIR = ("debian:6.1", "debian:6.12")
         (("run", *PAIR, "--machine", "icount"), "exact-quick"),
         (("run", *PAIR, "--machine", "icount:memory=256M"), "exact-quick"),
         (("run", *PAIR, "--layouts", "2"), "exact-quick"),
+        (("run", *PAIR, "--single"), "exact-quick"),
+        (("run", *PAIR, "--single", "--layouts", "2"), "exact-quick"),
+        (("run", *PAIR, "--suite", "exact", "--layouts", "2"), "exact"),
         (("run", "debian:6.1", "--aa", "2", "--machine", "icount"), "exact-quick"),
         (("run", *PAIR, "--machine", "icount", "--suite", "quick"), "quick"),
         (("run", *PAIR, "--suite", "exact"), "exact"),
@@ -56,6 +59,19 @@ PAIR = ("debian:6.1", "debian:6.12")
 )
 def test_a_machine_that_counts_instructions_gets_a_suite_that_counts_them(words: tuple[str, ...], suite: str) -> None:
     assert chosen(*words).about.name == suite
+
+
+@pytest.mark.parametrize("words", [("--layouts", "2"), ("--single",), ("--suite", "exact", "--layouts", "2")])
+def test_options_of_the_exact_machine_choose_it(words: tuple[str, ...]) -> None:
+    assert chosen("run", *PAIR, *words).machine == "icount"
+
+
+@pytest.mark.parametrize("words", [("--layouts", "2"), ("--single",)])
+def test_they_change_no_machine_that_is_named(words: tuple[str, ...]) -> None:
+    """A suite or a study names its own, and is refused where that counts no instructions; it was counted in silence."""
+    for named in (("--suite", "quick"), ("--machine", "qemu")):
+        ended = CliRunner().invoke(kduel, ["run", *PAIR, *named, *words])
+        assert isinstance(ended.exception, InputError) and words[0] in ended.exception.message, ended.exception
 
 
 @pytest.mark.parametrize("command", ["run", "bundle"])

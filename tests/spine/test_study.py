@@ -83,6 +83,32 @@ def test_what_is_wrong_is_named_with_a_remedy(text: str, said: str):
     assert caught.value.exit_status == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "limits"),
+    [
+        ('[study]\nname = "x"\nalpha = 0.5\n', ("from 1e-06", "below 0.5")),
+        ('[study]\nname = "x"\ndelta = 200.0\n', ("above 0", "at most 100")),
+        ('[study]\nname = "x"\n[blocks]\nfixed = 100001\n', ("from 1 to 100,000",)),
+        ('[study]\nname = "x"\n[blocks]\nmax = 0\n', ("from 1 to 100,000",)),
+    ],
+)
+def test_both_limits_of_a_number_are_named(words: str, limits: tuple[str, ...]):
+    with pytest.raises(InputError) as caught:
+        study_of(words + TWO + PIPE)
+    assert all(limit in caught.value.remedy for limit in limits), caught.value.remedy
+
+
+def test_a_fixed_number_of_blocks_beside_a_most_is_refused():
+    """As --blocks with --max-blocks is; the command line's own number replaces both."""
+    both = HEAD + "[blocks]\nfixed = 1\nmax = 3\n" + TWO + PIPE
+    with pytest.raises(InputError, match=r"blocks\.fixed and blocks\.max exclude each other") as caught:
+        study_of(both)
+    assert "fixed" in caught.value.remedy
+    assert study_of(both.replace("max = 3\n", "")).blocks.fixed == 1
+    assert study_of(both.replace("fixed = 1\n", "")).blocks.max == 3
+    assert study_of(both.replace("max = 3\n", ""), max_blocks=4).blocks.max == 4
+
+
 def test_an_unreadable_study_is_named(tmp_path: Path):
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
     for name in ("none.toml", "bad.toml", "."):

@@ -14,10 +14,11 @@ import msgspec
 import pytest
 
 from kduel.core.errors import InputError
-from kduel.store.documents import Lock
+from kduel.store.documents import Lock, study_of
 from kduel.store.integrity import checked_plan, examine, trials_of
 from kduel.store.manifest import NAME, changes, run_digests, write_manifest
 from kduel.store.rundir import RunDir
+from kduel.study.plan import make_plan
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_each_raw_file_that_differs_is_named(run: RunDir, change: str):
             path = path.with_name(path.name + ".more")
             path.write_bytes(data)
             name = path.relative_to(trial)
-        assert found(run) == [f"trials/{trial.name}: {name} was {change}"]
+        assert found(run) == [f"trials/{trial.name}: {name} {'is' if change == 'missing' else 'was'} {change}"]
         if change == "added":
             path.unlink()
         else:
@@ -95,8 +96,17 @@ def test_a_trial_vouches_for_the_lock_and_the_study_it_was_run_by(run: RunDir):
     (run.path / "study.toml").unlink()
     assert sorted(found(run)) == [
         "lock.json was changed after 2 of 2 trials had ended",
-        "study.toml was missing after 2 of 2 trials had ended",
+        "study.toml is missing after 2 of 2 trials had ended",
     ]
+
+
+def test_a_file_that_is_gone_is_missing_now(run: RunDir):
+    """It "was missing": as if it had never been there."""
+    trial = first(run)
+    (trial / "console.log").unlink()
+    (trial / "guest.sh").write_text("other")
+    (line,) = found(run)
+    assert line == f"trials/{trial.name}: console.log is missing, guest.sh was changed"
 
 
 def test_a_trial_without_its_manifest_is_told(run: RunDir):
@@ -172,9 +182,35 @@ def test_a_plan_that_the_seed_does_not_give_is_refused(kduel, unpack: Callable[[
         checked_plan(run, lock)
     assert "plan.jsonl" in caught.value.message and f"seed {lock.seed}" in caught.value.message
     assert examine(run, lock, []).changes == [caught.value.message]
+    if change == "another seed":
+        # The same contender may come first: what differs then is the seed of the trial.
+        expected = make_plan(study_of(lock, ""), 8, lock.edition)
+        alike = msgspec.structs.replace(expected[0], seed=1)
+        (path / "plan.jsonl").write_bytes(
+            b"".join(msgspec.json.encode(trial) + b"\n" for trial in [alike, *expected[1:]])
+        )
+        with pytest.raises(InputError) as caught:
+            checked_plan(run, lock)
+        assert (
+            f"line 1: the trial {alike.id!r} has seed {alike.seed}, where seed 8 gives {expected[0].seed}"
+            in caught.value.message
+        )
     if change == "doubled":
         done = kduel("resume", path)
         assert done.returncode == 2 and "has 12 lines, where the study and seed 7 give 6" in done.stderr
+
+
+@pytest.mark.parametrize(("key", "value"), [("alpha", 0.7), ("delta", 500.0)])
+def test_a_number_of_a_lock_that_nobody_can_have_given_is_one_to_be_restored(
+    unpack: Callable[[str], Path], key: str, value: float
+):
+    path = unpack("process") / "lock.json"
+    document = json.loads(path.read_text())
+    document["study"][key] = value
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match=rf"lock\.json: study\.{key} is {value:g}") as caught:
+        RunDir.open(path.parent).lock()
+    assert "restore it" in caught.value.remedy and "Give" not in caught.value.remedy
 
 
 def test_a_line_of_the_plan_with_an_unknown_key_or_without_one_is_named(unpack: Callable[[str], Path]):

@@ -199,7 +199,7 @@ def test_other_bad_tables_are_refused_by_name() -> None:
         judge([table([1.0, 2.0])], Rule())
     with pytest.raises(InputError, match="cpu/rate has a block twice"):
         judge([msgspec.structs.replace(table([1.0, 2.0], [1.0, 2.0]), blocks=[1, 1])], Rule())
-    with pytest.raises(InputError, match=r"cpu/rate: B has 1 values in 2 blocks"):
+    with pytest.raises(InputError, match=r"cpu/rate: B has 1 value in 2 blocks"):
         judge([msgspec.structs.replace(table([1.0, 2.0], [1.0, 2.0]), values={"A": [1.0, 2.0], "B": [1.0]})], Rule())
 
 

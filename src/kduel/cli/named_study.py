@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +36,7 @@ def named_study(
 
     Raises InputError.
     """
+    from kduel.store.rundir import is_run
     from kduel.study.contenders import contender_tables
     from kduel.study.load import parse_study, read_study, suite_text
 
@@ -43,6 +45,12 @@ def named_study(
         raise InputError(
             f"{unspeakable[0]!r} is not UTF-8 and cannot be recorded",
             "Rename the file, or give a symbolic link.",
+        )
+    files = [name for name in names if names_file([name])]
+    if files and len(names) > 1:
+        raise InputError(
+            f"{files[0]} is a study file, which names its contenders itself",
+            f"Give it alone, with the other contenders in it: kduel run {shlex.quote(files[0])}; or name kernels only.",
         )
     if names_file(names) and aa is None:
         if suite is not None:
@@ -55,6 +63,12 @@ def named_study(
         if len(names) != 1 or names_file(names):
             raise InputError("--aa takes one kernel", "For example: kduel run --aa 2 debian:6.12.")
     elif len(names) < 2:
+        if is_run(Path(names[0])):
+            again = shlex.quote(names[0])
+            raise InputError(
+                f"{names[0]} is a run, and no contender",
+                f"`kduel resume {again}` continues it, `kduel report {again}` shows it.",
+            )
         raise InputError(
             f"{names[0]} is one contender; a comparison needs two",
             "Name a second kernel, a study file (*.toml), or give --aa 2 to test one kernel against itself.",

@@ -21,6 +21,9 @@ from kduel.cli.options import (
 )
 from kduel.core.errors import InputError
 
+EXACT_MACHINE = "icount"
+"""The machine of --layouts and --single, where neither a machine nor a suite or study is named."""
+
 
 @click.command("run")
 @contender_arguments("contenders", "BASELINE CONTENDER... | STUDY.toml")
@@ -109,18 +112,26 @@ def command(
     kduel run --aa 2 debian:6.12
     kduel run STUDY.toml --machine qemu:accel=tcg
     """
-    from kduel.study.load import assemble
+    from kduel.study.load import assemble, read_machine
 
     if blocks is not None and max_blocks is not None:
         raise InputError(
             "--blocks and --max-blocks exclude each other", "Give --blocks for a fixed number of blocks."
         )
     is_file = aa is None and names_file(contenders)
+    if (layouts is not None or single) and not (machine or suite or is_file):
+        machine = EXACT_MACHINE
+    text, file, origin = named_study(contenders, suite, aa, machine)
     if layouts is not None:
-        machine = f"{machine or 'icount'}{',' if ':' in machine else ':'}layouts={layouts}"
+        kind = read_machine(file.machine, machine)[0]
+        if kind != EXACT_MACHINE:
+            raise InputError(
+                f"--layouts is of the machine {EXACT_MACHINE}, and this study runs on {kind}",
+                f"Leave it out, or count: --suite exact-quick --layouts {layouts}.",
+            )
+        machine = f"{machine or kind}{',' if ':' in machine else ':'}layouts={layouts}"
         # A block each.
         blocks = layouts if blocks is None and max_blocks is None else blocks
-    text, file, origin = named_study(contenders, suite, aa, machine)
     study = assemble(
         file,
         text,

@@ -106,6 +106,8 @@ TrialStatus = Literal["ok", "partial", "void"]
 
 LEAST_ALPHA = 1e-6
 """Below it the bounds of repeated looks lose their digits, and no run is long enough to pass them."""
+ALPHA_BELOW = 0.5
+"""From there on a verdict would be a toss of a coin."""
 LEFT_OUT = "left-out"
 """The code of a trial that was not run, because its contender cannot be measured."""
 
@@ -144,5 +146,8 @@ class MachineRecord(Struct, kw_only=True, forbid_unknown_fields=True):
 
 def check_alpha(alpha: float, called: str) -> None:
     """Raises InputError, naming it as `called`, for a rate of false alarms that cannot be meant."""
-    if not LEAST_ALPHA <= alpha < 0.5:
-        raise InputError(f"{called} is {alpha:g}", f"Give a probability from {LEAST_ALPHA:g} up, such as 0.05.")
+    if not LEAST_ALPHA <= alpha < ALPHA_BELOW:
+        raise InputError(
+            f"{called} is {alpha:g}",
+            f"Give a probability from {LEAST_ALPHA:g} to below {ALPHA_BELOW:g}, such as 0.05.",
+        )

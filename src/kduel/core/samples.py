@@ -14,6 +14,10 @@ SMALLEST = 1e-150
 """Ratios of LARGEST to smaller positive values overflow, and squares of these are 0."""
 
 
+REASON = f"a finite number from {SMALLEST:g} to {LARGEST:g} in size, or 0"
+"""What is within reason, in words."""
+
+
 def within_reason(value: float) -> bool:
     """Whether squares of the value, and its ratio to any other such value, can be computed: it is 0, or from SMALLEST
     to LARGEST in size. NaN is not."""

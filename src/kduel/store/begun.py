@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kduel import __version__
-from kduel.store.documents import document_bytes, read_document
+from kduel.store.documents import document_bytes, read_document, restored
 from kduel.store.rundir import BEGUN, as_disk_error, write_whole
 from kduel.study.load import Study, check_host, check_numbers
 
@@ -42,6 +42,7 @@ def read_begun(run: Path) -> Begun | None:
     if (run / "lock.json").is_file() or not path.is_file():
         return None
     found = read_document(path, Begun, BEGUN_SCHEMA)
-    check_numbers(found.study.about, found.study.settle, found.study.blocks, str(path))
-    check_host(found.study.host, str(path))
+    with restored():
+        check_numbers(found.study.about, found.study.settle, found.study.blocks, str(path))
+        check_host(found.study.host, str(path))
     return found

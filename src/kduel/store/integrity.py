@@ -10,6 +10,7 @@ from collections.abc import Set
 from msgspec import Struct, structs
 
 from kduel.core.errors import InputError, UnreadableError
+from kduel.core.toml import shortened
 from kduel.store.documents import Lock, TrialRecord, study_of
 from kduel.store.manifest import FORBIDDEN, RUN_FILES, changes, run_digests
 from kduel.store.rundir import RunDir
@@ -106,9 +107,15 @@ def checked_plan(run: RunDir, lock: Lock) -> list[PlannedTrial]:
     remedy = "plan.jsonl or lock.json was changed after the run was started; restore them from a copy of the run."
     for number, (found, expected) in enumerate(zip(plan, derived, strict=False), 1):
         if found != expected:
+            what = f"the trial {found.id[:80]!r}"
+            if found.id != expected.id:
+                raise InputError(
+                    f"{path}, line {number}: {what}, where seed {lock.seed} gives {expected.id!r}", remedy
+                )
+            key = next(key for key in found.__struct_fields__ if getattr(found, key) != getattr(expected, key))
+            has, given = (shortened(getattr(trial, key), 80) for trial in (found, expected))
             raise InputError(
-                f"{path}, line {number}: the trial {found.id[:80]!r}, where seed {lock.seed} gives {expected.id!r}",
-                remedy,
+                f"{path}, line {number}: {what} has {key} {has}, where seed {lock.seed} gives {given}", remedy
             )
     raise InputError(
         f"{path} has {len(plan)} lines, where the study and seed {lock.seed} give {len(derived)}", remedy
@@ -209,8 +216,8 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord], damaged: Set[st
             if what == FORBIDDEN
         ]
         differing = [(name, what) for name, what in compared if what != FORBIDDEN]
-        later.update(f"{name} was {what}" for name, what in differing if name in shared)
-        own = [f"{name[:100]} was {what}" for name, what in differing if name not in shared]
+        later.update(f"{name} {became(what)}" for name, what in differing if name in shared)
+        own = [f"{name[:100]} {became(what)}" for name, what in differing if name not in shared]
         if own:
             more = f" and {len(own) - MOST_NAMED} more files" if len(own) > MOST_NAMED else ""
             found.append(f"{place}: {', '.join(own[:MOST_NAMED])}{more}")
@@ -223,3 +230,8 @@ def named_twice(one: str, forbidden: list[str]) -> bool:
     """Whether a document of the run is also named by the error of reading it."""
     name = one.removesuffix(f" was {FORBIDDEN}")
     return name != one and any(other.startswith("cannot read ") and f"/{name}:" in other for other in forbidden)
+
+
+def became(what: str) -> str:
+    """What a file is since it differs from its manifest (`manifest.changes`), after its name."""
+    return f"{'is' if what in ('missing', 'unreadable') else 'was'} {what}"

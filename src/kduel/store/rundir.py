@@ -190,6 +190,11 @@ def only_exact_part(path: Path) -> Path | None:
     return None if any((path / name).is_file() for name in MARKS) else RunDir(path).exact_part
 
 
+def is_run(path: Path) -> bool:
+    """Whether `path` is the directory of a run, or of one of which nothing but the exact part is there."""
+    return any((path / name).is_file() for name in (*MARKS, f"{EXACT}/lock.json"))
+
+
 def written_up(path: Path) -> bool:
     """Whether the run in `path` has come to its end and its report was written."""
     return (path / RESULTS).is_file() and (path / PAGE).is_file()
@@ -248,7 +253,7 @@ class RunDir:
                     f"{go_on} goes on; `kduel report {shlex.quote(str(part))}` shows what is counted.",
                 )
             raise InputError(
-                f"{path} is not a run of KDuel: it has no lock.json",
+                f"{path} is not a run of KDuel: it has no lock.json" if path.exists() else f"there is no {path}",
                 "Give the directory that `kduel run`, `kduel import` or `kduel merge` named with --out.",
             )
         return cls(path)

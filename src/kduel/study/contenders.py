@@ -77,12 +77,17 @@ def check_texts(contender: Contender, where: str) -> None:
     texts = {key: value for key, value in msgspec.structs.asdict(contender).items() if isinstance(value, str)}
     texts |= {f"sysctl {key!r}": f"{key}={value}" for key, value in contender.sysctl.items()}
     for key, value in texts.items():
-        if not value.isprintable():
-            raise InputError(
-                f"{where}: {key} is {value[:LONGEST_NAME]!r}, with a character that cannot be shown",
-                "Leave out control characters, line ends, tabs and other invisible characters.",
-            )
+        check_printable(key, value, where)
     check_name(contender.name, where)
+
+
+def check_printable(key: str, value: str, where: str) -> None:
+    """Raises InputError for a text that is shown in a line and holds a character that a terminal would obey or hide."""
+    if not value.isprintable():
+        raise InputError(
+            f"{where}: {key} is {value[:LONGEST_NAME]!r}, with a character that cannot be shown",
+            "Leave out control characters, line ends, tabs and other invisible characters.",
+        )
 
 
 def check_name(name: str, where: str) -> None:

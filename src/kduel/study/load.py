@@ -16,7 +16,7 @@ from kduel.core.errors import InputError
 from kduel.core.experiment import LABEL, Contender, Scope, Settle, Step, check_alpha
 from kduel.core.toml import check_values, parse_toml, read_text, shortened
 from kduel.core.validation import validation_message
-from kduel.study.contenders import CROSSED, check_name, check_policies, read_contenders
+from kduel.study.contenders import CROSSED, check_name, check_policies, check_printable, read_contenders
 from kduel.study.counting import counted_once, once_each, without_impossible
 from kduel.study.tables import combinations
 
@@ -109,6 +109,7 @@ class StudyFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     benchmark: list[dict[str, Any]] = field(default_factory=list)
 
 
+MOST_BLOCKS = 100_000
 LONGEST_TITLE = 300
 LONGEST_ABOUT = 10_000
 """Characters of a study's title and of its description: reports show both in every format."""
@@ -143,9 +144,15 @@ def parse_study(text: str, origin: str) -> StudyFile:
     """The content of a study's TOML; `origin` is named in errors."""
     table = parse_toml(text, origin, "`kduel init` writes a commented study file to compare with.")
     try:
-        return msgspec.convert(table, StudyFile, strict=True)
+        file = msgspec.convert(table, StudyFile, strict=True)
     except msgspec.ValidationError as error:
         raise InputError(f"{origin}: {validation_message(error, StudyFile)}", hint_for(table, error)) from error
+    if {"fixed", "max"} <= table.get("blocks", {}).keys():
+        raise InputError(
+            f"{origin}: blocks.fixed and blocks.max exclude each other",
+            "Keep fixed for a fixed number of blocks, else max.",
+        )
+    return file
 
 
 def hint_for(table: dict[str, Any], error: msgspec.ValidationError) -> str:
@@ -217,7 +224,12 @@ def assemble(
 
 
 def check_about(about: StudyHeader, origin: str) -> None:
-    """Raises InputError for texts of [study] that are too long to be shown, or a name that looks like a path."""
+    """Raises InputError for texts of [study] that are too long or cannot be shown in a line, or a name that is empty or looks
+    like a path. The description may have several lines."""
+    if not about.name:
+        raise InputError(f'{origin}: study: name = "" is no name', 'Give one, such as name = "scheduling".')
+    check_printable("name", about.name, f"{origin}: study")
+    check_printable("title", about.title, f"{origin}: study.title")
     check_name(about.name, f"{origin}: study")
     for key, text, most in (("title", about.title, LONGEST_TITLE), ("about", about.about, LONGEST_ABOUT)):
         if len(text) > most:
@@ -227,11 +239,17 @@ def check_about(about: StudyHeader, origin: str) -> None:
 def check_numbers(about: StudyHeader, settle: Settle, blocks: Blocks, origin: str) -> None:
     """Raises InputError for numbers that cannot be meant."""
     if not 0 < about.delta <= 100:
-        raise InputError(f"{origin}: study.delta is {about.delta}", "Give the per cent that matter, such as 1.0.")
+        raise InputError(
+            f"{origin}: study.delta is {about.delta}",
+            "Give the per cent that matter, above 0 and at most 100, such as 1.0.",
+        )
     check_alpha(about.alpha, f"{origin}: study.alpha")
     for key, value in (("max", blocks.max), ("fixed", blocks.fixed)):
-        if value is not None and not 1 <= value <= 100_000:
-            raise InputError(f"{origin}: blocks.{key} is {value}", "Give a number of blocks from 1 up, such as 20.")
+        if value is not None and not 1 <= value <= MOST_BLOCKS:
+            raise InputError(
+                f"{origin}: blocks.{key} is {value}",
+                f"Give a number of blocks from 1 to {MOST_BLOCKS:,}, such as 20.",
+            )
     if not 0 <= settle.seconds <= 86_400:
         raise InputError(
             f"{origin}: settle.seconds is {settle.seconds:g}", "Give seconds from 0 to 86400, such as 10."

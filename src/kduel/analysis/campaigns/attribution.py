@@ -47,7 +47,7 @@ def attribute(before: Column, after: Column) -> Attribution:
             unknown=[],
             cause=None,
             same_run=together,
-            told=f"Nothing is known of where {' and '.join(blind)} was measured: no change can be attributed to anything.",
+            told=f"Nothing is known of where {' and '.join(blind)} {'was' if len(blind) == 1 else 'were'} measured: no change can be attributed to anything.",
         )
     found = differences({"before": before.environments, "after": after.environments}, FOLLOWS)
     things, unknown = things_of(found)

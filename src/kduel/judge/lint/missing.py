@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kduel.core.results import Warning_
+from kduel.core.text import plural
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.findings import Code
 from kduel.judge.verdict.voids import depends
@@ -37,6 +38,6 @@ def missing(case: Case) -> Iterator[Warning_]:
     if before != after:
         yield Warning_(
             code=Code.UNEQUAL_N,
-            message=f"{names[0]} has {before} values and {names[1]} {after}. If trials are missing "
+            message=f"{names[0]} has {plural(before, 'value')} and {names[1]} {after}. If trials are missing "
             "because they were bad, the rest looks better than the contender is: find the cause.",
         )

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from kduel.core.errors import InputError
 from kduel.core.results import ConditionResult, Scale
-from kduel.core.samples import Samples, within_reason
+from kduel.core.samples import REASON, Samples, within_reason
+from kduel.core.text import plural
 from kduel.judge.verdict import strata
 from kduel.judge.verdict.adjust import Estimates, estimates, steady
 from kduel.judge.verdict.looks import Decision, Looks, decide, orders_vary, plan_looks, repeated_interval
@@ -30,9 +31,13 @@ TIME_UNITS = frozenset(("s", "sec", "seconds", "ms", "msec", "us", "µs", "ns", 
 are not called equal."""
 
 
+RATE_UNITS = frozenset(("fps", "iops", "bps", "kbps", "mbps", "gbps"))
+"""Rates over time whose unit does not show it, in lower case."""
+
+
 def of_time(unit: str) -> bool:
     """Whether a value of this unit is a time, or a rate over time."""
-    return unit in TIME_UNITS or unit.endswith("/s")
+    return unit in TIME_UNITS or unit.rpartition("/")[2] in TIME_UNITS or unit.lower() in RATE_UNITS
 
 
 def check(samples: Sequence[Samples]) -> None:
@@ -46,12 +51,14 @@ def check(samples: Sequence[Samples]) -> None:
             raise InputError(f"{table.key} has a block twice", "Keep one trial of each contender in a block.")
         for contender, values in table.values.items():
             if len(values) != len(table.blocks):
-                raise InputError(f"{table.key}: {contender} has {len(values)} values in {len(table.blocks)} blocks")
+                raise InputError(
+                    f"{table.key}: {contender} has {plural(len(values), 'value')} in {plural(len(table.blocks), 'block')}"
+                )
             for block, value in zip(table.blocks, values, strict=True):
                 number = isinstance(value, int | float) and not isinstance(value, bool)
                 if value is not None and not (number and within_reason(value)):
                     raise InputError(
-                        f"{table.key}: {contender} has {value!r:.80} in block {block}, which is no finite number within reason",
+                        f"{table.key}: {contender} has {value!r:.80} in block {block}, which is not {REASON}",
                         "Where nothing was measured leave the value out (null), so that the pair counts as missing.",
                     )
 

@@ -98,7 +98,8 @@ def beginning(path: Path, most: int = MOST_BYTES) -> bytes:
     """
     try:
         if not path.is_file():
-            raise InputError(f"{path} is not a file", "Name the file with the results.")
+            what = f"{path} is not a file" if path.exists() else f"there is no {path}"
+            raise InputError(what, "Name the file with the results.")
         if path.stat().st_size > most:
             raise InputError(f"{path.name} is larger than {most >> 20} MiB", "Split it by benchmark.")
         with path.open("rb") as stream:

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Metric
-from kduel.core.samples import Samples, within_reason
+from kduel.core.samples import REASON, Samples, within_reason
 from kduel.store.imported.support.foreign import ForeignRow, at
 from kduel.store.imported.support.names import aspect_of, step_of
 
@@ -59,7 +59,10 @@ class Gathering:
     def add_row(self, path: Path, row: ForeignRow) -> None:
         """One value."""
         if not within_reason(row.value):
-            raise InputError(f"{at(path, row.where)}: the value is {row.value}", "Leave it out, or measure it again.")
+            raise InputError(
+                f"{at(path, row.where)}: the value is {row.value}, not {REASON}",
+                "Leave it out, or give it in a unit in which it is within these limits.",
+            )
         if row.least is not None and row.value < row.least:
             raise InputError(
                 f"{at(path, row.where)}: {row.metric} is {row.value:g}, which cannot be below {row.least:g}",
