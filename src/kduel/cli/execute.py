@@ -206,6 +206,8 @@ def told_how_to_go_on(path: Path) -> Iterator[None]:
             again = f"kduel resume {shlex.quote(str(path))}" if by_path else "the same command"
             say(f"kduel: interrupted; {told_kept(path)}. Go on with:", again)
             tell_exact_part(path)
+        elif isinstance(error, KeyboardInterrupt):
+            say("kduel: interrupted; nothing is measured yet. Go on with the same command.")
         raise
     except KduelError:
         tell_exact_part(path)
