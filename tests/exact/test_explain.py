@@ -292,7 +292,7 @@ def test_the_function_that_a_condition_changes_is_named() -> None:
     assert (other.baseline, other.contender, other.difference) == (110, 130, 20)
     assert [(shift.function, shift.difference) for shift in other.shifts] == [("clear_page", 30)]
     lines = condition_lines(found)
-    shift = lines[lines.index("what condition 1 changes against plain") + 1]
+    shift = lines[lines.index("functions whose counts condition 1 changes, compared with plain") + 1]
     assert isinstance(shift, Figures) and (*shift.cells, shift.text) == ("0", "+30.0", "+30.0", "clear_page")
     assert "by condition" in as_text(found)
 

@@ -183,7 +183,7 @@ def test_too_little_is_told_and_no_interval_invented(arms: tuple[Column, Column]
 
 def test_a_table_with_what_is_no_number_is_refused() -> None:
     for bad in (math.nan, math.inf):
-        with pytest.raises(InputError, match="no finite number"):
+        with pytest.raises(InputError, match="not a finite number"):
             one([1.0, bad], [1.0, 2.0])
 
 

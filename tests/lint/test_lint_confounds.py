@@ -234,3 +234,35 @@ def test_whatever_a_guest_captured_is_compared_without_falling_over(
     ]
     for difference in found:
         assert set(difference.values) == {"old", "new"}
+
+
+def of_command_lines(*given: tuple[str, dict[str, Any]]) -> dict[str, bool]:
+    """By name of each difference, whether it is declared, of contenders with these command lines and environments."""
+    arms = [Contender(kernel="k", name=f"c{number}", cmdline=words) for number, (words, _) in enumerate(given)]
+    environments = {
+        arm.name: [other(cmdline=f"{BASE['cmdline']} {words}".strip(), **changed)]
+        for arm, (words, changed) in zip(arms, given, strict=True)
+    }
+    return {f"{d.group}.{d.key}": d.declared for d in differences(environments, declared_by(arms))}
+
+
+OFF = {"mitigations": {"spectre_v2": "Vulnerable"}}
+
+
+def test_what_a_declared_parameter_sets_is_declared() -> None:
+    """A study that declares mitigations=off was told to declare spectre_v2."""
+    assert of_command_lines(("", {}), ("mitigations=off", OFF)) == {
+        "cmdline.mitigations": True,
+        "mitigations.spectre_v2": True,
+    }
+    assert of_command_lines(("", {}), ("nospectre_v2", OFF))["mitigations.spectre_v2"]
+    assert of_command_lines(("", {"preempt": "voluntary"}), ("preempt=full", {"preempt": "full"}))["kernel.preempt"]
+
+
+def test_a_declared_parameter_declares_nothing_that_it_does_not_set() -> None:
+    found = of_command_lines(("", {"preempt": "voluntary"}), ("mitigations=off", OFF | {"preempt": "full"}))
+    assert found["mitigations.spectre_v2"] and not found["kernel.preempt"]
+    assert not of_command_lines(("", {}), ("nospectre_v1", OFF))["mitigations.spectre_v2"]
+    assert not of_command_lines(("mitigations=off", {}), ("mitigations=off", OFF))["mitigations.spectre_v2"]
+    three = of_command_lines(("", {}), ("", OFF), ("mitigations=off", OFF))
+    assert not three["mitigations.spectre_v2"], "the first two differ without a parameter"

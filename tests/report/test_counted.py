@@ -8,6 +8,7 @@ import pytest
 from examples import exact
 from msgspec import structs
 
+from kduel.benchmarks.kbench import Kbench
 from kduel.core.results import ConditionResult, MetricResult, Results, Verdict
 from kduel.core.samples import Mode
 from kduel.judge.verdict.headline import headlines
@@ -108,14 +109,16 @@ def test_every_line_of_the_complete_suite_fits_80_characters() -> None:
     assert max(len(line) for line in table) <= 80, max(table, key=len)
     assert any("+383,759,825 (+69.6 %)" in line and "551,181,873 → 934,941,698" in line for line in table)
     [place] = [number for number, line in enumerate(table) if " clone " in line]
-    assert table[place + 1].strip() == "2 of 3", "in how many conditions it is so, below where it has no room"
+    assert table[place + 1].strip() == "2 of 3 conditions", (
+        "in how many conditions it is so, below where it has no room"
+    )
 
 
 def test_wide_columns_stay_where_there_is_room() -> None:
     rendered = render_text(complete(), width=120, colour=False).splitlines()
     lines = [line for line in rendered if "→" in line and "before" not in line and " clone" not in line][:5]
     assert len({line.index("→") for line in lines}) > 1 and len({len(line) for line in lines}) == 1, lines
-    assert any(line.startswith(" depends clone") and line.endswith("  2 of 3") for line in rendered)
+    assert any(line.startswith(" depends clone") and line.endswith("  2 of 3 conditions") for line in rendered)
 
 
 def test_what_depends_on_conditions_is_no_verdict() -> None:
@@ -251,6 +254,53 @@ def test_a_mail_has_words_for_what_is_counted() -> None:
         assert re.search(rf"^{word} +\S+/instructions", mail, re.MULTILINE), word
 
 
+def modal(many: int) -> Results:
+    found = results()
+    found.metrics = [metric(f"op{number}", "processes", "slower", [(100, 110), (100, 110)]) for number in range(many)]
+    for one in found.metrics:
+        one.modes = {"parent": [Mode(100, 0.6), Mode(120, 0.4)], "patched": [Mode(110, 1.0)]}
+    return found
+
+
+def test_what_names_the_other_modes_is_a_command_that_shows_them() -> None:
+    """It was a command without a run, and that format had them of three operations."""
+    found = modal(12)
+    assert "and 4 operations more: kduel report my/run --format markdown" in render_text(
+        found, width=90, colour=False, run="my/run"
+    )
+    bare = render_text(found, width=90, colour=False)
+    assert "4 operations more, which the formats markdown, html and json have" in bare and "kduel report" not in bare
+    said = report_format("markdown").render(found)
+    assert all(f"- op{number}: 100 (60 %), 120 (40 %) → 110 (100 %)" in said for number in range(12))
+
+
+def test_an_operation_keeps_its_subsystem_and_says_so_where_its_mean_decides() -> None:
+    (mean,) = [
+        one
+        for one in Kbench().metrics(Kbench.Parameters(operation="pipe", mode="exact"))
+        if one.name.endswith("-mean")
+    ]
+    assert mean.group == "scheduling and communication"
+    found = results()
+    found.metrics = [metric("pipe", mean.group, "slower", [(100, 110)], kind="-mean")]
+    text = render_text(found, width=90, colour=False)
+    assert "scheduling and communication\n more    pipe, mean" in text and "\nother\n" not in text
+
+
+@pytest.mark.parametrize("height", [16, 22, 24, 40])
+def test_the_last_page_has_rows_of_every_contender(height: int) -> None:
+    found = results()
+    found.contenders.append(structs.replace(found.contenders[1], name="third"))
+    more = [metric(f"op{number}", "processes", "slower", [(100, 110)]) for number in range(8)]
+    found.metrics = [*more, *(structs.replace(one, contender="third") for one in more)]
+    lines = ["".join(text for text, _ in line) for line in closing(found, "RUN", 90, height)]
+    assert len(lines) <= height
+    heads = [lines.index(f"{name}:") for name in ("patched", "third")]
+    assert all(lines[place + 1].startswith("op") for place in heads)
+    shown = sum(line.startswith("op") for line in lines)
+    assert shown == 16 or f"and {16 - shown} more: {16 - shown} more" in lines
+
+
 def test_a_range_that_rounds_to_one_number_is_that_number() -> None:
     found = results()
     found.metrics = [metric("switch-8-0k", "", "slower", [(6332, 7718), (6332, 7719)])]
@@ -281,7 +331,7 @@ def test_the_mean_is_shown_where_rare_calls_make_another_difference_and_never_as
     heading, line = of_pipe("-mean", 13_000, 12_900, counted=counted)
     assert "mean over all calls" in heading and "pipe, mean" in line and "−0.769 %" in line
     heading, line = of_pipe("-cgroup", 13_000, 13_900, counted=counted)
-    assert "situation" in heading and line.startswith(" more")
+    assert "control group, or under SCHED_FIFO" in heading and line.startswith(" more")
     assert of_pipe("-mean", 13_000, 10_900, counted=counted) == [], "it is the same in the mean"
 
 

@@ -137,7 +137,7 @@ def test_published_schema_is_the_present_one() -> None:
 
 def test_json_keeps_the_contract() -> None:
     plain = json.loads(report_format("json").render(undecided()))
-    assert list(plain)[:5] == ["schema", "study", "machine", "contenders", "trials"]
+    assert list(plain)[:6] == ["schema", "judged_by", "study", "machine", "contenders", "trials"]
     assert {"id", "block", "contender", "status"} <= plain["trials"][0].keys()
     wanted = "benchmark metric unit better role baseline contender n baseline_mean baseline_sd mean sd effect_pct"
     assert {*wanted.split(), "ci_low_pct", "ci_high_pct", "verdict", "warnings", "values"} <= plain["metrics"][

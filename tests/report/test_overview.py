@@ -39,10 +39,51 @@ def test_bars_lie_on_one_axis_with_delta_marked():
 
 @pytest.mark.parametrize(
     ("intervals", "reach"),
-    [([(-0.4, 0.9)], 2.0), ([(-4.2, 1.0)], 5.0), ([(-4.2, 1.0), (-300.0, 900.0)], 10.0), ([(-70.0, 300.0)], 300.0)],
+    [
+        ([(-0.4, 0.9)], 2.0),
+        ([(-4.2, 1.0)], 5.0),
+        ([(-4.2, 1.0), (-300.0, 900.0)], 10.0),
+        ([(-70.0, 300.0)], 100.0),
+        ([(-99.0, 9e5)], 100.0),
+        ([(-99.0, 9e5), (250.0, 420.0)], 500.0),
+        ([(250.0, 420.0), (-1.0, 2.0)], 10.0),
+        ([(400.0, 4e6)], 1000.0),
+    ],
 )
 def test_the_axis_ends_at_a_round_number(intervals: list[tuple[float, float]], reach: float):
     assert axis([metric(low, (low + high) / 2, high) for low, high in intervals], 1.0) == reach
+
+
+@pytest.mark.parametrize(
+    ("intervals", "head", "bars"),
+    [
+        ([(1.0, 2.0, 4.0)], "−5 %               0               +5 %", ["                ┊   │   ├───●──────┤"]),
+        # An interval with zero in it that goes beyond a doubling tells nothing there: it is cut.
+        (
+            [(-99.0, 300.0, 9e5)],
+            "−100 %             0             +100 %",
+            ["├──────────────────┼──────────────────▸"],
+        ),
+        (
+            [(-60.0, 5.0, 140.0)],
+            "−100 %             0             +100 %",
+            ["        ├──────────┼●─────────────────▸"],
+        ),
+        # One that excludes zero is shown whole, and no change is below -100 %.
+        (
+            [(250.0, 300.0, 420.0), (-99.0, 300.0, 9e5)],
+            "−100 %                         +500 %",
+            ["      │              ├──●──────┤", "├─────┼─────────────────●───────────▸"],
+        ),
+        ([(150.0, 170.0, 220.0)], "−100 %    0                      +300 %", ["         ┊│             ├─●───┤"]),
+    ],
+)
+def test_no_axis_begins_below_minus_100_per_cent(
+    intervals: list[tuple[float, float, float]], head: str, bars: list[str]
+):
+    first, *rest = text(overview([metric(*each) for each in intervals], 1.0, 73, 20))
+    assert head in first
+    assert all(drawn in line for drawn, line in zip(bars, rest, strict=True))
 
 
 @pytest.mark.parametrize("width", [40, 44, 50, 60, 80])
@@ -81,7 +122,8 @@ def test_several_contenders_have_headings_and_one_line_tells_what_is_left_out():
     metrics = [metric(-1, 0, 1, contender=name, metric=f"m{n}") for name in ("one", "two") for n in range(4)]
     lines = text(overview(metrics, 1.0, 80, 40))
     assert [line for line in lines if line.endswith(":")] == ["one:", "two:"] and len(lines) == 11
-    assert text(overview(metrics, 1.0, 80, 6))[-1] == "and 5 more: 5 undecided"
+    assert text(overview(metrics, 1.0, 80, 6))[-1] == "and 6 more: 6 undecided"
+    assert [line for line in text(overview(metrics, 1.0, 80, 6)) if line.endswith(":")] == ["one:", "two:"]
 
 
 def test_what_is_too_small_to_matter_is_not_counted_with_what_is_not_as_in_the_headline():

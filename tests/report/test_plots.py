@@ -66,6 +66,31 @@ def test_forest_cuts_wide_intervals_and_says_so() -> None:
     assert -limit < switches["low"] < switches["effect"] < switches["high"] < 0
 
 
+def test_forest_begins_at_minus_100_per_cent_at_most() -> None:
+    """A change below it cannot be: the axis of a wide interval went to -158 %."""
+    from msgspec.structs import replace
+
+    metrics = published().metrics
+    for low, high in ((-99.0, 9e5), (-250.0, 140.0)):
+        wide = [replace(metric, ci_low_pct=low, effect_pct=5.0, ci_high_pct=high) for metric in metrics]
+        limit = plots.forest_limit(wide, 1.0)
+        assert limit > 100
+        rows = plots.forest_rows(wide, limit)
+        assert {row["low"] for row in rows} == {max(low, -100.0)} and {row["high"] for row in rows} == {
+            min(high, limit)
+        }
+        assert {row["under"] for row in rows} == {-100.0 if low < -100 else None}
+        drawn = plots.forest(wide, 1.0, plots.PICTURE, 400)
+        domains = {
+            tuple(each["scale"]["domain"]) for layer in drawn["layer"] if "scale" in (each := layer["encoding"]["x"])
+        }
+        assert domains == {(-100.0, limit)}
+    narrow = [replace(metric, ci_low_pct=-2.0, effect_pct=1.0, ci_high_pct=4.0) for metric in metrics]
+    limit = plots.forest_limit(narrow, 1.0)
+    drawn = plots.forest(narrow, 1.0, plots.PICTURE, 400)
+    assert drawn["layer"][0]["encoding"]["x"]["scale"]["domain"] == [-limit, limit]
+
+
 def test_forest_keeps_the_decided_ones_of_many() -> None:
     results = simulated(blocks=12, metrics=120)
     kept = plots.forest_metrics(results.metrics)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from kduel.cli.execute import told_how_to_go_on
+
 CLOSED = "kduel: standard output is closed\n"
 Start = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -123,3 +125,9 @@ def test_a_reader_that_ends_early_is_no_error(environment: dict[str, str]):
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_an_interruption_before_there_is_a_run_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(KeyboardInterrupt), told_how_to_go_on(tmp_path / "run"):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err == "kduel: interrupted; nothing is measured yet. Go on with the same command.\n"

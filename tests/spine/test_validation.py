@@ -34,6 +34,10 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True):
         ({"name": "a", "inner": 5}, "inner: this must be a table, and is a whole number"),
         ({"name": "a", "inner": {"mode": "quick"}}, "inner.mode: 'quick' is not possible; give fast or slow or idle"),
         ({"name": "a", "many": [{}, {"mood": 1}]}, "many[#2]: there is no key `mood`"),
+        (
+            {"name": "a", "inner": {"mode": "Fasst"}},
+            "inner.mode: 'Fasst' is not possible. Did you mean fast? There are: fast, slow, idle",
+        ),
         ({"name": "a", "many": [{"mode": "x"}]}, "many[#1].mode: 'x' is not possible"),
     ],
 )

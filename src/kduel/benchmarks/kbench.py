@@ -211,6 +211,7 @@ class Kbench(Benchmark):
                     "lower",
                     "Mean path length: rarer, longer calls and interrupts included.",
                     "mean",
+                    group=GROUP_OF.get(parameters.operation, ""),
                     aspect="path-length",
                 ),
                 *(

@@ -207,6 +207,9 @@ def told_how_to_go_on(path: Path) -> Iterator[None]:
             say(f"kduel: interrupted; {told_kept(path)}. Go on with:", again)
             tell_exact_part(path)
             raise ToldInterrupt from error
+        if isinstance(error, KeyboardInterrupt):
+            say("kduel: interrupted; nothing is measured yet. Go on with the same command.")
+            raise ToldInterrupt from error
         raise
     except KduelError:
         tell_exact_part(path)

@@ -18,6 +18,8 @@ from kduel.cli.output import STDOUT, emit, streamed
 if TYPE_CHECKING:
     from kduel.core.results import Results
 
+ELSEWHERE = "name a file elsewhere: --output PAGE.html."
+
 
 @click.command("report")
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN|FILE", shell_complete=runs)
@@ -101,10 +103,14 @@ def relative_url(run: Path, start: Path) -> str:
 
 def save(output: Path, text: str, inside: Path) -> None:
     """Write the report whole; its directory is made only where it is the run's own. Raises HostError."""
+    from kduel.core.errors import HostError
     from kduel.store.rundir import as_disk_error
 
-    if output.parent == inside / "report":
-        with as_disk_error(output.parent):
-            output.parent.mkdir(exist_ok=True)
+    place = output.parent
+    if place == inside / "report":
+        if place.exists() and not place.is_dir():
+            raise HostError(f"cannot write the page: {place} is no directory", f"Move it away, or {ELSEWHERE}")
+        with as_disk_error(place, f"Free some space, correct the permissions, or {ELSEWHERE}"):
+            place.mkdir(exist_ok=True)
     with streamed(output) as stream:
         stream.write(text.encode("utf-8", errors="backslashreplace"))

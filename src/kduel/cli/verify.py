@@ -9,7 +9,7 @@ import click
 
 from kduel.cli.options import format_option, output_option, run_argument
 from kduel.cli.output import emit, emit_json
-from kduel.core.errors import NOT_MEASURED, InputError
+from kduel.core.errors import HOST_LACKS, NOT_MEASURED, InputError
 from kduel.core.text import plural
 
 if TYPE_CHECKING:
@@ -29,13 +29,14 @@ def command(run: Path, form: str, output: Path | None) -> None:
     were, they are judged again, and RUN/results.json must say the same; `kduel report RUN -f json -o RUN/results.json` writes
     it again. Other reports, such as RUN/report/index.html, are not checked: `kduel report` writes them from the raw files.
 
-    Exit status: 0 if nothing was changed, 1 if something was, or is damaged. It detects damage and careless edits, not
+    Exit status: 0 if nothing was changed, 1 if something was, or is damaged, 3 if this user may
+    not read a file. It detects damage and careless edits, not
     deliberate fraud: anybody can write new manifests.
     """
     from kduel.core.text import printable
     from kduel.judge.kept import with_results
     from kduel.store.imported.support.store import examine as examine_import
-    from kduel.store.integrity import Integrity, verify
+    from kduel.store.integrity import of_error, verify
     from kduel.store.merged import examine as examine_merged
     from kduel.store.rundir import EXACT, RunDir
 
@@ -53,13 +54,15 @@ def command(run: Path, form: str, output: Path | None) -> None:
         found = with_results(found, run)
     except InputError as error:
         # A damaged document is the answer to the question, not a wrong question.
-        found = Integrity(checked=0, changes=[error.message])
+        found = of_error(error)
     if form == "json":
         emit_json(found, output)
     else:
         emit(printable(as_text(found, what)), output)
     if found.changes:
         raise click.exceptions.Exit(NOT_MEASURED)
+    if found.unreadable:
+        raise click.exceptions.Exit(HOST_LACKS)
 
 
 def as_text(found: Integrity, what: str) -> str:
@@ -69,4 +72,7 @@ def as_text(found: Integrity, what: str) -> str:
     if found.unprotected:
         lines.append(f"{found.unprotected} trials of KDuel 0.1.0 have no manifest: nothing is known of their files")
     lines += [f"  {change}" for change in found.changes]
+    if found.unreadable:
+        lines.append(f"{plural(len(found.unreadable), 'file')} cannot be read:")
+        lines += [f"  {one}" for one in found.unreadable]
     return "\n".join([*lines, *(f"note: {note}" for note in found.notes), ""])

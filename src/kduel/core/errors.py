@@ -34,6 +34,10 @@ class InputError(KduelError):
     exit_status = USAGE
 
 
+class UnreadableError(InputError):
+    """A file is there, and this user may not read it: nothing of it is changed or damaged."""
+
+
 class HostError(KduelError):
     """This host lacks something that the work needs."""
 
@@ -44,6 +48,14 @@ class NotMeasuredError(KduelError):
     """A contender could not be measured."""
 
     exit_status = NOT_MEASURED
+
+
+def cannot_read(path: object, error: OSError, remedy: str) -> InputError:
+    """That a file of the user's cannot be read, with the system's reason. Where a permission is lacking, that is the remedy."""
+    message = f"cannot read {path}: {error.strerror or error}"
+    if isinstance(error, PermissionError):
+        return UnreadableError(message, "Give this user the permission to read it, or start KDuel as its owner.")
+    return InputError(message, remedy)
 
 
 @contextmanager

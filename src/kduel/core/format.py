@@ -11,6 +11,8 @@ from kduel.core.results import ConditionResult, MetricResult
 
 MISSING = "–"
 MINUS = "−"
+HUGE = 1e16
+"""Beyond this a number with thousands separators is a line of digits of which most mean nothing."""
 WIDEST = 10_000
 """Per cent: beyond this the width of an interval is not informative."""
 
@@ -72,7 +74,9 @@ def mean_and_sd(mean: float | None, sd: float | None) -> str:
 
 
 def signed(value: float, places: int) -> str:
-    """With + or − in front, except for what rounds to nothing."""
+    """With + or − in front, except for what rounds to nothing; beyond whole numbers of their own, four digits."""
+    if abs(value) >= HUGE:
+        return plus(value, ".4g")
     text = f"{value:+,.{places}f}"
     if float(text.replace(",", "")) == 0:
         text = text[1:]
@@ -124,7 +128,9 @@ def effect(metric: MetricResult) -> str:
         return f"{number} ({percent(share)})" if share else number
     if metric.scale == "ratio":
         return f"{signed(value, effect_places(value, low, high))} {unit}"
-    places = decimals((high - low) / 2, 2) if low is not None and high is not None and high > low else 3
+    places = (
+        decimals((high - low) / 2, 2) if low is not None and high is not None and high > low else places_of(value)
+    )
     return f"{signed(value, places)} {unit}".rstrip()
 
 
@@ -150,6 +156,11 @@ def percent(value: float) -> str:
     return f"{signed(value, min(6, decimals(abs(value), 3)))} %"
 
 
+def share_text(value: float) -> str:
+    """A share in per cent, `26 %`, `0.3 %`: below 1 % one digit, so that what is possible is not shown as 0."""
+    return f"{value:.{decimals(value, 1)}f} %"
+
+
 def interval_text(metric: MetricResult) -> str:
     """`+3.1 to +5.3 %`; a dash where there is none. Where there is no chance in it, `exact`, or the range over conditions."""
     if metric.scale == "exact":
@@ -158,9 +169,18 @@ def interval_text(metric: MetricResult) -> str:
     if value is None or low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return MISSING
     places = effect_places(value, low, high) if metric.scale == "ratio" else decimals((high - low) / 2, 2)
+    lower, upper = bounds_text(low, high, places)
     # Two blocks may give an interval from nothing to a number of eighty digits.
-    upper = f"over +{WIDEST:,}" if metric.scale == "ratio" and high > WIDEST else signed(high, places)
-    return f"{signed(low, places)} to {upper} {unit}".rstrip()
+    if metric.scale == "ratio" and high > WIDEST:
+        upper = f"over +{WIDEST:,}"
+    return f"{lower} to {upper} {unit}".rstrip()
+
+
+def bounds_text(low: float, high: float, places: int) -> tuple[str, str]:
+    """Both ends of an interval, signed. The one that excludes 0 has one digit at least, since 0 would contradict the verdict."""
+    excludes = low if low > 0 else high if high < 0 else 0.0
+    digits = max(places, decimals(abs(excludes), 1)) if float(f"{excludes:.{places}f}") == 0 else places
+    return signed(low, digits if low > 0 else places), signed(high, digits if high < 0 else places)
 
 
 def range_text(metric: MetricResult) -> str:

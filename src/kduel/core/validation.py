@@ -7,6 +7,8 @@ import typing
 
 import msgspec
 
+from kduel.core.text import did_you_mean
+
 WORDS = {
     "int": "a whole number",
     "float": "a number",
@@ -34,7 +36,10 @@ def validation_message(error: msgspec.ValidationError, kind: type | None = None)
         message = f"`{found[1]}` is missing"
     elif found := re.fullmatch(r"Invalid enum value (.*)", message):
         allowed = choices(kind, keys) if kind else ()
-        message = f"{found[1]} is not possible" + (f"; give {' or '.join(allowed)}" if allowed else "")
+        near = did_you_mean(found[1].strip("'"), allowed)
+        message = f"{found[1]} is not possible"
+        if allowed:
+            message += f". {near}There are: {', '.join(allowed)}" if near else f"; give {' or '.join(allowed)}"
     return f"{path}: {message}" if path else message
 
 

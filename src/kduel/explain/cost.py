@@ -127,7 +127,7 @@ def cost_text(found: Explanation, rows: list[Cost], limit: int = 25, width: int 
     `width` columns where the figures leave room."""
     lines: list[Line] = [
         f"{found.benchmark}: counts per operation, {found.contender} against {found.baseline}",
-        f"(exact, over {found.operations:,} operations; counts, not time: a model of no processor)",
+        f"(exact, over {found.operations:,} operations; counts, not time: no processor's caches or speed are in them)",
         *filter(None, [found.first_of_several()]),
         "",
     ]

@@ -61,7 +61,7 @@ def counted_over(found: Explanation) -> str:
     """What was counted, beside the heading."""
     if found.boot:
         return "from the kernel's entry to the first instruction of init"
-    return f"the mean over {found.operations:,} operations, rare and long ones included; a verdict is about the usual one"
+    return f"the mean over {found.operations:,} operations, rare and long ones included; a verdict is about the median call"
 
 
 def work_of(found: Explanation, context: str) -> str:
@@ -81,7 +81,10 @@ def condition_lines(found: Explanation) -> list[Line]:
         return []
     lines: list[Line] = ["", "by condition: the mean over calls, all of the above together"]
     lines += [_means(one.baseline, one.contender, one.condition) for one in found.conditions]
-    lines += ["", f"what condition {farthest.condition.partition(':')[0]} changes against {plain.condition}"]
+    lines += [
+        "",
+        f"functions whose counts condition {farthest.condition.partition(':')[0]} changes, compared with {plain.condition}",
+    ]
     lines += [_means(shift.baseline, shift.contender, shift.function, changes=True) for shift in farthest.shifts[:8]]
     return lines
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import structs
 
 from kduel import __version__
-from kduel.core.errors import InputError
+from kduel.core.errors import InputError, UnreadableError
 from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult, Warning_
 from kduel.core.samples import Samples, steps_of
 from kduel.explain.compare import EXPLANATION_SCHEMA, Explanation, slim
@@ -108,8 +108,15 @@ def repeated_of(run: RunDir) -> list[TrialResult]:
 
 
 def changes_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> list[str]:
-    """What was changed in the run after it had been measured, a sentence each."""
-    return integrity.examine(run, lock, records).changes
+    """What was changed in the run after it had been measured, a sentence each. Raises UnreadableError where this user may not
+    read all of it."""
+    found = integrity.examine(run, lock, records)
+    if found.unreadable:
+        raise UnreadableError(
+            f"{run.path}: {found.unreadable[0]} (Permission denied)",
+            "Give this user the permission to read it, or start KDuel as its owner.",
+        )
+    return found.changes
 
 
 def judged(

@@ -31,7 +31,7 @@ def with_results(found: Integrity, run: Path) -> Integrity:
     """What was found of the raw files of a run, and of each results.json that was written of them. Where a raw file differs, so
     do they: then they are not compared."""
     opened = RunDir.open(run)
-    if found.changes or opened.imported:
+    if found.changes or found.unreadable or opened.imported:
         return found
     if opened.merged:
         places = {str(one.run.path.relative_to(run)): one.run.path for one in parts(run)}

@@ -10,6 +10,7 @@ from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
 from kduel.judge.verdict.headline import decided
 from kduel.report import Format
+from kduel.report.content.counted import MODES_HEADING, modes_of, name, with_modes
 from kduel.report.content.digest import SIGNS, ContenderSummary, Digest, digest, sided
 from kduel.report.content.machines import HEAD, machine_tables, part_facts
 from kduel.report.content.methods import methods
@@ -63,11 +64,19 @@ def comparison_parts(comparison: ContenderSummary, said: Digest) -> list[str]:
         if metrics:
             both = comparison.primary and comparison.exploratory
             parts.append((f"**{heading}**\n\n" if both else "") + table(comparison, metrics, said))
+    if modal := with_modes(comparison):
+        parts += [f"**{MODES_HEADING.capitalize()}**", bullets([modes_sentence(metric) for metric in modal])]
     if comparison.can:
         parts += ["**What can be concluded**", bullets(comparison.can)]
     if comparison.cannot:
         parts += ["**What cannot be concluded**", bullets(comparison.cannot)]
     return parts
+
+
+def modes_sentence(metric: MetricResult) -> str:
+    """`shell: 887,907 (40 %), 862,606 (35 %) → 886,780 (40 %)`."""
+    before, after = (modes_of(metric.modes.get(arm, [])) for arm in (metric.baseline, metric.contender))
+    return f"{name(metric)}: {before} → {after}"
 
 
 def table(comparison: ContenderSummary, metrics: list[MetricResult], said: Digest) -> str:

@@ -90,14 +90,15 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
             console.print()
             console.print(part, overflow="ignore", no_wrap=True, crop=False)
         console.print()
-        console.print(f"Each of the {len(results.metrics)} verdicts: kduel report --format markdown, csv or html")
+        where = f"kduel report {run} --format markdown" if run else "in the formats markdown, csv and html"
+        console.print(f"Each of the {len(results.metrics)} verdicts: {where}", soft_wrap=True)
     else:
         matrix = None
     for comparison in said.comparisons:
         console.print()
         console.print(comparison.headline, style="bold reverse" if colour else None)
         if matrix is None and is_counted(results):
-            for line in counted_lines(comparison, width):
+            for line in counted_lines(comparison, width, run):
                 console.print(Text.assemble(*line), overflow="fold")
         elif comparison.gating and matrix is None:
             for line in verdict_lines(comparison, said.notes, width):
@@ -167,7 +168,7 @@ def print_exact_part(console: Console, results: Results, run: str) -> None:
     console.print(f"Counted first: {' · '.join([said.title, *said.facts])}", style="bold")
     for comparison in said.comparisons:
         console.print(comparison.headline)
-        for line in counted_lines(comparison, console.width):
+        for line in counted_lines(comparison, console.width, run):
             console.print(Text.assemble(*line), overflow="fold")
     print_next(console, results, run)
     console.print(EXACT_MEANS)

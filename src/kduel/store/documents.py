@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct, field
 
 from kduel import __version__
-from kduel.core.errors import InputError
+from kduel.core.errors import InputError, cannot_read
 from kduel.core.experiment import EDITION, Contender, MachineRecord, Settle, Step, TrialStatus, Void
 from kduel.core.host import OTHER_WORK, HostStep
 from kduel.core.untrusted import read_whole
@@ -298,7 +298,7 @@ def read_json(path: Path, kind: Any) -> Any:
     try:
         return decoder.decode(read_whole(path))
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", "Restore it from a copy of the run.") from error
+        raise cannot_read(path, error, "Restore it from a copy of the run.") from error
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: {error}", RESTORE) from error
 

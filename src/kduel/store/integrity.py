@@ -9,10 +9,10 @@ from collections.abc import Set
 
 from msgspec import Struct, structs
 
-from kduel.core.errors import InputError
+from kduel.core.errors import InputError, UnreadableError
 from kduel.core.toml import shortened
 from kduel.store.documents import Lock, TrialRecord, study_of
-from kduel.store.manifest import RUN_FILES, changes, run_digests
+from kduel.store.manifest import FORBIDDEN, RUN_FILES, changes, run_digests
 from kduel.store.rundir import RunDir
 from kduel.study.plan import PlannedTrial, make_plan
 
@@ -31,6 +31,8 @@ class Integrity(Struct, frozen=True, kw_only=True):
     """Trials of version 0.1.0, which wrote no manifest."""
     changes: list[str]
     """What is not as it was left, a sentence each."""
+    unreadable: list[str] = []
+    """The files that this user may not read, a sentence each: they were not compared."""
     notes: list[str] = []
     """What could not be checked, and why, a sentence each."""
 
@@ -41,6 +43,7 @@ class Integrity(Struct, frozen=True, kw_only=True):
             checked=self.checked + part.checked,
             unprotected=self.unprotected + part.unprotected,
             changes=[*self.changes, *(f"{before}{change}" for change in part.changes)],
+            unreadable=[*self.unreadable, *(f"{before}{one}" for one in part.unreadable)],
             notes=[*self.notes, *(f"{before}{note}" for note in part.notes)],
         )
 
@@ -126,18 +129,31 @@ def verify(run: RunDir) -> Integrity:
         expected = {trial.id: trial for trial in derived_plan(lock)}
         names = sorted(run.names())
     except InputError as error:
-        return Integrity(checked=0, changes=[error.message])
-    records, damaged = [], {}
+        return of_error(error)
+    records, damaged, forbidden = [], {}, {}
     for name in names:
         try:
             record = run.record(name)
             check_planned(run, record, expected, lock)
             records.append(record)
+        except UnreadableError as error:
+            forbidden[name] = error.message
         except InputError as error:
             damaged[name] = error.message
     records.sort(key=lambda record: record.position)
-    found = examine(run, lock, records, set(damaged))
-    return structs.replace(found, changes=[*damaged.values(), *found.changes])
+    found = examine(run, lock, records, {*damaged, *forbidden})
+    return structs.replace(
+        found,
+        changes=[*damaged.values(), *found.changes],
+        unreadable=[*forbidden.values(), *found.unreadable],
+    )
+
+
+def of_error(error: InputError) -> Integrity:
+    """What is found of a run whose own documents cannot be read, or are damaged."""
+    if isinstance(error, UnreadableError):
+        return Integrity(checked=0, changes=[], unreadable=[error.message])
+    return Integrity(checked=0, changes=[error.message])
 
 
 def missing(
@@ -165,8 +181,11 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord], damaged: Set[st
     """Compare a run with its seed and its trials with their manifests. Reads every raw file. `damaged` are the names of
     trials that are no records."""
     found = []
+    forbidden: list[str] = []
     try:
         checked_plan(run, lock)
+    except UnreadableError as error:
+        forbidden.append(error.message)
     except InputError as error:
         found.append(error.message)
     try:
@@ -183,17 +202,34 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord], damaged: Set[st
     protected += [directory for directory, _ in put_asides]
     for trial in protected:
         try:
-            differing = changes(trial, known)
+            compared = changes(trial, known)
+        except UnreadableError as error:
+            forbidden.append(error.message)
+            continue
         except InputError as error:
             found.append(error.message)
             continue
+        place = f"{trial.parent.name}/{trial.name}"
+        forbidden += [
+            f"{name[:100] if name in shared else f'{place}/{name[:100]}'} was {what}"
+            for name, what in compared
+            if what == FORBIDDEN
+        ]
+        differing = [(name, what) for name, what in compared if what != FORBIDDEN]
         later.update(f"{name} {became(what)}" for name, what in differing if name in shared)
         own = [f"{name[:100]} {became(what)}" for name, what in differing if name not in shared]
         if own:
             more = f" and {len(own) - MOST_NAMED} more files" if len(own) > MOST_NAMED else ""
-            found.append(f"{trial.parent.name}/{trial.name}: {', '.join(own[:MOST_NAMED])}{more}")
+            found.append(f"{place}: {', '.join(own[:MOST_NAMED])}{more}")
     found += [f"{what} after {count} of {len(protected)} trials had ended" for what, count in later.items()]
-    return Integrity(checked=len(protected), unprotected=unprotected, changes=found)
+    forbidden = list(dict.fromkeys(one for one in forbidden if not named_twice(one, forbidden)))
+    return Integrity(checked=len(protected), unprotected=unprotected, changes=found, unreadable=forbidden)
+
+
+def named_twice(one: str, forbidden: list[str]) -> bool:
+    """Whether a document of the run is also named by the error of reading it."""
+    name = one.removesuffix(f" was {FORBIDDEN}")
+    return name != one and any(other.startswith("cannot read ") and f"/{name}:" in other for other in forbidden)
 
 
 def became(what: str) -> str:

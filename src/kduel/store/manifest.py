@@ -14,10 +14,12 @@ import hashlib
 import os
 from pathlib import Path
 
-from kduel.core.errors import InputError
+from kduel.core.errors import InputError, cannot_read
 from kduel.core.untrusted import host_faults, read_whole
 
 NAME = "manifest.sha256"
+FORBIDDEN = "not compared, as reading it is not permitted"
+"""What is said of a file that this user may not read, in place of `changed`."""
 RUN_FILES = (b"../../lock.json", b"../../plan.jsonl", b"../../study.toml")
 """From a trial's directory: what all trials of a run share."""
 ESCAPES = {b"\\": b"\\\\", b"\n": b"\\n", b"\r": b"\\r"}
@@ -47,7 +49,7 @@ def run_checksum(trials: Path) -> str | None:
 
 
 def changes(trial: Path, known: dict[bytes, str]) -> list[tuple[str, str]]:
-    """What differs from the manifest: each file's name, and `changed`, `missing`, `added` or `unreadable`.
+    """What differs from the manifest: each file's name, and `changed`, `missing`, `added`, `unreadable` or FORBIDDEN.
 
     `known` holds the digests of those of RUN_FILES that are there, which are the same for all trials. Raises InputError
     where the manifest itself is missing or damaged.
@@ -57,9 +59,9 @@ def changes(trial: Path, known: dict[bytes, str]) -> list[tuple[str, str]]:
     found = [(name, "added") for name in sorted(there) if name not in listed]
     for name, expected in listed.items():
         if name in known:
-            what = "" if known[name] == expected else "changed"
+            what = known[name] if known[name] == FORBIDDEN else "" if known[name] == expected else "changed"
         elif name not in there:
-            what = "missing"
+            what = absent(os.path.join(os.fsencode(trial), name))  # noqa: PTH118
         else:
             what = compared(os.path.join(os.fsencode(trial), name), expected)  # noqa: PTH118
         if what:
@@ -71,17 +73,34 @@ def compared(path: bytes, expected: str) -> str:
     """Empty for a file that has this digest, else what is wrong with it."""
     try:
         return "" if digest(path) == expected else "changed"
+    except PermissionError:
+        return FORBIDDEN
     except OSError:
         return "unreadable"
 
 
+def absent(path: bytes) -> str:
+    """What is wrong with a file that was not found: it is missing, or in a directory that this user may not enter."""
+    try:
+        os.lstat(path)
+    except PermissionError:
+        return FORBIDDEN
+    except OSError:
+        return "missing"
+    return "missing"
+
+
 def run_digests(run: Path) -> dict[bytes, str]:
-    """The digests of RUN_FILES that are there."""
+    """The digests of RUN_FILES that are there; FORBIDDEN of one that this user may not read."""
     found = {}
     for name in RUN_FILES:
         path = run / os.fsdecode(name).removeprefix("../../")
-        with contextlib.suppress(OSError):
+        try:
             found[name] = digest(os.fsencode(path))
+        except PermissionError:
+            found[name] = FORBIDDEN
+        except OSError:
+            continue  # Each trial's comparison calls it missing.
     return found
 
 
@@ -124,7 +143,7 @@ def read_manifest(path: Path) -> dict[bytes, str]:
     try:
         lines = read_whole(path).split(b"\n")
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", remedy) from error
+        raise cannot_read(path, error, remedy) from error
     if lines.pop() != b"":
         raise InputError(f"{path} is cut off", remedy)
     found = {}

@@ -22,7 +22,7 @@ from typing import IO
 
 import msgspec
 
-from kduel.core.errors import InputError, file_trouble
+from kduel.core.errors import InputError, cannot_read, file_trouble
 from kduel.core.untrusted import entries, read_whole
 from kduel.store.documents import RESTORE, Lock, TrialRecord, document_bytes, read_lock, read_trial
 from kduel.store.holder import hold
@@ -279,9 +279,10 @@ class RunDir:
         path = self.path / "study.toml"
         try:
             return read_whole(path).decode()
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            raise InputError(f"cannot read {path}: {why}", RESTORE) from error
+        except OSError as error:
+            raise cannot_read(path, error, RESTORE) from error
+        except UnicodeDecodeError as error:
+            raise InputError(f"cannot read {path}: it is not UTF-8 text", RESTORE) from error
 
     def lock(self) -> Lock:
         """lock.json. Raises InputError where it is damaged, or of a later version, or where runs were merged."""
@@ -299,7 +300,7 @@ class RunDir:
         try:
             lines = read_whole(path).splitlines()
         except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror}", "Restore it from a copy of the run.") from error
+            raise cannot_read(path, error, "Restore it from a copy of the run.") from error
         planned = []
         for number, line in enumerate(lines, 1):
             try:
@@ -317,7 +318,7 @@ class RunDir:
         try:
             return [path.name for path in entries(self.trials) if not path.name.startswith(".")]
         except OSError as error:
-            raise InputError(f"cannot read {self.trials}: {error.strerror}", RESTORE) from error
+            raise cannot_read(self.trials, error, RESTORE) from error
 
     def record(self, name: str) -> TrialRecord:
         """One of them. Raises InputError where it is damaged, or a copy of another."""

@@ -59,6 +59,46 @@ TOPICS = (
 TOPIC_NAMES = (*(name for name, _ in TOPICS), "other")
 ABSENT = (None, "n", "not set", "is not set", "")
 """An option that a kernel does not know is as little built in as one that is off."""
+EVERY_MITIGATION = frozenset(("mitigations",))
+SET_BY = {
+    ("kernel", "preempt"): frozenset(("preempt",)),
+    ("mitigations", "gather_data_sampling"): frozenset(("gather_data_sampling",)),
+    ("mitigations", "indirect_target_selection"): frozenset(("indirect_target_selection",)),
+    ("mitigations", "itlb_multihit"): frozenset(("kvm.nx_huge_pages",)),
+    ("mitigations", "l1tf"): frozenset(("l1tf",)),
+    # The four share one flush of the buffers: each report follows the others' parameters.
+    ("mitigations", "mds"): (
+        buffers := frozenset(("mds", "tsx_async_abort", "mmio_stale_data", "reg_file_data_sampling"))
+    ),
+    ("mitigations", "mmio_stale_data"): buffers,
+    ("mitigations", "reg_file_data_sampling"): buffers,
+    ("mitigations", "tsx_async_abort"): buffers | {"tsx"},
+    ("mitigations", "meltdown"): frozenset(("pti", "nopti")),
+    ("mitigations", "retbleed"): frozenset(("retbleed", "spectre_v2", "nospectre_v2")),
+    ("mitigations", "spec_rstack_overflow"): frozenset(("spec_rstack_overflow",)),
+    ("mitigations", "spec_store_bypass"): frozenset(("spec_store_bypass_disable", "nospec_store_bypass_disable")),
+    ("mitigations", "spectre_v1"): frozenset(("nospectre_v1",)),
+    ("mitigations", "spectre_v2"): frozenset(
+        ("spectre_v2", "nospectre_v2", "spectre_v2_user", "spectre_bhi", "retbleed")
+    ),
+    ("mitigations", "srbds"): frozenset(("srbds",)),
+    ("mitigations", "tsa"): frozenset(("tsa",)),
+    ("mitigations", "vmscape"): frozenset(("vmscape",)),
+    ("sysctl", "kernel.nmi_watchdog"): frozenset(("nmi_watchdog", "nowatchdog")),
+    ("sysctl", "kernel.watchdog"): frozenset(("nowatchdog", "nmi_watchdog", "nosoftlockup")),
+    ("sysctl", "kernel.soft_watchdog"): frozenset(("nowatchdog", "nosoftlockup")),
+    ("sysctl", "kernel.numa_balancing"): frozenset(("numa_balancing",)),
+    ("sysctl", "kernel.randomize_va_space"): frozenset(("norandmaps",)),
+    ("sysctl", "kernel.sched_schedstats"): frozenset(("schedstats",)),
+    ("sysctl", "vm.nr_hugepages"): frozenset(("hugepages",)),
+    ("hardware", "memory_kib"): frozenset(("mem",)),
+    ("hardware", "cpus"): frozenset(("maxcpus", "nr_cpus", "nosmt", "nosmp")),
+    ("hardware", "cpu_flags"): frozenset(("clearcpuid", "nosmap", "nosmep", "nopku", "noxsave")),
+    ("clocksource", "clocksource"): (clocks := frozenset(("clocksource", "tsc", "notsc", "hpet", "nohpet"))),
+    ("clocksource", "clocksource_end"): clocks,
+    ("clocksource", "clocksources"): clocks,
+}
+"""By group and key, the command line's parameters that set a property (Documentation/admin-guide/kernel-parameters.txt)."""
 NEAR = 0.02
 """MemTotal differs a little from kernel to kernel on the same machine."""
 LONGEST = 300
@@ -120,7 +160,8 @@ def differences(environments: Mapping[str, Sequence[Environment]], declared: Dec
                     name: text(value if shown is None else shown[index])
                     for index, (name, value) in enumerate(values.items())
                 },
-                declared=is_declared(group, key, list(values.values()), declared, same_model),
+                declared=is_declared(group, key, list(values.values()), declared, same_model)
+                or follows(path, leaves, declared),
             )
         )
     return sorted(found, key=weight)
@@ -210,6 +251,21 @@ def is_declared(group: str, key: str, values: list[Any], declared: Declared, sam
             # Newer kernels name more flags of the same processor.
             return declared.kernels and same_model and key == "cpu_flags"
     return False
+
+
+def follows(path: tuple[str, str], leaves: Mapping[str, Mapping[tuple[str, str], Any]], declared: Declared) -> bool:
+    """Whether a declared difference of the command lines sets this property: its parameters are declared, and contenders
+    that give them alike have it alike."""
+    parameters = SET_BY.get(path, frozenset()) | (EVERY_MITIGATION if path[0] == "mitigations" else frozenset())
+    if not parameters & declared.cmdline:
+        return False
+    found: dict[tuple[Any, ...], list[Any]] = {}
+    for table in leaves.values():
+        given = tuple(table.get(("cmdline", name)) for name in sorted(parameters))
+        found.setdefault(given, []).append(table.get(path))
+    return len(found) > 1 and all(
+        not isinstance(value, Counter) and value == values[0] for values in found.values() for value in values
+    )
 
 
 def text(value: Any) -> str | None:

@@ -11,7 +11,7 @@ from kduel.core.results import Warning_
 from kduel.judge.lint.case import Case, Floats, Ints, amount, short
 from kduel.judge.lint.findings import Code
 from kduel.judge.lint.statistics import TAIL
-from kduel.judge.verdict.comparison import TIME_UNITS
+from kduel.judge.verdict.comparison import of_time
 
 TIED = 0.5
 COARSE = 0.1
@@ -32,7 +32,7 @@ STEEPNESS = 1.3
 
 def ties(case: Case) -> Iterator[Warning_]:
     """Where half of an arm's values are one and the same, or the scale's step is above 10 % of the median."""
-    if case.steady and case.metric.unit not in TIME_UNITS:
+    if case.steady and not of_time(case.metric.unit):
         return
     for arm in case.arms:
         found, counts = np.unique(arm.values, return_counts=True)

@@ -31,9 +31,13 @@ TIME_UNITS = frozenset(("s", "sec", "seconds", "ms", "msec", "us", "µs", "ns", 
 are not called equal."""
 
 
+RATE_UNITS = frozenset(("fps", "iops", "bps", "kbps", "mbps", "gbps"))
+"""Rates over time whose unit does not show it, in lower case."""
+
+
 def of_time(unit: str) -> bool:
     """Whether a value of this unit is a time, or a rate over time."""
-    return unit in TIME_UNITS or unit.endswith("/s")
+    return unit in TIME_UNITS or unit.rpartition("/")[2] in TIME_UNITS or unit.lower() in RATE_UNITS
 
 
 def check(samples: Sequence[Samples]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from kduel.core.format import plain_number
+from kduel.core.format import plain_number, share_text
 from kduel.core.results import COUNTED, Headline, MetricResult, Results
 from kduel.core.text import plural, visible
 
@@ -127,4 +127,4 @@ def former(metrics: Sequence[MetricResult]) -> str:
 def unseen(same: Sequence[MetricResult]) -> str:
     """The slow mode that the verdicts of no difference cannot exclude, for a headline."""
     shares = [m.unseen_mode_pct for m in same if m.unseen_mode_pct is not None]
-    return f" (a slow mode in up to {max(shares):.0f} % of boots is not excluded)" if shares else ""
+    return f" (a slow mode in up to {share_text(max(shares))} of boots is not excluded)" if shares else ""

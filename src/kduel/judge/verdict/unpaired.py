@@ -17,7 +17,7 @@ from kduel.core.results import MetricResult, Scale
 from kduel.core.samples import Samples
 from kduel.core.text import plural
 from kduel.judge.verdict.classify import UNDECIDED, WITHIN, benjamini_hochberg, classify, deciding_half, verdict
-from kduel.judge.verdict.comparison import TIME_UNITS, check, differences, margin
+from kduel.judge.verdict.comparison import check, differences, margin, of_time
 from kduel.judge.verdict.result import Assessment, build, show_shares
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import POWER, fewest
@@ -95,7 +95,7 @@ def match(table: Samples, contender: str) -> Match:
         for name in (table.contenders[0], contender)
     )
     found = estimate(before, after)
-    if found is not None and found.scale == "exact" and table.metric.unit in TIME_UNITS:
+    if found is not None and found.scale == "exact" and of_time(table.metric.unit):
         found = None
     return Match(table, contender, before, after, found)
 
@@ -121,9 +121,12 @@ def find(m: Match, rule: Rule, alpha: float, q_value: float | None) -> Assessmen
     """Interval and verdict; the effect alone where its error cannot be estimated."""
     found = m.estimate
     if found is None:
-        known = m.before.size and m.after.size and m.before.min() > 0 and m.after.min() > 0
-        mean = float(np.log(m.after).mean() - np.log(m.before).mean()) if known else None
-        return Assessment(scale="ratio", verdict="undecided", mean=mean)
+        if not (m.before.size and m.after.size):
+            return Assessment(scale="ratio", verdict="undecided")
+        if m.before.min() > 0 and m.after.min() > 0:
+            mean = float(np.log(m.after).mean() - np.log(m.before).mean())
+            return Assessment(scale="ratio", verdict="undecided", mean=mean)
+        return Assessment(scale="difference", verdict="undecided", mean=float(m.after.mean() - m.before.mean()))
     half = found.half(alpha)
     low, high = found.mean - half, found.mean + half
     border = margin(found.scale, rule)

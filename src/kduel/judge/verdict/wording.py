@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kduel.core.format import exact_change, relative_pct, signed, with_minus
+from kduel.core.format import decimals, exact_change, relative_pct, share_text, signed, with_minus
 from kduel.core.results import MachinesResult, MetricResult
 from kduel.core.text import plural
 from kduel.judge.verdict.comparison import TIME_UNITS
@@ -135,7 +135,7 @@ def equal(result: MetricResult) -> list[str]:
 
 def unseen(result: MetricResult, each: str = "boots") -> str:
     """What so few boots cannot exclude."""
-    return f"a slow mode in up to {result.unseen_mode_pct or 0:.0f} % of {each} cannot be excluded"
+    return f"a slow mode in up to {share_text(result.unseen_mode_pct or 0)} of {each} cannot be excluded"
 
 
 def no_verdict(result: MetricResult) -> str:
@@ -252,6 +252,8 @@ def percent(value: float, sign: bool = False) -> str:
     """With the digits that matter."""
     size = abs(value)
     digits = 3 if 0 < size < 0.1 else 2 if size < 10 else 1 if size < 1000 else 0
+    if 0 < size < 0.0005:
+        digits = decimals(size, 1)
     return with_minus(f"{value:{'+' if sign else ''}.{digits}f} %")
 
 

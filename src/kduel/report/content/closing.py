@@ -37,14 +37,23 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
     for comparison in said.comparisons[: max(1, height // 8)]:
         lines += [[(line, "bold")] for line in wrapped(comparison.headline, width, "", LINES_EACH)]
     means = [[(line, "")] for line in wrapped(EXACT_MEANS, width, "! ", 3)] if is_counted(results) else []
-    after = [*findings(said, width), *means, *advice(results, said, run, width)]
+    found = findings(said, width)
+    after = [*found, *means, *advice(results, said, run, width)]
     metrics = sorted(
         (metric for comparison in said.comparisons for metric in comparison.gating),
         key=lambda metric: metric.contender,
     )
     if is_counted(results):
         metrics.sort(key=lambda metric: (metric.contender, metric.verdict == "undecided", largest_first(metric)))
+    # A heading, a name and a row of each contender, and how many are left out.
+    fewest = min(max(FEWEST_ROWS, 2 + 2 * len({metric.contender for metric in metrics})), height // 2)
     room = height - len(lines) - len(after) - 1
+    rest = after[len(found) :]
+    begun = False
+    while len(said.comparisons) > 1 and found and (room < fewest or begun):
+        begun = found.pop()[0][0].startswith(" ")  # a finding's last lines, of which none stays alone
+        room += 1
+    after = [*found, *rest]
     if metrics:
         delta = 1.0 if results.study.delta is None else results.study.delta
         lines += overview(metrics, delta, width, max(FEWEST_ROWS, room))

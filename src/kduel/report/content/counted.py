@@ -34,6 +34,7 @@ LONG = 10_000_000
 """A count from which on its digits are more than those of any operation."""
 MODES_EACH, MODES_SHOWN = 3, 8
 """Values of each kernel, and operations, that are shown."""
+MODES_HEADING = "modes: what single calls take, and how many of them"
 
 
 def is_counted(results: Results) -> bool:
@@ -42,9 +43,9 @@ def is_counted(results: Results) -> bool:
     return bool(results.machine.exact and primary) and all(metric.unit == COUNTED for metric in primary)
 
 
-def counted_lines(comparison: ContenderSummary, width: int) -> Iterator[Line]:
+def counted_lines(comparison: ContenderSummary, width: int, run: str = "") -> Iterator[Line]:
     """All primary metrics of a comparison, then what the usual call does not show. Lines are `width` columns at most where
-    they can be."""
+    they can be. `run` is the directory as the user may type it, where it is known."""
     measured = [metric for metric in comparison.primary if metric.n]
     large = sorted((m for m in measured if decided(m) and not m.below_delta), key=largest_first)
     small = sorted((m for m in measured if decided(m) and m.below_delta), key=largest_first)
@@ -69,12 +70,14 @@ def counted_lines(comparison: ContenderSummary, width: int) -> Iterator[Line]:
         yield [("not measured in both: ", "italic"), (", ".join(name(m) for m in missing), "")]
     yield from situation_lines(comparison)
     yield from mean_lines(comparison)
-    yield from mode_lines(comparison, width)
+    yield from mode_lines(comparison, width, run)
 
 
 def name(metric: MetricResult) -> str:
-    """The operation, which distinguishes the metrics of such a run."""
-    return visible(metric.benchmark, 60)
+    """The operation, which distinguishes the metrics of such a run; with what is counted where that is not the usual call:
+    `pipe, mean`."""
+    way = metric.metric.removeprefix(f"{COUNTED}-")
+    return visible(metric.benchmark if way == metric.metric else f"{metric.benchmark}, {way}", 60)
 
 
 class Columns(Struct, frozen=True):
@@ -123,7 +126,7 @@ class Columns(Struct, frozen=True):
         return line
 
     def lines(self, metric: MetricResult, width: int) -> Iterator[Line]:
-        """` more    fork-exit  +37,301 (+12.4 %)  +11.9 to +13.0 %  301,203 → 338,504  4 of 5`; the last on a line of its own
+        """` more    fork-exit  +37,301 (+12.4 %)  +11.9 to +13.0 %  301,203 → 338,504  4 of 5 conditions`; the last on a line of its own
         where it has no room."""
         figures = self.figures(effect(metric), range_text(metric), counts(metric))
         line = [
@@ -148,20 +151,20 @@ def counts(metric: MetricResult) -> str:
 def agreement(metric: MetricResult) -> str:
     """In how many of the conditions the difference has this sign; empty where it is all of them."""
     agreeing, every = len(metric.agreeing), len(metric.conditions)
-    return f"{agreeing} of {every}" if agreeing < every else ""
+    return f"{agreeing} of {every} conditions" if agreeing < every else ""
 
 
 def situation_lines(comparison: ContenderSummary) -> Iterator[Line]:
     """Where the situation of the tasks changes which way an operation goes, or by how much."""
     names = {f"{COUNTED}-{situation}" for situation in SITUATIONS}
     found = otherwise(comparison, [m for m in comparison.exploratory if m.metric in names])
-    yield from other_lines("otherwise in another situation of the tasks", found)
+    yield from other_lines("a different change in another session or control group, or under SCHED_FIFO", found)
 
 
 def mean_lines(comparison: ContenderSummary) -> Iterator[Line]:
     """Where the mean over all calls goes another way than the usual call, or by another amount."""
     found = otherwise(comparison, [m for m in comparison.exploratory if m.metric == MEAN])
-    yield from other_lines("otherwise in the mean over all calls, rare and long ones included", found)
+    yield from other_lines("a different change in the mean over all calls, rare and long ones included", found)
 
 
 def otherwise(comparison: ContenderSummary, metrics: Sequence[MetricResult]) -> list[MetricResult]:
@@ -177,30 +180,30 @@ def other_lines(heading: str, metrics: Sequence[MetricResult]) -> Iterator[Line]
     if not metrics:
         return
     yield [(heading, "italic")]
-    width = max(len(other_name(m)) for m in metrics)
+    width = max(len(name(m)) for m in metrics)
     for m in metrics:
         yield [
             (f" {m.word:<7}", style(m)),
-            (f" {other_name(m):<{width}}", "bold"),
+            (f" {name(m):<{width}}", "bold"),
             (f"{percent(relative_pct(m) or 0):>9}  {counts(m):>25}", ""),
             (f"  {agreement(m)}".rstrip(), "dim"),
         ]
 
 
-def other_name(metric: MetricResult) -> str:
-    """The operation and what is different: `pipe, cgroup`."""
-    return f"{name(metric)}, {metric.metric.partition('-')[2]}"
-
-
-def mode_lines(comparison: ContenderSummary, width: int) -> Iterator[Line]:
-    """The values about which single calls lie, where the usual one is not that of nearly all calls."""
+def with_modes(comparison: ContenderSummary) -> list[MetricResult]:
+    """Where the usual value is not that of nearly all calls, the least usual first."""
     found = [
         m for m in comparison.primary if m.n and min(map(largest_share, m.modes.values()), default=1) < MOST_CALLS
     ]
+    return sorted(found, key=lambda m: min(map(largest_share, m.modes.values())))
+
+
+def mode_lines(comparison: ContenderSummary, width: int, run: str) -> Iterator[Line]:
+    """The values about which single calls lie, where the usual one is not that of nearly all calls."""
+    found = with_modes(comparison)
     if not found:
         return
-    found.sort(key=lambda m: min(map(largest_share, m.modes.values())))
-    yield [("modes: what single calls take, and how many of them", "italic")]
+    yield [(MODES_HEADING, "italic")]
     for m in found[:MODES_SHOWN]:
         before, after = (modes_of(m.modes.get(arm, [])) for arm in (m.baseline, m.contender))
         indent = max(len(name(one)) for one in found[:MODES_SHOWN]) + 2
@@ -211,7 +214,10 @@ def mode_lines(comparison: ContenderSummary, width: int) -> Iterator[Line]:
             yield [*start, (before, "")]
             yield [(f"{'':{indent - 1}}→ {after}", "")]
     if (others := len(found) - MODES_SHOWN) > 0:
-        yield [(f" and {plural(others, 'operation')} more: kduel report --format markdown", "dim")]
+        where = (
+            f": kduel report {run} --format markdown" if run else ", which the formats markdown, html and json have"
+        )
+        yield [(f" and {plural(others, 'operation')} more{where}", "dim")]
 
 
 def largest_share(modes: Sequence[Mode]) -> float:

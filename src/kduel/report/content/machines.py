@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from msgspec import Struct
 
-from kduel.core.format import MISSING, decimals, signed
+from kduel.core.format import MISSING, bounds_text, decimals, signed
 from kduel.core.results import MachinesResult, MetricResult, Results
 from kduel.core.text import plural, visible
 from kduel.report.content.notes import key
@@ -104,7 +104,7 @@ def numbers(effect: float, low: float | None, high: float | None, unit: str) -> 
     """The cells of effect and interval; a dash where there is none."""
     width = (high - low) / 2 if low is not None and high is not None else 0.0
     places = min(6, decimals(width or abs(effect), 2))
-    interval = MISSING if low is None or high is None else f"{signed(low, places)} to {signed(high, places)} {unit}"
+    interval = MISSING if low is None or high is None else f"{' to '.join(bounds_text(low, high, places))} {unit}"
     return {"effect": f"{signed(effect, places)} {unit}".rstrip(), "interval": interval.rstrip()}
 
 

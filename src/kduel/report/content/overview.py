@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from kduel.core.format import MINUS, decimals, effect, effect_numbers, plain_number, relative_pct, signed
+from kduel.core.format import MINUS, bounds_text, decimals, effect, effect_numbers, plain_number, relative_pct, signed
 from kduel.core.results import MetricResult
 from kduel.core.text import CUT, visible
 from kduel.report.content.digest import SIGNS
@@ -29,6 +29,8 @@ REACH = 10
 """The axis ends at so many times the smallest effect of interest, if that shows any interval whole: what lies farther
 out is cut, with an arrow."""
 FARTHEST_PCT = 1000.0
+LEAST_PCT = -100.0
+"""No change of a ratio is below it, so that no axis begins below it."""
 UNREACHABLE = 999
 TOO_WIDE_PCT = 1000.0
 """The interval of two blocks may go from nothing to any power of ten."""
@@ -54,25 +56,39 @@ def overview(
     reach = axis(metrics, delta)
     names = fitted(names, name_width)
     out = [heading(name_width, bar_width, reach, "blocks" if needed else "")]
-    space = most - 1
-    shown, rest = list(zip(metrics, names, strict=True)), 0
+    places = chosen([metric.contender for metric in metrics], several, most - 1)
     lines = [*out]
     contender = ""
-    for number, (metric, name) in enumerate(shown):
-        head = (
-            [[(clip(f"{visible(metric.contender, 200)}:", width), "italic")]]
-            if several and metric.contender != contender
-            else []
-        )
-        # The last line says what is left out.
-        if len(lines) + len(head) + 1 > space + (number == len(shown) - 1):
-            rest = len(shown) - number
-            break
+    for number in places:
+        metric = metrics[number]
+        if several and metric.contender != contender:
+            lines.append([(clip(f"{visible(metric.contender, 200)}:", width), "italic")])
         contender = metric.contender
-        lines += [*head, row(metric, name, name_width, bar_width, reach, delta, blocks_left)]
+        lines.append(row(metric, names[number], name_width, bar_width, reach, delta, blocks_left))
+    rest = [metric for number, metric in enumerate(metrics) if number not in places]
     if rest:
-        lines.append([(clip(left_out(metrics[-rest:]), width), "dim")])
+        lines.append([(clip(left_out(rest), width), "dim")])
     return lines
+
+
+def chosen(contenders: Sequence[str], several: bool, space: int) -> list[int]:
+    """The places of the rows that fit so many lines, in their order; `several` contenders have a line each above their own
+    rows, and each has a row before one has two more than another. Rows that do not fit take a line that counts them."""
+    groups: dict[str, list[int]] = {}
+    for place, contender in enumerate(contenders):
+        groups.setdefault(contender, []).append(place)
+    heads = len(groups) if several else 0
+    if len(contenders) + heads <= space:
+        return list(range(len(contenders)))
+    found: list[int] = []
+    left = space - 1
+    for turn in range(max(map(len, groups.values()), default=0)):
+        for places in groups.values():
+            cost = 2 if several and turn == 0 else 1
+            if turn < len(places) and cost <= left:
+                found.append(places[turn])
+                left -= cost
+    return sorted(found)
 
 
 def left_out(metrics: Sequence[MetricResult]) -> str:
@@ -102,10 +118,12 @@ def fitted(names: Sequence[str], width: int) -> list[str]:
 
 
 def heading(name_width: int, bar_width: int, reach: float, last: str) -> Line:
-    """The columns' names, the last one as given, and the axis' ends above the bars."""
-    left, right = f"{MINUS}{plain_number(reach)} %", f"+{plain_number(reach)} %"
+    """The columns' names, the last one as given, and the axis' ends above the bars, with its zero where there is space."""
+    left, right = f"{MINUS}{plain_number(-beginning(reach))} %", f"+{plain_number(reach)} %"
+    zero = column(0.0, bar_width, reach) - len(left)
     gap = bar_width - len(left) - len(right)
-    middle = f"{left}{'0':^{gap}}{right}  " if bar_width else ""
+    between = f"{'0':>{zero + 1}}" if 0 < zero < gap else ""
+    middle = f"{left}{between:<{gap}}{right}  " if bar_width else ""
     return [
         (
             f"{'metric':<{name_width}} {'change':>{EFFECT}}  {middle}{'verdict':<{STATE}}{f'{last:>{NEED}}' if last else ''}",
@@ -170,35 +188,45 @@ def bounds(metric: MetricResult) -> tuple[float, float, float] | None:
 
 def axis(metrics: Sequence[MetricResult], delta: float) -> float:
     """Where the common axis ends, in per cent: at a round number that takes in all intervals. Beyond REACH it takes in
-    only the tightest one."""
-    found = [max(abs(one[0]), abs(one[2])) for metric in metrics if (one := bounds(metric)) is not None]
-    tightest, most = min(found, default=0.0), max(found, default=0.0)
+    only the tightest one, if that is not cut anyway: one with zero in it that goes beyond a doubling tells nothing there."""
+    spans = [one for metric in metrics if (one := bounds(metric)) is not None]
+    found = [(max(abs(low), abs(high)), low > 0) for low, _, high in spans]
+    most = max((far for far, _ in found), default=0.0)
+    tightest = min((far for far, above in found if above or far <= -LEAST_PCT), default=min(most, -LEAST_PCT))
     wanted = min(FARTHEST_PCT, max(2 * delta, tightest, min(most, REACH * delta)))
     power = 10.0 ** math.floor(math.log10(wanted))
     return next(step * power for step in NICE if step * power >= wanted * (1 - 1e-9))
 
 
+def beginning(reach: float) -> float:
+    """Where an axis that ends at `reach` per cent begins."""
+    return max(-reach, LEAST_PCT)
+
+
+def column(value: float, width: int, reach: float) -> int:
+    """The column of a value in per cent on an axis of `width` columns; outside of them what lies beyond its ends."""
+    left = beginning(reach)
+    return round((value - left) / (reach - left) * (width - 1))
+
+
 def bar(metric: MetricResult, width: int, reach: float, delta: float) -> str:
     """The interval on an axis of `width` columns (odd): zero and ±delta are marked, what lies beyond is cut."""
     cells = [" "] * width
-
-    def column(value: float) -> int:
-        return round((value / reach + 1) / 2 * (width - 1))
-
+    left = beginning(reach)
     for place, mark in ((-delta, "┊"), (delta, "┊"), (0.0, "│")):
-        cells[column(place)] = mark
+        cells[column(place, width, reach)] = mark
     span = bounds(metric)
     if span is None:
         return "".join(cells)
     low, middle, high = span
-    first, last = (max(0, min(width - 1, column(max(-2 * reach, min(2 * reach, value))))) for value in (low, high))
+    first, last = (column(max(left, min(reach, value)), width, reach) for value in (low, high))
     for place in range(first, last + 1):
         cells[place] = "┼" if cells[place] in "┊│" else "─"
     if last > first:
-        cells[first] = "◂" if low < -reach else "├"
+        cells[first] = "◂" if low < left else "├"
         cells[last] = "▸" if high > reach else "┤"
-    if abs(middle) <= reach:
-        cells[column(middle)] = "●"
+    if left <= middle <= reach:
+        cells[column(middle, width, reach)] = "●"
     elif last == first:
         cells[first] = "◂" if middle < 0 else "▸"
     return "".join(cells)
@@ -215,7 +243,7 @@ def interval_words(metric: MetricResult) -> str:
     if low == high:
         return effect(metric)
     places = 0 if metric.scale == "exact" else 2
-    return f"{signed(low, places)} to {signed(high, places)} {unit}".rstrip()
+    return f"{' to '.join(bounds_text(low, high, places))} {unit}".rstrip()
 
 
 def clip(text: str, width: int) -> str:

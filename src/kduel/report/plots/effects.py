@@ -15,6 +15,7 @@ from kduel.core.results import MetricResult
 from kduel.judge.verdict.headline import decided, side
 from kduel.report.content.digest import SIGNS
 from kduel.report.content.notes import key
+from kduel.report.content.overview import beginning
 
 Spec = dict[str, Any]
 Row = dict[str, Any]
@@ -109,8 +110,8 @@ def forest_metrics(metrics: list[MetricResult]) -> list[MetricResult]:
 
 
 def forest_rows(metrics: list[MetricResult], limit: float) -> list[Row]:
-    """Effects with intervals in per cent, cut at +-limit."""
-    rows = []
+    """Effects with intervals in per cent, cut where the axis begins and at `limit`, where it ends."""
+    rows, least = [], beginning(limit)
     for number, metric in enumerate(metrics):
         assert metric.effect_pct is not None and metric.ci_low_pct is not None and metric.ci_high_pct is not None
         rows.append(
@@ -120,10 +121,10 @@ def forest_rows(metrics: list[MetricResult], limit: float) -> list[Row]:
                 "said": f"{SIGNS[metric.verdict]} {metric.word}  {effect(metric)}",
                 "told": effect_with_interval(metric),
                 "tone": tone(metric),
-                "effect": metric.effect_pct if abs(metric.effect_pct) <= limit else None,
-                "low": max(-limit, min(limit, metric.ci_low_pct)),
-                "high": min(limit, max(-limit, metric.ci_high_pct)),
-                "under": -limit if metric.ci_low_pct < -limit else None,
+                "effect": metric.effect_pct if least <= metric.effect_pct <= limit else None,
+                "low": max(least, min(limit, metric.ci_low_pct)),
+                "high": min(limit, max(least, metric.ci_high_pct)),
+                "under": least if metric.ci_low_pct < least else None,
                 "over": limit if metric.ci_high_pct > limit else None,
             }
         )
@@ -145,7 +146,7 @@ def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int |
     limit = forest_limit(shown, delta)
     rows = forest_rows(shown, limit)
     row: Spec = {"field": "row", "type": "ordinal", "axis": None, "scale": {"paddingInner": 0, "paddingOuter": 0}}
-    x: Spec = {"type": "quantitative", "scale": {"domain": [-limit, limit], "nice": False}}
+    x: Spec = {"type": "quantitative", "scale": {"domain": [beginning(limit), limit], "nice": False}}
     axis: Spec = {"title": "change against the baseline, %", "labelExpr": SIGNED, "tickCount": 7}
     colour = {
         "field": "tone",

@@ -8,6 +8,7 @@ from kduel.analysis.tradeoffs import Front
 from kduel.analysis.tradeoffs.pareto import Position, Scale
 from kduel.core.format import percent
 from kduel.core.text import visible
+from kduel.report.content.overview import beginning
 from kduel.report.plots.effects import FARTHEST, SIGNED, Row, Spec, Theme, base
 
 PANEL = 250
@@ -44,7 +45,7 @@ def pairs(front: Front) -> list[tuple[Scale, Scale]]:
 
 def kept(value: float | None) -> float | None:
     """Within the picture."""
-    return None if value is None else max(-FARTHEST, min(FARTHEST, value))
+    return None if value is None else max(beginning(FARTHEST), min(FARTHEST, value))
 
 
 def place_told(place: Position) -> str:
@@ -69,7 +70,7 @@ def panel(front: Front, across: Scale, up: Scale, delta: float, theme: Theme) ->
             "field": field,
             "type": "quantitative",
             # With neither way better it stands as it is.
-            "scale": {"domain": [-limit, limit], "nice": False, "reverse": scale.better == "lower"},
+            "scale": {"domain": [beginning(limit), limit], "nice": False, "reverse": scale.better == "lower"},
             "axis": {"title": f"{scale.axis}, change in % ({arrow} better)", "labelExpr": SIGNED, "tickCount": 5},
         }
 

@@ -1,0 +1,86 @@
+"""A file that this user may not read is neither changed nor damaged, and what is in the way of a report is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kduel.store.manifest import write_manifest
+from kduel.store.rundir import RunDir
+
+Start = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def start(environment: dict[str, str], need: Callable[..., str]) -> Start:
+    """`kduel WORDS` as a user whom permissions bind: root, too, without its capabilities."""
+    drop = [need("setpriv"), "--bounding-set", "-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+
+    def call(*words: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*drop, sys.executable, "-m", "kduel", *map(str, words)],
+            env=environment, capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+
+    return call
+
+
+@pytest.fixture
+def run(unpack: Callable[[str], Path]) -> Path:
+    path = unpack("icount")
+    opened = RunDir.open(path)
+    for record in opened.records():
+        trial = opened.directory(record.id)
+        (trial / "trial.json").write_bytes(msgspec.json.encode(msgspec.structs.replace(record, schema=2)))
+        write_manifest(trial)
+    return path
+
+
+NAMES = ["lock.json", "plan.jsonl", "study.toml", "trial.json", "manifest.sha256", "environment.json", "console.log"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_may_not_be_read_is_told_as_that(start: Start, run: Path, name: str):
+    path = next(found for found in [run / name, *sorted((run / "trials").glob(f"*/{name}"))] if found.exists())
+    path.chmod(0)
+    done = start("verify", run)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "nothing changed afterwards" in done.stdout and "1 file cannot be read:" in done.stdout
+    assert name in done.stdout and "permi" in done.stdout.lower()
+    assert json.loads(start("verify", run, "-f", "json").stdout)["changes"] == []
+    if name != "study.toml":
+        told = start("report", run)
+        assert told.returncode == 2, told.stdout + told.stderr
+        assert "Permission denied" in told.stderr and "permission to read" in told.stderr
+        assert "copy of the run" not in told.stderr
+
+
+def test_a_step_that_may_not_be_entered_is_not_missing(start: Start, run: Path):
+    step = next(path for path in sorted((run / "trials").glob("*/*")) if path.is_dir())
+    step.chmod(0)
+    done = start("verify", run)
+    step.chmod(0o755)
+    assert done.returncode == 3 and "missing" not in done.stdout, done.stdout
+
+
+def test_what_is_in_the_way_of_the_page_is_named(start: Start, run: Path):
+    (run / "report").write_text("no directory")
+    done = start("report", run, "-f", "html")
+    assert done.returncode == 3
+    assert f"cannot write the page: {run / 'report'} is no directory" in done.stderr, done.stderr
+    assert "resume" not in done.stderr and "Move it away" in done.stderr
+
+
+def test_a_page_that_may_not_be_written_resumes_nothing(start: Start, run: Path):
+    run.chmod(0o555)
+    done = start("report", run, "-f", "html")
+    run.chmod(0o755)
+    assert done.returncode == 3 and "Permission denied" in done.stderr
+    assert "resume" not in done.stderr and "--output" in done.stderr
