@@ -73,6 +73,7 @@ def has_word(line: Available, word: str) -> bool:
 
 def table(lines: list[Available]) -> str:
     """Columns, a header above."""
+    from kduel.cli.terminal import bold
     from kduel.core.text import printable
 
     rows = [("KERNEL", "VERSION", "FROM", "")]
