@@ -40,3 +40,9 @@ def test_a_benchmark_that_needs_no_choice_has_the_metrics_of_its_defaults(
 def test_the_text_has_the_choices() -> None:
     text = CliRunner().invoke(command, ["benchmarks"]).output
     assert "operation: one of empty, null-call, " in text and "operation = required" in text
+
+
+@pytest.mark.parametrize(("kind", "escapes"), [("dumb", False), ("xterm", True)])
+def test_a_dumb_terminal_gets_nothing_bold(monkeypatch: pytest.MonkeyPatch, kind: str, escapes: bool) -> None:
+    monkeypatch.setenv("TERM", kind)
+    assert ("\x1b" in CliRunner().invoke(command, ["machines"], color=True).output) == escapes

@@ -19,7 +19,7 @@ def command(host: str | None, form: str) -> None:
 
     Exit status 3 if something prevents measurement.
     """
-    from kduel.cli.terminal import coloured
+    from kduel.cli.terminal import bold, coloured
     from kduel.core.text import printable
     from kduel.machines.host.doctor import examine_host, examine_tree
 
@@ -42,6 +42,6 @@ def command(host: str | None, form: str) -> None:
             if finding.effect:
                 click.echo(f"          {printable(finding.effect)}")
             if finding.remedy:
-                click.echo(f"          {click.style('Remedy:', bold=True)} {printable(finding.remedy)}")
+                click.echo(f"          {bold('Remedy:')} {printable(finding.remedy)}")
     if any(finding.weight == "prevents" for finding in findings):
         raise click.exceptions.Exit(HOST_LACKS)

@@ -73,6 +73,7 @@ def has_word(line: Available, word: str) -> bool:
 
 def table(lines: list[Available]) -> str:
     """Columns, a header above."""
+    from kduel.cli.terminal import bold
     from kduel.core.text import printable
 
     rows = [("KERNEL", "VERSION", "FROM", "")]
@@ -83,5 +84,5 @@ def table(lines: list[Available]) -> str:
         text = printable(
             "  ".join((*(cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)), row[3]))
         )
-        told.append(click.style(text.rstrip(), bold=True) if number == 0 else text.rstrip())
+        told.append(bold(text.rstrip()) if number == 0 else text.rstrip())
     return "\n".join(told)

@@ -10,6 +10,7 @@ import click
 
 from kduel.cli.options import format_option
 from kduel.cli.output import emit_json
+from kduel.cli.terminal import bold
 
 if TYPE_CHECKING:
     from kduel.benchmarks import Benchmark
@@ -37,7 +38,7 @@ def command(what: str, form: str) -> None:
         emit_json(found)
         return
     for entry in found:
-        click.echo(f"{click.style(entry['name'], bold=True)}  {entry['summary']}")
+        click.echo(f"{bold(entry['name'])}  {entry['summary']}")
         for key in ("parameters", "settings"):
             if entry.get(key):
                 told = ", ".join(f"{name} = {value}" for name, value in entry[key].items())

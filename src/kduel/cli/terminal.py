@@ -59,6 +59,11 @@ def coloured(text: str, colour: str) -> str:
     return click.style(text, fg=None if os.environ.get("NO_COLOR") else colour, bold=True)
 
 
+def bold(text: str) -> str:
+    """Bold text, for `click.echo`; plain where the terminal obeys no escapes."""
+    return click.style(text, bold=True) if obeys_escapes() else text
+
+
 class BarTask(Task):
     """A bar of rich's."""
 
