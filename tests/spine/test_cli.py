@@ -74,7 +74,7 @@ def test_a_name_that_is_not_utf_8_is_told(kduel):
         done = kduel(*words)
         assert done.returncode == 2 and "is not UTF-8" in done.stderr, done.stderr
     done = kduel("report", "/tmp/\udcff")
-    assert done.returncode == 2 and "is not a run" in done.stderr, done.stderr
+    assert done.returncode == 2 and "there is no /tmp/" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize(
