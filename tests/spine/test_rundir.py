@@ -122,7 +122,7 @@ def test_something_in_the_way_is_left_alone(tmp_path: Path):
         RunDir.create(tmp_path / "run", "", lock(), [])
     assert (tmp_path / "run" / "thesis.txt").read_text() == "mine"
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(InputError, match="something else"):
+    with pytest.raises(InputError, match="is no directory"):
         RunDir.create(tmp_path / "file", "", lock(), [])
 
 
