@@ -227,7 +227,8 @@ def test_one_measurement_decides_nothing_and_is_told(judged: Callable[[str], Res
     measured = [m for m in others if m.n == 1]
     assert measured and all("single-trial" in codes(m) for m in measured)
     assert all("Cannot decide" in m.told for m in others)
-    assert all(m.ci_low_pct is None and m.ci_high_pct is None for m in found.metrics)
+    assert all(m.ci_low_pct is None and m.ci_high_pct is None for m in others)
+    assert all(m.ci_low_pct == m.effect_pct == m.ci_high_pct for m in sizes)
 
 
 def test_footprint_sizes_differ_for_certain(judged: Callable[[str], Results]) -> None:

@@ -13,7 +13,7 @@ from kduel.core.experiment import Void
 from kduel.core.void_codes import VOID_CODES, may_be_contenders
 from kduel.judge.verdict.comparison import compare, finished_blocks
 from kduel.judge.verdict.rule import Rule
-from kduel.judge.verdict.voids import missing
+from kduel.judge.verdict.voids import missing_in
 from kduel.store.collect import collect
 
 
@@ -45,7 +45,10 @@ def test_trials_that_never_began_are_no_missing_values_of_their_contender(
     tables = collect(run)
     assert finished_blocks(tables) == 12, "they were due, and are over"
     [compared, *_] = compare(tables, Rule())
-    assert missing(compared, "outside-new") == (0, 9) and missing(compared, "outside-old") == (0, 12)
+    assert missing_in(compared.table, "outside-new") == (0, 9) and missing_in(compared.table, "outside-old") == (
+        0,
+        12,
+    )
 
 
 def test_a_machine_that_stays_away_ends_the_run_which_goes_on_later(kduel, write_study, tmp_path: Path):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-EVERYWHERE = {"apt-get", "flock", "unshare"}
+EVERYWHERE = {"apt-get", "flock", "setpriv", "unshare"}
 """Of every Debian: apt, and util-linux, which is essential."""
 
 
