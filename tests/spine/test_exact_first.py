@@ -232,13 +232,18 @@ def test_a_place_that_cannot_hold_the_run_is_refused_before_anything_is_counted(
         assert "0.txt, 1.txt, 2.txt and 2 more" in done.stderr and "--out" in done.stderr
 
 
+def left_with_its_exact_part(run: Path, patched, kduel, study: Path) -> Path:
+    """A run of which nothing but the exact part could be made; the next one can."""
+    patched["TEST_ROOT"] = "broken"
+    assert kduel("run", study, "--out", run, "--exact-first").returncode == 3
+    del patched["TEST_ROOT"]
+    return run
+
+
 def test_the_exact_part_of_another_study_is_not_made_the_part_of_this_one(
     patched, kduel, write_study, tmp_path: Path
 ):
-    run = tmp_path / "run"
-    patched["TEST_ROOT"] = "broken"
-    assert kduel("run", write_study(), "--out", run, "--exact-first").returncode == 3
-    del patched["TEST_ROOT"]
+    run = left_with_its_exact_part(tmp_path / "run", patched, kduel, write_study())
     before = listed(run)
     other = write_study()
     other.write_text(other.read_text().replace('"outside:old"', '"outside:new"\nname = "old"'))
@@ -260,10 +265,7 @@ def test_a_run_of_another_study_is_refused_before_an_exact_part_is_counted_in_it
 def test_a_foreign_file_beside_the_exact_part_is_told_and_once_it_is_moved_the_run_continues(
     patched, kduel, write_study, tmp_path: Path
 ):
-    run = tmp_path / "run"
-    patched["TEST_ROOT"] = "broken"
-    assert kduel("run", write_study(), "--out", run, "--exact-first").returncode == 3
-    del patched["TEST_ROOT"]
+    run = left_with_its_exact_part(tmp_path / "run", patched, kduel, write_study())
     (run / "notes.txt").write_text("mine")
     (run / ".plan.jsonl-x1y2").write_text("half")  # of a kduel that was killed
     done = kduel("resume", run)
@@ -278,10 +280,7 @@ def test_an_exact_part_that_cannot_be_completed_here_is_not_made_the_part_of_a_r
     patched, kduel, write_study, tmp_path: Path
 ):
     """What is found only when the machine is ready."""
-    run = tmp_path / "run"
-    patched["TEST_ROOT"] = "broken"
-    assert kduel("run", write_study(), "--out", run, "--exact-first").returncode == 3
-    del patched["TEST_ROOT"]
+    run = left_with_its_exact_part(tmp_path / "run", patched, kduel, write_study())
     shutil.rmtree(run / "exact" / "report")
     lock = run / "exact" / "lock.json"
     document = json.loads(lock.read_text())

@@ -196,9 +196,8 @@ def command(
     not_kept = ""
     try:
         chosen.keep(found)
-    except (
-        HostError
-    ) as error:  # Of a run that cannot be written, or a full disk: that takes nothing from what was counted.
+    except HostError as error:
+        # Of a run that cannot be written, or a full disk: that takes nothing from what was counted.
         not_kept = f"this explanation is not kept: {error.message}"
     if plot is not None:
         write_plot(plot, as_svg(found))

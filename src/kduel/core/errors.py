@@ -50,11 +50,14 @@ class NotMeasuredError(KduelError):
     exit_status = NOT_MEASURED
 
 
+PERMIT = "Give this user the permission to read it, or start KDuel as its owner."
+
+
 def cannot_read(path: object, error: OSError, remedy: str) -> InputError:
     """That a file of the user's cannot be read, with the system's reason. Where a permission is lacking, that is the remedy."""
     message = f"cannot read {path}: {error.strerror or error}"
     if isinstance(error, PermissionError):
-        return UnreadableError(message, "Give this user the permission to read it, or start KDuel as its owner.")
+        return UnreadableError(message, PERMIT)
     return InputError(message, remedy)
 
 

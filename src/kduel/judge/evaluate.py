@@ -9,7 +9,7 @@ import msgspec
 from msgspec import structs
 
 from kduel import __version__
-from kduel.core.errors import InputError, UnreadableError
+from kduel.core.errors import PERMIT, InputError, UnreadableError
 from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult, Warning_
 from kduel.core.samples import Samples, steps_of
 from kduel.explain.compare import EXPLANATION_SCHEMA, Explanation, slim
@@ -112,10 +112,7 @@ def changes_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> list[str]
     read all of it."""
     found = integrity.examine(run, lock, records)
     if found.unreadable:
-        raise UnreadableError(
-            f"{run.path}: {found.unreadable[0]} (Permission denied)",
-            "Give this user the permission to read it, or start KDuel as its owner.",
-        )
+        raise UnreadableError(f"{run.path}: {found.unreadable[0]} (Permission denied)", PERMIT)
     return found.changes
 
 

@@ -233,7 +233,7 @@ def undecided(result: MetricResult, rule: Rule, each: str) -> str:
     if result.withheld:
         return f"{said} {no_verdict(result)}"
     if result.mde_pct is not None:
-        shown = f"{each.capitalize()}" if fewer(result) == EACH else "These trials"
+        shown = each.capitalize() if fewer(result) == EACH else "These trials"
         said += f" {shown} would probably have shown a difference of {percent(result.mde_pct)}."
     if result.blocks_more is not None:
         said += f" About {plural(result.blocks_more, 'more trial')} of each contender would decide it at the measured spread."

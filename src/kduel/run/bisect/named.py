@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shlex
 from contextlib import suppress
 from pathlib import Path
+
+from kduel.kernels.files.store import sha256
 
 READ_AT_MOST = 64 << 20
 """Bytes of a file whose content is read; a larger one is known by its size and when it was changed."""
@@ -37,4 +38,4 @@ def digest_of(path: Path) -> str:
     about = path.stat()
     if about.st_size > READ_AT_MOST:
         return f"{about.st_size} {about.st_mtime_ns}"
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return sha256(path)
