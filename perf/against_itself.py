@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ from kduel.core.samples import Samples
 from kduel.study.contenders import contender_tables
 
 BURST = 45.0
-"""Seconds of other work, and of pauses between."""
+"""Seconds of other work, and of pauses between, unless said."""
 
 
 def with_contenders(text: str, kernel: str) -> str:
@@ -25,12 +26,18 @@ def with_contenders(text: str, kernel: str) -> str:
     return text + contender_tables([kernel, kernel], numbered=True)
 
 
-def run(text: str, path: Path) -> int:
-    """Run a study in `path`, its file beside it; the exit status of `kduel run`."""
+def run(text: str, path: Path, seconds: float | None = None) -> int:
+    """Run a study in `path`, its file beside it, or go on with it; the exit status of `kduel run`, which is interrupted after
+    so many seconds."""
     study = path.with_suffix(".toml")
     study.write_text(text)
-    command = [sys.executable, "-m", "kduel", "run", "--quiet", str(study), "--out", str(path), "--seed", "1"]
-    return subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode
+    command = [sys.executable, "-P", "-m", "kduel", "run", "--quiet", str(study), "--out", str(path), "--seed", "1"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            return process.wait()
 
 
 def pairs(table: Samples) -> list[tuple[float, float]]:
@@ -46,13 +53,14 @@ def spread(table: Samples) -> float:
 
 
 @contextmanager
-def load(kind: str) -> Iterator[None]:
-    """Other work, `idle`, `busy` or in `bursts`: in sessions of its own, as another user's program has one."""
+def load(kind: str, spells: tuple[float, float] | None = None) -> Iterator[None]:
+    """Other work, `idle`, `busy` or in `bursts`: in sessions of its own, as another user's program has one. `spells` are the mean
+    seconds with and without it, drawn from exponential distributions; else bursts and pauses last BURST each."""
     stop = threading.Event()
     running: list[subprocess.Popen[bytes]] = []
 
     def start() -> None:
-        command = [sys.executable, "-c", "while True: pass"]
+        command = [sys.executable, "-I", "-c", "while True: pass"]
         running.extend(subprocess.Popen(command, start_new_session=True) for _ in range(os.cpu_count() or 1))
 
     def end() -> None:
@@ -62,11 +70,12 @@ def load(kind: str) -> Iterator[None]:
         running.clear()
 
     def bursts() -> None:
+        draw = random.Random(1)
         while not stop.is_set():
             start()
-            stop.wait(BURST)
+            stop.wait(draw.expovariate(1 / spells[0]) if spells else BURST)
             end()
-            stop.wait(BURST)
+            stop.wait(draw.expovariate(1 / spells[1]) if spells else BURST)
 
     thread = threading.Thread(target=bursts) if kind == "bursts" else None
     if thread:

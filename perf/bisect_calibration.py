@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests/bisect"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support"))
 
 import numpy as np
+from noisy_commits import SCENES, Simulated
 from scipy.special import ndtri
-from simulated import SCENES, Simulated
 
 from kduel.run.bisect.terms import SearchSettings
 

@@ -92,10 +92,10 @@ def row(path: Path, kind: str, measures: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def planted(table: Samples) -> Samples:
-    """The same run, were the second contender faster by what is planted."""
+def planted(table: Samples, factor: float = PLANTED) -> Samples:
+    """The same run, were the second contender's values so many times as large."""
     first, second = table.values
-    values = {first: table.values[first], second: [None if x is None else PLANTED * x for x in table.values[second]]}
+    values = {first: table.values[first], second: [None if x is None else factor * x for x in table.values[second]]}
     return msgspec.structs.replace(table, values=values)
 
 

@@ -2,11 +2,11 @@
 own addresses not random, another environment, another directory); two at once; and on a busy host. Then, N times each
 (2 by default), with QEMU stopped and continued all the time, and with its monitor polled without pause.
 
-    python perf/exact_identity.py [--short] [--hostile N] debian:5.10-cloud debian:6.1-cloud ...
+    python perf/exact_identity.py [--short] [--hostile N] [--suite exact-sharing] debian:5.10-cloud debian:6.1-cloud ...
 
-Runs the suite exact; with --short eight of its operations. Prints a line per trial with a hash over all files that the
-guest left (values, environment, console up to the script's end), and a table at the end. All trials of a kernel must
-have one hash. Takes about an hour on 2 CPUs.
+Runs the suite exact, or exact-sharing (the lines that two CPUs share); with --short some of its operations. Prints a line
+per trial with a hash over all files that the guest left (values, environment, console up to the script's end), and a table
+at the end. All trials of a kernel must have one hash. Takes about an hour on 2 CPUs.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "exact"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 import hostile
 from msgspec import structs
 
 from kduel.core.cache import Cache
 from kduel.core.progress import Progress
-from kduel.guest.repetition import contents, fingerprint
+from kduel.guest.repetition import fingerprint, trial_contents
 from kduel.machines import Trial
 from kduel.machines.icount import IcountMachine
 from kduel.run.prepare import make_ready
@@ -40,7 +40,14 @@ from kduel.study.contenders import contender_tables
 from kduel.study.load import Study, assemble, parse_study, suite_text
 
 ALONE, OTHERWISE, TOGETHER, BUSY = 2, 2, 4, 2
-SHORT = ("boot", "null-call", "signal-deliver", "pipe", "tcp", "switch-8-16k", "fork-exec", "fault-file", "timer")
+SHORT = {
+    "exact": ("boot", "null-call", "signal-deliver", "pipe", "tcp", "switch-8-16k", "fork-exec", "fault-file", "timer"),
+    "exact-sharing": (
+        "null-call-processes", "create-delete-processes", "tcp-connect-processes", "fork-exit-processes", "pipe-threads",
+        "clone-threads", "mmap-threads", "fault-anonymous-threads", "rename-processes-directory",
+        "epoll-10-processes-common", "fault-anonymous-against-mmap-threads",
+    ),
+}  # fmt: skip
 ADDRESSES_NOT_RANDOM = 0x0040000
 """ADDR_NO_RANDOMIZE of personality(2)."""
 
@@ -84,24 +91,24 @@ def started_otherwise() -> Iterator[None]:
 
 def hash_of(directory: Path) -> str:
     """Over every file that the guest sent, and its console as far as it was measured."""
-    return hashlib.sha256(repr(fingerprint(contents(directory))).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(fingerprint(trial_contents(directory))).encode()).hexdigest()[:16]
 
 
-def shortened(study: Study) -> Study:
+def shortened(study: Study, suite: str) -> Study:
     """Less of the same."""
-    return structs.replace(study, steps=[step for step in study.steps if step.label in SHORT])
+    return structs.replace(study, steps=[step for step in study.steps if step.label in SHORT[suite]])
 
 
-def main(kernels: list[str], short: bool, hostile_times: int) -> None:
+def main(kernels: list[str], suite: str, short: bool, hostile_times: int) -> None:
     cache = Cache()
     hashes: dict[str, list[str]] = {}
     for kernel in kernels:
-        text = suite_text("exact") + contender_tables([kernel, kernel], True)
-        study = assemble(parse_study(text, "exact"), text, "exact")
-        ready = make_ready(shortened(study) if short else study, cache=cache, progress=Progress())
+        text = suite_text(suite) + contender_tables([kernel, kernel], True)
+        study = assemble(parse_study(text, suite), text, suite)
+        ready = make_ready(shortened(study, suite) if short else study, cache=cache, progress=Progress())
         machine, arm = ready.machine, ready.arms[0]
         assert isinstance(machine, IcountMachine)
-        script = ready.dress.script(arm.contender, range(len(ready.study.steps)))
+        script = ready.setup.script(arm.contender, range(len(ready.study.steps)))
 
         def once(how: str) -> str:
             with tempfile.TemporaryDirectory() as name:
@@ -134,7 +141,8 @@ def main(kernels: list[str], short: bool, hostile_times: int) -> None:
 if __name__ == "__main__":
     read = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     read.add_argument("kernels", nargs="*", default=[f"debian:{v}-cloud" for v in ("5.10", "6.1", "6.12", "7")])
+    read.add_argument("--suite", choices=SHORT, default="exact")
     read.add_argument("--short", action="store_true")
     read.add_argument("--hostile", type=int, default=2, metavar="N")
     given = read.parse_args()
-    main(given.kernels, given.short, given.hostile)
+    main(given.kernels, given.suite, given.short, given.hostile)

@@ -170,7 +170,7 @@ def verdict(before: dict[str, float], after: dict[str, float]) -> str:
         values={"a": [median(before.values())], "b": [median(after.values())]},
         conditions={"a": [before], "b": [after]} if len(before) > 1 else {},
     )
-    (result,) = judge([table], Rule.fixed(1), exact=True)
+    (result,) = judge([table], Rule.fixed_blocks(1), exact=True)
     return "same" if result.verdict in ("equal", "equivalent") or result.below_delta else result.word
 
 

@@ -40,7 +40,7 @@ from kduel.study.contenders import contender_tables
 from kduel.study.load import assemble, parse_study, suite_text
 
 TRIALS, ROUNDS = 2, 3
-KEPT = ("archive", "busybox", "initramfs", "kernels", "programs", "root", "vmlinux", "zig")
+KEPT = ("archive", "busybox", "initramfs", "kernels", "programs", "root", "vmlinux")
 """Of the cache: what a command finds that was not run before with these kernels."""
 OPERATION = "pipe"
 
@@ -72,7 +72,7 @@ def command_of(what: str, workers: int, kernels: list[str], place: Path) -> list
     else:
         run = tempfile.mkdtemp(dir=place)
         words = ["run", *kernels, "--suite", what, "--machine", f"icount:workers={workers}", "--out", f"{run}/run"]
-    return [sys.executable, "-m", "kduel", *words]
+    return [sys.executable, "-P", "-m", "kduel", *words]
 
 
 def commands(kernels: list[str], only: list[str], out: Path | None) -> None:
@@ -111,7 +111,7 @@ def parts(kernel: str) -> None:
     ready = make_ready(assemble(parse_study(text, "exact"), text, "exact"), cache=cache, progress=Progress())
     machine, arm = ready.machine, ready.arms[0]
     assert isinstance(machine, IcountMachine)
-    script = ready.dress.script(arm.contender, range(len(ready.study.steps)))
+    script = ready.setup.script(arm.contender, range(len(ready.study.steps)))
     plugin = programs.build_plugin(api=plugin_api(machine.facts["qemu"]), cache=cache)
 
     def once(extra: list[str]) -> None:

@@ -4,7 +4,7 @@
     PYTHONPATH=src perf/fleet.py [--machines 200] [--blocks 2000]
 
 Real are the plan, the controller, the run's directory and every trial in it; simulated are the machines and the clock
-(tests/fleet/simulated.py). Prints the controller's CPU time against the machines' own time.
+(tests/support/simulated.py). Prints the controller's CPU time against the machines' own time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "fleet"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
 from simulated import Clock, Machine, SimulatedFleet, run
 

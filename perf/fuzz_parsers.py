@@ -2,8 +2,8 @@
 
     python perf/fuzz_parsers.py [--mutations 10000] [--seed 1] [--jobs 2] [NAME...]
 
-Mutates the captured outputs (tests/benchmarks/captured) and the importers' samples (tests/imported/fixtures), which a
-new benchmark or importer brings with it, and holds the properties of tests/benchmarks/fuzzing.py against what comes
+Mutates the captured outputs (tests/benchmarks/captured) and the importers' samples (tests/store/imported/fixtures), which a
+new benchmark or importer brings with it, and holds the properties of tests/support/fuzzing.py against what comes
 out. Then times each parser on swollen outputs of two sizes: the time must grow as the size does, not as its square.
 Prints a table; status 1 where anything was found, with the first of each kind.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "benchmarks"), str(ROOT / "tests" / "imported")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests/support")]
 
 SIZES = (250_000, 1_000_000)
 SWOLLEN = 30

@@ -13,7 +13,7 @@ import sys
 import numpy as np
 from msgspec import Struct
 
-from kduel.judge.verdict.calibrate import Drawn, Judged, at_once, one_by_one, plans
+from kduel.judge.verdict.calibrate import SimulatedEnds, SimulatedRuns, at_once, one_by_one, plans
 from kduel.judge.verdict.rule import Rule
 from kduel.run.repeat import SHARE_OF_PLAN
 from kduel.study.orders import orders
@@ -53,7 +53,7 @@ class Bursts(Struct, frozen=True, kw_only=True):
 
 def draw(
     policy: Policy, bursts: Bursts, effect: float, runs: int, generator: np.random.Generator
-) -> tuple[Drawn, np.ndarray]:
+) -> tuple[SimulatedRuns, np.ndarray]:
     """Simulated runs of two contenders, and how many boots each took."""
     known = plans(orders, 2, BLOCKS, 1)
     order = known[generator.integers(0, len(known), runs)]
@@ -95,10 +95,10 @@ def draw(
             for arm, disturbed in waiting:
                 logs[every[disturbed], 0, arm[disturbed], block] = np.nan
     logs[:, :, 1] += np.log1p(effect)
-    return Drawn(logs, places, None), boots
+    return SimulatedRuns(logs, places, None), boots
 
 
-def judged(drawn: Drawn) -> Judged:
+def judged(drawn: SimulatedRuns) -> SimulatedEnds:
     """By the code that judges a real run."""
     rule = Rule(max_blocks=BLOCKS)
     return one_by_one(rule, drawn) if np.isnan(drawn.logs).any() else at_once(rule, drawn)

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests/lint")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests/support")]
 
-from flaws import FLAWS, false_alarms, sensitivity  # noqa: E402
+from flaws import PLANTED, false_alarms, sensitivity  # noqa: E402
 
-from kduel.judge.lint.findings import BY_CODE  # noqa: E402
+from kduel.judge.lint.finding import catalogue  # noqa: E402
 
 PAGE = ROOT / "docs/lint-calibration.md"
 SIZES = (10, 20, 100)
@@ -32,7 +32,7 @@ LEAST = 90.0
 def tables(runs: int) -> str:
     """Both tables in Markdown, printed as they come."""
     lines = ["| noise | CV | blocks | runs with any finding | the most frequent ones |", "|---|--:|--:|--:|---|"]
-    for kind in ("normal", "t3"):
+    for kind in ("normal", "t3", "lognormal"):
         for cv in SPREADS:
             for blocks in SIZES:
                 alarms = false_alarms(kind, cv, blocks, runs)
@@ -41,10 +41,10 @@ def tables(runs: int) -> str:
                 lines.append(f"| {kind} | {100 * cv:g} % | {blocks} | {alarms.any:.2f} %{mark} | {each} |")
                 print(lines[-1], flush=True)
     lines += ["", "| finding | planted flaw | blocks | found |", "|---|---|--:|--:|"]
-    for flaw in FLAWS:
-        share = sensitivity(flaw, max(200, runs // 10))
+    for code, flaw in ((code, flaw) for code, flaws in PLANTED.items() for flaw in flaws):
+        share = sensitivity(code, flaw, max(200, runs // 10))
         mark = "" if share >= LEAST else " (below the limit)"
-        lines.append(f"| `{flaw.code}` | {flaw.size} | {flaw.blocks} | {share:.1f} %{mark} |")
+        lines.append(f"| `{code}` | {flaw.size} | {flaw.blocks} | {share:.1f} %{mark} |")
         print(lines[-1], flush=True)
     return "\n".join(lines) + "\n"
 
@@ -55,7 +55,7 @@ Written by `perf/lint_calibration.py --write` ({runs:,} clean runs a line, {flaw
 contenders and one metric; the simulation judges and examines it with the product's own code. Every check that can raise a false
 alarm has a chance of {level:.1%} for that, shared by all metrics of a run, so that more metrics do not raise more of them. At
 most {most:g} % of clean runs may have any finding, and a flaw of the stated size must be found in {least:g} % of runs. SD is the
-standard deviation of a trial (CV 1 %); t3 is Student's t with 3 degrees of freedom. [findings.md](findings.md) says what each
+standard deviation of a trial (CV 1 %); t3 is Student's t with 3 degrees of freedom, lognormal has a sigma of 1. [findings.md](findings.md) says what each
 finding means.
 
 """
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--write", action="store_true")
     chosen = parser.parse_args(arguments)
-    assert {flaw.code for flaw in FLAWS} <= BY_CODE.keys()
+    assert PLANTED.keys() <= catalogue().keys()
     body = tables(chosen.runs)
     if chosen.write:
         from kduel.judge.lint.case import FALSE_ALARMS

@@ -106,7 +106,7 @@ def simulated(
             values[here, :count], [places[here, :count]] if count >= (rule.adjusts_from or 0) else [], order[:count]
         )
         level = float(levels[look])
-        named += int((strata.singly(fit, level).excess > 1).any(axis=1).sum())
+        named += int((strata.effects_by_machine(fit, level).excess > 1).any(axis=1).sum())
         wide = strata.heterogeneity(fit, rule.alpha)
         between += int(((wide.low <= spread) & (spread <= wide.high)).sum())
     return Ended(side, float(covered.mean()), float(np.array(looks.blocks)[end].mean()), named / runs, between / runs)
@@ -212,7 +212,7 @@ def candidates(runs: int) -> list[str]:
 
 def weighted(fit: strata.Fit) -> tuple[float, float]:
     """The misses of two usual intervals with weights by precision (DerSimonian and Laird's variance between machines)."""
-    errors = strata.within(fit).variance[:, None] / fit.counts
+    errors = strata.variance_within(fit).variance[:, None] / fit.counts
     weights = 1 / errors
 
     def mean(weights: Floats) -> Floats:
@@ -234,8 +234,64 @@ def weighted(fit: strata.Fit) -> tuple[float, float]:
     )
 
 
+UNEQUAL = (
+    ("17 + 3", (17, 3), 1.0),
+    ("17 + 3", (17, 3), 4.0),
+    ("17 + 3", (17, 3), 10.0),
+    ("20 + 4", (20, 4), 10.0),
+    ("15 + 5", (15, 5), 4.0),
+    ("9 + 3", (9, 3), 5.0),
+    ("10 + 10", (10, 10), 1.0),
+    ("10 + 10", (10, 10), 10.0),
+    ("8 of 3", (3,) * 8, 1.0),
+    ("8 of 3", (3,) * 8, 20.0),
+    ("16 of 10", (10,) * 16, 30.0),
+)
+"""Blocks of each part; the last one is so many times as noisy."""
+
+
+def unequal(runs: int) -> str:
+    """One look at parts of unequal size and noise: false positives by three variances, and the mean width of the present
+    interval against the pooled one."""
+    rows: list[list[object]] = []
+    for name, counts, louder in UNEQUAL:
+        draw = np.random.default_rng([len(counts), sum(counts), round(louder)])
+        order = np.repeat(np.arange(len(counts)), counts)
+        scale = np.where(order == len(counts) - 1, louder, 1.0)
+        fit = strata.fit(scale * draw.standard_normal((4 * runs, order.size)), [], order)
+        mean, error, freedom = strata.on_these(fit)
+        pooled, (own, own_freedom) = strata.variance_within(fit), welch(fit)
+        halves = [
+            critical_t(np.asarray(0.05), degrees) * width
+            for width, degrees in (
+                (np.sqrt(pooled.variance / order.size), pooled.freedom),
+                (own, own_freedom),
+                (error, freedom),
+            )
+        ]
+        shares = [pct(float((np.abs(mean) > half).mean())) for half in halves]
+        rows.append([name, f"{louder:g}", *shares, f"{halves[2].mean() / halves[0].mean():.2f}"])
+    heads = [
+        "blocks",
+        "last one noisier by",
+        "pooled",
+        "own variances, Satterthwaite",
+        "present method",
+        "width / pooled",
+    ]
+    return table(heads, rows)
+
+
+def welch(fit: strata.Fit) -> tuple[Floats, Floats]:
+    """The mean's error from each part's own variance, with Satterthwaite's degrees of freedom."""
+    freedom = fit.counts - 1.0
+    parts = fit.squares / freedom * fit.counts / fit.counts.sum() ** 2
+    return np.sqrt(parts.sum(axis=1)), parts.sum(axis=1) ** 2 / (parts**2 / freedom).sum(axis=1)
+
+
 PARTS = {
     "machines-alarms": false_alarms,
+    "machines-unequal": unequal,
     "machines-power": power,
     "machines-disagreement": disagreement,
     "machines-candidates": candidates,

@@ -68,7 +68,7 @@ def timed(*arguments: object) -> tuple[float, float, str]:
     )
     start = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
+        [sys.executable, "-P", "-c", code, *map(str, arguments)],
         env={"PYTHONPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     return time.monotonic() - start, float(done.stderr.splitlines()[-1]), done.stdout

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import msgspec
 
 from kduel.analysis.campaigns.contrasts import largest_shares
-from kduel.analysis.campaigns.null_shares import CORRELATIONS, LONG, SIMULATED, TABLE, Quantiles, simulated
+from kduel.analysis.campaigns.null_shares import CORRELATIONS, LONG, SIMULATED, TABLE, Quantiles, simulate_series
 
 RANKS = [1, 2, 3, 4, 6, 8, 11, 15, 20, 27, 36, 49, 70, 100, 150, 220, 330, 500, 750, 1100, 1600, 2400, 3500, 4999]
 GROWTH = 1.2
@@ -39,7 +39,7 @@ def main() -> None:
             generator = np.random.default_rng([count, SIMULATED])
             pieces = []
             for begin in range(0, SIMULATED, AT_ONCE):
-                rows = simulated(generator, min(AT_ONCE, SIMULATED - begin), count, neighbours)
+                rows = simulate_series(generator, min(AT_ONCE, SIMULATED - begin), count, neighbours)
                 pieces.append(largest_shares(rows))
             found = np.sort(np.concatenate(pieces))[::-1]
             of_length.append([round(float(found[rank - 1]), 5) for rank in RANKS])

@@ -88,7 +88,7 @@ def virtme(environment: Path, place: Path, image: Path, cpus: int, memory: str) 
 
 def install_virtme(environment: Path) -> None:
     """Version 1.42, by itself."""
-    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    subprocess.run([sys.executable, "-I", "-m", "venv", environment], check=True)
     subprocess.run([environment / "bin/pip", "install", "--quiet", "virtme-ng==1.42"], check=True)
 
 

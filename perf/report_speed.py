@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests/report")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests/support")]
 
 from examples import simulated  # noqa: E402
 
@@ -53,7 +53,7 @@ def stored(run: Path) -> None:
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             began = time.perf_counter()
             subprocess.run(
-                [sys.executable, "-m", "kduel", "report", copy, "--format", form],
+                [sys.executable, "-P", "-m", "kduel", "report", copy, "--format", form],
                 env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
                 stdout=subprocess.DEVNULL,
                 check=True,

@@ -22,15 +22,15 @@ import numpy as np
 from kduel.core.experiment import Metric
 from kduel.core.samples import Samples
 from kduel.judge.verdict import noise as noises
-from kduel.judge.verdict.adjust import plain
+from kduel.judge.verdict.adjust import plain_means
 from kduel.judge.verdict.calibrate import Characteristics, simulate
-from kduel.judge.verdict.interim import standing
+from kduel.judge.verdict.interim import primary_results
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.looks import plan_looks, repeated_interval
-from kduel.judge.verdict.noise import DIFFERING, NAMES, Noise, made_up, scaled
+from kduel.judge.verdict.noise import DIFFERING, NAMES, Noise, made_up, scale_noise
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import critical_t, normal_levels, student_levels
-from kduel.study.orders import turned_round
+from kduel.study.orders import reversed_orders
 
 DOCUMENT = Path(__file__).parents[1] / "docs/statistics.md"
 RULE, FIRST = Rule(), Rule.of_edition(1)
@@ -122,19 +122,19 @@ def orders(runs: int) -> list[str]:
     """The first edition's plan and rule, and the choices for the second."""
     rows = []
     periods = {
-        f"period {trials} trials, {sds} SD": Noise("", "", scaled(sine(trials, sds), 0.03))
+        f"period {trials} trials, {sds} SD": Noise("", "", scale_noise(sine(trials, sds), 0.03))
         for trials in (3, 4, 5)
         for sds in (1, 2)
     }
     places = {
-        f"second boot {sds:g} SD slower": Noise("", "", scaled(partial(noises.place, sds), 0.03))
+        f"second boot {sds:g} SD slower": Noise("", "", scale_noise(partial(noises.slow_place, sds), 0.03))
         for sds in (2.0, 20.0)
     }
     others = {made_up(n, 4.2).about: made_up(n, 4.2) for n in ("normal", "bimodal", "ar-0.5", "ar-0.8")}
     early = Rule(adjust_from=6, first_look=6, fewest_pairs=6)
     never = Rule(adjust_from=None)
     for about, noise in (others | periods | places).items():
-        turned = tried(FIRST, noise, runs=runs, plan=turned_round)
+        turned = tried(FIRST, noise, runs=runs, plan=reversed_orders)
         found = [tried(rule, noise, runs=runs) for rule in (never, early, RULE)]
         rows.append((about, pct(turned.any_difference), *(pct(one.any_difference) for one in found)))
     return table(
@@ -162,7 +162,7 @@ def blocks(runs: int) -> list[str]:
             cells = []
             for effect in (0, 1, 2, 3, 5, 10, 20):
                 noise, few = made_up("normal", cv * BOTH), runs // metrics
-                before = tried(FIRST, noise, effect, runs=few, metrics=metrics, plan=turned_round).blocks_mean
+                before = tried(FIRST, noise, effect, runs=few, metrics=metrics, plan=reversed_orders).blocks_mean
                 after = tried(RULE, noise, effect, runs=few, metrics=metrics).blocks_mean
                 cells.append(f"{before:.1f} → {after:.1f} ({100 * (after / before - 1):+.0f} %)")
             rows.append((metrics, f"{cv:g} %", *cells))
@@ -262,7 +262,7 @@ def levels_for_t(runs: int) -> list[str]:
                 hits = 0
                 for _ in range(20):
                     low, high = repeated_interval(
-                        plain(generator.standard_normal((runs, rule.max_blocks)), looks.pairs), nominal
+                        plain_means(generator.standard_normal((runs, rule.max_blocks)), looks.pairs), nominal
                     )
                     hits += int(((low > 0) | (high < 0)).any(axis=1).sum())
                 cells.append(f"{hits / 20 / runs / alpha:.2f}")
@@ -276,7 +276,7 @@ def without(runs: int) -> list[str]:
     rows = []
     looks = plan_looks(RULE, range(1, 21))
     low, high = repeated_interval(
-        plain(generator.standard_normal((runs, 20)), looks.pairs), np.full(len(looks.pairs), 0.05)
+        plain_means(generator.standard_normal((runs, 20)), looks.pairs), np.full(len(looks.pairs), 0.05)
     )
     rows.append(
         ("a look at p < .05 after every block from the fourth", pct(((low > 0) | (high < 0)).any(axis=1).mean()))
@@ -299,7 +299,7 @@ def without(runs: int) -> list[str]:
     unsplit = tried(Rule(alpha=0.35), made_up("normal", 4.2), runs=runs // 4, metrics=7)
     rows.append(("alpha not split over seven metrics", pct(unsplit.any_difference)))
     for pairs in (2, 3):
-        short = tried(Rule.fixed(pairs, fewest_pairs=2), made_up("sharp", 4.2), runs=runs, metrics=7)
+        short = tried(Rule.fixed_blocks(pairs, fewest_pairs=2), made_up("sharp", 4.2), runs=runs, metrics=7)
         rows.append((f"seven metrics with two sharp modes, {pairs} pairs", pct(short.any_difference)))
     return table(("what is left out", "false positives, %"), rows)
 
@@ -328,7 +328,7 @@ def exploratory(runs: int) -> list[str]:
             primary = pairs_of(0.03 * shared, "p", True)
             ended = 20
             for count in range(4, 20):
-                if standing([pairs_of(0.03 * shared[:count], "p", True)], RULE)[0].decided:
+                if primary_results([pairs_of(0.03 * shared[:count], "p", True)], RULE)[0].decided:
                     ended = count
                     break
             cut = [pairs_of(0.03 * other[:ended], f"e{i}", False) for i, other in enumerate(others)]
@@ -349,10 +349,10 @@ def more_blocks(runs: int) -> list[str]:
         said = kept = 0
         for _ in range(runs // 40):
             logs = np.log1p(effect / 100) + 0.02 * generator.standard_normal(40)
-            now = standing([pairs_of(logs[:10], "p", True)], rule)[0]
+            now = primary_results([pairs_of(logs[:10], "p", True)], rule)[0]
             if not now.decided and now.blocks_more is not None and 10 + now.blocks_more <= 40:
                 said += 1
-                kept += standing([pairs_of(logs[: 10 + now.blocks_more], "p", True)], rule)[0].decided
+                kept += primary_results([pairs_of(logs[: 10 + now.blocks_more], "p", True)], rule)[0].decided
         rows.append((f"{effect:g} %", said, f"{100 * kept / max(said, 1):.0f} %"))
     return table(("true effect", "runs with an estimate below 40 blocks", "decided by then"), rows)
 
@@ -410,29 +410,31 @@ PARTS: dict[str, Callable[[int], list[str]]] = {
 }
 
 
-def write(name: str, lines: list[str]) -> None:
+def write(name: str, lines: list[str], document: Path = DOCUMENT) -> None:
     """Replace a table in the document."""
-    text = DOCUMENT.read_text("utf-8")
+    text = document.read_text("utf-8")
     start, end = f"<!-- table {name} -->\n", f"<!-- end of {name} -->"
     if text.count(start) != 1 or text.count(end) != 1:
-        raise SystemExit(f"docs/statistics.md has no place for the table {name}")
+        raise SystemExit(f"docs/{document.name} has no place for the table {name}")
     before, rest = text.split(start)
-    DOCUMENT.write_text(before + start + "\n".join(lines) + "\n" + end + rest.split(end)[1], "utf-8")
+    document.write_text(before + start + "\n".join(lines) + "\n" + end + rest.split(end)[1], "utf-8")
 
 
-def main(parts: dict[str, Callable[[int], list[str]]], description: str | None, runs: int) -> None:
+def main(
+    parts: dict[str, Callable[[int], list[str]]], description: str | None, runs: int, document: Path = DOCUMENT
+) -> None:
     """Every table of `parts`, with the time it took; `runs` simulated runs a figure unless the command line says."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--runs", type=int, default=runs)
     parser.add_argument("--only", choices=parts, action="append")
-    parser.add_argument("--write", action="store_true", help="replace the tables in docs/statistics.md")
+    parser.add_argument("--write", action="store_true", help=f"replace the tables in docs/{document.name}")
     given = parser.parse_args()
     start = time.process_time()
     for name in given.only or parts:
         lines = parts[name](given.runs)
         print(f"\n## {name}\n", *lines, sep="\n", flush=True)
         if given.write:
-            write(name, lines)
+            write(name, lines, document)
     print(f"\n{time.process_time() - start:.0f} s of one processor")
 
 

@@ -56,16 +56,16 @@ def measure(case: dict[str, object]) -> dict[str, float]:
                 values=values,
             )
         )
-    rule = Rule.fixed(blocks) if case["fixed"] else Rule(max_blocks=blocks)
+    rule = Rule.fixed_blocks(blocks) if case["fixed"] else Rule(max_blocks=blocks)
     start = time.process_time()
     from kduel.judge.verdict.judge import judge
 
     imported = time.process_time()
     results = judge(samples, rule)
     judged = time.process_time()
-    from kduel.judge.verdict.interim import standing
+    from kduel.judge.verdict.interim import primary_results
 
-    standing(samples, rule)
+    primary_results(samples, rule)
     return {
         "import": imported - start,
         "judge": judged - imported,

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import tarfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,9 +23,40 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+STUDY = """
+[study]
+name = "letters"
+delta = 1.0
+[[contender]]
+kernel = "outside:old"
+[[contender]]
+kernel = "outside:new"
+[machine]
+kind = "process"
+{machine}
+[settle]
+mode = "fixed"
+seconds = 0
+[blocks]
+{blocks}
+[[benchmark]]
+use = "outside-letters"
+text = ["hello", "longer"]
+primary = ["letters"]
+"""
+
 # No test is one of timing: a busy machine must not fail one.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with the most guests come first, as they take longest: a worker must not begin one when all others end."""
+    guests, tests = Counter[Path](), Counter[Path]()
+    for item in items:
+        tests[item.path] += 1
+        guests[item.path] += item.get_closest_marker("guest") is not None
+    items.sort(key=lambda item: (-guests[item.path], -tests[item.path], item.path))
 
 
 def _need(*programs: str) -> str:
@@ -45,7 +79,7 @@ def need() -> Callable[..., str]:
 
 @pytest.fixture
 def unpack(tmp_path: Path) -> Callable[[str], Path]:
-    """unpack(KIND): the run directory of a run of version 0.1.0 (store/fixtures/README.md), fresh for each test."""
+    """unpack(KIND): the directory of a kept run (store/fixtures/README.md), fresh for each test."""
 
     def run(kind: str) -> Path:
         with tarfile.open(Path(__file__).parent / f"store/fixtures/{kind}.tar.xz") as tar:
@@ -59,7 +93,7 @@ def unpack(tmp_path: Path) -> Callable[[str], Path]:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """The directory in which the plug-ins of spine/outside.py are installed as a distribution."""
+    """The directory in which the plug-ins of support/outside.py are installed as a distribution."""
     here = Path(__file__).parent
     info = tmp_path / "site/outside-1.0.dist-info"
     info.mkdir(parents=True)
@@ -68,7 +102,7 @@ def outside(tmp_path: Path) -> Path:
     (info / "entry_points.txt").write_text(
         "".join(f"[kduel.{group}]\noutside = outside:{name}\n" for group, name in groups.items())
     )
-    (tmp_path / "site/outside.py").write_text((here / "spine/outside.py").read_text())
+    (tmp_path / "site/outside.py").write_text((here / "support/outside.py").read_text())
     return tmp_path / "site"
 
 
@@ -80,3 +114,30 @@ def environment(tmp_path: Path, outside: Path) -> dict[str, str]:
         "KDUEL_CACHE": str(tmp_path / "cache"),
         "NO_COLOR": "1",
     }
+
+
+@pytest.fixture
+def kduel(environment: dict[str, str], tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `kduel ARGUMENTS...` as a user starts it, by default in an empty directory."""
+    place = tmp_path / "place"
+    place.mkdir()
+
+    def call(*arguments: object, cwd: Path = place, **options: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "kduel", *map(str, arguments)],
+            env=environment, cwd=cwd, capture_output=True, text=True, timeout=300, check=False, **options,
+        )  # fmt: skip
+
+    return call
+
+
+@pytest.fixture
+def write_study(tmp_path: Path) -> Callable[..., Path]:
+    """A study of two pretended kernels on the pretended machine."""
+
+    def write(machine: str = "", blocks: str = "fixed = 3") -> Path:
+        path = tmp_path / "letters.toml"
+        path.write_text(STUDY.format(machine=machine, blocks=blocks))
+        return path
+
+    return write

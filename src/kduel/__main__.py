@@ -1,4 +1,4 @@
-"""`python -m kduel`."""
+"""`python -P -m kduel`."""
 
 import signal
 

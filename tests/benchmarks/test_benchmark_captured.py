@@ -11,11 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kduel.benchmarks import ParseError
-from kduel.benchmarks.support.reading import only
+from kduel.benchmarks.support.reading import find_one
 
 NOISE = string.ascii_letters + string.punctuation + "\0\ufffd\N{ARABIC-INDIC DIGIT SEVEN}"
 """What garbles a byte here: all but digits and white space. One digit for another can be found only by the checksum
 of the trial's envelope."""
+
+
+APPLICATIONS = ("compile-tree", "git-status", "nginx", "pgbench", "redis", "rocksdb", "sqlite", "zstd")
+FEWER = {"dbench": 1, **dict.fromkeys(APPLICATIONS, 2)}
+"""Applications are captured from Debian 12 and 13; dbench has not changed for ten years."""
 
 
 @pytest.mark.parametrize("case", GOOD, ids=repr)
@@ -23,7 +28,8 @@ def test_values_are_exactly_those_printed(case: Case) -> None:
     values = case.benchmark.parse(case.raw, case.parameters)
     assert case.benchmark.label(case.parameters) == case.directory.name
     assert values == pytest.approx(case.expected, rel=1e-9, abs=0)
-    assert {metric.name for metric in case.benchmark.metrics(case.parameters)} == set(values)
+    missing = [metric for metric in case.benchmark.metrics(case.parameters) if metric.name not in values]
+    assert all(metric.optional for metric in missing)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.expected is None], ids=repr)
@@ -39,7 +45,7 @@ def test_every_benchmark_that_has_a_program_is_captured_from_several_versions() 
     for case in GOOD:
         versions.setdefault(case.benchmark.name, set()).add(case.directory.parent.name)
     for name in set(NAMES) - DOCUMENTED:
-        assert len(versions[name]) >= 3, name
+        assert len(versions[name]) >= FEWER.get(name, 3), name
 
 
 @pytest.mark.parametrize("case", GOOD, ids=repr)
@@ -148,12 +154,16 @@ def one(name: str, **parameters: object) -> Case:
 @pytest.mark.parametrize(
     ("case", "file", "pattern", "wrong"),
     [
-        (one("sysbench-cpu"), "stdout", r"(events per second: +)\d", r"\1"),
+        (one("sysbench-cpu"), "stdout", r"(events per second: +)", r"\g<1>9"),
+        (one("sysbench-cpu"), "stdout", r"(total time: +)\d", r"\g<1>0"),
+        (one("sysbench-cpu"), "stdout", r"(events \(avg/stddev\): +)\d", r"\1"),
+        (one("sysbench-fileio"), "stdout", r"(fsyncs/s: +|reads/s: +(?=[1-9]))", r"\g<1>999999"),
         (one("sysbench-cpu"), "stdout", r"(total number of events: +)\d", r"\1"),
         (one("sysbench-cpu"), "stdout", r"( sum: +)\d", r"\1"),
         (one("sysbench-cpu"), "stdout", r"( min: +)", r"\g<1>9"),
         (one("sysbench-cpu"), "stdout", r"(95th percentile: +)", r"\g<1>99"),
-        (one("sysbench-memory"), "stdout", r"(MiB transferred \()\d", r"\1"),
+        (one("sysbench-memory"), "stdout", r"(MiB transferred \()", r"\g<1>9"),
+        (one("sysbench-memory"), "stdout", r"\d([.]\d+ MiB transferred \()", r"\1"),
         (one("perf-sched-pipe"), "stdout", r"(\d)([.]\d+ usecs/op)", r"\g<1>0\2"),
         (one("cyclictest"), "cyclictest.json", r'("avg": )\d', r"\1"),
         (one("cyclictest"), "cyclictest.json", r'("cycles": )\d', r"\1"),
@@ -177,6 +187,40 @@ def test_figures_that_contradict_each_other_are_refused(case: Case, file: str, p
     assert case.outcome({file: changed}) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "metric", "value", "printed"),
+    [
+        ("sysbench-cpu", "events-per-second", 16 / 18.1320, 0.88),
+        ("sysbench-memory", "throughput", 144.18 / 17.5562, 8.21),
+        ("sysbench-fileio", "reads-per-second", 60 / 9.1012, 6.59),
+    ],
+)
+def test_a_program_that_waited_for_a_cpu_is_read(name: str, metric: str, value: float, printed: float) -> None:
+    """Captured at the lowest priority beside sixteen busy processes on two CPUs."""
+    (case,) = (case for case in GOOD if case.benchmark.name == name and "starved" in case.name)
+    assert case.whole is not None and case.whole[metric] == pytest.approx(value, rel=0.01)
+    assert "latency-p95" not in case.whole or case.whole.get("total-events", 20) >= 20
+    assert case.benchmark.details(case.raw, case.parameters).printed[metric] == printed
+
+
+def test_a_rate_until_a_late_report_is_computed_from_events_and_time() -> None:
+    """506 events in 1.0045 s, of which sysbench printed 419.66 per second after waiting for a CPU."""
+    case = one("sysbench-cpu")
+    text = case.texts["stdout"]
+    for pattern, figure in (
+        (r"(events per second: +)\S+", "419.66"),
+        (r"(total time: +)\S+(?=s)", "1.0045"),
+        (r"(number of events: +)\S+", "506"),
+        (r"(events \(avg/stddev\): +)[^/]+", "506.0000"),
+        (r"( min: +)\S+", "1.50"),
+        (r"( avg: +)\S+", "1.98"),
+        (r"( sum: +)\S+", "1003.00"),
+    ):
+        text = re.sub(pattern, rf"\g<1>{figure}", text)
+    values = case.outcome({"stdout": text})
+    assert values is not None and values["events-per-second"] == pytest.approx(506 / 1.0045)
+
+
 @pytest.mark.parametrize("name", ["sysbench-cpu", "sysbench-memory", "sysbench-fileio"])
 def test_a_report_without_its_last_line_is_refused(name: str) -> None:
     case = one(name)
@@ -184,10 +228,10 @@ def test_a_report_without_its_last_line_is_refused(name: str) -> None:
 
 
 def test_one_line_is_wanted_and_only_whole() -> None:
-    assert only(r"rate: (\S+)", "rate: 1\nrates: 2\n", "the rate") == "1"
+    assert find_one(r"rate: (\S+)", "rate: 1\nrates: 2\n", "the rate") == "1"
     for text in ("rate: 1\nrate: 1\n", "rate: 1", "a rate: 1\n", "rate: 1 2\n", ""):
         with pytest.raises(ParseError, match="the rate"):
-            only(r"rate: (\S+)", text, "the rate")
+            find_one(r"rate: (\S+)", text, "the rate")
 
 
 def test_hackbench_that_passed_other_messages_is_refused() -> None:

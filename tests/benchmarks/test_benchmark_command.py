@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kduel.benchmarks import ParseError, Raw, benchmark
+from kduel.benchmarks.support import expression
 from kduel.core.errors import InputError
 from kduel.study.load import expand
 
@@ -27,6 +30,11 @@ def parse(stdout: str, stderr: str = "", **changes: Any) -> float:
 )
 def test_many_matches_are_reduced_as_the_study_says(reduce: str, value: float) -> None:
     assert parse(OUTPUT, reduce=reduce) == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("before", ["1\n", "1.\n", "v1,\n", "-\n", "1 ", ""])
+def test_a_number_after_a_line_that_ends_in_one_is_whole(before: str) -> None:
+    assert parse(f"{before}20\n", regex=r"^(?:.*\s)?(2[0-9])$") == 20
 
 
 def test_many_matches_without_a_word_about_it_are_an_error() -> None:
@@ -106,3 +114,58 @@ def test_what_it_says_to_the_plan_and_the_guest() -> None:
     assert COMMAND.seconds(parameters) == 7.5
     assert COMMAND.packages_for(parameters) == ("python3",)
     assert COMMAND.metrics(parameters)[0].statistic == "max"
+
+
+@pytest.fixture
+def limited() -> Iterator[None]:
+    """Ends a test that hangs, which an engine that backtracks would do for years."""
+
+    def end(*_: object) -> None:
+        raise TimeoutError("still searching")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(120)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("limited")
+@pytest.mark.parametrize("regex", [r"^((?:[0-9]+)+)x$", r"^((?:[0-9]|[0-9][0-9])+)x$", r"(?:(?:1|1?)+)+(y)"])
+def test_an_expression_that_python_would_search_for_years_ends(regex: str) -> None:
+    with pytest.raises(ParseError, match="nothing in stdout"):
+        parse("1" * 10_000 + "\n", regex=regex)
+
+
+@pytest.mark.usefixtures("limited")
+def test_the_matches_of_one_text_have_a_limit_of_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expression, "MOST_CPU_SECONDS", 0.2)
+    with pytest.raises(ParseError, match="CPU time"):
+        parse("1" * 2_000_000, regex="(?s)(1)(?:.*x)?", reduce="first")
+
+
+@pytest.mark.usefixtures("limited")
+def test_the_expressions_of_a_step_share_the_limit_of_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expression, "MOST_CPU_SECONDS", 0.3)
+    metrics = [METRIC | {"name": f"m{n}", "regex": "^(1)$", "reduce": "first"} for n in range(300)]
+    parameters = COMMAND.read_parameters({"command": "true", "metrics": metrics})
+    with pytest.raises(ParseError, match=r"m[1-9][0-9]*: .* with those before it"):
+        COMMAND.parse(Raw("1\n" * 20_000, "", 0), parameters)
+
+
+@pytest.mark.usefixtures("limited")
+def test_a_large_expression_on_a_long_text_is_refused_at_once() -> None:
+    """Each state of a deterministic automaton for it would be another one; 16 MB would take minutes."""
+    with pytest.raises(ParseError, match="too large"):
+        parse("ab" * (8 << 20), regex="[ab]*a[ab]{900}(c)")
+    with pytest.raises(ParseError, match="nothing in stdout"):
+        parse("ab\n" * (5 << 20), regex=r"^\s*(?:total|sum) +[:=] +([0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?) *MB/s")
+
+
+@pytest.mark.parametrize(
+    ("regex", "reason"), [(r"(?=1)(1)", "look-around"), (r"(1)\1", "back-references"), (r"(\pL{0,900})", "too large")]
+)
+def test_an_expression_that_needs_more_than_linear_time_is_refused(regex: str, reason: str) -> None:
+    with pytest.raises(InputError, match=r"regex .*RE2") as error:
+        COMMAND.read_parameters({"command": "true", "metrics": [METRIC | {"regex": regex}]})
+    assert reason in str(error.value)

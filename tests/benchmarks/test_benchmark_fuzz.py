@@ -10,7 +10,7 @@ import pytest
 from benchmark_cases import GOOD, Case
 from fuzzing import MUTATORS, Texts, Values, finding, mutate, numbers_in, swollen
 
-from kduel.benchmarks import Benchmark, ParseError, ParserFault, Raw
+from kduel.benchmarks import Benchmark, Parameters, ParseError, ParserFault, Raw
 from kduel.core.experiment import Metric
 from kduel.core.plugins import plugins
 
@@ -68,17 +68,12 @@ def test_logs_of_one_endless_line_are_read_soon(unit: str) -> None:
         assert time.process_time() - began < MOST_SECONDS
 
 
-class Sloppy(Benchmark):
+class Sloppy(Benchmark[Parameters]):
     """A parser as it should not be."""
 
     name = "sloppy"
     summary = ""
-
-    def label(self, parameters: object) -> str:
-        return "sloppy"
-
-    def metrics(self, parameters: object) -> tuple[Metric, ...]:
-        return (Metric("rate", "1/s", "higher"), Metric("share", "%", "none", most=100.0))
+    declared_metrics = (Metric("rate", "1/s", "higher"), Metric("share", "%", "none", most=100.0))
 
     def script(self, parameters: object) -> str:
         return ":"

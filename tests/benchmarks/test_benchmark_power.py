@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kduel.benchmarks import ParseError, Raw
-from kduel.benchmarks.power import PLUGIN, Snapshot, power
+from kduel.benchmarks.power import PLUGIN, Snapshot, mean_watts
 from kduel.benchmarks.system_size import PLUGIN as SIZE
 from kduel.benchmarks.systemd_analyze import PLUGIN as BOOT
 from kduel.core.experiment import Settle
@@ -108,7 +108,7 @@ def test_a_domain_that_is_asked_for_must_be_there() -> None:
         Snapshot(up, {"intel-rapl:0": ("package-0", 0, MOST), "intel-rapl:0:2": ("dram", energy, MOST)})
         for up, energy in ((0.0, 0), (4.0, 6_000_000))
     )
-    assert power(before, after, "dram") == 1.5
+    assert mean_watts(before, after, "dram") == 1.5
 
 
 def test_the_script_reads_the_tree_as_it_is(tmp_path: Path) -> None:

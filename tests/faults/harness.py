@@ -26,7 +26,7 @@ from kduel.core.cache import cache_root
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"
 KERNELS = ("debian:6.1-cloud", "debian:6.12-cloud")
-PATIENCE = 300.0
+PATIENCE = 1800.0
 """Seconds that a command may take on a busy machine before it is taken to hang."""
 
 STUDY = """\

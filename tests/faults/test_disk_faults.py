@@ -84,7 +84,7 @@ def watched(own: Place, library: Path, call: str = "") -> Iterator[Path]:
 def calls(own: Place, library: Path) -> list[Call]:
     """The calls of a run that write into one of the places."""
     with watched(own, library) as log:
-        done = own.kduel(*own.words())
+        done = own.kduel(*own.words(), "--offline")
     assert done.returncode == 0, done.stderr
     found = []
     for line in log.read_text(errors="replace").splitlines():
@@ -98,7 +98,8 @@ def calls(own: Place, library: Path) -> list[Call]:
 def undisturbed(
     need: Callable[..., str], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Reference, list[Call], Path]:
-    """A run without faults, the calls by which one writes, and the library that makes them fail."""
+    """A run without faults, the calls by which one writes, and the library that makes them fail. The first run fetches what is
+    missing; the others are offline, since other tests may have the lists of packages read again at any time."""
     library = tmp_path_factory.mktemp("library") / "failing.so"
     source = Path(__file__).with_name("failing.c")
     subprocess.run([need("gcc"), "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", library, source], check=True)
@@ -136,7 +137,7 @@ def test_a_call_that_fails_is_named_where_it_is_and_loses_nothing(
         story = f"{error} at {call.name} number {call.number} ({call.where})"
         with place(seconds=0.05, blocks=BLOCKS) as own:
             with watched(own, library, f"{call.name}:{call.number}:{getattr(errno, error)}") as log:
-                done = own.kduel(*own.words())
+                done = own.kduel(*own.words(), "--offline")
             lines = [line for line in log.read_text(errors="replace").splitlines() if "(INJECTED)" in line]
             try:
                 no_traceback(story, done.stderr)
@@ -186,7 +187,7 @@ def test_a_real_disk_that_is_full_is_named(
         subprocess.run(["mount", "-t", "tmpfs", "-o", lacking, "small", disk], check=True)
         try:
             own.put_run(disk / "run")
-            done = own.kduel(*own.words())
+            done = own.kduel(*own.words(), "--offline")
             assert done.returncode == 3, done.stderr
             no_traceback(lacking, done.stderr)
             assert str(own.run) in done.stderr[done.stderr.index("kduel: ") :]
@@ -203,7 +204,7 @@ def test_a_full_tmpdir_is_no_hindrance(undisturbed: tuple[Reference, list[Call],
         own.temporary.mkdir(exist_ok=True)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "small", own.temporary], check=True)
         try:
-            done = own.kduel(*own.words())
+            done = own.kduel(*own.words(), "--offline")
             assert done.returncode == 0, done.stderr
             ends_well(own, kept(own, {}, reference, "TMPDIR"), reference, "TMPDIR")
         finally:

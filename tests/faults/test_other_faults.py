@@ -36,7 +36,7 @@ def reference() -> Iterator[Reference]:
         yield Reference.of(own)
 
 
-def until(condition: Callable[[], Any], what: str, seconds: float = 120) -> Any:
+def until(condition: Callable[[], Any], what: str, seconds: float = 600) -> Any:
     limit = time.monotonic() + seconds
     while time.monotonic() < limit:
         if found := condition():
@@ -169,7 +169,7 @@ def test_a_directory_that_disappears_is_named(reference: Reference, which: str) 
         until(lambda: len(names(own.run)) > 1, "second trial")
         gone = {"the run": own.run, "the cache": own.cache, "TMPDIR": own.temporary}[which]
         gone.rename(own.base / "gone")
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=600)
         no_traceback(f"{which} disappears", said)
         if which == "TMPDIR" and process.returncode == 0:
             return  # nothing is kept there in the middle of a run

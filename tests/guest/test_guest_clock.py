@@ -31,7 +31,7 @@ def test_the_marks_of_a_run_tell() -> None:
     """As seen on 22 November 2026: "tsc: Detected 49.752 MHz", on a host of 2,600 MHz."""
     stream = b"KDUEL READY 4605.95\nKDUEL DONE 13230.10 0\nKDUEL BEGIN "
     timings = {"ready": 147.667, "done": 321.61}
-    assert why_clock_wrong(envelope.marks(stream), timings).startswith("its clock advanced by 8,624 s in 174 s")
-    assert why_clock_wrong(envelope.marks(stream), {"ready": 147.667}) == ""
+    assert why_clock_wrong(envelope.read_marks(stream), timings).startswith("its clock advanced by 8,624 s in 174 s")
+    assert why_clock_wrong(envelope.read_marks(stream), {"ready": 147.667}) == ""
     assert why_clock_wrong({}, timings) == ""
-    assert why_clock_wrong(envelope.marks(b"KDUEL READY 4.1\nKDUEL DONE 178.2 0\n"), timings) == ""
+    assert why_clock_wrong(envelope.read_marks(b"KDUEL READY 4.1\nKDUEL DONE 178.2 0\n"), timings) == ""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import LINES, WIDTH, diagnose, findings
-from kduel.guest.emulator import fault_of
+from kduel.guest.emulator import explain_fault
 
 CONSOLES = Path(__file__).parent / "consoles"
 WENT_ON = {"warn", "oom-tail", "oom-tmpfs"}
@@ -128,7 +128,7 @@ FLAGS = [
     ],
 )
 def test_an_int3_is_the_emulators_fault_only_where_it_is_known_to_be(qemu, accelerator, cpus, console, is_fault):
-    assert bool(fault_of(console, qemu=qemu, accelerator=accelerator, cpus=cpus)) is is_fault
+    assert bool(explain_fault(console, qemu=qemu, accelerator=accelerator, cpus=cpus)) is is_fault
 
 
 @pytest.mark.parametrize(("ended", "ready"), [("boot-deadline", False), ("deadline", True)])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import os
 import subprocess
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kduel.guest import envelope, untar
-from kduel.guest.envelope import BrokenEnvelope, bring_in, marks, open_envelope, seal, unpack
+from kduel.guest.envelope import BrokenEnvelope, bring_in, open_envelope, read_marks, unpack
 
 names = st.text(st.sampled_from("abcXYZ019._-"), min_size=1, max_size=20).filter(lambda n: n.strip(".") != "")
 
@@ -24,6 +25,12 @@ def tar_of(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
     return stream.getvalue()
+
+
+def seal(archive: bytes) -> bytes:
+    """An archive in its envelope, as the guest's shell makes it."""
+    digest = hashlib.sha256(archive).hexdigest().encode()
+    return b"KDUEL BEGIN %d %s\n" % (len(archive), digest) + archive + b"\nKDUEL END\n"
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
@@ -60,8 +67,8 @@ def test_what_is_sealed_comes_home(files, noise, tmp_path_factory):
     stream = noise + b"\nKDUEL READY 4.26\nKDUEL DONE 9.01 0\n" + seal(archive)
     come_home(stream, into)
     assert everything_below(into) == {f"d/{name}": data for name, data in files.items()}
-    assert marks(stream)["READY"] == (4.26, None)
-    assert marks(stream)["DONE"] == (9.01, 0)
+    assert read_marks(stream)["READY"] == (4.26, None)
+    assert read_marks(stream)["DONE"] == (9.01, 0)
 
 
 @given(data=st.data(), content=st.binary(min_size=1, max_size=2000))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,8 +23,10 @@ from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose
 from kduel.guest.launch import Run, run
 from kduel.guest.monitor import read_registers
+from kduel.guest.processor import known_features
 from kduel.guest.vm import VirtualMachine
 from kduel.machines.host import doctor
+from kduel.machines.qemu import qemu_version
 
 pytestmark = pytest.mark.guest
 
@@ -304,14 +307,17 @@ def test_a_kernel_that_boots_nowhere_proves_nothing_of_kvm(tmp_path, monkeypatch
     assert not list((tmp_path / "cache/probe").iterdir())
 
 
-def test_a_kvm_that_failed_on_a_busy_host_is_tried_longer_and_again_later(tmp_path, monkeypatch):
+@pytest.mark.parametrize("emulated", ["boots", "begins to boot"])
+def test_a_kvm_that_failed_on_a_busy_host_is_tried_longer_and_again_later(tmp_path, monkeypatch, emulated):
     tried: list[tuple[str, float]] = []
     now = [1000.0]
 
     def boots(kernel: Path, busybox: Path, accelerator: str, seconds: float) -> probe.Verdict:
         tried.append((accelerator, seconds))
         now[0] += 15 if accelerator == "tcg" else seconds
-        return probe.Verdict(accelerator == "tcg" or seconds > 2 * probe.KVM_SECONDS, "slow")
+        if accelerator == "tcg":
+            return probe.Verdict(emulated == "boots", "slow", booting=True)
+        return probe.Verdict(seconds > 2 * probe.KVM_SECONDS, "slow")
 
     device = tmp_path / "kvm"
     device.touch()
@@ -345,12 +351,19 @@ def test_the_group_that_opens_kvm(tmp_path, monkeypatch, mode, group, wanted):
     assert ("--clear-groups" in words) == (wanted is None)
     assert "--clear-groups" in confine.prefix(12345, "tcg")
     device.chmod(0o600)
-    with pytest.raises(HostError, match="only root may open") as caught:
-        confine.kvm_group()
-    assert "chmod 660" in caught.value.remedy
+    cpuinfo = tmp_path / "cpuinfo"
+    monkeypatch.setattr(confine, "CPUINFO", cpuinfo)
+    for flags, opens in (("fpu svm", True), ("fpu hypervisor", False)):
+        cpuinfo.write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
+        with pytest.raises(HostError, match="only root may open") as caught:
+            confine.kvm_group()
+        assert ("chmod 660" in caught.value.remedy) == opens, (
+            "opening it leads nowhere on a CPU without virtualisation"
+        )
+        if os.geteuid() == 0:
+            [check] = doctor.kvm(Path("/"))
+            assert check.weight == "disturbs" and check.remedy == caught.value.remedy
     if os.geteuid() == 0:
-        [told] = doctor.kvm(Path("/"))
-        assert told.weight == "disturbs" and "only root may open" in told.what and "chmod 660" in told.remedy
         device.chmod(mode)
         assert [check.weight for check in doctor.kvm(Path("/"))] == ["good"]
 
@@ -362,7 +375,7 @@ def test_the_host_is_recorded_and_qemu_has_weight(tmp_path):
             machine(tmp_path, said), tmp_path / "console.log", boot_deadline=60, deadline=60, pin=pins(1), raised=True
         )
         assert done.ended == "off" and done.pinned == pins(1)
-        assert done.priority == priority.obtainable()
+        assert done.priority == priority.find_obtainable()
         assert groups() == set(), "no control group is left"
     [(step, record)] = done.host
     assert step == "01-a" and record.seconds >= 0
@@ -386,3 +399,28 @@ def priority_free():
     top = Path("/sys/fs/cgroup")
     before = set(top.glob("kduel-*"))
     yield lambda: set(top.glob("kduel-*")) - before
+
+
+def test_qemu_inherits_nothing_of_the_callers_environment(tmp_path, monkeypatch):
+    """Neither where it boots, nor where it is asked about itself."""
+    real = shutil.which("qemu-system-x86_64")
+    seen = tmp_path / "seen"
+    seen.mkdir(mode=0o777)
+    seen.chmod(0o777)
+    tmp_path.chmod(0o755)
+    for outer in tmp_path.parents[:3]:
+        outer.chmod(outer.stat().st_mode | 0o011)
+    wrapper = tmp_path / "bin/qemu-system-x86_64"
+    wrapper.parent.mkdir()
+    wrapper.write_text(f'#!/bin/sh\nenv -0 >{seen}/$$\nexec {real} "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("SECRET_TOKEN", "hush")
+    boot(tmp_path, tiny.say(b"hello") + tiny.POWER_OFF)
+    known_features.__wrapped__()
+    qemu_version()
+    got = [set(path.read_bytes().split(b"\0")) for path in seen.iterdir()]
+    assert len(got) == 3
+    for variables in got:
+        names = {variable.partition(b"=")[0] for variable in variables} - {b""}
+        assert names - {b"PATH", b"LC_ALL", b"PWD", b"OLDPWD", b"SHLVL", b"_", b"LD_LIBRARY_PATH"} == set()

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kduel.benchmarks import Service
+from kduel.benchmarks.support.service import server
 from kduel.core.experiment import Settle
 from kduel.guest.environment import read_environment
 from kduel.guest.script import ScriptStep, compose, directory_of
@@ -246,9 +248,10 @@ def test_a_step_that_removes_what_the_others_need_spoils_itself_only(run):
 def test_shellcheck_finds_nothing(tmp_path, need):
     shellcheck = need("shellcheck")
     guest = Path(__file__).parents[2] / "src/kduel/guest"
-    part = ScriptStep(label="a", script="true", timeout=1, before="true", after="true")
+    service = Service(name="store", start="true", stop="true")
+    part = ScriptStep(label="a", script="true", timeout=1, before="true", after="true", service=service)
     for recorded in (False, True):
-        text = compose([part], settle=NOW, setup="true", recorded=recorded)
+        text = compose([part], settle=NOW, setup="true", modules=("zram",), recorded=recorded)
         (tmp_path / "guest.sh").write_text(text)
         # What records replaces `tell`, whose first lines are then called by nobody.
         known = ["--exclude=SC2317"] if recorded else []
@@ -263,3 +266,74 @@ def test_a_label_that_is_no_name_is_a_mistake():
 
 def test_directories_count_from_one():
     assert directory_of(0, ScriptStep(label="x", script="", timeout=1)) == "01-x"
+
+
+def served(run, start: str, *steps: str, stop: str = "", scratch: bool = False) -> Path:
+    service = Service(name="store", start=start, stop=stop, scratch=scratch)
+    return run(
+        *(
+            ScriptStep(label=f"s{number}", script=script, timeout=20, service=service)
+            for number, script in enumerate(steps, 1)
+        )
+    )
+
+
+def status_of(out: Path, step: str) -> int:
+    return json.loads((out / step / "exit.json").read_text())["status"]
+
+
+SLEEPER = "sleep 300 & echo $! >server.pid; echo data >data"
+
+
+@pytest.mark.parametrize("scratch", [False, True])
+def test_steps_share_a_service_and_its_data_which_end_with_the_last_of_them(run, tmp_path, scratch):
+    out = served(
+        run,
+        SLEEPER,
+        "cat $KDUEL_SERVICE/server.pid; echo more >>$KDUEL_SERVICE/data; touch $KDUEL_SCRATCH/x",
+        "cat $KDUEL_SERVICE/server.pid $KDUEL_SERVICE/data; ls $KDUEL_SCRATCH",
+        stop=f"touch {tmp_path}/stopped",
+        scratch=scratch,
+    )
+    pid = (out / "01-s1/stdout").read_text()
+    left = "lost+found\n" + "services\n" * scratch
+    assert (out / "02-s2/stdout").read_text() == f"{pid}data\nmore\n{left}"
+    state = Path(f"/proc/{pid.strip()}/stat")
+    assert not state.exists() or ") Z " in state.read_text()
+    assert (tmp_path / "stopped").exists() and status_of(out, "services/store") == 0
+    assert not list((tmp_path / "scratch").glob("services/*"))
+
+
+def test_a_step_whose_service_does_not_start_is_not_run_and_says_why(run, tmp_path):
+    out = served(run, f"{SLEEPER}\necho no port >&2; exit 3", f"touch {tmp_path}/ran")
+    assert status_of(out, "services/store") == 3 and status_of(out, "01-s1") == 125
+    assert "no port" in (out / "01-s1/stderr").read_text()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_step_in_which_its_server_ends_does_not_count(run):
+    out = served(run, SLEEPER, "kill $(cat $KDUEL_SERVICE/server.pid)\nsleep 0.2", "echo ran")
+    assert [status_of(out, step) for step in ("01-s1", "02-s2")] == [125, 125]
+    assert "ran" not in (out / "02-s2/stdout").read_text()
+
+
+def test_a_step_between_those_of_a_service_has_none(run):
+    service = Service(name="store", start=SLEEPER)
+    out = run(
+        ScriptStep(label="a", script="echo $KDUEL_SERVICE", timeout=20, service=service),
+        ScriptStep(label="b", script="echo ${KDUEL_SERVICE-none}", timeout=20),
+        ScriptStep(label="c", script="cat $KDUEL_SERVICE/data", timeout=20, service=service),
+    )
+    assert (out / "02-b/stdout").read_text() == "none\n"
+    assert (out / "03-c/stdout").read_text() == "data\n"
+
+
+def test_server_waits_until_it_is_ready_and_fails_with_its_last_words(run):
+    slow = server("store", "sh -c 'sleep 0.3; touch ready; exec sleep 300'", ready="test -e ready", after="echo up\n")
+    dead = server("dead", "sh -c 'echo bad option; exit 1'", ready="false")
+    out = run(
+        ScriptStep(label="a", script="true", timeout=20, service=slow),
+        ScriptStep(label="b", script="true", timeout=20, service=dead),
+    )
+    assert status_of(out, "01-a") == 0 and (out / "services/store/stdout").read_text() == "up\n"
+    assert status_of(out, "02-b") == 125 and "bad option" in (out / "02-b/stderr").read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kduel.guest.console import read_console
-from kduel.guest.diagnosis import MOST_LINES, diagnose, findings, findings_in, looked_at
+from kduel.guest.diagnosis import MOST_LINES, diagnose, findings, findings_in, searched_lines
 
 HERE = Path(__file__).parent
 
@@ -282,7 +282,7 @@ def test_no_alarm_in_any_log_of_an_ordinary_boot():
     logs = [
         HERE / f"consoles/{name}.log" for name in ("silent-exit", "silent-reboot", "deadline", "boot-hang", "frozen")
     ]
-    logs += sorted((HERE.parent / "boards/logs").glob("*.log"))
+    logs += sorted((HERE.parent / "machines/boards/logs").glob("*.log"))
     logs += sorted(path for path in (HERE.parent / "benchmarks/captured").rglob("*") if path.is_file())
     assert len(logs) > 50
     for log in logs:
@@ -353,6 +353,6 @@ def test_the_kernels_own_log_counts_too(tmp_path):
 )
 def test_a_flood_costs_seconds_and_no_more(flood):
     # Without a bound on lines and their length this does not end.
-    assert len(looked_at(flood.split("\n"))) <= 2 * MOST_LINES
+    assert len(searched_lines(flood.split("\n"))) <= 2 * MOST_LINES
     findings(flood.split("\n"))
     assert len(diagnose(flood.split("\n"), ended="off", ready=True, seconds=1).message) < 10_000

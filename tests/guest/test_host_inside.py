@@ -19,7 +19,8 @@ from kduel.machines.local import LocalMachine
 from kduel.machines.qemu import InQemu
 from kduel.machines.remote.real import RealMachine
 from kduel.machines.slurm_node import NodeMachine
-from kduel.run.script import inside_parts
+from kduel.run.script import read_inside_records
+from kduel.store.collect import PreparedSteps
 from kduel.study.plan import PlannedTrial
 
 NOW = Settle(mode="fixed", seconds=0)
@@ -164,13 +165,13 @@ def test_a_guest_is_not_disturbed_by_a_single_byte() -> None:
 
 
 def test_trials_that_share_a_boot_have_each_their_own(tmp_path: Path) -> None:
-    steps = [Step(benchmark="command", label=label) for label in ("a", "b")]
+    prepared = PreparedSteps([Step(benchmark="sysbench-cpu", label=label) for label in ("a", "b")])
     boot = [
         PlannedTrial(id=f"000{n}-b01-{name}", block=1, position=n, contender=name, boot=1, steps=[1, 0])
         for n, name in enumerate(("one", "two"), 1)
     ]
     one = left(tmp_path / "one", BEGIN, END, "02-b")
     two = left(left(tmp_path / "two", BEGIN, END.replace("15376", "15386"), "01-a"), BEGIN, END, "02-b")
-    first, second = inside_parts(boot, steps, [one, two])
+    first, second = read_inside_records(boot, prepared, [one, two])
     assert list(first) == ["b"] and first["b"].seconds == 10.0
     assert {label: record.seconds for label, record in second.items()} == {"a": 20.0, "b": 10.0}

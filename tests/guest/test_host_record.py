@@ -14,8 +14,16 @@ from kduel.core.experiment import Step
 from kduel.core.host import BOOT, HostStep, other_work, wait_share
 from kduel.guest import hostrecord
 from kduel.guest.hostrecord import HostRecorder, Scheduling
-from kduel.guest.hosttotals import HostSnapshot, all_interrupts, between, cpu_times, interrupts_on, together
-from kduel.run.script import host_parts
+from kduel.guest.hosttotals import (
+    HostSnapshot,
+    all_interrupts,
+    compare_snapshots,
+    cpu_times,
+    interrupts_on,
+    sum_of_files,
+)
+from kduel.run.script import split_host_record
+from kduel.store.collect import PreparedSteps
 from kduel.study.plan import PlannedTrial
 
 # Of a virtual machine with two CPUs, Linux 6.18; `some` and the first line are cut from its files.
@@ -136,12 +144,12 @@ def test_a_guest_that_is_cut_off_has_the_record_of_what_it_was_doing(host: Host,
 
 
 def test_the_record_of_a_boot_is_that_of_each_of_its_trials() -> None:
-    steps = [Step(label="cpu", benchmark="sysbench-cpu")]
+    prepared = PreparedSteps([Step(label="cpu", benchmark="sysbench-cpu")])
     trials = [PlannedTrial(id=str(n), block=1, position=n, contender="a", boot=1, steps=[0]) for n in range(2)]
     record = HostStep(seconds=9.0, vcpu_run_s=1.0, vcpu_wait_s=3.0)
     for boot in (trials[:1], trials):
-        assert host_parts(boot, steps, [(BOOT, record)]) == [{BOOT: record}] * len(boot)
-    assert host_parts(trials[:1], steps, [("01-cpu", record)]) == [{"cpu": record}]
+        assert split_host_record(boot, prepared, [(BOOT, record)]) == [{BOOT: record}] * len(boot)
+    assert split_host_record(trials[:1], prepared, [("01-cpu", record)]) == [{"cpu": record}]
 
 
 def test_what_a_host_does_not_tell_is_unknown_and_not_zero(host: Host) -> None:
@@ -216,7 +224,10 @@ def test_throttling_is_that_of_the_pinned_cpus(host: Host) -> None:
 
 def test_a_counter_that_went_back_is_unknown() -> None:
     first, last = HostSnapshot(at=1.0, interrupts=50, throttled=3), HostSnapshot(at=2.0, interrupts=49, throttled=3)
-    assert (between(first, last, None).interrupts, between(first, last, None).throttled) == (None, 0)
+    assert (compare_snapshots(first, last, None).interrupts, compare_snapshots(first, last, None).throttled) == (
+        None,
+        0,
+    )
 
 
 def test_interrupts_are_read_or_nothing_is() -> None:
@@ -229,8 +240,8 @@ def test_interrupts_are_read_or_nothing_is() -> None:
     assert interrupts_on(text.replace("5095443", "x" * 7), [0]) is None
     assert all_interrupts("cpu  1 2\nintr 24746261 0 0 0 1\nctxt 63904664\n") == 24746261
     assert all_interrupts("ctxt 5\n") is None
-    assert together(["3\n", "4\n"]) == 7
-    assert together([]) is together(["3\n", ""]) is together(["3", "-1"]) is None
+    assert sum_of_files(["3\n", "4\n"]) == 7
+    assert sum_of_files([]) is sum_of_files(["3\n", ""]) is sum_of_files(["3", "-1"]) is None
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def words(root: Path, process: int) -> str:
 
 def test_a_session_in_the_root_group_is_raised_by_its_autogroup(tmp_path: Path, sleeper: int) -> None:
     tree(tmp_path, sleeper, cgroup="1:cpu:/\n0::/\n")
-    with priority.raised(sleeper, tmp_path):
+    with priority.raise_priority(sleeper, tmp_path):
         assert words(tmp_path, sleeper) == "-20\n"
     assert not list((tmp_path / "sys/fs/cgroup").iterdir())
 
@@ -49,7 +49,7 @@ def test_where_autogroups_rest_a_control_group_is_made_and_removed(tmp_path: Pat
     (top / "user.slice").mkdir()
     (top / "user.slice/cpu.weight").write_text("100\n")
     (top / "cgroup.controllers").write_text("cpu io memory\n")
-    with priority.raised(sleeper, tmp_path) as got:
+    with priority.raise_priority(sleeper, tmp_path) as got:
         assert got[-1] == "cgroup weight 10000" and words(tmp_path, sleeper) == "/autogroup-7 nice 0\n"
         made = top / f"kduel-{sleeper}"
         assert (made / "cpu.weight").read_text() == "10000\n"
@@ -63,7 +63,7 @@ def test_what_a_killed_runner_left_is_removed(tmp_path: Path, sleeper: int) -> N
     tree(tmp_path, sleeper, cgroup="0::/\n", autogroup="0")
     left = tmp_path / "sys/fs/cgroup/kduel-123"
     left.mkdir()
-    with priority.raised(sleeper, tmp_path):
+    with priority.raise_priority(sleeper, tmp_path):
         assert not left.exists()
 
 
@@ -74,12 +74,12 @@ def test_nothing_is_claimed_that_was_not_got(tmp_path: Path, sleeper: int, monke
         raise PermissionError
 
     monkeypatch.setattr("kduel.guest.priority.os.setpriority", refuse)
-    with priority.raised(sleeper, tmp_path) as got:
+    with priority.raise_priority(sleeper, tmp_path) as got:
         assert got == []
 
 
 def test_this_host_gives_what_it_says(sleeper: int) -> None:
-    with priority.raised(sleeper) as got:
+    with priority.raise_priority(sleeper) as got:
         for word in got:
             if word.startswith("nice "):
                 assert os.getpriority(os.PRIO_PROCESS, sleeper) == int(word.split()[1])

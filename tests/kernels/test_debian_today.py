@@ -11,8 +11,8 @@ from kduel.core.cache import Cache
 from kduel.kernels import resolve
 from kduel.kernels.apt.archive import Archive
 from kduel.kernels.debian import PLUGIN
-from kduel.kernels.files.image import embedded_config, identify, uncompressed
-from kduel.kernels.files.modules import closure
+from kduel.kernels.files.image import embedded_config, identify, uncompressed_kernel
+from kduel.kernels.files.modules import modules_with_dependencies
 
 pytestmark = pytest.mark.network
 
@@ -33,8 +33,8 @@ def test_whole_and_bootable(spec: str, real_cache: Cache, progress: Heard) -> No
         "Debian does not set IKCONFIG: the config must come from the package"
     )
     assert kernel.modules is not None and kernel.modules.name == kernel.release
-    assert closure(kernel.modules, ["squashfs", "overlay"])
-    elf = uncompressed(kernel, real_cache)
+    assert modules_with_dependencies(kernel.modules, ["squashfs", "overlay"])
+    elf = uncompressed_kernel(kernel, real_cache)
     assert elf is not None and f"Linux version {kernel.release} (".encode() in elf.read_bytes()
     told = subprocess.run(["file", "-b", str(kernel.image)], capture_output=True, text=True, check=False)
     assert told.returncode or kernel.release in told.stdout

@@ -8,6 +8,7 @@ import lzma
 import os
 import subprocess
 import tarfile
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -174,12 +175,21 @@ class TestImages:
         with pytest.raises(InputError, match=r"'6\.12' is not a kernel that KDuel knows"):
             get("6.12", cache)
 
-    @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-    def test_not_readable(self, tmp_path: Path, cache: Cache) -> None:
-        (tmp_path / "vmlinuz").write_bytes(bzimage(RELEASE))
-        (tmp_path / "vmlinuz").chmod(0)
-        with pytest.raises(InputError, match="Permission denied"):
-            get(tmp_path / "vmlinuz", cache)
+    def test_not_readable(self, cache: Cache) -> None:
+        user = os.geteuid()
+        # A directory that anybody may enter: those of pytest are root's alone where root calls it.
+        with tempfile.TemporaryDirectory() as place:
+            Path(place).chmod(0o755)
+            image = Path(place) / "vmlinuz"
+            image.write_bytes(bzimage(RELEASE))
+            image.chmod(0)
+            try:
+                if user == 0:  # Root may read everything.
+                    os.seteuid(65534)
+                with pytest.raises(InputError, match=f"{image}.*Permission denied"):
+                    get(image, cache)
+            finally:
+                os.seteuid(user)
 
 
 @pytest.fixture
@@ -291,20 +301,20 @@ class TestHost:
     def test_found(self, tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / f"config-{RELEASE}").write_text("CONFIG_HOST=y\n")
         (tmp_path / "vmlinuz").write_bytes(bzimage(RELEASE))
-        monkeypatch.setattr(host, "_places", lambda _: [tmp_path / "absent", tmp_path / "vmlinuz"])
+        monkeypatch.setattr(host, "image_paths", lambda _: [tmp_path / "absent", tmp_path / "vmlinuz"])
         kernel = get("host", cache)
         assert kernel.release == RELEASE and kernel.config is not None
         assert kernel.provenance["source"] == "host"
 
     def test_absent(self, tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(host, "_places", lambda _: [tmp_path / "absent"])
+        monkeypatch.setattr(host, "image_paths", lambda _: [tmp_path / "absent"])
         with pytest.raises(HostError, match=os.uname().release) as caught:
             get("host", cache)
         assert "give the file" in caught.value.remedy
 
     def test_for_root_only(self, tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "vmlinuz").write_bytes(bzimage(RELEASE))
-        monkeypatch.setattr(host, "_places", lambda _: [tmp_path / "vmlinuz"])
+        monkeypatch.setattr(host, "image_paths", lambda _: [tmp_path / "vmlinuz"])
         monkeypatch.setattr(os, "access", lambda *_: False)
         with pytest.raises(HostError, match="by root only") as caught:
             get("host", cache)

@@ -15,7 +15,7 @@ from made_kernels import HEADERS, bzimage, elf, vmlinux, with_length
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.kernels import Kernel
-from kduel.kernels.files.image import contents, embedded_config, has_pvh_entry, identify, uncompressed
+from kduel.kernels.files.image import embedded_config, has_pvh_entry, identify, kernel_contents, uncompressed_kernel
 
 START = bzimage()[:0x260]
 
@@ -126,10 +126,10 @@ def payload(how: str) -> bytes:
 @pytest.mark.parametrize("how", ["none", "gzip", "xz", "lzma", "bzip2", "zstd", "lz4"])
 def test_the_elf_inside(how: str, tmp_path: Path, cache: Cache) -> None:
     image = put(tmp_path, bzimage("6.1.0", payload=payload(how)))
-    found = uncompressed(as_kernel(image), cache)
+    found = uncompressed_kernel(as_kernel(image), cache)
     assert found is not None and found.read_bytes().startswith(vmlinux("6.1.0"))
     image.unlink()
-    assert uncompressed(as_kernel(image), cache) == found, "the second time it comes from the cache"
+    assert uncompressed_kernel(as_kernel(image), cache) == found, "the second time it comes from the cache"
 
 
 @pytest.mark.parametrize("how", ["gzip", "xz", "lzma", "bzip2", "zstd", "lz4"])
@@ -138,7 +138,7 @@ def test_a_damaged_payload_is_told(how: str, tmp_path: Path, cache: Cache) -> No
     data[len(data) // 2 :] = bytes(len(data) - len(data) // 2)
     image = put(tmp_path, bzimage("6.1.0", payload=bytes(data[: len(data) // 2 + 8])))
     with pytest.raises(InputError, match="damaged"):
-        uncompressed(as_kernel(image), cache)
+        uncompressed_kernel(as_kernel(image), cache)
     assert not cache.has("vmlinux", "1" * 64)
 
 
@@ -146,15 +146,15 @@ def test_a_program_that_is_missing_is_named(tmp_path: Path, cache: Cache, monkey
     image = put(tmp_path, bzimage("6.1.0", payload=b"\x28\xb5\x2f\xfd" + bytes(50)))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(HostError, match="zstd") as caught:
-        uncompressed(as_kernel(image), cache)
+        uncompressed_kernel(as_kernel(image), cache)
     assert "Install the package zstd" in caught.value.remedy
 
 
 def test_no_pvh_entry_gives_none(tmp_path: Path, cache: Cache) -> None:
     image = put(tmp_path, bzimage("6.1.0", payload=gzip.compress(vmlinux("6.1.0", pvh=False))))
-    assert uncompressed(as_kernel(image), cache) is None
-    assert uncompressed(as_kernel(image), cache) is None
-    assert uncompressed(as_kernel(image, "2" * 64, "aarch64"), cache) is None
+    assert uncompressed_kernel(as_kernel(image), cache) is None
+    assert uncompressed_kernel(as_kernel(image), cache) is None
+    assert uncompressed_kernel(as_kernel(image, "2" * 64, "aarch64"), cache) is None
 
 
 @settings(deadline=None, max_examples=60)
@@ -168,4 +168,4 @@ def test_embedded_config(tmp_path: Path) -> None:
     inside = gzip.compress(vmlinux("6.1.0", config=gzip.compress(config.encode())))
     assert embedded_config(put(tmp_path, bzimage("6.1.0", payload=inside))) == config
     assert embedded_config(put(tmp_path, bzimage("6.1.0", payload=gzip.compress(vmlinux("6.1.0"))))) is None
-    assert contents(put(tmp_path, gzip.compress(b"plain"))) == b"plain"
+    assert kernel_contents(put(tmp_path, gzip.compress(b"plain"))) == b"plain"

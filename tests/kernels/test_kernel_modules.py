@@ -16,7 +16,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.kernels import resolve
-from kduel.kernels.files.modules import closure, modinfo, module_bytes, modules_directory
+from kduel.kernels.files.modules import modinfo, module_bytes, modules_directory, modules_with_dependencies
 
 RELEASE = "6.1.0-test"
 
@@ -41,7 +41,7 @@ def test_everything_comes_after_what_it_needs(
     for number, wanted in needs.items():
         put(place, f"drivers/m{number}.ko", depends=",".join(f"m{n}" for n in sorted(wanted)))
     asked = data.draw(st.lists(st.sampled_from(sorted(needs)), min_size=1))
-    order = [int(name[1:]) for name in names(closure(place, [f"m{n}" for n in asked]))]
+    order = [int(name[1:]) for name in names(modules_with_dependencies(place, [f"m{n}" for n in asked]))]
     assert len(order) == len(set(order))
     assert set(asked) <= set(order)
     reachable, todo = set(), list(asked)
@@ -61,7 +61,7 @@ def test_softdeps_and_algorithms(tmp_path: Path) -> None:
     put(tmp_path, "crypto/crc32c_generic.ko", more=["alias=crc32c", "alias=crypto-crc32c"])
     put(tmp_path, "arch/x86/crypto/crc32c-intel.ko", more=["alias=crypto-crc32c", "alias=crc32c"])
     put(tmp_path, "drivers/other.ko", more=["alias=crc32c"])
-    order = names(closure(tmp_path, ["ext4"]))
+    order = names(modules_with_dependencies(tmp_path, ["ext4"]))
     assert order == ["crc32c_generic", "crc32c-intel", "jbd2", "ext4", "late"]
 
 
@@ -71,27 +71,27 @@ def test_what_is_built_in_is_not_looked_for(tmp_path: Path) -> None:
     (tmp_path / "modules.builtin").write_text("kernel/fs/jbd2/jbd2.ko\nkernel/drivers/virtio/virtio-pci.ko\n")
     # An algorithm that is built in too is no reason to go without its faster implementation.
     (tmp_path / "modules.builtin.modinfo").write_bytes(b"crc32c_generic.alias=crc32c\0")
-    assert names(closure(tmp_path, ["virtio_pci", "ext4"])) == ["crc32c-intel", "ext4"]
+    assert names(modules_with_dependencies(tmp_path, ["virtio_pci", "ext4"])) == ["crc32c-intel", "ext4"]
 
 
 def test_a_missing_module_is_named(tmp_path: Path) -> None:
     put(tmp_path, "fs/ext4.ko", depends="jbd2")
     with pytest.raises(InputError, match="lack jbd2, which ext4 needs"):
-        closure(tmp_path, ["ext4"])
+        modules_with_dependencies(tmp_path, ["ext4"])
     with pytest.raises(InputError, match=r"lack nvme\n"):
-        closure(tmp_path, ["nvme"])
+        modules_with_dependencies(tmp_path, ["nvme"])
 
 
 def test_a_circle_ends(tmp_path: Path) -> None:
     put(tmp_path, "a.ko", more=["softdep=pre: b"])
     put(tmp_path, "b.ko", more=["softdep=pre: a"])
-    assert names(closure(tmp_path, ["a"])) == ["b", "a"]
+    assert names(modules_with_dependencies(tmp_path, ["a"])) == ["b", "a"]
 
 
 def test_dashes_and_underscores_are_one(tmp_path: Path) -> None:
     put(tmp_path, "drivers/virtio-blk.ko", depends="virtio_ring")
     put(tmp_path, "drivers/virtio-ring.ko")
-    assert names(closure(tmp_path, ["virtio_blk"])) == ["virtio-ring", "virtio-blk"]
+    assert names(modules_with_dependencies(tmp_path, ["virtio_blk"])) == ["virtio-ring", "virtio-blk"]
 
 
 @pytest.mark.parametrize("bits", [32, 64])
@@ -165,10 +165,10 @@ def test_as_modprobe_does(spec: str, real_cache: Cache, tmp_path: Path, need: Ca
         command = [modprobe, "-d", tmp_path, "-C", tmp_path / "none", "-S", kernel.release, "-D", name]
         told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         theirs = [Path(line.split()[1]).name for line in told.splitlines() if line.startswith("insmod")]
-        ours = [path.name for path in closure(kernel.modules, [name])]
+        ours = [path.name for path in modules_with_dependencies(kernel.modules, [name])]
         # Between independent ones the order is free. Of several softdep lines (btrfs) this modprobe obeys only the first.
         assert set(ours) == set(theirs) or (name == "btrfs" and set(ours) > set(theirs)), name
-        for path in closure(kernel.modules, [name]):
+        for path in modules_with_dependencies(kernel.modules, [name]):
             for needed in modinfo(path).get("depends", [""])[0].split(","):
                 found = [n for n in ours if n.partition(".")[0].replace("-", "_") == needed.replace("-", "_")]
                 assert all(ours.index(n) < ours.index(path.name) for n in found)

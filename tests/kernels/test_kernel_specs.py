@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kduel.core.errors import InputError
 from kduel.core.plugins import plugins
-from kduel.kernels.debian import ARCHITECTURES, FLAVOURS, matches, parse
+from kduel.kernels.debian import ARCHITECTURES, FLAVOURS, matches_version, parse_spec
 
 number = st.integers(0, 30)
 series = st.builds("{}.{}".format, number, number)
@@ -16,7 +16,7 @@ series = st.builds("{}.{}".format, number, number)
 @given(series, st.sampled_from(["", *FLAVOURS]), st.sampled_from(["", *ARCHITECTURES]))
 def test_version_flavour_architecture(version: str, flavour: str, architecture: str) -> None:
     spec = "debian:" + "-".join(part for part in (version, flavour, architecture) if part)
-    wanted = parse(spec)
+    wanted = parse_spec(spec)
     assert wanted.version == version
     assert wanted.flavour == (flavour or "generic")
     assert wanted.architecture == (architecture or "amd64")
@@ -26,41 +26,47 @@ def test_version_flavour_architecture(version: str, flavour: str, architecture: 
 @given(series, series, number, st.integers(1, 9))
 def test_a_series_means_itself_alone(wanted: str, other: str, patch: int, revision: int) -> None:
     version = f"{other}.{patch}-{revision}"
-    assert matches(wanted, version, f"{other}.0-{revision}") == (wanted == other)
+    assert matches_version(wanted, version, f"{other}.0-{revision}") == (wanted == other)
 
 
 @settings(deadline=None, max_examples=60)
 @given(number, number, number)
 def test_a_major_version_means_all_its_series(major: int, other: int, minor: int) -> None:
-    assert matches(str(major), f"{other}.{minor}.1-1", "x") == (major == other)
+    assert matches_version(str(major), f"{other}.{minor}.1-1", "x") == (major == other)
 
 
 def test_610_is_not_61() -> None:
-    assert not matches("6.1", "6.10.3-1", "6.10.3-1")
-    assert not matches("6.10", "6.1.0-1", "6.1.0-1")
-    assert matches("6.1", "6.1~rc3-1~exp1", "6.1-rc3")
-    assert matches("6.1-rc3", "6.1~rc3-1~exp1", "x")
+    assert not matches_version("6.1", "6.10.3-1", "6.10.3-1")
+    assert not matches_version("6.10", "6.1.0-1", "6.1.0-1")
+    assert matches_version("6.1", "6.1~rc3-1~exp1", "6.1-rc3")
+    assert matches_version("6.1-rc3", "6.1~rc3-1~exp1", "x")
 
 
 def test_exact_names() -> None:
-    assert matches("6.1.192-2", "6.1.192-2", "6.1.0-56")
-    assert matches("6.1.192", "6.1.192-2", "6.1.0-56")
-    assert matches("6.1.0-56", "6.1.192-2", "6.1.0-56")
-    assert not matches("6.1.19", "6.1.192-2", "6.1.0-56")
-    assert not matches("6.1.192-1", "6.1.192-2", "6.1.0-56")
+    assert matches_version("6.1.192-2", "6.1.192-2", "6.1.0-56")
+    assert matches_version("6.1.192", "6.1.192-2", "6.1.0-56")
+    assert matches_version("6.1.0-56", "6.1.192-2", "6.1.0-56")
+    assert not matches_version("6.1.19", "6.1.192-2", "6.1.0-56")
+    assert not matches_version("6.1.192-1", "6.1.192-2", "6.1.0-56")
 
 
 def test_as_uname_says() -> None:
-    wanted = parse("debian:6.12.117+deb13-cloud-amd64")
+    wanted = parse_spec("debian:6.12.117+deb13-cloud-amd64")
     assert (wanted.version, wanted.flavour, wanted.architecture) == ("6.12.117+deb13", "cloud", "amd64")
-    assert parse("debian:7-cloud").suffix == "cloud-amd64"
-    assert parse("debian:6.12-arm64").suffix == "arm64"
+    assert parse_spec("debian:7-cloud").suffix == "cloud-amd64"
+    assert parse_spec("debian:6.12-arm64").suffix == "arm64"
 
 
 @pytest.mark.parametrize("spec", ["debian:", "debian:-rt", "debian:6.1/../x", "debian: ", "debian:6.1 rt"])
 def test_nonsense_is_refused(spec: str) -> None:
     with pytest.raises(InputError, match="names no version"):
-        parse(spec)
+        parse_spec(spec)
+
+
+def test_a_setting_that_there_is_not_is_answered_by_those_that_there_are() -> None:
+    with pytest.raises(InputError) as caught:
+        parse_spec("debian:6.1,cmd=quiet")
+    assert "cmdline=" in caught.value.remedy
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from made_kernels import Mirror
 
 from kduel.cli.kernels import command
+from kduel.core.errors import InputError
 
 
 @pytest.fixture
@@ -40,7 +41,6 @@ def test_table(stocked: Mirror) -> None:
         (["6.1"], ["debian:6.1"]),
         (["6.12", "cloud"], ["debian:6.12-cloud"]),
         (["trixie"], ["debian:6.12-cloud", "debian:6.12"]),
-        (["nothing"], []),
     ],
 )
 def test_words_choose(words: list[str], found: list[str], stocked: Mirror) -> None:
@@ -55,8 +55,13 @@ def test_words_choose(words: list[str], found: list[str], stocked: Mirror) -> No
 def test_offline_with_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KDUEL_CACHE", str(tmp_path))
     done = CliRunner().invoke(command, ["--offline", "debian"])
-    assert (done.exit_code, done.stdout) == (0, "")
-    assert "No such kernel in the cache" in done.stderr
+    assert isinstance(done.exception, InputError) and "in the cache" in done.exception.message
+
+
+def test_a_word_that_no_kernel_has_is_an_error(stocked: Mirror) -> None:
+    for form in ("text", "json"):
+        done = CliRunner().invoke(command, ["--format", form, "9.9"])
+        assert isinstance(done.exception, InputError) and not done.stdout
 
 
 def test_help_names_every_way_to_give_a_kernel() -> None:

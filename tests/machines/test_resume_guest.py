@@ -74,7 +74,7 @@ class Shell:
             while not trials(run) and process.poll() is None and time.monotonic() < end:
                 time.sleep(0.05)
             process.send_signal(signal.SIGINT)
-            said, _ = process.communicate(timeout=120)
+            said, _ = process.communicate(timeout=600)
         assert process.returncode == 130, said
         assert len(trials(run)) == 1, said
         return said

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from examples import ROOT
 
+from kduel.core.results import SCHEMA
+
 ENVIRONMENT = {"PYTHONPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin", "COLUMNS": "100"}
 
 
@@ -65,7 +67,7 @@ def test_output_replaces_whole_or_not_at_all(place: Path) -> None:
     old.write_text("old")
     done = kduel("report", "run", "-f", "json", "-o", "out.json", cwd=place, cache=place / "cache")
     assert done.returncode == 0
-    assert json.loads(old.read_text())["schema"] == 1
+    assert json.loads(old.read_text())["schema"] == SCHEMA
     piped = kduel("report", "run", "-f", "json", "-o", "-", cwd=place, cache=place / "cache")
     assert json.loads(piped.stdout) == json.loads(old.read_text())
 

@@ -13,7 +13,7 @@ from kduel.core.results import ConditionResult, MetricResult, Results, Verdict
 from kduel.core.samples import Mode
 from kduel.judge.verdict.headline import headlines
 from kduel.judge.verdict.rule import Rule
-from kduel.judge.verdict.wording import tell
+from kduel.judge.verdict.wording import verdict_text
 from kduel.report import report_format
 from kduel.report.content.closing import closing
 from kduel.report.content.counted import BOOT, LARGEST, OF_BOOT, is_counted, next_command
@@ -46,12 +46,12 @@ def metric(
 def results() -> Results:
     found = exact()
     found.metrics = [
-        metric("null-call", "system calls and files", "faster", [(378, 373), (378, 373)]),
+        metric("null-call", "system calls and files", "fewer", [(378, 373), (378, 373)]),
         metric("tcp", "network", "undecided", [(27_911, 28_624), (30_500, 28_620), (27_911, 28_600)]),
-        metric("fork-exit", "processes", "slower", [(161_356, 172_763), (161_000, 172_500)]),
-        metric("pipe", "scheduling and communication", "faster", [(12_629, 10_650), (12_629, 10_650)]),
+        metric("fork-exit", "processes", "more", [(161_356, 172_763), (161_000, 172_500)]),
+        metric("pipe", "scheduling and communication", "fewer", [(12_629, 10_650), (12_629, 10_650)]),
         metric("stat", "system calls and files", "equivalent", [(3_412, 3_413), (3_412, 3_411)]),
-        metric("pipe", "", "faster", [(13_200, 8_580)], role="exploratory", kind="-cgroup"),
+        metric("pipe", "", "fewer", [(13_200, 8_580)], role="exploratory", kind="-cgroup"),
     ]
     return found
 
@@ -75,7 +75,7 @@ def test_each_operation_has_one_line_the_largest_robust_differences_first() -> N
 
 def test_a_line_of_large_counts_fits_80_characters() -> None:
     found = results()
-    found.metrics = [metric("fault-anonymous", "memory", "slower", [(335_844, 351_984), (335_844, 355_021)])]
+    found.metrics = [metric("fault-anonymous", "memory", "more", [(335_844, 351_984), (335_844, 355_021)])]
     rendered = render_text(found, width=80, colour=False).splitlines()
     [line] = [line for line in rendered if "fault-anonymous" in line and "→" in line]
     assert line.endswith("335,844 → 351,984") and len(line) == 80
@@ -84,16 +84,16 @@ def test_a_line_of_large_counts_fits_80_characters() -> None:
 def complete() -> Results:
     """The widest lines of the suite `exact`: a boot has four digits more than any operation."""
     found = exact()
-    boot = metric("boot", "boot", "slower", [(551_181_873, 934_941_698)])
+    boot = metric("boot", "boot", "more", [(551_181_873, 934_941_698)])
     boot.conditions, boot.ci_low_pct, boot.ci_high_pct = [], None, None
     found.metrics = [
         boot,
         metric(
-            "unix", "scheduling and communication", "slower", [(17_113, 17_460), (17_113, 17_435), (17_113, 20_119)]
+            "unix", "scheduling and communication", "more", [(17_113, 17_460), (17_113, 17_435), (17_113, 20_119)]
         ),
-        metric("switch-2-16k", "scheduling and communication", "faster", [(6_329.5, 5_328), (6_330.5, 5_323)]),
-        metric("fault-protection", "signals and timers", "slower", [(3_468, 3_535), (3_468, 3_535)]),
-        metric("fork-exec", "processes", "slower", [(321_490, 337_818), (331_000, 346_358), (301_000, 319_722)]),
+        metric("switch-2-16k", "scheduling and communication", "fewer", [(6_329.5, 5_328), (6_330.5, 5_323)]),
+        metric("fault-protection", "signals and timers", "more", [(3_468, 3_535), (3_468, 3_535)]),
+        metric("fork-exec", "processes", "more", [(321_490, 337_818), (331_000, 346_358), (301_000, 319_722)]),
         metric("clone", "processes", "undecided", [(85_544, 84_331), (85_544, 84_031), (75_000, 82_905)]),
     ]
     return found
@@ -172,7 +172,7 @@ def test_the_next_command_opens_the_largest_difference_that_holds() -> None:
 def test_the_next_command_explains_the_boot_only_where_nothing_else_differs() -> None:
     """It takes minutes and 2 GB of memory, where an operation takes seconds."""
     found = results()
-    boot = metric("boot", "", "slower", [(100_000, 900_000)])
+    boot = metric("boot", "", "more", [(100_000, 900_000)])
     boot.metric = BOOT
     found.metrics.insert(0, boot)
     assert next_command(found, "RUN") == (LARGEST, "kduel explain RUN -b pipe")
@@ -192,7 +192,7 @@ def test_the_page_of_a_known_run_ends_its_table_with_that_command() -> None:
 def test_the_page_has_every_condition_with_both_counts() -> None:
     """It named only those that reverse a sign."""
     found = results()
-    pipe = metric("pipe", "network", "faster", [(12_629, 10_650), (12_700.25, 10_651)])
+    pipe = metric("pipe", "network", "fewer", [(12_629, 10_650), (12_700.25, 10_651)])
     names = ("plain", "1: after <mmap>")
     pipe.conditions = [structs.replace(one, name=name) for one, name in zip(pipe.conditions, names, strict=True)]
     found.metrics = [pipe]
@@ -202,9 +202,9 @@ def test_the_page_has_every_condition_with_both_counts() -> None:
 
 def test_the_change_is_that_of_the_shown_values() -> None:
     found = results()
-    found.metrics = [metric("fork-exit", "processes", "slower", [(160_847, 172_388.5)])]
+    found.metrics = [metric("fork-exit", "processes", "more", [(160_847, 172_388.5)])]
     assert "+11,541 (+7.18 %)" in (text := render_text(found, width=80, colour=False)) and "160,847 → 172,388" in text
-    found.metrics = [metric("switch-8-0k", "", "slower", [(6332.375, 7718.5), (6332.375, 7718.5)])]
+    found.metrics = [metric("switch-8-0k", "", "more", [(6332.375, 7718.5), (6332.375, 7718.5)])]
     assert (
         "+1,386.1 (+21.9 %)" in (text := render_text(found, width=80, colour=False)) and "6,332.4 → 7,718.5" in text
     )
@@ -228,10 +228,10 @@ def test_the_shown_counts_subtract_to_the_shown_change_wherever_both_are_shown(
     pair: tuple[float, float], sd: float | None
 ) -> None:
     found = results()
-    one = metric("shell", "processes", "slower" if pair[1] > pair[0] else "faster", [pair, pair])
+    one = metric("shell", "processes", "more" if pair[1] > pair[0] else "fewer", [pair, pair])
     one.baseline_sd = one.sd = sd
     one.conditions = one.conditions if sd is None else []
-    one.told = tell(one, Rule(), 1)
+    one.told = verdict_text(one, Rule(), 1)
     found.metrics = [one]
     for form in ("text", "markdown", "mail", "html", "latex"):
         words = report_format(form).render(found)
@@ -256,7 +256,7 @@ def test_a_mail_has_words_for_what_is_counted() -> None:
 
 def modal(many: int) -> Results:
     found = results()
-    found.metrics = [metric(f"op{number}", "processes", "slower", [(100, 110), (100, 110)]) for number in range(many)]
+    found.metrics = [metric(f"op{number}", "processes", "more", [(100, 110), (100, 110)]) for number in range(many)]
     for one in found.metrics:
         one.modes = {"parent": [Mode(100, 0.6), Mode(120, 0.4)], "patched": [Mode(110, 1.0)]}
     return found
@@ -282,7 +282,7 @@ def test_an_operation_keeps_its_subsystem_and_says_so_where_its_mean_decides() -
     ]
     assert mean.group == "scheduling and communication"
     found = results()
-    found.metrics = [metric("pipe", mean.group, "slower", [(100, 110)], kind="-mean")]
+    found.metrics = [metric("pipe", mean.group, "more", [(100, 110)], kind="-mean")]
     text = render_text(found, width=90, colour=False)
     assert "scheduling and communication\n more    pipe, mean" in text and "\nother\n" not in text
 
@@ -291,7 +291,7 @@ def test_an_operation_keeps_its_subsystem_and_says_so_where_its_mean_decides() -
 def test_the_last_page_has_rows_of_every_contender(height: int) -> None:
     found = results()
     found.contenders.append(structs.replace(found.contenders[1], name="third"))
-    more = [metric(f"op{number}", "processes", "slower", [(100, 110)]) for number in range(8)]
+    more = [metric(f"op{number}", "processes", "more", [(100, 110)]) for number in range(8)]
     found.metrics = [*more, *(structs.replace(one, contender="third") for one in more)]
     lines = ["".join(text for text, _ in line) for line in closing(found, "RUN", 90, height)]
     assert len(lines) <= height
@@ -303,16 +303,16 @@ def test_the_last_page_has_rows_of_every_contender(height: int) -> None:
 
 def test_a_range_that_rounds_to_one_number_is_that_number() -> None:
     found = results()
-    found.metrics = [metric("switch-8-0k", "", "slower", [(6332, 7718), (6332, 7719)])]
+    found.metrics = [metric("switch-8-0k", "", "more", [(6332, 7718), (6332, 7719)])]
     assert "+21.9 to +21.9 %" not in (text := render_text(found, width=80, colour=False)) and " +21.9 % " in text
 
 
 def of_pipe(kind: str, before: float, after: float, *, counted: bool) -> list[str]:
     """The page's lines about another way to look at pipe, whose usual call takes 15.7 % less."""
     found = results()
-    usual = metric("pipe", "scheduling", "faster", [(12_629, 10_650), (12_629, 10_650)])
+    usual = metric("pipe", "scheduling", "fewer", [(12_629, 10_650), (12_629, 10_650)])
     other = metric(
-        "pipe", "", "slower" if after > before else "faster", [(before, after)], role="exploratory", kind=kind
+        "pipe", "", "more" if after > before else "fewer", [(before, after)], role="exploratory", kind=kind
     )
     if not counted:  # once, without conditions
         for one in (usual, other):
@@ -338,8 +338,8 @@ def test_the_mean_is_shown_where_rare_calls_make_another_difference_and_never_as
 def test_another_direction_is_shown_though_it_is_near() -> None:
     found = results()
     found.metrics = [
-        metric("dup", "system calls and files", "faster", [(1000, 980)]),
-        metric("dup", "", "slower", [(1000, 1020)], role="exploratory", kind="-mean"),
+        metric("dup", "system calls and files", "fewer", [(1000, 980)]),
+        metric("dup", "", "more", [(1000, 1020)], role="exploratory", kind="-mean"),
     ]
     assert "dup, mean" in render_text(found, width=80, colour=False)
     found.metrics[1].below_delta = True
@@ -412,8 +412,8 @@ def test_a_panic_is_told_by_its_line_not_by_its_call_trace() -> None:
 def test_the_pages_summary_says_depends_as_the_table_does_and_which_differences_are_too_small() -> None:
     found = results()
     for number in range(8):
-        found.metrics.append(metric(f"op-{number}", "other", "faster", [(1000 + number, 900)]))
-    found.metrics.append(metric("tiny", "other", "faster", [(10_000, 9_999)]))
+        found.metrics.append(metric(f"op-{number}", "other", "fewer", [(1000 + number, 900)]))
+    found.metrics.append(metric("tiny", "other", "fewer", [(10_000, 9_999)]))
     found.metrics[-1].below_delta = True
     [comparison] = digest(found).comparisons
     said = {point.word: point.text for point in comparison.points}

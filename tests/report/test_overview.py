@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kduel.core.results import Difference, MetricResult
-from kduel.judge.lint.confounds import undeclared
+from kduel.judge.lint.examine import findings_of_run
 from kduel.report.content.closing import closing
 from kduel.report.content.overview import axis, bar, overview
 
@@ -139,7 +139,7 @@ def test_what_is_too_small_to_matter_is_not_counted_with_what_is_not_as_in_the_h
 
 def test_what_is_needed_and_what_is_no_ratio():
     lines = text(overview([metric(-1, 0, 1, blocks_more=12), metric(-9, 0, 9, blocks_more=4000)], 1.0, 80, 9))
-    assert lines[1].endswith("~12") and lines[2].endswith(">999")
+    assert lines[1].endswith("~12") and lines[2].endswith(">1000")
     plain = metric(None, None, None, scale="difference", effect=-0.25, ci_low=-1.0, ci_high=0.5, unit="ms")
     assert "−0.25 ms" in text(overview([plain], 1.0, 80, 9))[1]
 
@@ -148,8 +148,7 @@ def test_what_is_needed_and_what_is_no_ratio():
 def test_the_screen_says_once_how_the_contenders_differ(declared: bool):
     results = simulated(metrics=2)
     values: dict[str, str | None] = {"old": "250", "new": "1000"}
-    results.warnings = list(
-        undeclared([Difference(group="config", key="CONFIG_HZ", values=values, declared=declared)])
-    )
+    results.differences = [Difference(group="config", key="CONFIG_HZ", values=values, declared=declared)]
+    results.warnings = list(findings_of_run(results, []))
     (line,) = [line for line in text(closing(results, "RUN", 200, 40)) if line.startswith("1. ")]
     assert line.startswith(f"1. {results.warnings[0].message[:40]}"), "its heading says the same in other words"

@@ -10,7 +10,10 @@ import pytest
 from browser import PROGRAMS, Browser
 from examples import ALL, Results, hostile, published, simulated
 
+from kduel.core.format import effect
+from kduel.core.results import Warning_
 from kduel.report import report_format
+from kduel.report.content.digest import digest
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +109,27 @@ def test_a_table_too_wide_for_its_card_is_scrolled_in_it(page: Browser, tmp_path
     assert page.evaluate(f"{seen}.every(Boolean)")
     clipped = "[...document.querySelectorAll('.verdicts')].map(t => getComputedStyle(t.parentElement).overflowX)"
     assert set(page.evaluate(clipped)) == {"auto"}
+
+
+def test_the_exact_part_is_shown_and_linked(page: Browser, tmp_path: Path) -> None:
+    whole, counts = simulated(), ALL["exact"]()
+    counts.metrics[0].warnings = [Warning_(code="planted", message="of the part")]
+    pages = [tmp_path / "report/index.html", tmp_path / "exact/report/index.html"]
+    for path in pages:
+        path.parent.mkdir(parents=True)
+    show(page, pages[1].parent, counts)
+    whole.exact = counts
+    show(page, pages[0].parent, whole)
+    shown = page.evaluate("document.querySelector('#exact').innerText")
+    (part,), (timed,) = digest(counts).comparisons, digest(whole).comparisons
+    assert part.headline in shown and effect(part.primary[0]) in shown
+    assert page.evaluate("document.querySelectorAll('#exact tbody tr').length") == len(part.primary)
+    assert timed.headline in page.evaluate("document.querySelector('#verdicts').innerText")
+    assert page.evaluate("document.body.innerText").count(part.headline) == 1
+    assert page.evaluate("document.querySelectorAll('#exact .mark').length") == 0, "its findings are on its own page"
+    assert page.evaluate("document.querySelector('#exact a').href") == pages[1].as_uri()
+    show(page, pages[0].parent, simulated())
+    assert page.evaluate("document.querySelectorAll('#exact, nav a[href=\"#exact\"]').length") == 0
 
 
 @pytest.mark.parametrize("width", [360, 768, 1200])

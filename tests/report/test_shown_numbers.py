@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kduel.core.experiment import Metric
-from kduel.core.format import effect, interval_text, share_text, signed
+from kduel.core.format import effect, interval_text, share_text, signed_number
 from kduel.core.results import MetricResult
 from kduel.core.samples import Samples
 from kduel.judge.verdict.headline import headline
@@ -69,7 +69,7 @@ def test_huge_numbers_are_in_scientific_notation() -> None:
     found = result([-1e140, 1e140, -1e140, 1e140, 1.0, 2.0], [1e140, 1e140, 2.0, 3.0, 2.5, 2.5])
     assert effect(found) == "+3.333e+139 ns"
     assert len(interval_text(found)) < 40 and "e+139 to +" in interval_text(found)
-    assert signed(9_007_199_254_740_992.0, 0) == "+9,007,199,254,740,992"
+    assert signed_number(9_007_199_254_740_992.0, 0) == "+9,007,199,254,740,992"
 
 
 @pytest.mark.parametrize("unit", ["ns", "events/s", "MB/sec", "fps", "requests/min", "IOPS"])

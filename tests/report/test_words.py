@@ -13,10 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kduel.core import format
-from kduel.core.format import MISSING, amount, detectable, effect, interval_text, mean_and_sd, plus, signed
+from kduel.core.format import (
+    MISSING,
+    amount,
+    change,
+    detectable,
+    effect,
+    interval_text,
+    mean_and_sd,
+    percent,
+    signed_number,
+    with_sign,
+)
 from kduel.core.results import MetricResult, PartResult, Verdict
 from kduel.core.text import ascii_only, visible
-from kduel.judge.verdict import wording
 from kduel.judge.verdict.headline import headline
 from kduel.report import report_format
 from kduel.report.content.digest import digest, foremost
@@ -257,7 +267,7 @@ def test_undecided_metrics_come_with_a_reason_to_act_on() -> None:
     sentences = " ".join(digest(results).comparisons[0].cannot)
     assert f"{first.benchmark}/{first.metric} [1]" in sentences
     assert "The reason: the boots fall into two groups: find what differs between them." in sentences
-    assert "The reason: only 2 values of each contender can be compared: measure more." in sentences
+    assert "The reason: only 2 values of each contender can be compared, and a verdict takes" in sentences
 
 
 def test_methods_say_only_what_is_true_of_the_run() -> None:
@@ -299,9 +309,9 @@ def test_mean_and_sd_share_their_decimals() -> None:
 
 
 def test_nothing_is_minus_nothing() -> None:
-    assert signed(-0.0001, 2) == "0.00"
-    assert signed(0.004, 2) == "0.00"
-    assert signed(-0.006, 2) == "−0.01"
+    assert signed_number(-0.0001, 2) == "0.00"
+    assert signed_number(0.004, 2) == "0.00"
+    assert signed_number(-0.006, 2) == "−0.01"
 
 
 @pytest.mark.parametrize(
@@ -346,8 +356,8 @@ def test_a_signed_number_is_written_in_one_place() -> None:
     source = Path(format.__file__).parents[1]
     here = [path.name for path in source.rglob("*.py") if re.search(r"\{[^{}\n]*:\+[,.\dgf{]", path.read_text())]
     assert here == ["format.py"]
-    assert (wording.percent(-0.5, True), wording.number(-1650.0, True), wording.number(-0.25), plus(-1e-7, ".2g")) == (
-        "−0.50 %", "−1,650", "−0.25", "−1e−07"
+    assert (percent(-0.5), change(-1650.0, ""), amount(-0.25), with_sign(-1e-7, ".2g")) == (
+        "−0.500 %", "−1,650", "−0.25", "−1e−07"
     )  # fmt: skip
 
 

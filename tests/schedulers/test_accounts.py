@@ -10,8 +10,9 @@ import pytest
 
 from kduel.core.cache import Cache
 from kduel.core.progress import Progress
-from kduel.run.prepare import lock_of, make_ready
-from kduel.run.runner import Runner
+from kduel.run.prepare import make_lock, make_ready
+from kduel.run.records import Records
+from kduel.run.trials import Trials
 from kduel.store.rundir import RunDir
 from kduel.study.load import assemble, parse_study
 from kduel.study.plan import make_plan
@@ -57,12 +58,13 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     made = assemble(parse_study(STUDY, "test"), STUDY, "test")
     ready = make_ready(made, cache=Cache(), progress=Progress())
     run = RunDir.create(
-        tmp_path_factory.mktemp("accounts") / "run", STUDY, lock_of(ready, 1, "test"), make_plan(made, 1)
+        tmp_path_factory.mktemp("accounts") / "run", STUDY, make_lock(ready, 1, "test"), make_plan(made, 1)
     )
-    runner = Runner(ready, run, Progress(), lambda _: None, lambda *_: False)
+    records = Records(run, run.lock())
+    trials = Trials.for_run(records, Progress())
     found = {}
-    for boot in runner.boots_left():
-        for ended in runner.carry_out(boot):
+    for boot in records.missing_boots():
+        for ended in trials.carry_out(ready, boot):
             directory, record = ended.staged, ended.record
             assert record.status == "ok", record
             (step,) = directory.glob("*-command-*")

@@ -22,11 +22,11 @@ from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.experiment import Contender
 from kduel.core.progress import Progress
-from kduel.run.script import keep_environment
-from kduel.schedulers import setup
-from kduel.schedulers.build import Tools, build, find
+from kduel.run.script import write_environment
+from kduel.schedulers import make_setup
+from kduel.schedulers.build import Tools, build_schedulers, find_scheduler
 from kduel.schedulers.bundle import libraries_of, make_bundle
-from kduel.schedulers.check import check, read_look
+from kduel.schedulers.check import check_gates, parse_snapshot
 from kduel.schedulers.snippets import UNDO
 
 FAKE = """#!/bin/sh
@@ -66,7 +66,7 @@ class Guest:
         # What the host bundles must be a real program; in the guest, FAKE stands in its place.
         shutil.copy("/bin/true", root / "scx_fake")
         contender = Contender(kernel="k", scheduler=f"{root}/{scheduler}")
-        self.setup = setup(contender, [contender], cache=Cache(root / "cache"))
+        self.setup = make_setup(contender, [contender], cache=Cache(root / "cache"))
 
     def run(self, script: str, output: str) -> int:
         with (self.trial / output).open("wb") as stream:
@@ -227,9 +227,11 @@ def test_knobs_are_set_read_back_and_put_back(tmp_path: Path) -> None:
     # The kernel's file would say `none voluntary (full)` to this; a plain file keeps the word alone.
     assert run(f"sched_knob {modes} full").returncode == 0
     modes.write_text("none voluntary (full)\n")
-    seen = read_look(run("sched_look").stdout)
+    seen = parse_snapshot(run("sched_look").stdout)
     assert seen.knobs == {str(knob): "3000000", f"{features} NEXT_BUDDY": "NEXT_BUDDY", str(modes): "full"}
     features.write_text("PLACE_LAG NEXT_BUDDY\n")
+    modes.write_text("always [madvise] never\n")
+    assert run(f"sched_value {modes}").stdout == "madvise\n"
     refused = run(f"sched_feature {features} NO_NEXT_BUDDYS")
     assert refused.returncode == 1
     assert refused.stdout.startswith("failed no-such-feature")
@@ -247,7 +249,9 @@ def test_a_knob_that_somebody_turned_voids_the_trial(tmp_path: Path) -> None:
     def reason(before: str, after: str) -> str:
         (tmp_path / "gates" / "01-a.before").write_text(f"state absent\n{before}\n")
         (tmp_path / "gates" / "01-a.after").write_text(f"state absent\n{after}\n")
-        return str(check(tmp_path, Contender(kernel="k", sysctl={"debug.sched.base_slice_ns": 3_000_000})) or "")
+        return str(
+            check_gates(tmp_path, Contender(kernel="k", sysctl={"debug.sched.base_slice_ns": 3_000_000})) or ""
+        )
 
     kept = f"knob {slice_ns} 3000000\nknob {features} NO_RUN_TO_PARITY"
     assert reason(kept, kept) == ""
@@ -260,7 +264,7 @@ def test_a_knob_that_somebody_turned_voids_the_trial(tmp_path: Path) -> None:
 
 def test_without_scheduler_policy_or_knob_nothing_is_added() -> None:
     plain = Contender(kernel="k")
-    added = setup(plain, [plain, Contender(kernel="l")], cache=Cache())
+    added = make_setup(plain, [plain, Contender(kernel="l")], cache=Cache())
     assert not any((added.before_all, added.before_each, added.after_each, added.after_all, added.files))
     assert added.wrap("true\n") == "true\n"
     assert added.check(Path("/nonexistent")) is None
@@ -268,7 +272,7 @@ def test_without_scheduler_policy_or_knob_nothing_is_added() -> None:
 
 def test_a_policy_is_told_or_launched() -> None:
     contender = Contender(kernel="k", policy="fifo:50")
-    made = setup(contender, [contender], cache=Cache())
+    made = make_setup(contender, [contender], cache=Cache())
     assert made.programs == ("kpolicy",)
     assert made.wrap("echo 'a b'\n", native=True) == "export KDUEL_POLICY=fifo:50\necho 'a b'\n"
     launched = made.wrap("echo 'a b'\n").replace('"$KDUEL_PROGRAMS/kpolicy" fifo:50', "")
@@ -277,16 +281,16 @@ def test_a_policy_is_told_or_launched() -> None:
 
 @given(st.text(max_size=400))
 def test_whatever_a_guest_prints_is_read(text: str) -> None:
-    look = read_look(text)
+    look = parse_snapshot(text)
     assert all(len(value) <= 400 for value in look.facts.values())
 
 
 def test_a_scheduler_that_is_nowhere_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="neither built nor in PATH") as caught:
-        find("scx_lavd --performance", cache=Cache(tmp_path))
+        find_scheduler("scx_lavd --performance", cache=Cache(tmp_path))
     assert "kduel schedulers build scx_lavd" in caught.value.remedy
     with pytest.raises(InputError, match="neither built nor in PATH"):
-        find("scx_nosuch", cache=Cache(tmp_path))
+        find_scheduler("scx_nosuch", cache=Cache(tmp_path))
 
 
 def test_missing_tools_are_named_before_anything_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,13 +324,13 @@ def test_a_scheduler_that_does_not_build_says_so_and_leaves_nothing(
     monkeypatch.delenv("BPF_CLANG", raising=False)
     cache = Cache(tmp_path / "cache")
     with pytest.raises(HostError) as caught:
-        build(["scx_flash"], cache=cache, progress=Progress(), jobs=1)
+        build_schedulers(["scx_flash"], cache=cache, progress=Progress(), jobs=1)
     assert "building scx_flash 1.1.4 failed:\nerror: failed to run custom build command" in caught.value.message
     assert "cargo 1.99.0" in caught.value.remedy
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.parent.name != "locks"]
     monkeypatch.setenv("BPF_CLANG", "/bin/false")
     with pytest.raises(HostError, match="BPF_CLANG names /bin/false, which is none"):
-        build(["scx_flash"], cache=cache, progress=Progress(), jobs=1)
+        build_schedulers(["scx_flash"], cache=cache, progress=Progress(), jobs=1)
 
 
 def test_a_bundle_runs_by_its_own_libraries(tmp_path: Path) -> None:
@@ -348,7 +352,7 @@ def test_the_environment_has_the_sysctls_that_were_in_force(tmp_path: Path) -> N
     (tmp_path / "gates").mkdir()
     knobs = "knob /proc/sys/kernel/sched_autogroup_enabled 0\nknob /sys/kernel/debug/sched/base_slice_ns 6\n"
     (tmp_path / "gates" / "01-a.before").write_text("state absent\n" + knobs)
-    keep_environment(tmp_path)
+    write_environment(tmp_path)
     found = json.loads((tmp_path / "environment.json").read_text())["sysctl"]
     assert found == {"kernel.sched_autogroup_enabled": "0", "kernel.threads-max": "7000"}
 
@@ -356,11 +360,11 @@ def test_the_environment_has_the_sysctls_that_were_in_force(tmp_path: Path) -> N
 def test_a_setup_whose_time_was_up_is_told_as_that(tmp_path: Path) -> None:
     (tmp_path / "setup").mkdir()
     (tmp_path / "setup" / "exit.json").write_text('{"status": 124, "seconds": 493.05, "started": 4605.95}')
-    reason = str(check(tmp_path, Contender(kernel="k", scheduler="scx_fake")))
+    reason = str(check_gates(tmp_path, Contender(kernel="k", scheduler="scx_fake")))
     assert reason.startswith("setup-failed: ") and reason.endswith("ended with status 124: its time was up")
     (tmp_path / "setup" / "exit.json").write_text("{")
-    assert check(tmp_path, Contender(kernel="k", scheduler="scx_fake")).code == "gates-missing"
+    assert check_gates(tmp_path, Contender(kernel="k", scheduler="scx_fake")).code == "gates-missing"
 
 
 def test_check_without_setup_record(tmp_path: Path) -> None:
-    assert check(tmp_path, Contender(kernel="k", scheduler="scx_fake")).code == "gates-missing"
+    assert check_gates(tmp_path, Contender(kernel="k", scheduler="scx_fake")).code == "gates-missing"

@@ -18,10 +18,11 @@ import pytest
 from kduel.core.cache import Cache
 from kduel.core.progress import Progress
 from kduel.guest import programs
-from kduel.run.prepare import lock_of, make_ready
-from kduel.run.runner import Runner
-from kduel.schedulers.build import find
-from kduel.schedulers.check import SchedulerSnapshot, look_at
+from kduel.run.prepare import make_lock, make_ready
+from kduel.run.records import Records
+from kduel.run.trials import Trials
+from kduel.schedulers.build import find_scheduler
+from kduel.schedulers.check import SchedulerSnapshot, read_snapshot
 from kduel.store.rundir import RunDir, TrialRecord
 from kduel.study.load import assemble, parse_study
 from kduel.study.plan import make_plan
@@ -99,9 +100,14 @@ def carry_out(text: str, where: Path) -> dict[str, Done]:
     """One block of all contenders, judged as a run does it."""
     made = assemble(parse_study(text, "test"), text, "test")
     ready = make_ready(made, cache=Cache(), progress=Progress())
-    run = RunDir.create(where, text, lock_of(ready, 1, "test"), make_plan(made, 1))
-    runner = Runner(ready, run, Progress(), lambda _: None, lambda *_: False)
-    done = [Done(trial.staged, trial.record) for boot in runner.boots_left() for trial in runner.carry_out(boot)]
+    run = RunDir.create(where, text, make_lock(ready, 1, "test"), make_plan(made, 1))
+    records = Records(run, run.lock())
+    trials = Trials.for_run(records, Progress())
+    done = [
+        Done(trial.staged, trial.record)
+        for boot in records.missing_boots()
+        for trial in trials.carry_out(ready, boot)
+    ]
     return {trial.record.contender: trial for trial in done}
 
 
@@ -115,7 +121,7 @@ def test_gates_are_green_for_a_scheduler_that_stays_and_tell_what_befell_the_oth
     if scheduler == "scx_plain":
         shutil.copy(programs.build("scx_plain", platform.machine(), cache=Cache()), impostor)
     else:
-        bundle, directory = find(scheduler, cache=Cache())
+        bundle, directory = find_scheduler(scheduler, cache=Cache())
         shutil.copy(directory / "bin" / bundle.name, impostor)
     trials = carry_out(
         study(
@@ -152,6 +158,10 @@ KNOBS = {
     "no-autogroup": ('{ "kernel.sched_autogroup_enabled" = 0 }', {"/proc/sys/kernel/sched_autogroup_enabled": "0"}),
     "lazy": ('{ "debug.sched.preempt" = "lazy" }', {"preempt": "lazy"}),
     "full": ('{ "debug.sched.preempt" = "full" }', {"preempt": "full"}),
+    "sysfs": (
+        '{ "/sys/kernel/mm/lru_gen/enabled" = 0, "/sys/kernel/mm/transparent_hugepage/enabled" = "never" }',
+        {"/sys/kernel/mm/lru_gen/enabled": "0x0000", "/sys/kernel/mm/transparent_hugepage/enabled": "never"},
+    ),
 }
 """What a contender sets, and what the gates must have seen the kernel have, before and after each step."""
 
@@ -192,7 +202,9 @@ def test_knobs_are_in_force_around_each_step_and_gone_after_the_contender(tmp_pa
 
 def looks(trial: Path) -> list[SchedulerSnapshot]:
     """What every gate of a trial saw."""
-    found = [look_at(path) for path in sorted((trial / "gates").iterdir()) if path.suffix in (".before", ".after")]
+    found = [
+        read_snapshot(path) for path in sorted((trial / "gates").iterdir()) if path.suffix in (".before", ".after")
+    ]
     assert len(found) == 4
     return found
 

@@ -118,7 +118,7 @@ def steps(**parameters: Any) -> list[tuple[Any, Any]]:
         ("7.3.0", CONFIG_73, {"scheduler": "scx_lavd 'open"}, "is no command: No closing quotation"),
         ("7.3.0", CONFIG_73, {"scheduler": " "}, "the scheduler is blank"),
         ("7.3.0", CONFIG_73, {"sysctl": {"debug.sched.features": "no_lag"}}, "names no scheduler features"),
-        ("7.3.0", CONFIG_73, {"sysctl": {"../etc/passwd": "1"}}, "not a sysctl"),
+        ("7.3.0", CONFIG_73, {"sysctl": {"../etc/passwd": "1"}}, "neither a sysctl"),
         ("7.3.0", CONFIG_73, {"policy": "deadline:1ms,100ms,100ms"}, "reserve 10 CPUs"),
     ],
 )
@@ -152,4 +152,5 @@ def test_a_deadline_policy_is_refused_for_programs_that_fork(tmp_path: Path) -> 
 def test_knobs_are_files() -> None:
     assert knob_path("kernel.sched_autogroup_enabled") == "/proc/sys/kernel/sched_autogroup_enabled"
     assert knob_path("debug.sched.base_slice_ns") == "/sys/kernel/debug/sched/base_slice_ns"
+    assert knob_path("/sys/block/vda/queue/scheduler") == "/sys/block/vda/queue/scheduler"
     assert knob_path("net/ipv4/conf/eth0.1/rp_filter") == "/proc/sys/net/ipv4/conf/eth0.1/rp_filter"

@@ -1,9 +1,7 @@
-"""Runs of version 0.1.0, unpacked (fixtures/README.md says how they were made), and `kduel` as a user starts it."""
+"""Kept runs, unpacked (fixtures/README.md says how they were made)."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +12,6 @@ from kduel.core.plugins import plugins
 
 HERE = Path(__file__).parent
 FIXTURES = HERE / "fixtures"
-SPINE = HERE.parent / "spine"
 SOURCE = HERE.parents[1] / "src"
 KINDS = sorted(path.name.removesuffix(".tar.xz") for path in FIXTURES.glob("*.tar.xz"))
 
@@ -33,18 +30,3 @@ def output(outside: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
     yield call
     plugins.cache_clear()
-
-
-@pytest.fixture
-def kduel(environment: dict[str, str], tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs `kduel ARGUMENTS...`, by default in an empty directory."""
-    place = tmp_path / "place"
-    place.mkdir()
-
-    def call(*arguments: object, cwd: Path = place) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "kduel", *map(str, arguments)],
-            env=environment, cwd=cwd, capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
-
-    return call

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kduel.cli.output import streamed, write
+from kduel.cli.output import open_output, write
 from kduel.core.cache import Cache
 from kduel.core.cache_bundle import CONTENTS, contents_of, digest_of, pack, unpack
 from kduel.core.errors import HostError, InputError, KduelError
@@ -50,7 +50,7 @@ def filled(place: Path) -> Cache:
 
 def packed(cache: Cache) -> bytes:
     target = io.BytesIO()
-    pack(cache, contents_of(cache, cache.used), target, nothing)
+    pack(cache, contents_of(cache, cache.used_entries), target, nothing)
     return target.getvalue()
 
 
@@ -67,7 +67,7 @@ def test_a_bundle_brings_the_same_entries_to_another_cache(tmp_path: Path) -> No
     other = unpacked(packed(cache), tmp_path)
     for kind, key in (KERNEL, PROGRAM):
         assert other.has(kind, key)
-        assert Manifest.of(cache.path(kind, key)).differs(other.path(kind, key)) == ""
+        assert Manifest.of_directory(cache.path(kind, key)).differs(other.path(kind, key)) == ""
     assert (other.path(*KERNEL) / "lib/build").readlink() == Path("/usr/src/linux")
     assert not other.has(*SCRATCH), "made without network"
 
@@ -75,9 +75,9 @@ def test_a_bundle_brings_the_same_entries_to_another_cache(tmp_path: Path) -> No
 def test_the_same_entries_give_the_same_bytes_on_any_machine(tmp_path: Path) -> None:
     one, two = filled(tmp_path / "one"), filled(tmp_path / "two")
     assert packed(one) == packed(two)
-    assert digest_of(contents_of(one, one.used)) == digest_of(contents_of(two, two.used))
+    assert digest_of(contents_of(one, one.used_entries)) == digest_of(contents_of(two, two.used_entries))
     (two.path(*PROGRAM) / "kbench").write_bytes(b"\x7fELG")
-    assert digest_of(contents_of(one, one.used)) != digest_of(contents_of(two, two.used))
+    assert digest_of(contents_of(one, one.used_entries)) != digest_of(contents_of(two, two.used_entries))
 
 
 def test_entries_that_are_there_already_are_kept(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_damaged_bundle_leaves_whole_entries_or_none(
         assert str(place / "bundle.tar") in error.message and error.remedy
     for kind, key in (KERNEL, PROGRAM):
         if other.path(kind, key).exists():
-            now, was = Manifest.of(other.path(kind, key)), Manifest.of(cache.path(kind, key))
+            now, was = Manifest.of_directory(other.path(kind, key)), Manifest.of_directory(cache.path(kind, key))
             assert {path: file.digest for path, file in now.files.items()} == {
                 path: file.digest for path, file in was.files.items()
             }
@@ -269,7 +269,7 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
 def test_a_file_that_could_not_be_written_to_its_end_is_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "bundle.tar"
     path.write_bytes(b"old")
-    with pytest.raises(HostError, match="Input/output error"), streamed(path) as stream:
+    with pytest.raises(HostError, match="Input/output error"), open_output(path) as stream:
         stream.write(b"new")
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]

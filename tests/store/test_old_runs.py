@@ -1,4 +1,4 @@
-"""Runs of version 0.1.0 open, report, compare and continue as they did."""
+"""Kept runs open, report, compare and continue as they did."""
 
 from __future__ import annotations
 

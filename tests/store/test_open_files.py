@@ -14,7 +14,7 @@ from kduel.core.errors import HostError
 from kduel.core.untrusted import exit_status
 from kduel.judge.evaluate import judge_run
 from kduel.store.integrity import verify
-from kduel.store.manifest import files, write_manifest
+from kduel.store.manifest import files_below, write_manifest
 from kduel.store.rundir import RunDir
 
 
@@ -41,7 +41,7 @@ def test_a_step_that_cannot_be_read_is_not_the_guests_fault(step: Path) -> None:
     reads: list[Callable[[], object]] = [
         lambda: Raw.read(step),
         lambda: exit_status(step),
-        lambda: files(step),
+        lambda: files_below(step),
         lambda: write_manifest(step),
     ]
     for read in reads:

@@ -21,7 +21,14 @@ from kduel.cli.report import command as report
 from kduel.core.errors import InputError
 from kduel.store import collect
 from kduel.store.documents import Lock, study_of
-from kduel.store.identity import check_same_run, listed
+from kduel.store.identity import (
+    check_same_run,
+    check_same_study,
+    differences,
+    differences_text,
+    protocol_differences,
+    same_study,
+)
 from kduel.store.rundir import RunDir
 
 STUDY = """
@@ -125,16 +132,14 @@ def test_a_run_is_not_continued_with_other_modules(kduel, place: Path):
     assert done.returncode == 2 and "kernels.old/bzImage.modules: " in done.stderr
 
 
-def test_modules_are_compared_where_both_locks_know_them(unpack: Callable[[str], Path]):
+def test_modules_are_compared(unpack: Callable[[str], Path]):
     path = unpack("qemu")
     lock = RunDir.open(path).lock()
-    assert lock.kernels[0].modules is None
 
     def having(*modules: str | None) -> Lock:
         known = [msgspec.structs.replace(one, modules=of) for one, of in zip(lock.kernels, modules, strict=True)]
         return msgspec.structs.replace(lock, kernels=known)
 
-    check_same_run(lock, having("a" * 64, "none"), path)
     check_same_run(having("a" * 64, "none"), having("a" * 64, "none"), path)
     with pytest.raises(InputError, match=r"kernels\.\S+\.modules: none in the run, b"):
         check_same_run(having("a" * 64, "none"), having("a" * 64, "b"), path)
@@ -165,22 +170,61 @@ def test_where_no_directory_is_given_only_the_same_study_continues_an_unfinished
         assert default_out(msgspec.structs.replace(study, **{key: value})) != wanted, key
 
 
-def changed(lock: Lock, **facts: Any) -> Lock:
-    """The lock as today's version would write it, with some of the machine's facts replaced."""
-    known = lock.machine.facts
-    names = [one.name for one in lock.contenders]
-    arguments = {"argv": dict(zip(names, known["argv"].values(), strict=False))} if "argv" in known else {}
-    machine = msgspec.structs.replace(lock.machine, facts=known | arguments | facts)
-    return msgspec.structs.replace(lock, schema=2, machine=machine)
+@pytest.mark.parametrize("whole", [True, False], ids=["complete", "incomplete"])
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_run_is_not_continued_with_another_baseline(kduel, place: Path, count: int, whole: bool):
+    """The first contender is the one that verdicts are about: in another order faster is slower."""
+    contenders = [f'[[contender]]\nkernel = "outside:{name}"\n' for name in ("old", "new", "third")[:count]]
+    head, tail = STUDY.partition("[[contender]]")[0], STUDY[STUDY.index("[machine]") :]
+
+    def run(order: list[str]) -> Any:
+        (place / "study.toml").write_text(head + "".join(order) + tail)
+        return kduel("run", "study.toml", "--out", "run", cwd=place)
+
+    assert run(contenders).returncode == 0
+    if not whole:
+        shorten(place / "run")
+        (place / "run/results.json").unlink()
+    before = len(trials(place / "run"))
+    other = contenders[1:2] + contenders[:1] + contenders[2:]
+    done = run(other)
+    assert done.returncode == 2 and "order of the contenders: " in done.stderr, done.stderr
+    more = run([*contenders, '[[contender]]\nkernel = "outside:fourth"\n'])
+    assert more.returncode == 2 and "contenders.outside-fourth: " in more.stderr, more.stderr
+    assert len(trials(place / "run")) == before
+    assert run(contenders).returncode == 0
 
 
-@pytest.mark.parametrize("kind", ["qemu", "interrupted", "board", "icount", "local", "build", "process"])
-def test_an_old_lock_is_the_same_run_with_its_arguments_kept_by_contender(unpack: Callable[[str], Path], kind: str):
+@pytest.mark.parametrize("kind", ["qemu", "interrupted", "icount"])
+def test_one_rule_says_whether_a_run_is_of_a_study(unpack: Callable[[str], Path], kind: str):
+    """Whether it may be continued, and the message that says why not, cannot disagree."""
     path = unpack(kind)
     lock = RunDir.open(path).lock()
-    check_same_run(lock, changed(lock, sandbox="a fact that version 0.1.0 did not know"), path)
-    with pytest.raises(InputError, match=r"machine\.facts\.extra: 1 in the run, 2 now"):
-        check_same_run(changed(lock, extra=1), changed(lock, extra=2), path)
+    study = study_of(lock, "")
+    assert same_study(lock, study)
+    check_same_study(lock, study, path)
+    for key, value in (
+        ("contenders", study.contenders[::-1]),
+        ("contenders", study.contenders[:1]),
+        ("machine", "another"),
+        ("machine_settings", study.machine_settings | {"memory": "3G"}),
+        ("settle", msgspec.structs.replace(study.settle, seconds=77)),
+        ("blocks", msgspec.structs.replace(study.blocks, max=9, fixed=9)),
+        ("about", msgspec.structs.replace(study.about, alpha=0.01)),
+        ("steps", study.steps[:-1]),
+    ):
+        other = msgspec.structs.replace(study, **{key: value})
+        assert not same_study(lock, other), key
+        with pytest.raises(InputError):
+            check_same_study(lock, other, path)
+        swapped = msgspec.structs.replace(lock, contenders=lock.contenders[::-1], kernels=lock.kernels[::-1])
+        assert differences(lock, swapped) and protocol_differences(lock, swapped)
+
+
+def changed(lock: Lock, **facts: Any) -> Lock:
+    """The lock with some of the machine's facts replaced."""
+    machine = msgspec.structs.replace(lock.machine, facts=lock.machine.facts | facts)
+    return msgspec.structs.replace(lock, machine=machine)
 
 
 def test_each_fact_that_differs_is_named(unpack: Callable[[str], Path]):
@@ -225,15 +269,11 @@ def test_an_interrupted_runner_leaves_nothing_half_written(
 
     run = RunDir.open(shutil.copytree(unpack("qemu"), tmp_path / "run"))
 
-    class Interrupted:
-        def __init__(self, *_: object) -> None:
-            pass
+    def interrupted(*_: object, **__: object) -> None:
+        assert run.stage().is_dir()
+        raise KeyboardInterrupt
 
-        def go(self) -> None:
-            assert run.stage().is_dir()
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(runner, "Runner", Interrupted)
+    monkeypatch.setattr(runner, "make_trials", interrupted)
     monkeypatch.setattr(runner, "open_run", lambda *_, **__: run)
     nothing: Any = None
     with pytest.raises(KeyboardInterrupt):
@@ -246,6 +286,7 @@ def test_of_long_values_the_words_that_differ_are_named() -> None:
     features = ",".join(f"-feature{number}" for number in range(20))
     found = [("machine.facts.cpu", f"max,{features},-rdrand", f"max,{features},-la57,-avx2")]
     assert (
-        listed(found, ("in the run", "now")) == "  machine.facts.cpu: -rdrand only in the run; -la57, -avx2 only now"
+        differences_text(found, ("in the run", "now"))
+        == "  machine.facts.cpu: -rdrand only in the run; -la57, -avx2 only now"
     )
-    assert listed([("a", "x" * 80, "x,y" * 3)], ("in the run", "now")).startswith("  a: " + "x" * 50)
+    assert differences_text([("a", "x" * 80, "x,y" * 3)], ("in the run", "now")).startswith("  a: " + "x" * 50)

@@ -1,1 +1,1 @@
-"""What is read out of several verdicts: matrices, trade-offs, campaigns, boot timelines."""
+"""Results derived from several verdicts: matrices, trade-offs, campaigns, boot timelines."""

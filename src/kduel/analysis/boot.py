@@ -1,4 +1,4 @@
-"""Where the time of a boot goes: stages by the host's clock, and the kernel's own initcalls, contender by contender."""
+"""Time of a boot by part: stages by the host's clock, and the kernel's own initcalls, contender by contender."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kduel.benchmarks.support.bootlog import (
 )
 from kduel.core import untrusted
 from kduel.core.errors import InputError
-from kduel.core.format import plus
+from kduel.core.format import with_sign
 from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir
 
@@ -166,8 +166,8 @@ def cells(values: Sequence[float | None], divide: float = 1) -> list[str]:
         if value is None or base is None:
             shown.append("-")
         else:
-            share = f" {plus(100 * (value - base) / base, '.0f')} %" if base else ""
-            shown.append(f"{plus((value - base) / divide, '.3f')}{share}")
+            share = f" {with_sign(100 * (value - base) / base, '.0f')} %" if base else ""
+            shown.append(f"{with_sign((value - base) / divide, '.3f')}{share}")
     return shown
 
 

@@ -17,14 +17,14 @@ import msgspec
 from msgspec import Struct, field
 
 from kduel.analysis.machine_name import UNKNOWN, machine_name
-from kduel.core.errors import HostError, InputError, KduelError, file_trouble
+from kduel.core.errors import HostError, InputError, KduelError, os_errors
 from kduel.core.progress import Progress
 from kduel.core.results import Results
 from kduel.core.temporary import temporary_directory
-from kduel.core.toml import shortened
+from kduel.core.toml import shorten
 
 NAME = "kduel-index.sqlite"
-VERSION = 4
+VERSION = 5
 """Of the tables, in `PRAGMA user_version`."""
 SCHEMA = """
 CREATE TABLE run (
@@ -65,25 +65,31 @@ CREATE VIEW series AS
     WHERE run.merged = 0;
 CREATE VIEW headline AS
     SELECT run.started, run.path, run.machine, verdict.benchmark, verdict.metric, verdict.baseline, verdict.contender,
-           verdict.verdict, verdict.effect_pct, verdict.ci_low_pct, verdict.ci_high_pct, verdict.n
+           verdict.verdict, verdict.effect_pct, verdict.ci_low_pct, verdict.ci_high_pct, verdict.n,
+           run.measured
     FROM verdict JOIN run ON run.id = verdict.run WHERE verdict.role = 'primary';
 """
+NEWEST = "measured DESC NULLS LAST, started DESC"
+"""The order of time: when a run was measured, not when it was imported; those of unknown age come last."""
 QUESTIONS = {
     "runs": "SELECT path, name, machine, started, blocks, trials, void FROM run ORDER BY started, path",
-    "verdicts": "SELECT * FROM headline ORDER BY started, path, benchmark, metric",
-    "slower": "SELECT * FROM headline WHERE verdict = 'slower' ORDER BY started DESC, abs(effect_pct) DESC",
-    "faster": "SELECT * FROM headline WHERE verdict = 'faster' ORDER BY started DESC, abs(effect_pct) DESC",
-    "undecided": "SELECT * FROM headline WHERE verdict = 'undecided' ORDER BY started DESC, path",
+    "verdicts": "SELECT * FROM headline ORDER BY measured, started, path, benchmark, metric",
+    **{
+        word: f"SELECT * FROM headline WHERE verdict = '{word}' ORDER BY {NEWEST}, abs(effect_pct) DESC"
+        for word in ("slower", "faster", "more", "fewer")
+    },
+    "undecided": f"SELECT * FROM headline WHERE verdict = 'undecided' ORDER BY {NEWEST}, path",
     "void": "SELECT path, machine, void, trials, round(100.0 * void / trials, 1) AS void_pct FROM run "
     "WHERE void > 0 ORDER BY void_pct DESC",
     "machines": "SELECT point.machine, count(DISTINCT run.id) AS runs, count(DISTINCT point.contender) AS contenders, "
     "min(run.measured) AS first, max(run.measured) AS last FROM point JOIN run ON run.id = point.run "
     "GROUP BY point.machine ORDER BY runs DESC",
     "pairs": "SELECT baseline, contender, count(DISTINCT path) AS runs, sum(verdict = 'faster') AS faster, "
-    "sum(verdict = 'slower') AS slower, sum(verdict IN ('equivalent', 'equal')) AS same, "
+    "sum(verdict = 'slower') AS slower, sum(verdict = 'more') AS more, sum(verdict = 'fewer') AS fewer, sum(verdict IN ('equivalent', 'equal')) AS same, "
     "sum(verdict = 'undecided') AS undecided FROM headline GROUP BY baseline, contender ORDER BY runs DESC",
-    "latest": "SELECT machine, benchmark, metric, baseline, contender, verdict, effect_pct, max(started) AS started, path "
-    "FROM headline GROUP BY machine, benchmark, metric, baseline, contender ORDER BY benchmark, metric, contender",
+    "latest": "SELECT machine, benchmark, metric, baseline, contender, verdict, effect_pct, started, path, measured FROM ("
+    "SELECT *, row_number() OVER (PARTITION BY machine, benchmark, metric, baseline, contender "
+    f"ORDER BY {NEWEST}, path) AS place FROM headline) WHERE place = 1 ORDER BY benchmark, metric, contender",
     "unstable": "SELECT path, benchmark, metric, contender, round(100 * sd / mean, 2) AS spread_pct, n FROM point "
     "JOIN run ON run.id = point.run WHERE sd > 0 AND mean > 0 ORDER BY spread_pct DESC LIMIT 50",
     "kernels": "SELECT release, kernel, count(*) AS runs, max(run.started) AS last FROM contender "
@@ -96,8 +102,8 @@ AT_ONCE = 100
 MOST_ROWS = 100_000
 
 
-class Indexed(Struct, kw_only=True):
-    """What an update of the index did."""
+class IndexUpdate(Struct, kw_only=True):
+    """Result of an update of the index."""
 
     path: Path
     runs: int = 0
@@ -117,12 +123,13 @@ class Answer(Struct, kw_only=True):
 def stamp_of(run: Path) -> str:
     """Changes whenever a file of the run that its results are derived from is added, removed or rewritten."""
     known = hashlib.sha256()
-    names = ("lock.json", "import.json", "merge.json", "plan.jsonl", "explain", "trials", "repeated")
+    names = ("lock.json", "import.json", "merge.json", "plan.jsonl", "explain", "repeated")
     places = []
     for part in (run, *sorted((run / "runs").glob("*"))):
         places += [part / name for name in names]
-        if (part / "trials").is_dir():
-            places += sorted(path for trial in (part / "trials").iterdir() for path in (trial, trial / "trial.json"))
+        # A directory's times stay when a raw file in it is rewritten in place.
+        for raw in (part / "trials", part / "imported"):
+            places += [raw, *sorted(raw.rglob("*"))]
     for place in places:
         try:
             status = place.stat()
@@ -140,7 +147,7 @@ def index_path(place: Path) -> Path:
 
 
 @contextmanager
-def opened(path: Path, *, write: bool = False, shown: Path | None = None) -> Iterator[sqlite3.Connection]:
+def open_index(path: Path, *, write: bool = False, shown: Path | None = None) -> Iterator[sqlite3.Connection]:
     """The index, called `shown` in errors. Raises InputError where it is none or of another version, HostError where it
     cannot be written."""
     shown = shown or path
@@ -159,6 +166,11 @@ def opened(path: Path, *, write: bool = False, shown: Path | None = None) -> Ite
                 )
             yield connection
     except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise HostError(
+                f"the index {shown} is in use by another process: {error}",
+                "Start again when that has ended; `fuser` names it.",
+            ) from error
         if write:
             raise HostError(
                 f"cannot write the index {shown}: {error}",
@@ -167,7 +179,7 @@ def opened(path: Path, *, write: bool = False, shown: Path | None = None) -> Ite
         raise InputError(f"{shown}: {error}", "Make the index with `kduel index DIR`.") from error
 
 
-def update(place: Path, runs: Sequence[Path], path: Path, progress: Progress) -> Indexed:
+def update(place: Path, runs: Sequence[Path], path: Path, progress: Progress) -> IndexUpdate:
     """Bring the index at `path` up to date with `runs`, which lie below `place`: only changed ones are judged again.
 
     A directory that is no readable run is noted with the reason. A new index appears whole. Raises HostError where the
@@ -176,31 +188,31 @@ def update(place: Path, runs: Sequence[Path], path: Path, progress: Progress) ->
     target = path.resolve()
     if target.exists():
         return bring_up_to_date(place, runs, target, path, progress)
-    told = file_trouble(f"cannot write the index {path}", "Free some space, or name another file with --output.")
+    told = os_errors(f"cannot write the index {path}", "Free some space, or name another file with --output.")
     with temporary_directory(target.parent, ".kduel-index-", told) as fresh:
         found = bring_up_to_date(place, runs, fresh / NAME, path, progress)
         (fresh / NAME).replace(target)
     return found
 
 
-def bring_up_to_date(place: Path, runs: Sequence[Path], path: Path, shown: Path, progress: Progress) -> Indexed:
-    """As `update`, of the file `path`, shown to the user as `shown`."""
+def bring_up_to_date(place: Path, runs: Sequence[Path], path: Path, shown: Path, progress: Progress) -> IndexUpdate:
+    """Update the index in the file `path`, shown to the user as `shown`."""
     from kduel.judge.evaluate import judge_run
 
-    found = Indexed(path=shown)
-    with opened(path, write=True, shown=shown) as connection:
+    found = IndexUpdate(path=shown)
+    with open_index(path, write=True, shown=shown) as connection:
         known = dict(connection.execute("SELECT path, stamp FROM run UNION ALL SELECT path, stamp FROM skipped"))
         names = {name_of(run, place): run for run in runs}
         for gone in known.keys() - names.keys():
-            forget(connection, gone)
+            forget_run(connection, gone)
             found.removed += 1
         changed = {name: run for name, run in names.items() if known.get(name) != stamp_of(run)}
         with progress.task("indexing runs", total=len(changed)) as task:
             for number, (name, run) in enumerate(changed.items(), 1):
                 stamp = stamp_of(run)
-                forget(connection, name)
+                forget_run(connection, name)
                 try:
-                    add(connection, name, stamp, judge_run(run))
+                    add_run(connection, name, stamp, judge_run(run))
                     found.added += 1
                 except KduelError as error:
                     reason = storable(error.message)
@@ -225,13 +237,13 @@ def storable(text: str) -> str:
     return os.fsencode(text).decode(errors="backslashreplace")
 
 
-def forget(connection: sqlite3.Connection, name: str) -> None:
+def forget_run(connection: sqlite3.Connection, name: str) -> None:
     """Remove a run from the index."""
     connection.execute("DELETE FROM run WHERE path = ?", (name,))
     connection.execute("DELETE FROM skipped WHERE path = ?", (name,))
 
 
-def add(connection: sqlite3.Connection, name: str, stamp: str, results: Results) -> None:
+def add_run(connection: sqlite3.Connection, name: str, stamp: str, results: Results) -> None:
     """Write a run's results into the index."""
     study = results.study
     started = min((trial.started for trial in results.trials if trial.started), default=study.imported_at)
@@ -267,7 +279,7 @@ def add(connection: sqlite3.Connection, name: str, stamp: str, results: Results)
 
 
 def stated_date(results: Results) -> str | None:
-    """When imported values were measured, as their conditions state; None where they do not."""
+    """Date of measurement of imported values, as their conditions state; None where they do not."""
     for environment in results.environment.values():
         conditions = environment.get("conditions")
         if isinstance(conditions, dict) and conditions.get("date"):
@@ -307,7 +319,7 @@ def values(run: int | None, results: Results) -> Iterator[tuple[int | None, str,
                 yield from ((run, *key, block, value) for block, value in zip(results.blocks, column, strict=False))
 
 
-def ask(path: Path, question: str) -> Answer:
+def run_query(path: Path, question: str) -> Answer:
     """The answer to one of QUESTIONS, or to SQL, which can only read. Raises InputError."""
     if storable(question) != question:
         raise InputError(
@@ -315,7 +327,7 @@ def ask(path: Path, question: str) -> Answer:
         )
     if not path.is_file():
         raise InputError(f"there is no index {path}", f"Make it first: kduel index {path.parent}")
-    with opened(path) as connection:
+    with open_index(path) as connection:
         connection.set_authorizer(only_read)
         # Called now and then, it lets a signal end a query that would not end by itself.
         connection.set_progress_handler(lambda: 0, 1_000_000)
@@ -323,7 +335,7 @@ def ask(path: Path, question: str) -> Answer:
             cursor = connection.execute(QUESTIONS.get(question, question))
             rows = cursor.fetchmany(MOST_ROWS + 1)
         except (sqlite3.DatabaseError, sqlite3.Warning) as error:
-            raise InputError(f"the question {shortened(question, 60)!r}: {error}", remedy_of(error)) from error
+            raise InputError(f"the question {shorten(question, 60)!r}: {error}", remedy_of(error)) from error
         if cursor.description is None:
             raise InputError(f"{question!r} asks nothing", f"Give a SELECT, or one of: {', '.join(QUESTIONS)}.")
         if len(rows) > MOST_ROWS:
@@ -336,11 +348,11 @@ def ask(path: Path, question: str) -> Answer:
             raise InputError(
                 f"the answer has two columns {', '.join(twice)}", "Give each a name of its own, with AS."
             )
-        return Answer(columns=columns, rows=[list(map(plain, row)) for row in rows])
+        return Answer(columns=columns, rows=[list(map(json_value, row)) for row in rows])
 
 
 def remedy_of(error: Exception) -> str:
-    """What to do about SQL that SQLite refuses."""
+    """Remedy for SQL that SQLite refuses."""
     if "not authorized" in str(error):
         return "Only a SELECT is allowed: the index is made of the runs, and `kduel index DIR` alone writes it."
     return f"Give one SELECT over the names in docs/many-runs.md, or one of: {', '.join(QUESTIONS)}."
@@ -354,6 +366,6 @@ def only_read(action: int, *_: str | None) -> int:
     return sqlite3.SQLITE_OK if action in READS else sqlite3.SQLITE_DENY
 
 
-def plain(value: object) -> str | int | float | None:
+def json_value(value: object) -> str | int | float | None:
     """A value that JSON has."""
     return value if value is None or isinstance(value, str | int | float) else repr(value)

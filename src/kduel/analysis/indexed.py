@@ -9,8 +9,8 @@ from pathlib import Path
 from kduel.analysis.campaigns.attribution import attribute
 from kduel.analysis.campaigns.columns import columns_of
 from kduel.analysis.campaigns.history import MetricHistory, MetricSeries, Point, by_time, line_of, moment
-from kduel.analysis.index import ask, opened
-from kduel.analysis.machine_name import apart
+from kduel.analysis.index import open_index, run_query
+from kduel.analysis.machine_name import separation_notes
 from kduel.core.errors import InputError, KduelError
 
 POINTS = """
@@ -23,14 +23,14 @@ FROM point JOIN run ON run.id = point.run WHERE run.merged = 0
 def indexed_history(
     index: Path, *, metric: str = "", contender: str = "", alpha: float = 0.01, attributed: bool = True
 ) -> MetricHistory:
-    """As `kduel.analysis.campaigns.history.history`, of the runs as they were when the index was written.
+    """History as of `kduel.analysis.campaigns.history.history`, of the runs as they were when the index was written.
 
     `attributed`: whether runs at a change are opened, to find what else changed with it. Raises InputError.
     """
     if not index.is_file():
         raise InputError(f"there is no index {index}", f"Make it first: kduel index {index.parent}")
-    skipped = {str(path): str(reason) for path, reason in ask(index, "skipped").rows}
-    with opened(index) as connection:
+    skipped = {str(path): str(reason) for path, reason in run_query(index, "skipped").rows}
+    with open_index(index) as connection:
         (runs,) = connection.execute("SELECT count(*) FROM run WHERE merged = 0").fetchone()
         rows = connection.execute(POINTS).fetchall()
     gathered: dict[tuple[str, str, str, str], list[Point]] = {}
@@ -44,18 +44,20 @@ def indexed_history(
         place = (machine, name, key, quantity)
         gathered.setdefault(place, []).append(Point(run=path, when=when, n=n, mean=mean, sd=sd))
         units[place] = unit
-    divided = apart((place[0], point.run) for place, points in gathered.items() for point in points)
+    divided = separation_notes((place[0], point.run) for place, points in gathered.items() for point in points)
     lines: list[MetricSeries] = []
     for place, points in gathered.items():
         if len(points) > 1:
             points.sort(key=by_time)
-            told: Callable[[str, str], str] = partial(changed, index.parent, place[1]) if attributed else nothing
+            told: Callable[[str, str], str] = (
+                partial(changes_between, index.parent, place[1]) if attributed else no_attribution
+            )
             lines.append(line_of(place[:3], units[place], points, alpha, told))
     return MetricHistory(lines=lines, runs=runs, alpha=alpha, skipped=skipped, apart=divided)
 
 
-def changed(place: Path, contender: str, before: str, after: str) -> str:
-    """What else changed between two runs; or why that is unknown, where one cannot be read any more."""
+def changes_between(place: Path, contender: str, before: str, after: str) -> str:
+    """Other changes between two runs; or why they are unknown, where one cannot be read any more."""
     try:
         columns = [
             next(column for column in columns_of(place / run) if column.contender == contender)
@@ -68,7 +70,7 @@ def changed(place: Path, contender: str, before: str, after: str) -> str:
     return attribute(*columns).told
 
 
-def nothing(before: str, after: str) -> str:
+def no_attribution(before: str, after: str) -> str:
     """No attribution."""
     del before, after
     return ""

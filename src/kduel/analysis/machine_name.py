@@ -1,4 +1,4 @@
-"""What distinguishes machines in series of runs: kind, place, product and processor, as far as they are known; of exact
+"""Names that distinguish machines in series of runs: kind, place, product and processor, as far as they are known; of exact
 counts also QEMU's version, on which they depend."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def machine_name(machine: object, environment: Mapping[str, Any]) -> str:
     return f"{name}{COUNTED_BY}{version[0]}" if known.get("exact") and version else name
 
 
-def apart(runs: Iterable[tuple[str, str]]) -> list[str]:
+def separation_notes(runs: Iterable[tuple[str, str]]) -> list[str]:
     """A sentence for each exact machine whose runs are several series, as several versions of QEMU counted; of pairs of a
     machine's name and a run."""
     found: dict[str, dict[str, set[str]]] = {}

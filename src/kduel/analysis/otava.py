@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from kduel.analysis.index import opened
+from kduel.analysis.index import open_index
 from kduel.core.errors import InputError
 from kduel.core.format import parameter_text
 from kduel.core.progress import Progress
-from kduel.core.toml import shortened
+from kduel.core.toml import shorten
 
 
 def otava(path: Path, benchmark: str, metric: str, progress: Progress) -> list[list[str | int | float | None]]:
@@ -26,7 +26,7 @@ def otava(path: Path, benchmark: str, metric: str, progress: Progress) -> list[l
             f"--series {benchmark or metric} names no metric",
             "Give BENCHMARK/METRIC; `kduel query DIR verdicts` shows both.",
         )
-    with opened(path) as connection:
+    with open_index(path) as connection:
         found = connection.execute(
             "SELECT time, path, contender, mean, machine, quantity FROM series WHERE benchmark = ? AND metric = ? "
             "ORDER BY time, path, contender",
@@ -41,7 +41,7 @@ def otava(path: Path, benchmark: str, metric: str, progress: Progress) -> list[l
             "Give the `date` of imported results in a file with `kduel import --conditions`.",
         )
     if undated := sorted({row[1] for row in found if row[0] is None}):
-        progress.warn(f"left out, as they do not say when they were measured: {shortened(', '.join(undated))}")
+        progress.warn(f"left out, as they do not say when they were measured: {shorten(', '.join(undated))}")
     several = len({row[4] for row in rows}) > 1
     particulars = told_apart({row[5] for row in rows})
     points: dict[tuple[str, str], dict[str, float]] = {}
@@ -53,7 +53,7 @@ def otava(path: Path, benchmark: str, metric: str, progress: Progress) -> list[l
 
 
 def told_apart(quantities: Collection[str]) -> dict[str, list[str]]:
-    """Of each of these (`quantity` in the index), those of its words that not all of them have: `seconds=5`, or the unit."""
+    """Words that distinguish each of these (`quantity` in the index) from the others: `seconds=5`, or the unit."""
     words = {quantity: words_of(quantity) for quantity in quantities}
     common = set.intersection(*map(set, words.values()))
     return {quantity: [word for word in found if word not in common] for quantity, found in words.items()}

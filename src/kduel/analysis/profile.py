@@ -1,4 +1,4 @@
-"""Which functions a timed difference comes from: CPU time per unit of work, by function, paired over blocks.
+"""Functions that a timed difference comes from: CPU time per unit of work, by function, paired over blocks.
 
 Each profiled trial gives a time per unit of work (from the step's own result) and samples. A function's time per unit is
 the whole CPU time per unit (time x CPUs) times its share of the samples; so rows add up to the whole in every trial, and
@@ -18,8 +18,8 @@ from scipy.special import stdtr
 from kduel.core.experiment import Metric
 from kduel.core.samples import StepResult
 from kduel.explain.profile import IDLE, Stack
-from kduel.explain.samples import CLOCK, SAMPLED_CONTEXTS, Sampled
-from kduel.judge.verdict.adjust import plain
+from kduel.explain.samples import CLOCK, SAMPLED_CONTEXTS, SampledProfile
+from kduel.judge.verdict.adjust import plain_means
 from kduel.judge.verdict.classify import benjamini_hochberg
 from kduel.judge.verdict.spending import Floats, critical_t
 
@@ -116,7 +116,7 @@ class ProfiledTrial(Struct, frozen=True, kw_only=True):
     cpus: int
     idle: float
     """The share of CPU time without work, from /proc/stat; used where the event does not sample idle CPUs."""
-    sampled: Sampled
+    sampled: SampledProfile
 
     def costs(self) -> dict[Stack, float]:
         """CPU nanoseconds per unit of work, by call chain."""
@@ -177,7 +177,7 @@ def cost(before: Floats, after: Floats, level: float) -> CostChange:
     baseline, contender = float(before.mean()), float(after.mean())
     if count < 2:
         return CostChange(baseline=baseline, contender=contender, difference=contender - baseline)
-    mean, error, freedom = (float(values[-1]) for values in plain(after - before, [count]))
+    mean, error, freedom = (float(values[-1]) for values in plain_means(after - before, [count]))
     half = float(critical_t(level, freedom)) * error
     p = float(2 * stdtr(freedom, -abs(mean) / error)) if error else 0.0 if mean else 1.0
     return CostChange(baseline=baseline, contender=contender, difference=mean, low=mean - half, high=mean + half, p=p)
@@ -194,11 +194,12 @@ def profile(
     unit = unit_of(metric)
     assert unit is not None
     stacks = [[trial.costs() for trial in arm.trials] for arm in arms]
-    own = [[summed(block, innermost) for block in arm] for arm in stacks]
-    within = [[summed(block, functions) for block in arm] for arm in stacks]
+    own = [[sum_by_key(block, innermost) for block in arm] for arm in stacks]
+    within = [[sum_by_key(block, functions) for block in arm] for arm in stacks]
     rows, level = rows_of(own, within, arms, alpha)
     rows = [
-        structs.replace(row, moved_within=moved(row, stacks, within, alpha)) if row.called else row for row in rows
+        structs.replace(row, moved_within=moved_into(row, stacks, within, alpha)) if row.called else row
+        for row in rows
     ]
     return TimedProfile(
         benchmark=step.label,
@@ -236,7 +237,7 @@ def functions(stack: Stack) -> set[Stack]:
     return {(stack[0], name) for name in stack[1:]}
 
 
-def summed(costs: Mapping[Stack, float], keys: Callable[[Stack], set[Stack]]) -> dict[Stack, float]:
+def sum_by_key(costs: Mapping[Stack, float], keys: Callable[[Stack], set[Stack]]) -> dict[Stack, float]:
     """The costs of all chains that share a key."""
     found: dict[Stack, float] = defaultdict(float)
     for stack, value in costs.items():
@@ -286,13 +287,13 @@ def rows_of(
 
 
 def only_in(function: str, known: list[frozenset[str]]) -> str:
-    """Which arm alone has a function of that name; empty where both have it, or it is no function."""
+    """The arm that alone has a function of that name; empty where both have it, or it is no function."""
     if function.startswith("(") or (function in known[0]) == (function in known[1]):
         return ""
     return "baseline" if function in known[0] else "contender"
 
 
-def moved(
+def moved_into(
     row: ProfileRow, stacks: list[list[dict[Stack, float]]], within: list[list[dict[Stack, float]]], alpha: float
 ) -> str:
     """The nearest usual caller of a called row whose time, with all that it calls, does not differ: what the compiler
@@ -323,7 +324,7 @@ def of_caller(arm: list[dict[Stack, float]], key: Stack) -> Floats:
 
 def contexts_of(stacks: list[list[dict[Stack, float]]], alpha: float) -> dict[str, CostChange]:
     """By context, in the fixed order."""
-    table = CostTable([[summed(block, lambda stack: {(stack[0],)}) for block in arm] for arm in stacks])
+    table = CostTable([[sum_by_key(block, lambda stack: {(stack[0],)}) for block in arm] for arm in stacks])
     found = {key[0]: one for key, one in zip(table.keys, table.costs(alpha), strict=True)}
     return {name: found[name] for name in SAMPLED_CONTEXTS if name in found}
 
@@ -343,7 +344,7 @@ def picoseconds(stacks: list[list[dict[Stack, float]]]) -> dict[str, tuple[int, 
 def overhead(
     contender: str, metric: Metric, profiled: Sequence[float], unprofiled: Sequence[float]
 ) -> Overhead | None:
-    """How much longer a unit of work takes in profiled trials; None where a side has no value."""
+    """Additional time of a unit of work in profiled trials; None where a side has no value."""
     if not profiled or not unprofiled:
         return None
     one, other = (math.fsum(values) / len(values) for values in (profiled, unprofiled))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from msgspec import Struct
-
-from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.support.bootlog import INIT, MARKS, STAGES, Init, console_lines, timeline
-from kduel.benchmarks.support.parameters import label_of
 from kduel.core.experiment import Metric
 
 Stage = Literal["load", "kernel", "start", "userspace"]
@@ -22,26 +19,27 @@ SHOWN = 6
 """Lines of a console that an error quotes at most."""
 
 
-class BootTimeline(Benchmark):
+class BootTimelineParameters(Parameters, frozen=True):
+    """`stages`: leave out `start` and `userspace` where the console does not report when init starts; what lies between
+    two stages that are asked for belongs to the first. `init` is the line that marks it, the same for all
+    contenders: "kernel" is `Run ... as init process`, which kernels before 4.18 do not print; "greeting" is the
+    first output of init itself."""
+
+    stages: tuple[Stage, ...] = ("load", "kernel", "start", "userspace")
+    init: Init = "kernel"
+
+
+class BootTimeline(Benchmark[BootTimelineParameters]):
     """The stages add up to the whole. They are reported one by one: sums hide that one of them was quicker."""
 
     name = "boot-timeline"
     summary = "Stages of the boot by the host's clock: load, kernel, start of init, userspace"
     trial_files = ("console.log",)
 
-    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """`stages`: leave out `start` and `userspace` where the console does not report when init starts; what lies between
-        two stages that are asked for belongs to the first. `init` is the line that marks it, the same for all
-        contenders: "kernel" is `Run ... as init process`, which kernels before 4.18 do not print; "greeting" is the
-        first output of init itself."""
+    label_template = "boot"
+    duration = 0.1
 
-        stages: tuple[Stage, ...] = ("load", "kernel", "start", "userspace")
-        init: Init = "kernel"
-
-    def label(self, parameters: Any) -> str:
-        return label_of("boot", parameters)
-
-    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
+    def metrics(self, parameters: BootTimelineParameters) -> tuple[Metric, ...]:
         between = "difference of two of the console's times"
         whole = Metric(
             "total", "s", "lower", "From the first to the last of these moments.", derived=between, aspect="boot-time"
@@ -55,14 +53,11 @@ class BootTimeline(Benchmark):
             ),
         )
 
-    def script(self, parameters: Any) -> str:
+    def script(self, parameters: BootTimelineParameters) -> str:
         # The host has seen it all by now.
         return ":\n"
 
-    def seconds(self, parameters: Any) -> float:
-        return 0.1
-
-    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
+    def parse(self, raw: Raw, parameters: BootTimelineParameters) -> dict[str, float]:
         if "console.log" not in raw.files:
             raise ParseError("this machine keeps no console log, so the start of each stage is unknown")
         lines = console_lines(raw.files["console.log"])
@@ -82,8 +77,8 @@ class BootTimeline(Benchmark):
                 f"the console has no line {told[missing[0]]!r} in its place; {hint}it ends with: {shown}"
             )
         names = [stage for stage in STAGES if stage in parameters.stages]
-        values = {name: moments[edges[n + 1]] - moments[edges[n]] for n, name in enumerate(names)}
-        return {"total": moments[edges[-1]] - moments[edges[0]], **values}
+        values = {"total": moments[edges[-1]] - moments[edges[0]]}
+        return values | {name: moments[edges[n + 1]] - moments[edges[n]] for n, name in enumerate(names)}
 
 
 PLUGIN = BootTimeline()

@@ -6,16 +6,19 @@ import hashlib
 import operator
 import re
 import statistics
+import time
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
+from kduel.benchmarks.support.expression import compile_expression, find_matches
 from kduel.benchmarks.support.parameters import slug
 from kduel.benchmarks.support.reading import SHOWN
 from kduel.core.experiment import Aspect, Better, Metric, Statistic
 from kduel.core.samples import within_reason
+from kduel.core.untrusted import MalformedError
 
 REDUCERS: dict[str, Callable[[list[float]], float]] = {
     "last": operator.itemgetter(-1),
@@ -31,9 +34,9 @@ STATISTICS: dict[str, Statistic] = {"mean": "mean", "median": "median", "min": "
 
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 LONGEST_NUMBER = 100
-BEFORE = re.compile(r"[0-9][.,]?$|(?:^|[\s=:(\[])[+-]$|\.$", re.ASCII)
+BEFORE = re.compile(r"[0-9][.,]?\Z|(?:^|[\s=:(\[])[+-]\Z|\.\Z", re.ASCII)
 AFTER = re.compile(r"[.,]?[0-9]|[eE][+-]?[0-9]", re.ASCII)
-"""What stands before or after the group of a regular expression where that takes a part of a number."""
+"""Text before or after the group of a regular expression that takes a part of a number."""
 
 
 class OutputPattern(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -43,85 +46,82 @@ class OutputPattern(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     unit: Annotated[str, Meta(min_length=1, max_length=20)]
     better: Better
     regex: str
-    """Python's, `^` and `$` at every line; its one group is the number."""
+    """RE2's, `^` and `$` at every line; its one group is the number."""
     reduce: Reduce = "only"
-    """Where it matches more than once, what becomes of the numbers; "only": that is an error."""
+    """Reduction of several matches to one number; "only": several are an error."""
     of: Literal["stdout", "stderr"] = "stdout"
     about: str = ""
     aspect: Aspect = ""
-    """What it measures, such as throughput: summaries, trade-offs and advice go by this."""
+    """Quantity that it measures, such as throughput: summaries, trade-offs and advice go by this."""
 
     def __post_init__(self) -> None:
-        try:
-            groups = re.compile(self.regex, re.MULTILINE).groups
-        except re.error as error:
-            raise ValueError(f"regex {self.regex!r} is no regular expression: {error}") from error
+        groups = compile_expression(self.regex).groups
         if groups != 1:
             raise ValueError(
                 f"regex {self.regex!r} has {groups} groups; it needs one, around the number: (?:...) is none"
             )
 
 
-class Command(Benchmark):
+class CommandParameters(Parameters, frozen=True):
+    """`command` is shell; the step fails where it ends with another status than 0."""
+
+    command: Annotated[str, Meta(pattern=r"\S")]
+    metrics: Annotated[tuple[OutputPattern, ...], Meta(min_length=1)]
+    time: Annotated[float, Meta(gt=0, le=86_400)] = 5.0
+    """About how many seconds it takes, for the ETA."""
+    packages: tuple[Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9.+-]+$")], ...] = ()
+    """Debian packages that it needs in the guest."""
+
+    def __post_init__(self) -> None:
+        names = [metric.name for metric in self.metrics]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two metrics are called {name!r}")
+
+
+class Command(Benchmark[CommandParameters]):
     """Runs in an empty directory; the scratch disk is there as $KDUEL_SCRATCH."""
 
     name = "command"
     summary = "A command of your own, with a regular expression for each metric"
     needs_scratch = True
 
-    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """`command` is shell; the step fails where it ends with another status than 0."""
-
-        command: Annotated[str, Meta(pattern=r"\S")]
-        metrics: Annotated[tuple[OutputPattern, ...], Meta(min_length=1)]
-        time: Annotated[float, Meta(gt=0, le=86_400)] = 5.0
-        """About how many seconds it takes, for the ETA."""
-        packages: tuple[Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9.+-]+$")], ...] = ()
-        """Debian packages that it needs in the guest."""
-
-        def __post_init__(self) -> None:
-            names = [metric.name for metric in self.metrics]
-            for name in names:
-                if names.count(name) > 1:
-                    raise ValueError(f"two metrics are called {name!r}")
-
-    def label(self, parameters: Any) -> str:
+    def label(self, parameters: CommandParameters) -> str:
         """The command's words made short, and a mark that distinguishes it from others; a study's `label` is better."""
         mark = hashlib.sha256(parameters.command.encode()).hexdigest()[:6]
         return f"command-{slug(parameters.command)[:30].strip('-.')}-{mark}"
 
-    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
+    def metrics(self, parameters: CommandParameters) -> tuple[Metric, ...]:
+        derived = {reduce: f"{reduce} of all matches" for reduce in ("mean", "median")}
         return tuple(
             Metric(
-                m.name,
-                m.unit,
-                m.better,
-                m.about,
-                STATISTICS.get(m.reduce, "value"),
-                least=None,
-                derived=f"{m.reduce} of all matches" if m.reduce in ("mean", "median") else "",
-                aspect=m.aspect,
+                m.name, m.unit, m.better, m.about, STATISTICS.get(m.reduce, "value"),
+                least=None, derived=derived.get(m.reduce, ""), aspect=m.aspect,
             )
             for m in parameters.metrics
-        )
+        )  # fmt: skip
 
-    def packages_for(self, parameters: Any) -> tuple[str, ...]:
+    def packages_for(self, parameters: CommandParameters) -> tuple[str, ...]:
         return tuple(parameters.packages)
 
-    def script(self, parameters: Any) -> str:
+    def script(self, parameters: CommandParameters) -> str:
         return f"{parameters.command.strip()}\n"
 
-    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        return {metric.name: read(metric, raw) for metric in parameters.metrics}
+    def parse(self, raw: Raw, parameters: CommandParameters) -> dict[str, float]:
+        started = time.thread_time()
+        return {metric.name: read_metric(metric, raw, started) for metric in parameters.metrics}
 
 
-def read(metric: OutputPattern, raw: Raw) -> float:
-    """The metric's value. Raises ParseError where its regular expression finds nothing, or no finite number."""
+def read_metric(metric: OutputPattern, raw: Raw, started: float) -> float:
+    """The metric's value; `started` as in `find_matches`. Raises ParseError where its regular expression finds nothing, or no finite number."""
     text = raw.stdout if metric.of == "stdout" else raw.stderr
-    found = list(re.finditer(metric.regex, text, re.MULTILINE))
+    try:
+        found = list(find_matches(metric.regex, text, started))
+    except MalformedError as error:
+        raise ParseError(f"{metric.name}: {error}") from error
     if not found:
         raise ParseError(f"{metric.name}: nothing in {metric.of} is like {metric.regex!r}")
-    values = [finite(match, metric) for match in found]
+    values = [read_number(match, metric) for match in found]
     if metric.reduce != "only":
         return float(REDUCERS[metric.reduce](values))
     if len(values) > 1:
@@ -131,7 +131,7 @@ def read(metric: OutputPattern, raw: Raw) -> float:
     return values[0]
 
 
-def finite(match: re.Match[str], metric: OutputPattern) -> float:
+def read_number(match: Any, metric: OutputPattern) -> float:
     """A number as a program may print it, with sign and exponent, and the whole of it.
 
     Raises ParseError for all else, NaN among it; where the expression takes only a part of a number, and where the

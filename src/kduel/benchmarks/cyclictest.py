@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.support import load
-from kduel.benchmarks.support.parameters import Count, Threads, label_of
-from kduel.benchmarks.support.reading import Amount, Natural, json_file
+from kduel.benchmarks.support.metrics import with_aspect
+from kduel.benchmarks.support.parameters import Count, Threads
+from kduel.benchmarks.support.reading import Amount, Natural, read_json_file
 from kduel.core.experiment import Metric
+from kduel.core.samples import Details, Distribution
 
 REPORT = "cyclictest.json"
 
@@ -27,14 +29,36 @@ class Thread(Struct):
 
 
 class CyclictestReport(Struct):
-    """What is read of cyclictest's JSON (rt-tests 2.0 and later)."""
+    """Part of cyclictest's JSON (rt-tests 2.0 and later)."""
 
     num_threads: Natural
     return_code: int
     thread: dict[Natural, Thread]
 
 
-class Cyclictest(Benchmark):
+class CyclictestParameters(Parameters, frozen=True):
+    """cyclictest's own, but a priority, 2,000 loops and locked memory, without which it is no measurement.
+
+    It keeps the CPUs out of deep sleep (/dev/cpu_dma_latency) while it runs, as it always does. A histogram
+    gives all threads one priority and one interval.
+    """
+
+    threads: Threads = 1
+    priority: Annotated[int, Meta(ge=0, le=99)] = 80
+    """0 is SCHED_OTHER."""
+    interval: Count = 1000
+    """Microseconds."""
+    loops: Annotated[int, Meta(ge=1000, le=1_000_000_000)] = 2000
+    """Loops of the first thread that finishes, which ends the test. With fewer than 1000, p99.9 is the maximum."""
+    affinity: bool = False
+    """Thread n on CPU n; without it the scheduler places them."""
+    mlockall: bool = True
+    histogram: Annotated[int, Meta(ge=1, le=1_000_000)] = 100_000
+    """Microseconds up to which latencies are distinguished."""
+    load: load.Load = "idle"
+
+
+class Cyclictest(Benchmark[CyclictestParameters]):
     """Timer, wake-up and switch of a SCHED_FIFO task. Its maximum grows with the number of samples and is one event
     of one boot; the percentiles, from the histogram of all threads, are what to compare."""
 
@@ -42,97 +66,38 @@ class Cyclictest(Benchmark):
     summary = "Wake-up latency of real-time tasks: p99, p99.9, maximum; idle or under a load (cyclictest)"
     packages = ("rt-tests", *load.PACKAGES)
 
-    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """cyclictest's own, but a priority, 2,000 loops and locked memory, without which it is no measurement.
+    distributions = ("latency",)
 
-        It keeps the CPUs out of deep sleep (/dev/cpu_dma_latency) while it runs, as it always does. A histogram
-        gives all threads one priority and one interval.
-        """
+    label_template = "cyclictest-{load}-{threads}t"
+    label_formats = {"priority": "p{}", "interval": "{}us", "loops": "{}l", "histogram": "to{}us"}
 
-        threads: Threads = 1
-        priority: Annotated[int, Meta(ge=0, le=99)] = 80
-        """0 is SCHED_OTHER."""
-        interval: Count = 1000
-        """Microseconds."""
-        loops: Annotated[int, Meta(ge=1000, le=1_000_000_000)] = 2000
-        """Of the thread that is done first, which ends the test. Of fewer than 1000, p99.9 is the maximum."""
-        affinity: bool = False
-        """Thread n on CPU n; without it the scheduler places them."""
-        mlockall: bool = True
-        histogram: Annotated[int, Meta(ge=1, le=1_000_000)] = 100_000
-        """Microseconds up to which latencies are distinguished."""
-        load: load.Load = "idle"
-
-    def label(self, parameters: Any) -> str:
-        return label_of(
-            "cyclictest-{load}-{threads}t",
-            parameters,
-            priority="p{}",
-            interval="{}us",
-            loops="{}l",
-            histogram="to{}us",
+    def metrics(self, parameters: CyclictestParameters) -> tuple[Metric, ...]:
+        what = load.describe(parameters.load)
+        latest = "The latest wake-up: one event, more likely the longer it runs."
+        average = "mean of the threads' averages, by their wake-ups"
+        return with_aspect(
+            "realtime-latency",
+            Metric("latency-p99", "us", "lower", f"99 of 100 wake-ups were no later, {what}.", "p99"),
+            Metric("latency-p99.9", "us", "lower", f"999 of 1000 wake-ups were no later, {what}.", "p999"),
+            Metric("latency-avg", "us", "lower", "Mean of all wake-ups; hides the tail.", "mean", derived=average),
+            Metric("latency-min", "us", "lower", "The path itself, without anything in its way.", "min"),
+            Metric("latency-max", "us", "lower", latest, "max"),
         )
 
-    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        what = load.described(parameters.load)
-        return (
-            Metric(
-                "latency-p99",
-                "us",
-                "lower",
-                f"99 of 100 wake-ups were no later, {what}.",
-                "p99",
-                aspect="realtime-latency",
-            ),
-            Metric(
-                "latency-p99.9",
-                "us",
-                "lower",
-                f"999 of 1000 wake-ups were no later, {what}.",
-                "p999",
-                aspect="realtime-latency",
-            ),
-            Metric(
-                "latency-avg",
-                "us",
-                "lower",
-                "Mean of all wake-ups; hides the tail.",
-                "mean",
-                derived="mean of the threads' averages, by their wake-ups",
-                aspect="realtime-latency",
-            ),
-            Metric(
-                "latency-min",
-                "us",
-                "lower",
-                "The path itself, without anything in its way.",
-                "min",
-                aspect="realtime-latency",
-            ),
-            Metric(
-                "latency-max",
-                "us",
-                "lower",
-                "The latest wake-up: one event, more likely the longer it runs.",
-                "max",
-                aspect="realtime-latency",
-            ),
-        )
-
-    def script(self, parameters: Any) -> str:
+    def script(self, parameters: CyclictestParameters) -> str:
         p = parameters
         options = (" -a" if p.affinity else "") + (" -m" if p.mlockall else "")
-        return load.under(
+        return load.wrap(
             p.load,
             f"cyclictest -q{options} -t{p.threads} -p{p.priority} -i{p.interval} -l{p.loops} -h{p.histogram}"
             f' --histfile=/dev/null --json="$KDUEL_STEP/{REPORT}"\n',
         )
 
-    def seconds(self, parameters: Any) -> float:
-        return 0.5 + float(parameters.interval * parameters.loops) / 1e6 + load.seconds(parameters.load)
+    def seconds(self, parameters: CyclictestParameters) -> float:
+        return 0.5 + float(parameters.interval * parameters.loops) / 1e6 + load.extra_seconds(parameters.load)
 
-    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        report = json_file(raw, REPORT, CyclictestReport)
+    def parse(self, raw: Raw, parameters: CyclictestParameters) -> dict[str, float]:
+        report = read_json_file(raw, REPORT, CyclictestReport)
         if report.return_code != 0:
             raise ParseError(f"{REPORT}: the return code is {report.return_code}")
         threads = list(report.thread.values())
@@ -141,7 +106,7 @@ class Cyclictest(Benchmark):
         if max(thread.cycles for thread in threads) != parameters.loops:
             raise ParseError(f"{REPORT}: no thread ran the {parameters.loops} loops asked for")
         for number, thread in report.thread.items():
-            check(thread, f"{REPORT}: thread {number}", parameters)
+            check_thread(thread, f"{REPORT}: thread {number}", parameters)
         latencies: Counter[int] = Counter()
         for thread in threads:
             latencies.update(thread.histogram)
@@ -154,8 +119,23 @@ class Cyclictest(Benchmark):
             "latency-max": float(max(thread.max for thread in threads)),
         }
 
+    def details(self, raw: Raw, parameters: CyclictestParameters) -> Details:
+        report = read_json_file(raw, REPORT, CyclictestReport)
+        latencies: Counter[int] = Counter()
+        for thread in report.thread.values():
+            latencies.update({latency: count for latency, count in thread.histogram.items() if count})
+        values = sorted(latencies)
+        found = Distribution(
+            unit="us",
+            values=[float(value) for value in values],
+            counts=[latencies[value] for value in values],
+            beyond=sum(thread.cycles for thread in report.thread.values()) - latencies.total(),
+            largest=float(max(thread.max for thread in report.thread.values())),
+        )
+        return Details(distributions={"latency-p99": found})
 
-def check(thread: Thread, where: str, parameters: Any) -> None:
+
+def check_thread(thread: Thread, where: str, parameters: CyclictestParameters) -> None:
     """Raises ParseError where a thread's figures do not fit each other or the parameters."""
     seen = {latency: count for latency, count in thread.histogram.items() if count}
     counted = sum(seen.values())

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.support.parameters import Number, label_of
-from kduel.benchmarks.wakeup import Rate, Requests, kwake, percentile, read_kwake
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
+from kduel.benchmarks.support.metrics import with_aspect
+from kduel.benchmarks.support.parameters import Number
+from kduel.benchmarks.wakeup import (
+    Rate,
+    Requests,
+    WakeupParameters,
+    histogram_of,
+    kwake_command,
+    microseconds,
+    read_kwake,
+)
 from kduel.core.experiment import Metric
+from kduel.core.samples import Details
+
+LATE = "Frames that were not ready when the next one was due."
 
 
-class Desktop(Benchmark):
-    """What a person at a busy desktop feels: whether each frame is ready before the next one is due, while a build or
+class DesktopParameters(Parameters, frozen=True):
+    """`work`: points of pi in a frame (500,000 took 1.2 ms on a server CPU of 2023). A policy is the task's, not
+    the hogs'."""
+
+    rate: Rate = 60
+    frames: Requests = 600
+    work: Number = 500_000
+    hogs: Annotated[int, Meta(ge=1, le=4096)] = 4
+
+
+class Desktop(Benchmark[DesktopParameters]):
+    """Experience of a person at a busy desktop: whether each frame is ready before the next one is due, while a build or
     an encoder has all CPUs. What the hogs get done meanwhile is the price."""
 
     name = "desktop"
@@ -21,99 +43,54 @@ class Desktop(Benchmark):
     programs = ("kwake",)
     takes_policy = True
 
-    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """`work`: points of pi in a frame (500,000 took 1.2 ms on a server CPU of 2023). A policy is the task's, not
-        the hogs'."""
+    distributions = ("frame",)
 
-        rate: Rate = 60
-        frames: Requests = 600
-        work: Number = 500_000
-        hogs: Annotated[int, Meta(ge=1, le=4096)] = 4
+    label_template = "desktop-{hogs}hogs"
+    label_formats = {"rate": "{}hz", "frames": "{}f"}
+    declared_metrics = (
+        *with_aspect(
+            "frame-latency",
+            Metric("frame-p99", "ms", "lower", "99 of 100 frames were ready no later after they were due.", "p99"),
+            Metric("frame-p50", "ms", "lower", "Half of the frames were ready no later.", "median"),
+            Metric("frame-max", "ms", "lower", "The latest frame; grows with the number of frames.", "max"),
+            Metric("late", "%", "lower", LATE, most=100.0, derived="100 late / frames"),
+        ),
+        *with_aspect(
+            "background-throughput",
+            Metric("hog-rate", "Mpoints/s", "higher", "Work that the CPU hogs completed meanwhile.", "mean"),
+        ),
+    )
 
-    def label(self, parameters: Any) -> str:
-        return label_of("desktop-{hogs}hogs", parameters, rate="{}hz", frames="{}f")
+    def script(self, parameters: DesktopParameters) -> str:
+        return kwake_command(frame_requests(parameters))
 
-    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        return (
-            Metric(
-                "frame-p99",
-                "ms",
-                "lower",
-                "99 of 100 frames were ready no later after they were due.",
-                "p99",
-                aspect="frame-latency",
-            ),
-            Metric(
-                "frame-p50",
-                "ms",
-                "lower",
-                "Half of the frames were ready no later.",
-                "median",
-                aspect="frame-latency",
-            ),
-            Metric(
-                "frame-max",
-                "ms",
-                "lower",
-                "The latest frame; grows with the number of frames.",
-                "max",
-                aspect="frame-latency",
-            ),
-            Metric(
-                "late",
-                "%",
-                "lower",
-                "Frames that were not ready when the next one was due.",
-                "value",
-                most=100.0,
-                derived="100 late / frames",
-                aspect="frame-latency",
-            ),
-            Metric(
-                "hog-rate",
-                "Mpoints/s",
-                "higher",
-                "Work that the CPU hogs completed meanwhile.",
-                "mean",
-                aspect="background-throughput",
-            ),
-        )
-
-    def script(self, parameters: Any) -> str:
-        return kwake(request(parameters))
-
-    def seconds(self, parameters: Any) -> float:
+    def seconds(self, parameters: DesktopParameters) -> float:
         return 0.5 + float(parameters.frames) / float(parameters.rate)
 
-    def policy_tasks(self, parameters: Any) -> int | None:
+    def policy_tasks(self, parameters: DesktopParameters) -> int | None:
         return 1
 
-    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        out = read_kwake(raw.stdout, request(parameters))
+    def parse(self, raw: Raw, parameters: DesktopParameters) -> dict[str, float]:
+        out = read_kwake(raw.stdout, frame_requests(parameters))
         if out.hog_points_per_s is None:
             raise ParseError("the output lacks the work done by the hogs")
         return {
-            "frame-p50": percentile(out.response_ns, "p50") / 1000,
-            "frame-p99": percentile(out.response_ns, "p99") / 1000,
-            "frame-max": percentile(out.response_ns, "max") / 1000,
+            "frame-p50": microseconds(out.response_ns, "p50") / 1000,
+            "frame-p99": microseconds(out.response_ns, "p99") / 1000,
+            "frame-max": microseconds(out.response_ns, "max") / 1000,
             "late": 100 * out.late / parameters.frames,
             "hog-rate": out.hog_points_per_s / 1e6,
         }
 
-
-class KwakeRequest(Struct, frozen=True):
-    """What kwake is started with, and reports."""
-
-    workers: int
-    rate: int
-    requests: int
-    work: int
-    hogs: int
+    def details(self, raw: Raw, parameters: DesktopParameters) -> Details:
+        out = read_kwake(raw.stdout, frame_requests(parameters))
+        return Details(distributions={"frame-p99": histogram_of(out.response_ns, "ms", 1e6)})
 
 
-def request(parameters: Any) -> KwakeRequest:
-    """A frame is a request to a single worker."""
-    return KwakeRequest(1, parameters.rate, parameters.frames, parameters.work, parameters.hogs)
+def frame_requests(parameters: DesktopParameters) -> WakeupParameters:
+    """Frames as requests to a single worker."""
+    p = parameters
+    return WakeupParameters(workers=1, rate=p.rate, requests=p.frames, work=p.work, hogs=p.hogs)
 
 
 PLUGIN = Desktop()

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct, field
 
-from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.support.parameters import Count, Number, Seconds, Size, Threads, label_of
-from kduel.benchmarks.support.reading import Amount, Natural, agree, ascending, carried, json_file, positive
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
+from kduel.benchmarks.support.metrics import with_aspect
+from kduel.benchmarks.support.parameters import Count, Number, Seconds, Size, Threads
+from kduel.benchmarks.support.reading import (
+    Amount,
+    Natural,
+    check_agreement,
+    check_ascending,
+    check_positive,
+    check_samples,
+    read_json_file,
+)
 from kduel.core.experiment import Metric
 
 REPORT = "fio.json"
@@ -49,12 +58,31 @@ class FioJob(Struct):
 
 
 class FioReport(Struct):
-    """What is read of fio's JSON (fio 3)."""
+    """Part of fio's JSON (fio 3)."""
 
     jobs: list[FioJob]
 
 
-class Fio(Benchmark):
+class FioParameters(Parameters, frozen=True):
+    """fio's own, but a file of 64 MiB that is gone over for 2 seconds."""
+
+    rw: Pattern = "read"
+    bs: Size = "4K"
+    size: Size = "64M"
+    ioengine: Literal["psync", "sync", "libaio", "io_uring"] = "psync"
+    iodepth: Count = 1
+    numjobs: Threads = 1
+    direct: bool = False
+    fsync: Number = 0
+    """Force data to the disk after so many writes; 0: never."""
+    time: Seconds = 2
+
+    def __post_init__(self) -> None:
+        if self.iodepth > 1 and self.ioengine in WAITING:
+            raise ValueError(f"iodepth {self.iodepth} needs ioengine libaio or io_uring; {self.ioengine} waits")
+
+
+class Fio(Benchmark[FioParameters]):
     """File system and block layer; with `direct` without the page cache, else mostly the page cache itself."""
 
     name = "fio"
@@ -62,77 +90,16 @@ class Fio(Benchmark):
     packages = ("fio",)
     needs_scratch = True
 
-    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """fio's own, but a file of 64 MiB that is gone over for 2 seconds."""
+    label_template = "fio-{rw}-{bs}"
+    label_formats = {
+        "size": "{}", "ioengine": "{}", "iodepth": "qd{}", "numjobs": "{}jobs", "fsync": "fsync{}", "time": "{}s"
+    }  # fmt: skip
 
-        rw: Pattern = "read"
-        bs: Size = "4K"
-        size: Size = "64M"
-        ioengine: Literal["psync", "sync", "libaio", "io_uring"] = "psync"
-        iodepth: Count = 1
-        numjobs: Threads = 1
-        direct: bool = False
-        fsync: Number = 0
-        """Force data to the disk after so many writes; 0: never."""
-        time: Seconds = 2
-
-        def __post_init__(self) -> None:
-            if self.iodepth > 1 and self.ioengine in WAITING:
-                raise ValueError(f"iodepth {self.iodepth} needs ioengine libaio or io_uring; {self.ioengine} waits")
-
-    def label(self, parameters: Any) -> str:
-        return label_of(
-            "fio-{rw}-{bs}",
-            parameters,
-            size="{}",
-            ioengine="{}",
-            iodepth="qd{}",
-            numjobs="{}jobs",
-            fsync="fsync{}",
-            time="{}s",
-        )
-
-    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
+    def metrics(self, parameters: FioParameters) -> tuple[Metric, ...]:
         cache = "the page cache left out" if parameters.direct else "through the page cache"
-        metrics = []
-        for way in DIRECTIONS[parameters.rw]:
-            metrics += [
-                Metric(
-                    f"{way}-bandwidth",
-                    "MiB/s",
-                    "higher",
-                    f"Throughput, {cache}.",
-                    "mean",
-                    aspect="storage-throughput",
-                ),
-                Metric(
-                    f"{way}-iops",
-                    "1/s",
-                    "higher",
-                    "Operations: the throughput in blocks.",
-                    "mean",
-                    aspect="storage-operations",
-                ),
-                Metric(
-                    f"{way}-latency-p50",
-                    "us",
-                    "lower",
-                    "Half of the operations were no slower.",
-                    "median",
-                    aspect="storage-latency",
-                ),
-                Metric(
-                    f"{way}-latency-p99",
-                    "us",
-                    "lower",
-                    "99 of 100 operations were no slower.",
-                    "p99",
-                    aspect="storage-latency",
-                ),
-            ]
-        return tuple(metrics)
+        return tuple(metric for way in DIRECTIONS[parameters.rw] for metric in direction_metrics(way, cache))
 
-    def script(self, parameters: Any) -> str:
+    def script(self, parameters: FioParameters) -> str:
         p = parameters
         return (
             f'fio --name=kduel --directory="$KDUEL_SCRATCH" --rw={p.rw} --bs={p.bs} --size={p.size}'
@@ -141,11 +108,11 @@ class Fio(Benchmark):
             f' --output-format=json --output="$KDUEL_STEP/{REPORT}"\n'
         )
 
-    def seconds(self, parameters: Any) -> float:
+    def seconds(self, parameters: FioParameters) -> float:
         return float(parameters.time) + 2
 
-    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        report = json_file(raw, REPORT, FioReport)
+    def parse(self, raw: Raw, parameters: FioParameters) -> dict[str, float]:
+        report = read_json_file(raw, REPORT, FioReport)
         if len(report.jobs) != 1:
             raise ParseError(f"{REPORT} has {len(report.jobs)} groups of jobs, not one")
         job = report.jobs[0]
@@ -157,21 +124,36 @@ class Fio(Benchmark):
         return values
 
 
+def direction_metrics(way: str, cache: str) -> tuple[Metric, ...]:
+    """The metrics of one direction; `cache` says in words how the page cache takes part."""
+    bandwidth = Metric(f"{way}-bandwidth", "MiB/s", "higher", f"Throughput, {cache}.", "mean")
+    operations = Metric(f"{way}-iops", "1/s", "higher", "Operations: the throughput in blocks.", "mean")
+    return (
+        *with_aspect("storage-throughput", bandwidth),
+        *with_aspect("storage-operations", operations),
+        *with_aspect(
+            "storage-latency",
+            Metric(f"{way}-latency-p50", "us", "lower", "Half of the operations were no slower.", "median"),
+            Metric(f"{way}-latency-p99", "us", "lower", "99 of 100 operations were no slower.", "p99"),
+        ),
+    )
+
+
 def read_direction(found: Direction, way: str) -> dict[str, float]:
     """The metrics of one direction. Raises ParseError where nothing was moved, or the figures do not fit."""
-    positive(found.total_ios, f"the number of {way} operations")
-    positive(found.bw_bytes, f"the {way} bandwidth")
-    seconds = positive(found.runtime, f"the {way} run time") / 1000
-    agree(found.bw_bytes, found.io_bytes / seconds, f"the {way} bandwidth")
-    agree(found.iops, found.total_ios / seconds, f"the {way} operations per second")
+    check_positive(found.total_ios, f"the number of {way} operations")
+    check_positive(found.bw_bytes, f"the {way} bandwidth")
+    seconds = check_positive(found.runtime, f"the {way} run time") / 1000
+    check_agreement(found.bw_bytes, found.io_bytes / seconds, f"the {way} bandwidth")
+    check_agreement(found.iops, found.total_ios / seconds, f"the {way} operations per second")
     try:
         p50, p99 = (found.clat_ns.percentile[key] for key in ("50.000000", "99.000000"))
     except KeyError as error:
         raise ParseError(f"{REPORT} has no {way} latency percentile {error.args[0]}") from error
-    positive(p50, f"the {way} latency p50")
-    carried(found.total_ios, 990, f"the {way} latency p99")
+    check_positive(p50, f"the {way} latency p50")
+    check_samples(found.total_ios, 990, f"the {way} latency p99")
     # The percentiles are edges of a histogram's steps, which may lie a little above the maximum.
-    ascending({"p50": p50, "p99": p99, "1.1 x max": 1.1 * found.clat_ns.max + 100})
+    check_ascending({"p50": p50, "p99": p99, "1.1 x max": 1.1 * found.clat_ns.max + 100})
     return {
         f"{way}-bandwidth": found.bw_bytes / 2**20,
         f"{way}-iops": found.iops,

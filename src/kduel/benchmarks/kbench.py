@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from statistics import median
-from typing import Annotated, Any, Literal
+from functools import partial
+from statistics import median, stdev
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
-from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
+from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.operations import GROUP_OF, MODULES, OPERATIONS
-from kduel.benchmarks.support.parameters import label_of
-from kduel.benchmarks.support.reading import LARGEST_FIGURE, Amount, Natural, json
+from kduel.benchmarks.support.parameters import cut_time, label_of
+from kduel.benchmarks.support.reading import LARGEST_FIGURE, Amount, Natural, read_json
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details, Mode
 
@@ -44,7 +46,7 @@ class Condition(Struct, frozen=True):
     phase: int
     """Instructions before the operation is opened."""
     times: int
-    """How many times as many calls."""
+    """Factor by which there are more calls."""
     environment: int
     """Bytes of environment more."""
     layout: int
@@ -90,9 +92,9 @@ class KbenchLine(Struct, frozen=True):
     condition: Condition | None = None
     situation: str = ""
     rounds: Natural = 0
-    """How many rounds of calls it took to warm up."""
+    """Number of rounds of calls that it took to warm up."""
     steady: bool = True
-    """Whether the last two of them had the same median and mean."""
+    """True if the last two of them had the same median and mean."""
 
 
 PRINTED = 1e-9
@@ -100,11 +102,11 @@ PRINTED = 1e-9
 
 
 def read_lines(text: str) -> list[KbenchLine]:
-    """What the program printed: a line for each condition, then one for each situation.
+    """Read the program's output: a line for each condition, then one for each situation.
 
     Raises ParseError where one is damaged.
     """
-    lines = [json(line, KbenchLine, "kbench's line") for line in text.splitlines() or [""]]
+    lines = [read_json(line, KbenchLine, "kbench's line") for line in text.splitlines() or [""]]
     for line in lines:
         if line.count < 1 or len(line.samples) != line.count:
             raise ParseError(f"kbench announces {line.count} samples and gives {len(line.samples)}")
@@ -115,11 +117,11 @@ def read_lines(text: str) -> list[KbenchLine]:
 
 def read_line(text: str) -> KbenchLine:
     """All conditions as one. Raises ParseError."""
-    return together(read_lines(text))
+    return merge_conditions(read_lines(text))
 
 
-def together(lines: list[KbenchLine]) -> KbenchLine:
-    """All conditions as one: their calls together, the median of their values."""
+def merge_conditions(lines: list[KbenchLine]) -> KbenchLine:
+    """Merge all conditions into one: their calls together, the median of their values."""
     lines = [line for line in lines if not line.situation]
     if len(lines) == 1:
         return lines[0]
@@ -147,7 +149,20 @@ def modes_of(lines: list[KbenchLine]) -> list[Mode]:
     return sorted((mode for mode in found if mode.share >= MODE_LEAST), key=lambda mode: -mode.share)
 
 
-def check(line: KbenchLine) -> None:
+def errors_of(line: KbenchLine) -> dict[str, float]:
+    """Relative standard errors of the median and the mean of a line's batches; none of a single one."""
+    if line.count < 2 or min(line.median, line.mean) <= 0:
+        return {}
+    ordered, root = sorted(line.samples), math.sqrt(line.count)
+    # The order statistics one standard error of the rank beside the median (binomial).
+    low, high = (ordered[min(line.count - 1, max(0, round((line.count - 1 + s * root) / 2)))] for s in (-1, 1))
+    return {
+        "time": (high - low) / 2 / line.hops / line.median,
+        "time-mean": stdev(ordered) / root / line.hops / line.mean,
+    }
+
+
+def check_line(line: KbenchLine) -> None:
     """Raises ParseError where the figures are not those of the samples."""
     least, most = min(line.samples), max(line.samples)
     figures = (
@@ -162,7 +177,21 @@ def check(line: KbenchLine) -> None:
         raise ParseError(f"kbench's median is {line.median:g}, outside its minimum and maximum")
 
 
-class Kbench(Benchmark):
+class KbenchParameters(Parameters, frozen=True):
+    """`mode`: "time" repeats until the clock errs by less than 1 %; "exact" counts instructions, on the machine
+    icount only. `count` is how often in exact mode (0: the program's choice), `time` how long in the other, in
+    seconds. `cpu` pins all processes to one CPU (-1: none). In exact mode each operation is counted under so many
+    `conditions` that must not matter, drawn from the run's seed; 0: once, as it comes."""
+
+    operation: Operation
+    mode: Literal["time", "exact"] = "time"
+    count: Annotated[int, Meta(ge=0, le=20_000)] = 0
+    time: Annotated[float, Meta(gt=0, le=3600)] = 1.0
+    cpu: Annotated[int, Meta(ge=-1, le=1023)] = -1
+    conditions: Annotated[int, Meta(ge=0, le=1000)] = 5
+
+
+class Kbench(Benchmark[KbenchParameters]):
     """One operation. On the machine icount every call is counted alone, by a clock that counts instructions."""
 
     name = "kbench"
@@ -172,74 +201,44 @@ class Kbench(Benchmark):
     programs = ("kbench",)
     draws = True
 
-    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """`mode`: "time" repeats until the clock errs by less than 1 %; "exact" counts instructions, on the machine
-        icount only. `count` is how often in exact mode (0: the program's choice), `time` how long in the other, in
-        seconds. `cpu` pins all processes to one CPU (-1: none). In exact mode each operation is counted under so many
-        `conditions` that must not matter, drawn from the run's seed; 0: once, as it comes."""
-
-        operation: Operation
-        mode: Literal["time", "exact"] = "time"
-        count: Annotated[int, Meta(ge=0, le=20_000)] = 0
-        time: Annotated[float, Meta(gt=0, le=3600)] = 1.0
-        cpu: Annotated[int, Meta(ge=-1, le=1023)] = -1
-        conditions: Annotated[int, Meta(ge=0, le=1000)] = 5
-
-    def label(self, parameters: Any) -> str:
+    def label(self, parameters: KbenchParameters) -> str:
         # Not the mode: a study is all exact or all timed, and the names are to be the same in both.
         plain = msgspec.structs.replace(parameters, mode="time", conditions=5)
         return label_of("{operation}", plain, count="{}x", time="{}s", cpu="cpu{}")
 
-    def modules_for(self, parameters: Any) -> tuple[str, ...]:
+    def modules_for(self, parameters: KbenchParameters) -> tuple[str, ...]:
         return MODULES.get(parameters.operation, ())
 
-    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        if parameters.mode == "exact":
-            return (
-                Metric(
-                    "instructions",
-                    "instructions",
-                    "lower",
-                    "Path length of the usual call.",
-                    "median",
-                    group=GROUP_OF.get(parameters.operation, ""),
-                    aspect="path-length",
-                ),
-                Metric(
-                    "instructions-mean",
-                    "instructions",
-                    "lower",
-                    "Mean path length: rarer, longer calls and interrupts included.",
-                    "mean",
-                    group=GROUP_OF.get(parameters.operation, ""),
-                    aspect="path-length",
-                ),
-                *(
-                    Metric(
-                        f"instructions-{name}",
-                        "instructions",
-                        "lower",
-                        f"The usual call, {about}.",
-                        "median",
-                        optional=True,
-                        aspect="path-length",
-                    )
-                    for name, about in SITUATIONS.items()
-                    if parameters.conditions and parameters.operation in (APART if name == "session" else SITUATED)
-                ),
+    def metrics(self, parameters: KbenchParameters) -> tuple[Metric, ...]:
+        if parameters.mode == "time":
+            return with_aspect(
+                "operation-time",
+                Metric("time", "ns", "lower", "One operation: the median of batches.", "median"),
+                Metric("time-mean", "ns", "lower", "One operation: the mean of batches.", "mean"),
+                Metric("time-min", "ns", "lower", "One operation in the fastest batch.", "min"),
             )
-        return (
-            Metric("time", "ns", "lower", "One operation: the median of batches.", "median", aspect="operation-time"),
-            Metric(
-                "time-mean", "ns", "lower", "One operation: the mean of batches.", "mean", aspect="operation-time"
-            ),
-            Metric("time-min", "ns", "lower", "One operation in the fastest batch.", "min", aspect="operation-time"),
+        counted = partial(Metric, unit="instructions", better="lower")
+        group = GROUP_OF.get(parameters.operation, "")
+        mean = "Mean path length: rarer, longer calls and interrupts included."
+        situations = [
+            counted(f"instructions-{name}", about=f"The usual call, {about}.", statistic="median", optional=True)
+            for name, about in SITUATIONS.items()
+            if parameters.conditions and parameters.operation in (APART if name == "session" else SITUATED)
+        ]
+        return with_aspect(
+            "path-length",
+            counted("instructions", about="Path length of the usual call.", statistic="median", group=group),
+            counted("instructions-mean", about=mean, statistic="mean", group=group),
+            *situations,
         )
 
-    def counted(self, parameters: Any) -> bool:
+    def counts_instructions(self, parameters: KbenchParameters) -> bool:
         return bool(parameters.mode == "exact")
 
-    def script(self, parameters: Any) -> str:
+    def cut(self, parameters: KbenchParameters, slices: int) -> list[KbenchParameters]:
+        return [parameters] if parameters.mode == "exact" else cut_time(parameters, slices, whole=False)
+
+    def script(self, parameters: KbenchParameters) -> str:
         p = parameters
         words = ["--exact"] if p.mode == "exact" else ["--time", f"{p.time:g}"]
         if p.mode == "exact" and p.conditions:
@@ -248,16 +247,16 @@ class Kbench(Benchmark):
         words += ["--cpu", str(p.cpu)] if p.cpu >= 0 else []
         return f'"$KDUEL_PROGRAMS/kbench" {" ".join([*words, p.operation])}\n'
 
-    def seconds(self, parameters: Any) -> float:
+    def seconds(self, parameters: KbenchParameters) -> float:
         return 0.5 + 0.2 * parameters.conditions if parameters.mode == "exact" else 0.2 + float(parameters.time)
 
-    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
+    def parse(self, raw: Raw, parameters: KbenchParameters) -> dict[str, float]:
         lines = read_lines(raw.stdout)
-        line = together(lines)
+        line = merge_conditions(lines)
         if line.operation != parameters.operation or line.mode != parameters.mode:
             raise ParseError(f"the output is of {line.operation} ({line.mode}), not what was asked for")
         for one in lines:
-            check(one)
+            check_line(one)
         conditions = [one.condition for one in lines if not one.situation]
         situations = [one.situation for one in lines if one.situation]
         if (
@@ -282,9 +281,9 @@ class Kbench(Benchmark):
             raise ParseError(f"the clock errs by {line.clock_error_pct:.1f} % over the longest batch that can be")
         return {"time": line.median, "time-mean": line.mean, "time-min": line.min}
 
-    def details(self, raw: Raw, parameters: Any) -> Details:
+    def details(self, raw: Raw, parameters: KbenchParameters) -> Details:
         if parameters.mode != "exact":
-            return Details()
+            return Details(errors=errors_of(read_line(raw.stdout)))
         lines = [line for line in read_lines(raw.stdout) if not line.situation]
         values = {
             "instructions": {str(line.condition or ""): line.median for line in lines},

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from msgspec import Struct
-
-from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.kernel_build import NEEDS_BUILD
-from kduel.benchmarks.support.parameters import Seconds, label_of
-from kduel.benchmarks.support.reading import file, only_whole, positive, single, whole, whole_lines
-from kduel.core.experiment import Aspect, Better, Metric, Statistic
+from kduel.benchmarks.support.parameters import Seconds
+from kduel.benchmarks.support.reading import (
+    check_positive,
+    check_unique,
+    find_whole,
+    read_file,
+    read_whole,
+    split_lines,
+)
+from kduel.core.experiment import Aspect, Metric, Statistic
 
 SIZE = re.compile(
     r"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})[ \t]+([0-9a-f]{1,16})[ \t]+\S+", re.ASCII
@@ -42,79 +46,53 @@ exit 1
 """
 
 
-def size(
-    name: str,
-    unit: str,
-    better: Better,
-    about: str,
-    statistic: Statistic = "value",
-    derived: str = "",
-    aspect: Aspect = "",
+def size_metric(
+    name: str, about: str, aspect: Aspect = "", statistic: Statistic = "value", derived: str = ""
 ) -> Metric:
-    """A metric that chance has no part in: builds are reproducible."""
-    return Metric(name, unit, better, about, statistic, exact=True, derived=derived, aspect=aspect)
+    """A metric in bytes that chance has no part in: builds are reproducible."""
+    return Metric(name, "B", "lower", about, statistic, exact=True, derived=derived, aspect=aspect)
 
 
-class KernelSize(Benchmark):
+METRICS = (
+    size_metric("compressed", "In flash: bzImage, or vmlinux as a binary under gzip -9.", "size"),
+    size_metric("image", "The file that is booted: bzImage, Image, vmlinux."),
+    size_metric("text", "Code and constants of vmlinux, as size(1) says.", statistic="total"),
+    size_metric("data", "Initialised data of vmlinux, as size(1) says.", statistic="total"),
+    size_metric("bss", "Zeroed data of vmlinux, as size(1) says.", statistic="total"),
+    size_metric("vmlinux", "text + data + bss: the kernel in RAM before it takes any more.", "size", "total"),
+    Metric("modules", "count", "none", "Modules that were built.", "count", exact=True, derived="lines of the list"),
+    size_metric("modules-size", "All of them together, as ls says.", "size", "total", "sum of sizes"),
+)
+BUILT_IN = size_metric("initramfs", "Built into the image, before compression.", "size")
+
+
+class KernelSizeParameters(Parameters, frozen=True):
+    """`initramfs`: also what INITRAMFS_SOURCE built into the image; `patience` where there is no build before."""
+
+    initramfs: bool = False
+    patience: Seconds = 14_400
+
+
+class KernelSize(Benchmark[KernelSizeParameters]):
     """Sizes as `size` and `ls` give them. A build is reproducible, so that one pair of builds decides."""
 
     name = "kernel-size"
     summary = "Size of the contender's kernel: text, data, bss, images, modules (machine build)"
 
-    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """`initramfs`: also what INITRAMFS_SOURCE built into the image; `patience` where there is no build before."""
+    label_template = "size"
+    duration = 5.0
 
-        initramfs: bool = False
-        patience: Seconds = 14_400
+    def metrics(self, parameters: KernelSizeParameters) -> tuple[Metric, ...]:
+        return (*METRICS, BUILT_IN) if parameters.initramfs else METRICS
 
-    def label(self, parameters: Any) -> str:
-        return label_of("size", parameters)
-
-    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        metrics = [
-            size(
-                "compressed", "B", "lower", "In flash: bzImage, or vmlinux as a binary under gzip -9.", aspect="size"
-            ),
-            size("image", "B", "lower", "The file that is booted: bzImage, Image, vmlinux."),
-            size("text", "B", "lower", "Code and constants of vmlinux, as size(1) says.", "total"),
-            size("data", "B", "lower", "Initialised data of vmlinux, as size(1) says.", "total"),
-            size("bss", "B", "lower", "Zeroed data of vmlinux, as size(1) says.", "total"),
-            size(
-                "vmlinux",
-                "B",
-                "lower",
-                "text + data + bss: the kernel in RAM before it takes any more.",
-                "total",
-                aspect="size",
-            ),
-            size("modules", "count", "none", "Modules that were built.", "count", derived="lines of the list"),
-            size(
-                "modules-size",
-                "B",
-                "lower",
-                "All of them together, as ls says.",
-                "total",
-                derived="sum of sizes",
-                aspect="size",
-            ),
-        ]
-        if parameters.initramfs:
-            metrics.append(
-                size("initramfs", "B", "lower", "Built into the image, before compression.", aspect="size")
-            )
-        return tuple(metrics)
-
-    def script(self, parameters: Any) -> str:
+    def script(self, parameters: KernelSizeParameters) -> str:
         return f"{NEEDS_BUILD}\n{SCRIPT}{INITRAMFS if parameters.initramfs else ''}"
 
-    def seconds(self, parameters: Any) -> float:
-        return 5.0
-
-    def timeout(self, parameters: Any) -> float:
+    def timeout(self, parameters: KernelSizeParameters) -> float:
         return float(parameters.patience)
 
-    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        lines = whole_lines(file(raw, "size"), "the output of size")
+    def parse(self, raw: Raw, parameters: KernelSizeParameters) -> dict[str, float]:
+        lines = split_lines(read_file(raw, "size"), "the output of size")
         match = SIZE.fullmatch(lines[1]) if len(lines) == 2 else None
         if match is None:
             raise ParseError("size printed no line of text, data, bss and their sum")
@@ -125,7 +103,7 @@ class KernelSize(Benchmark):
         values: dict[str, float] = {
             "compressed": self._count(raw, "compressed"),
             "image": self._count(raw, "image"),
-            "text": positive(text, "text"),
+            "text": check_positive(text, "text"),
             "data": data,
             "bss": bss,
             "vmlinux": total,
@@ -139,22 +117,24 @@ class KernelSize(Benchmark):
     @staticmethod
     def _count(raw: Raw, name: str) -> float:
         what = f"the size of the {name}"
-        return positive(only_whole(r"[ \t]*(\S+)", file(raw, name), what), what)
+        return check_positive(find_whole(r"[ \t]*(\S+)", read_file(raw, name), what), what)
 
     @staticmethod
     def _modules(raw: Raw) -> list[int]:
         """The size of each module. Raises ParseError where the list is not whole."""
-        listed = [line.strip().partition(" ") for line in whole_lines(file(raw, "modules"), "the list of modules")]
+        listed = [
+            line.strip().partition(" ") for line in split_lines(read_file(raw, "modules"), "the list of modules")
+        ]
         for _, _, path in listed:
             if not path.endswith(".ko"):
                 raise ParseError(f"{path[:80]!r} is no module")
-        single((path for _, _, path in listed), "the module")
+        check_unique((path for _, _, path in listed), "the module")
         # Runs made before the list was counted have no such file.
         if "modules-count" in raw.files:
-            count = only_whole(r"[ \t]*(\S+)", raw.files["modules-count"], "the number of modules")
+            count = find_whole(r"[ \t]*(\S+)", raw.files["modules-count"], "the number of modules")
             if count != len(listed):
                 raise ParseError(f"the list has {len(listed)} modules, of {count} that were built")
-        return [whole(size, f"the size of {path}") for size, _, path in listed]
+        return [read_whole(size, f"the size of {path}") for size, _, path in listed]
 
 
 PLUGIN = KernelSize()

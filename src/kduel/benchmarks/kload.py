@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, structs
 
-from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
+from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Count, Number, Seconds, label_of
-from kduel.benchmarks.support.reading import Amount, Natural, json
+from kduel.benchmarks.support.reading import Amount, Natural, read_json
 from kduel.core.experiment import Metric
 
 COLUMNS = ["start_us", "end_us", "user_us", "system_us", "voluntary", "involuntary"]
+WALL = "From the start of all to the end of the last one's work."
+BUSY = "User and system time over wall time; 200 is two CPUs busy."
+FAIRNESS = "Jain's index of the processes' speeds (1 / time to the end): 1 if all end together, less if some wait."
+JAIN = "(sum of speeds)^2 / (processes x sum of their squares)"
+SPREAD = "From the first process's start to the last one's."
+TURNAROUND = "Time to the end for half of the processes."
 PI_POINTS = 100_000
-"""From so many points on, all processes together must come to pi within 0.02: 12 standard errors and the seeds' luck."""
+"""Points from which on all processes together must come to pi within 0.02: 12 standard errors and the seeds' luck."""
 
 
 class Each(Struct):
@@ -53,7 +60,22 @@ class KloadOutput(Struct):
     pi: Amount | None = None
 
 
-class Kload(Benchmark):
+class KloadParameters(Parameters, frozen=True):
+    """`iterations`: points of pi by brute force per process; `transfers`: blocks that each reads and writes."""
+
+    kind: Literal["cpu", "io", "mixed"] = "cpu"
+    processes: Annotated[int, Meta(ge=1, le=100_000)] = 10
+    iterations: Number = 500_000
+    transfers: Count = 256
+    io: Literal["buffered", "direct", "dsync"] = "direct"
+    outputs: Annotated[int, Meta(ge=1, le=64)] = 4
+    block: Annotated[int, Meta(ge=512, le=1 << 26, multiple_of=512)] = 4096
+    size: Annotated[int, Meta(ge=512, le=1 << 40)] = 65536
+    """Bytes of the input, and most bytes of each output: transfers go round in it."""
+    deadline: Seconds = 600
+
+
+class Kload(Benchmark[KloadParameters]):
     """The workload of the study of scheduling policies: many processes at once, each with a fixed amount of work, so
     that policies differ in nothing but the order in which the CPUs are given."""
 
@@ -65,87 +87,32 @@ class Kload(Benchmark):
     takes_policy = True
     needs_scratch = True
 
-    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """`iterations`: points of pi by brute force per process; `transfers`: blocks that each reads and writes."""
-
-        kind: Literal["cpu", "io", "mixed"] = "cpu"
-        processes: Annotated[int, Meta(ge=1, le=100_000)] = 10
-        iterations: Number = 500_000
-        transfers: Count = 256
-        io: Literal["buffered", "direct", "dsync"] = "direct"
-        outputs: Annotated[int, Meta(ge=1, le=64)] = 4
-        block: Annotated[int, Meta(ge=512, le=1 << 26, multiple_of=512)] = 4096
-        size: Annotated[int, Meta(ge=512, le=1 << 40)] = 65536
-        """Bytes of the input, and most bytes of each output: transfers go round in it."""
-        deadline: Seconds = 600
-
-    def label(self, parameters: Any) -> str:
+    def label(self, parameters: KloadParameters) -> str:
         unused = {"cpu": ("transfers", "io", "outputs", "block", "size"), "io": ("iterations",)}.get(
             parameters.kind, ()
         )
         plain = structs.replace(parameters, **{name: getattr(self.Parameters(), name) for name in unused})
         return label_of("kload-{kind}-{processes}", plain, iterations="{}i", transfers="{}t", io="{}")
 
-    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        return (
-            Metric(
-                "wall",
-                "s",
-                "lower",
-                "From the start of all to the end of the last one's work.",
-                "max",
-                aspect="scheduling",
-            ),
-            Metric("user", "s", "lower", "User time of the work, all processes.", "total", aspect="cpu-time"),
-            Metric("system", "s", "lower", "System time of the work, all processes.", "total", aspect="cpu-time"),
-            Metric(
-                "cpu",
-                "%",
-                "none",
-                "User and system time over wall time; 200 is two CPUs busy.",
-                "value",
-                derived="100 (user + system) / wall",
-            ),
-            Metric(
-                "involuntary_switches",
-                "count",
-                "none",
-                "Preemptions in the work, all processes.",
-                "count",
-                aspect="activity",
-            ),
-            Metric(
-                "voluntary_switches", "count", "none", "Waits in the work, all processes.", "count", aspect="activity"
-            ),
-            Metric(
-                "fairness",
-                "1",
-                "higher",
-                "Jain's index of the processes' speeds (1 / time to the end): 1 if all end together, less if some wait.",
-                "value",
-                most=1.0,
-                derived="(sum of speeds)^2 / (processes x sum of their squares)",
-                aspect="fairness",
-            ),
-            Metric(
-                "start_spread",
-                "s",
-                "none",
-                "From the first process's start to the last one's.",
-                "max",
-                derived="last start - first start",
-            ),
-            Metric(
-                "turnaround_median",
-                "s",
-                "lower",
-                "Time to the end for half of the processes.",
-                "median",
-                derived="median of the processes' ends",
-            ),
-        )
+    declared_metrics = (
+        *with_aspect("scheduling", Metric("wall", "s", "lower", WALL, "max")),
+        *with_aspect(
+            "cpu-time",
+            Metric("user", "s", "lower", "User time of the work, all processes.", "total"),
+            Metric("system", "s", "lower", "System time of the work, all processes.", "total"),
+        ),
+        Metric("cpu", "%", "none", BUSY, derived="100 (user + system) / wall"),
+        *with_aspect(
+            "activity",
+            Metric("involuntary_switches", "count", "none", "Preemptions in the work, all processes.", "count"),
+            Metric("voluntary_switches", "count", "none", "Waits in the work, all processes.", "count"),
+        ),
+        *with_aspect("fairness", Metric("fairness", "1", "higher", FAIRNESS, most=1.0, derived=JAIN)),
+        Metric("start_spread", "s", "none", SPREAD, "max", derived="last start - first start"),
+        Metric("turnaround_median", "s", "lower", TURNAROUND, "median", derived="median of the processes' ends"),
+    )
 
-    def script(self, parameters: Any) -> str:
+    def script(self, parameters: KloadParameters) -> str:
         p = parameters
         words = [f"--kind {p.kind} --processes {p.processes} --iterations {p.iterations} --deadline {p.deadline}"]
         if p.kind != "cpu":
@@ -159,22 +126,22 @@ class Kload(Benchmark):
             f'"$KDUEL_PROGRAMS/kload" {" ".join(words)} "$@"\n'
         )
 
-    def seconds(self, parameters: Any) -> float:
+    def seconds(self, parameters: KloadParameters) -> float:
         p = parameters
         arithmetic = p.iterations * 4e-9 if p.kind != "io" else 0.0
         files = p.transfers * 1e-4 if p.kind != "cpu" else 0.0
         return min(float(p.deadline), 1.0 + float(p.processes) * (arithmetic + files + 1e-3))
 
-    def timeout(self, parameters: Any) -> float:
+    def timeout(self, parameters: KloadParameters) -> float:
         # Its own deadline ends it, with a message; a thousand deadline processes may need all of it.
         return 60.0 + float(parameters.deadline)
 
-    def policy_tasks(self, parameters: Any) -> int | None:
+    def policy_tasks(self, parameters: KloadParameters) -> int | None:
         return int(parameters.processes)
 
-    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        out = json(raw.stdout, KloadOutput, "kload's output")
-        check(out, parameters)
+    def parse(self, raw: Raw, parameters: KloadParameters) -> dict[str, float]:
+        out = read_json(raw.stdout, KloadOutput, "kload's output")
+        check_output(out, parameters)
         ends = sorted(row[1] for row in out.each.rows)
         starts = [row[0] for row in out.each.rows]
         return {
@@ -184,13 +151,13 @@ class Kload(Benchmark):
             "cpu": 100 * (out.user_s + out.system_s) / out.wall_s,
             "involuntary_switches": float(out.involuntary),
             "voluntary_switches": float(out.voluntary),
-            "fairness": jain([1e6 / end for end in ends]),
+            "fairness": jain_index([1e6 / end for end in ends]),
             "start_spread": (max(starts) - min(starts)) / 1e6,
             "turnaround_median": (ends[(len(ends) - 1) // 2] + ends[len(ends) // 2]) / 2e6,
         }
 
 
-def check(out: KloadOutput, parameters: Any) -> None:
+def check_output(out: KloadOutput, parameters: KloadParameters) -> None:
     """Raises ParseError where the output is not of this work, or contradicts itself."""
     p = parameters
     for what in ("kind", "processes", "iterations"):
@@ -217,7 +184,7 @@ def check(out: KloadOutput, parameters: Any) -> None:
         raise ParseError(f"the processes computed {out.pi} instead of pi: the work was not done")
 
 
-def jain(rates: list[float]) -> float:
+def jain_index(rates: list[float]) -> float:
     """Jain's fairness index: (sum x)^2 / (n sum x^2); 1 when all are equal, 1/n when one has all."""
     return sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates))
 

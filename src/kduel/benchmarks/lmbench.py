@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from statistics import mean
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.support.parameters import label_of
-from kduel.benchmarks.support.reading import Amount, json, number, positive, single, whole_lines
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
+from kduel.benchmarks.support.reading import Amount, check_positive, check_unique, read_json, read_number, split_lines
 from kduel.core.experiment import Aspect, Better, Metric
 
 Category = Literal["processes", "switches", "latency", "files", "bandwidth"]
@@ -37,21 +36,21 @@ class Test(Struct, frozen=True, kw_only=True):
     lmbench: tuple[str, ...] = ()
     """lmbench's commands; of several the mean counts."""
     pattern: str = ""
-    """What one of these prints, with a group for the figure."""
+    """Expression for the output of one of these, with a group for the figure."""
     rate: bool = False
-    """Whether lmbench prints operations a second, which are converted to microseconds."""
+    """True if lmbench prints operations a second, which are converted to microseconds."""
 
-    def derived(self, program: str) -> str:
+    def arithmetic(self, program: str) -> str:
         """The arithmetic that makes the figure of what the program prints, empty for a change of unit."""
         several = len(getattr(self, program)) > 1
         return "mean of several tests" if several else "1 / rate" if self.rate and program == "lmbench" else ""
 
 
-def _latency(words: str) -> str:
+def _latency_pattern(words: str) -> str:
     return rf"{words}: (\S+) microseconds"
 
 
-def _switch(count: int, size: int) -> Test:
+def _switch_test(count: int, size: int) -> Test:
     ours = (f"switch-{count}-{size}k",) if (count, size) in {(2, 0), (2, 16), (8, 0), (8, 16), (16, 64)} else ()
     about = f"A switch in a ring of {count} processes that use {size} KiB each."
     command = (f"lat_ctx -s {size} {count}",)
@@ -63,36 +62,36 @@ def _switch(count: int, size: int) -> Test:
 
 TESTS = (
     Test(name="null-call", category="processes", about="The cheapest system call.", kduel=("null-call",),
-         lmbench=("lat_syscall null",), pattern=_latency("Simple syscall")),
+         lmbench=("lat_syscall null",), pattern=_latency_pattern("Simple syscall")),
     Test(name="null-io", category="processes", about="A byte from /dev/zero, a byte to /dev/null: the mean.",
          kduel=("read", "write"), lmbench=("lat_syscall read", "lat_syscall write"),
-         pattern=_latency("Simple (?:read|write)")),
+         pattern=_latency_pattern("Simple (?:read|write)")),
     Test(name="stat", category="processes", about="stat of a file.", kduel=("stat",),
-         lmbench=("lat_syscall stat file",), pattern=_latency("Simple stat")),
+         lmbench=("lat_syscall stat file",), pattern=_latency_pattern("Simple stat")),
     Test(name="open-close", category="processes", about="open and close of a file.", kduel=("open-close",),
-         lmbench=("lat_syscall open file",), pattern=_latency("Simple open/close")),
+         lmbench=("lat_syscall open file",), pattern=_latency_pattern("Simple open/close")),
     Test(name="signal-install", category="processes", about="sigaction.", kduel=("signal-install",),
-         lmbench=("lat_sig install",), pattern=_latency("Signal handler installation")),
+         lmbench=("lat_sig install",), pattern=_latency_pattern("Signal handler installation")),
     Test(name="signal-handle", category="processes", about="A signal to oneself, handled.", kduel=("signal-deliver",),
-         lmbench=("lat_sig catch",), pattern=_latency("Signal handler overhead")),
+         lmbench=("lat_sig catch",), pattern=_latency_pattern("Signal handler overhead")),
     Test(name="fork", category="processes", about="fork, exit, wait.", kduel=("fork-exit",),
-         lmbench=("lat_proc fork",), pattern=_latency(r"Process fork\+exit")),
+         lmbench=("lat_proc fork",), pattern=_latency_pattern(r"Process fork\+exit")),
     Test(name="exec", category="processes", about="fork, execve, exit, wait.", kduel=("fork-exec",),
-         lmbench=("lat_proc exec",), pattern=_latency(r"Process fork\+execve")),
+         lmbench=("lat_proc exec",), pattern=_latency_pattern(r"Process fork\+execve")),
     Test(name="shell", category="processes", about="The same by /bin/sh -c.", kduel=("shell",),
-         lmbench=("lat_proc shell",), pattern=_latency(r"Process fork\+/bin/sh -c")),
-    *(_switch(count, size) for count, size in
+         lmbench=("lat_proc shell",), pattern=_latency_pattern(r"Process fork\+/bin/sh -c")),
+    *(_switch_test(count, size) for count, size in
       ((2, 0), (2, 16), (2, 64), (8, 0), (8, 16), (8, 64), (16, 16), (16, 64))),
     Test(name="pipe", category="latency", about="Round trip through two pipes.", kduel=("pipe",),
-         lmbench=("lat_pipe",), pattern=_latency("Pipe latency")),
+         lmbench=("lat_pipe",), pattern=_latency_pattern("Pipe latency")),
     Test(name="unix", category="latency", about="Round trip through a UNIX socket.", kduel=("unix",),
-         lmbench=("lat_unix",), pattern=_latency("AF_UNIX sock stream latency")),
+         lmbench=("lat_unix",), pattern=_latency_pattern("AF_UNIX sock stream latency")),
     Test(name="udp", category="latency", about="Round trip by UDP on lo.", kduel=("udp",),
-         lmbench=("lat_udp localhost",), pattern=_latency("UDP latency using localhost")),
+         lmbench=("lat_udp localhost",), pattern=_latency_pattern("UDP latency using localhost")),
     Test(name="tcp", category="latency", about="Round trip by TCP on lo.", kduel=("tcp",),
-         lmbench=("lat_tcp localhost",), pattern=_latency("TCP latency using localhost")),
+         lmbench=("lat_tcp localhost",), pattern=_latency_pattern("TCP latency using localhost")),
     Test(name="tcp-connect", category="latency", about="A TCP connection on lo.", lmbench=("lat_connect localhost",),
-         pattern=_latency("TCP/IP connection cost to localhost")),
+         pattern=_latency_pattern("TCP/IP connection cost to localhost")),
     Test(name="create-0k", category="files", about="Making an empty file.", lmbench=("lat_fs -s 0k .",),
          pattern=r"0k\t\d+\t(\d+)\t\d+", rate=True),
     Test(name="delete-0k", category="files", about="Deleting an empty file.", lmbench=("lat_fs -s 0k .",),
@@ -105,9 +104,9 @@ TESTS = (
     Test(name="protection-fault", category="files", about="A write to a read-only page, caught.",
          kduel=("fault-protection",)),
     Test(name="page-fault", category="files", about="First read of a mapped page of a cached file.",
-         kduel=("fault-file",), lmbench=("lat_pagefault file",), pattern=_latency("Pagefaults on file")),
+         kduel=("fault-file",), lmbench=("lat_pagefault file",), pattern=_latency_pattern("Pagefaults on file")),
     Test(name="select-100fd", category="files", about="select on 100 idle descriptors.", kduel=("select-100",),
-         lmbench=("lat_select -n 100 file",), pattern=_latency("Select on 100 fd's")),
+         lmbench=("lat_select -n 100 file",), pattern=_latency_pattern("Select on 100 fd's")),
     Test(name="pipe-bandwidth", category="bandwidth", about="Through a pipe.", kduel=("pipe",),
          lmbench=("bw_pipe",), pattern=r"Pipe bandwidth: (\S+) MB/sec"),
     Test(name="unix-bandwidth", category="bandwidth", about="Through a UNIX socket.", kduel=("unix",),
@@ -128,7 +127,7 @@ TESTS = (
 
 
 class SummaryLine(Struct, frozen=True):
-    """What our programs print, as far as it matters here."""
+    """Fields of our programs' output that are used here."""
 
     operation: str
     unit: str
@@ -136,7 +135,16 @@ class SummaryLine(Struct, frozen=True):
     clock_error_pct: Amount = 0.0
 
 
-class Lmbench(Benchmark):
+class LmbenchParameters(Parameters, frozen=True):
+    """`program`: "kduel" runs everywhere; "lmbench" is Debian's package (non-free; machine qemu), or the user's own in
+    /usr/lib/lmbench (machine ssh). `time`: seconds of each of our tests."""
+
+    category: Category
+    program: Literal["kduel", "lmbench"] = "kduel"
+    time: Annotated[float, Meta(gt=0, le=3600)] = 0.3
+
+
+class Lmbench(Benchmark[LmbenchParameters]):
     """One category a step, each figure a metric: microseconds, lower is better, or MB/s, higher is better."""
 
     name = "lmbench"
@@ -145,33 +153,25 @@ class Lmbench(Benchmark):
     )
     programs = ("kbench", "kbandwidth")
 
-    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """`program`: "kduel" runs everywhere; "lmbench" is Debian's package (non-free; machine qemu), or the user's own in
-        /usr/lib/lmbench (machine ssh). `time`: seconds of each of our tests."""
+    label_template = "lmbench-{category}"
+    label_formats = {"time": "{}s"}
 
-        category: Category
-        program: Literal["kduel", "lmbench"] = "kduel"
-        time: Annotated[float, Meta(gt=0, le=3600)] = 0.3
-
-    def label(self, parameters: Any) -> str:
-        return label_of("lmbench-{category}", parameters, time="{}s")
-
-    def tests(self, parameters: Any) -> list[Test]:
-        """Those of the category that the program has."""
+    def tests(self, parameters: LmbenchParameters) -> list[Test]:
+        """Tests of the category that the program has."""
         return [t for t in TESTS if t.category == parameters.category and getattr(t, parameters.program)]
 
-    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
+    def metrics(self, parameters: LmbenchParameters) -> tuple[Metric, ...]:
         unit, better = _UNITS[parameters.category == "bandwidth"]
         aspect: Aspect = "operation-rate" if parameters.category == "bandwidth" else "operation-time"
         return tuple(
-            Metric(t.name, unit, better, t.about, "median", derived=t.derived(parameters.program), aspect=aspect)
+            Metric(t.name, unit, better, t.about, "median", derived=t.arithmetic(parameters.program), aspect=aspect)
             for t in self.tests(parameters)
         )
 
-    def packages_for(self, parameters: Any) -> tuple[str, ...]:
+    def packages_for(self, parameters: LmbenchParameters) -> tuple[str, ...]:
         return ("lmbench",) if parameters.program == "lmbench" else ()
 
-    def script(self, parameters: Any) -> str:
+    def script(self, parameters: LmbenchParameters) -> str:
         tests = self.tests(parameters)
         if parameters.program == "kduel":
             tool = "kbandwidth" if parameters.category == "bandwidth" else "kbench"
@@ -198,30 +198,32 @@ class Lmbench(Benchmark):
             ]
         )
 
-    def seconds(self, parameters: Any) -> float:
+    def seconds(self, parameters: LmbenchParameters) -> float:
         each = 0.3 + parameters.time if parameters.program == "kduel" else 8.0
         return each * sum(len(getattr(test, parameters.program)) for test in self.tests(parameters))
 
-    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
+    def parse(self, raw: Raw, parameters: LmbenchParameters) -> dict[str, float]:
         tests = self.tests(parameters)
         if parameters.program == "kduel":
-            lines = own_lines(raw.stdout)
+            lines = read_own_lines(raw.stdout)
             scale, unit = (1.0, "MB/s") if parameters.category == "bandwidth" else (0.001, "ns")
-            return {test.name: scale * mean(own_figure(lines, one, unit) for one in test.kduel) for test in tests}
+            return {
+                test.name: scale * mean(read_own_figure(lines, one, unit) for one in test.kduel) for test in tests
+            }
         sections = re.findall(r"^# (.+)\n((?:(?!# ).*\n)*)", raw.stdout, re.MULTILINE)
-        single((command for command, _ in sections), "lmbench's command")
+        check_unique((command for command, _ in sections), "lmbench's command")
         parts = dict(sections)
-        return {test.name: mean(lmbench_figure(parts, one, test) for one in test.lmbench) for test in tests}
+        return {test.name: mean(read_lmbench_figure(parts, one, test) for one in test.lmbench) for test in tests}
 
 
-def own_lines(text: str) -> dict[str, SummaryLine]:
-    """What our programs printed, by operation. Raises ParseError."""
-    lines = [json(line, SummaryLine, "a line") for line in whole_lines(text, "the output")]
-    single((line.operation for line in lines), "the operation")
+def read_own_lines(text: str) -> dict[str, SummaryLine]:
+    """Output of our programs, by operation. Raises ParseError."""
+    lines = [read_json(line, SummaryLine, "a line") for line in split_lines(text, "the output")]
+    check_unique((line.operation for line in lines), "the operation")
     return {line.operation: line for line in lines}
 
 
-def own_figure(lines: dict[str, SummaryLine], operation: str, unit: str) -> float:
+def read_own_figure(lines: dict[str, SummaryLine], operation: str, unit: str) -> float:
     """An operation's median. Raises ParseError."""
     line = lines.get(operation)
     if line is None:
@@ -230,16 +232,16 @@ def own_figure(lines: dict[str, SummaryLine], operation: str, unit: str) -> floa
         raise ParseError(f"{operation} is reported as {line.median} {line.unit[:20]}, not in {unit}")
     if line.clock_error_pct > CLOCK_ERROR_PCT:
         raise ParseError(f"the clock errs by {line.clock_error_pct:.1f} % over the longest batch of {operation}")
-    return positive(line.median, operation)
+    return check_positive(line.median, operation)
 
 
-def lmbench_figure(parts: dict[str, str], command: str, test: Test) -> float:
-    """What a command of lmbench's printed, in microseconds or MB/s. Raises ParseError."""
+def read_lmbench_figure(parts: dict[str, str], command: str, test: Test) -> float:
+    """Figure that a command of lmbench's printed, in microseconds or MB/s. Raises ParseError."""
     found = re.findall(rf"^{test.pattern}$", parts.get(command, ""), re.MULTILINE)
     if len(found) != 1:
         said = " / ".join(parts.get(command, "nothing").split("\n"))[:120]
         raise ParseError(f"{test.name}: lmbench's {command} gave no figure, but: {said}")
-    value = positive(number(found[0], f"{test.name} by lmbench's {command}"), test.name)
+    value = check_positive(read_number(found[0], f"{test.name} by lmbench's {command}"), test.name)
     return 1e6 / value if test.rate else value
 
 

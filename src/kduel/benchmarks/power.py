@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.support import sysbench
-from kduel.benchmarks.support.parameters import Count, label_of
-from kduel.benchmarks.support.reading import number, only, only_whole, positive, whole, whole_lines
+from kduel.benchmarks.support.parameters import Count
+from kduel.benchmarks.support.reading import (
+    check_positive,
+    find_one,
+    find_whole,
+    read_number,
+    read_whole,
+    split_lines,
+)
 from kduel.core.experiment import Aspect, Metric
 
 MOST_WATTS = 1000.0
@@ -20,7 +27,7 @@ one that shows more has not wrapped around but gone back: its figure would be a 
 POWER = "difference of two readings of the energy counters / seconds between them"
 
 
-def metric(name: str, unit: str, about: str, derived: str, aspect: Aspect = "") -> Metric:
+def power_metric(name: str, unit: str, about: str, derived: str, aspect: Aspect = "") -> Metric:
     """A metric of this benchmark: rates are better high, energy and power low."""
     return Metric(
         name, unit, "higher" if unit.startswith("events/") else "lower", about, "mean", derived=derived, aspect=aspect
@@ -33,60 +40,52 @@ class Snapshot(Struct, frozen=True):
     uptime: float
     """Seconds."""
     energy: dict[str, tuple[str, int, int]]
-    """By zone (`intel-rapl:0:1`): the domain's name, microjoules, and the counter's largest value."""
+    """For each zone (`intel-rapl:0:1`) the domain's name, microjoules, and the counter's largest value."""
 
 
-class Power(Benchmark):
+class PowerParameters(Parameters, frozen=True):
+    """`threads` 0 is one for each CPU; `domains` are further ones than the package: core, uncore, dram, psys."""
+
+    threads: Annotated[int, Meta(ge=0, le=10_000)] = 0
+    time: Annotated[int, Meta(ge=1, le=600)] = 10
+    idle: Annotated[int, Meta(ge=1, le=600)] = 10
+    cpu_max_prime: Count = 10_000
+    domains: tuple[Annotated[str, Meta(pattern="^[a-z][a-z0-9-]{0,30}$")], ...] = ()
+
+
+class Power(Benchmark[PowerParameters]):
     """Idle first, then sysbench cpu. Packages are summed; a domain that the machine lacks fails the step, never is 0."""
 
     name = "power"
     summary = "Processor power idle and under load, energy per unit of work (RAPL by powercap; real machines only)"
 
-    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """`threads` 0 is one for each CPU; `domains` are further ones than the package: core, uncore, dram, psys."""
+    label_formats = {"threads": "{}t", "time": "{}s", "idle": "idle{}s", "cpu_max_prime": "prime{}"}
 
-        threads: Annotated[int, Meta(ge=0, le=10_000)] = 0
-        time: Annotated[int, Meta(ge=1, le=600)] = 10
-        idle: Annotated[int, Meta(ge=1, le=600)] = 10
-        cpu_max_prime: Count = 10_000
-        domains: tuple[Annotated[str, Meta(pattern="^[a-z][a-z0-9-]{0,30}$")], ...] = ()
-
-    def label(self, parameters: Any) -> str:
-        return label_of("power", parameters, threads="{}t", time="{}s", idle="idle{}s", cpu_max_prime="prime{}")
-
-    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
+    def metrics(self, parameters: PowerParameters) -> tuple[Metric, ...]:
+        per_watt = "Performance per watt, the idle power included."
+        net = "The same, less what idling would have taken."
         metrics = [
-            metric(
-                "events-per-joule",
-                "events/J",
-                "Performance per watt, the idle power included.",
-                "events / energy",
-                "efficiency",
-            ),
-            metric(
+            power_metric("events-per-joule", "events/J", per_watt, "events / energy", "efficiency"),
+            power_metric(
                 "energy-per-event",
                 "mJ",
                 "Energy of a unit of work, the idle power included.",
                 "energy / events",
                 "energy",
             ),
-            metric(
-                "net-energy-per-event",
-                "mJ",
-                "The same, less what idling would have taken.",
-                "(energy - idle power x seconds) / events",
-                "energy",
+            power_metric("net-energy-per-event", "mJ", net, "(energy - idle power x seconds) / events", "energy"),
+            power_metric("load-power", "W", "Of all packages under load.", POWER, "power"),
+            power_metric("idle-power", "W", "Of all packages without it.", POWER, "idle-power"),
+            power_metric(
+                "events-per-second", "events/s", "The throughput that the power bought.", "events / total time"
             ),
-            metric("load-power", "W", "Of all packages under load.", POWER, "power"),
-            metric("idle-power", "W", "Of all packages without it.", POWER, "idle-power"),
-            metric("events-per-second", "events/s", "The throughput that the power bought.", "events / total time"),
         ]
         for domain in parameters.domains:
-            metrics.append(metric(f"load-power-{domain}", "W", f"Of {domain} under load.", POWER))
-            metrics.append(metric(f"idle-power-{domain}", "W", f"Of {domain} without it.", POWER))
+            metrics.append(power_metric(f"load-power-{domain}", "W", f"Of {domain} under load.", POWER))
+            metrics.append(power_metric(f"idle-power-{domain}", "W", f"Of {domain} without it.", POWER))
         return tuple(metrics)
 
-    def script(self, parameters: Any) -> str:
+    def script(self, parameters: PowerParameters) -> str:
         p = parameters
         threads = p.threads or "$(nproc)"
         # intel-rapl-mmio shows the same package a second time.
@@ -112,18 +111,18 @@ sysbench cpu --threads={threads} --time={p.time} --cpu-max-prime={p.cpu_max_prim
 snapshot end >>"$KDUEL_STEP/energy"
 """
 
-    def seconds(self, parameters: Any) -> float:
+    def seconds(self, parameters: PowerParameters) -> float:
         return float(parameters.time + parameters.idle)
 
-    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
+    def parse(self, raw: Raw, parameters: PowerParameters) -> dict[str, float]:
         idle, load, end = read_snapshots(raw.files.get("energy", ""))
-        threads = only_whole(r"Number of threads: (\S+)", raw.stdout, "the number of threads")
+        threads = find_whole(r"Number of threads: (\S+)", raw.stdout, "the number of threads")
         if parameters.threads not in (0, threads):
             raise ParseError(f"it ran with {threads} threads; asked for was {parameters.threads}")
-        only(rf"Prime numbers limit: ({parameters.cpu_max_prime})", raw.stdout, "the limit of primes asked for")
+        find_one(rf"Prime numbers limit: ({parameters.cpu_max_prime})", raw.stdout, "the limit of primes asked for")
         report = sysbench.read_report(raw.stdout, threads)
-        events = positive(report["total-events"], "the number of events")
-        idle_power, load_power = power(idle, load, "package"), power(load, end, "package")
+        events = check_positive(report["total-events"], "the number of events")
+        idle_power, load_power = mean_watts(idle, load, "package"), mean_watts(load, end, "package")
         energy = load_power * (end.uptime - load.uptime)
         net = energy - idle_power * (end.uptime - load.uptime)
         if net <= 0:
@@ -139,8 +138,8 @@ snapshot end >>"$KDUEL_STEP/energy"
             "events-per-second": events / report["total-time"],
         }
         for domain in parameters.domains:
-            values[f"load-power-{domain}"] = power(load, end, domain)
-            values[f"idle-power-{domain}"] = power(idle, load, domain)
+            values[f"load-power-{domain}"] = mean_watts(load, end, domain)
+            values[f"idle-power-{domain}"] = mean_watts(idle, load, domain)
         return values
 
 
@@ -151,11 +150,11 @@ def read_snapshots(text: str) -> list[Snapshot]:
     """
     found: dict[str, Snapshot] = {}
     zones: dict[str, tuple[str, int, int]] = {}
-    for line in whole_lines(text, "the energy counters"):
+    for line in split_lines(text, "the energy counters"):
         words = line.split(" ")
         if len(words) == 3 and words[0] == "snapshot" and words[1] not in found:
             zones = {}
-            found[words[1]] = Snapshot(number(words[2], "the time of a snapshot"), zones)
+            found[words[1]] = Snapshot(read_number(words[2], "the time of a snapshot"), zones)
             continue
         if len(words) != 4 or not found or words[0] in zones:
             raise ParseError(f"a line of the energy counters is {line[:60]!r}")
@@ -163,7 +162,7 @@ def read_snapshots(text: str) -> list[Snapshot]:
         if energy == "denied":
             raise ParseError(f"permission denied to read the energy of {name} ({zone}): only root may")
         what = f"the energy counter of {name[:30]} ({zone[:30]})"
-        zones[zone] = (name, whole(energy, what), whole(most, f"the range of {what}"))
+        zones[zone] = (name, read_whole(energy, what), read_whole(most, f"the range of {what}"))
     if list(found) != ["idle", "load", "end"]:
         raise ParseError("the step did not take its three snapshots of the energy counters")
     if not found["idle"].energy:
@@ -177,7 +176,7 @@ def read_snapshots(text: str) -> list[Snapshot]:
     return list(found.values())
 
 
-def power(before: Snapshot, after: Snapshot, domain: str) -> float:
+def mean_watts(before: Snapshot, after: Snapshot, domain: str) -> float:
     """Watts of a domain between two snapshots, all packages together. `package` means package-0, package-1, ...
 
     Raises ParseError where the machine has no such domain, a counter could have gone around unseen, or went back.
@@ -204,7 +203,7 @@ def power(before: Snapshot, after: Snapshot, domain: str) -> float:
                 f"the counter of {name} ({zone}) went from {start} to {end} in {seconds:.1f} s: it was reset, or is wrong"
             )
         total += taken
-    return positive(total / 1e6 / seconds, f"the power of {domain}")
+    return check_positive(total / 1e6 / seconds, f"the power of {domain}")
 
 
 PLUGIN = Power()

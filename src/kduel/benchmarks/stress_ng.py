@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from msgspec import Struct
-
-from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.support.parameters import Number, Seconds, label_of
-from kduel.benchmarks.support.reading import agree, file, only_number, positive
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
+from kduel.benchmarks.support.parameters import Number, Seconds, cut_time
+from kduel.benchmarks.support.reading import check_agreement, check_positive, find_number, read_file
 from kduel.core.experiment import Metric
 
 REPORT = "metrics.yaml"
@@ -41,7 +39,18 @@ Stressor = Literal[
 ]  # fmt: skip
 
 
-class StressNg(Benchmark):
+class StressNgParameters(Parameters, frozen=True):
+    """One second of one instance; stress-ng itself would run for a day."""
+
+    stressor: Stressor = "switch"
+    instances: Number = 1
+    """0: one a CPU."""
+    time: Seconds = 1
+    pinned: bool = False
+    """All on CPU 0."""
+
+
+class StressNg(Benchmark[StressNgParameters]):
     """Its operations are comparable between kernels under one version of stress-ng, and under no other: every
     release changes what one is. List the stressors for a matrix."""
 
@@ -49,34 +58,21 @@ class StressNg(Benchmark):
     summary = "One kind of kernel work a step: switch, fork, pipe, mmap, futex and more (stress-ng)"
     packages = ("stress-ng",)
 
-    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """One second of one instance; stress-ng itself would run for a day."""
+    label_template = "stress-ng-{stressor}"
+    label_formats = {"instances": "{}x", "time": "{}s"}
 
-        stressor: Stressor = "switch"
-        instances: Number = 1
-        """0: one a CPU."""
-        time: Seconds = 1
-        pinned: bool = False
-        """All on CPU 0."""
-
-    def label(self, parameters: Any) -> str:
-        return label_of("stress-ng-{stressor}", parameters, instances="{}x", time="{}s")
-
-    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        what = ABOUT[parameters.stressor]
+    def metrics(self, parameters: StressNgParameters) -> tuple[Metric, ...]:
+        about = f"By the clock: {ABOUT[parameters.stressor]}."
+        by_cpu = "By the time on a CPU: what one costs, waiting left out; only as exact as the kernel's accounting."
         return (
-            Metric("operations-per-second", "ops/s", "higher", f"By the clock: {what}.", "mean", aspect="scheduling"),
-            Metric(
-                "operations-per-cpu-second",
-                "ops/s",
-                "higher",
-                "By the time on a CPU: what one costs, waiting left out; only as exact as the kernel's accounting.",
-                "mean",
-                aspect="operation-rate",
-            ),
+            Metric("operations-per-second", "ops/s", "higher", about, "mean", aspect="scheduling"),
+            Metric("operations-per-cpu-second", "ops/s", "higher", by_cpu, "mean", aspect="operation-rate"),
         )
 
-    def script(self, parameters: Any) -> str:
+    def cut(self, parameters: StressNgParameters, slices: int) -> list[StressNgParameters]:
+        return cut_time(parameters, slices)
+
+    def script(self, parameters: StressNgParameters) -> str:
         p = parameters
         more = " --taskset 0" if p.pinned else ""
         more += "".join(f" {option}" for option in OPTIONS.get(p.stressor, ()))
@@ -85,11 +81,11 @@ class StressNg(Benchmark):
             f' --yaml "$KDUEL_STEP/{REPORT}"\n'
         )
 
-    def seconds(self, parameters: Any) -> float:
+    def seconds(self, parameters: StressNgParameters) -> float:
         return float(parameters.time) + 0.5
 
-    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        text = file(raw, REPORT)
+    def parse(self, raw: Raw, parameters: StressNgParameters) -> dict[str, float]:
+        text = read_file(raw, REPORT)
         if not text.startswith("---\n") or not text.endswith("\n...\n"):
             raise ParseError(f"{REPORT} is incomplete: it lacks its beginning or its end")
         metrics = text.partition("\nmetrics:\n")[2]
@@ -99,15 +95,17 @@ class StressNg(Benchmark):
 
         def value(key: str) -> float:
             # Six spaces: from 0.20 on each instance has its own figures too, further to the right.
-            return only_number(rf" {{6}}{key}: (\S+)", metrics, key)
+            return find_number(rf" {{6}}{key}: (\S+)", metrics, key)
 
         rate = value("bogo-ops-per-second-real-time")
-        agree(
-            rate, value("bogo-ops") / positive(value("wall-clock-time"), "wall-clock-time"), "operations per second"
+        check_agreement(
+            rate,
+            value("bogo-ops") / check_positive(value("wall-clock-time"), "wall-clock-time"),
+            "operations per second",
         )
         return {
-            "operations-per-second": positive(rate, "operations per second"),
-            "operations-per-cpu-second": positive(
+            "operations-per-second": check_positive(rate, "operations per second"),
+            "operations-per-cpu-second": check_positive(
                 value("bogo-ops-per-second-usr-sys-time"), "operations per second on a CPU"
             ),
         }

@@ -2,68 +2,79 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from msgspec import Struct
-
-from kduel.benchmarks import Benchmark, Raw
+from kduel.benchmarks import Benchmark, Parameters, Raw
 from kduel.benchmarks.support import sysbench
-from kduel.benchmarks.support.parameters import Count, Seconds, Threads, label_of
-from kduel.benchmarks.support.reading import agree, carried, expect, only_number, positive
+from kduel.benchmarks.support.metrics import with_aspect
+from kduel.benchmarks.support.parameters import Count, Seconds, Threads, cut_time
+from kduel.benchmarks.support.reading import expect, find_number
 from kduel.core.experiment import Metric
+from kduel.core.samples import Details
+
+RATE = "CPU throughput. Kernels seldom differ: a difference comes from ticks, frequency or the machine."
+DERIVED = "total events / total time"
+UNEVEN = "How unevenly the threads were served: the standard deviation of their events."
+EVENTS = "Events until the time limit; the throughput is the same quantity, more exactly."
 
 
-class SysbenchCpu(Benchmark):
+class SysbenchCpuParameters(Parameters, frozen=True):
+    """sysbench's own, but 2 seconds in place of 10."""
+
+    threads: Threads = 1
+    time: Seconds = 2
+    cpu_max_prime: Count = 10_000
+
+
+class SysbenchCpu(Benchmark[SysbenchCpuParameters]):
     """Arithmetic that makes no system calls: what the kernel takes away from it by ticks, interrupts, placement."""
 
     name = "sysbench-cpu"
     summary = "Prime numbers in user space: CPU throughput, and with more threads than CPUs fairness (sysbench cpu)"
     packages = sysbench.PACKAGES
 
-    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """sysbench's own, but 2 seconds in place of 10."""
+    label_template = "sysbench-cpu-{threads}t"
+    label_formats = {"time": "{}s", "cpu_max_prime": "prime{}"}
 
-        threads: Threads = 1
-        time: Seconds = 2
-        cpu_max_prime: Count = 10_000
-
-    def label(self, parameters: Any) -> str:
-        return label_of("sysbench-cpu-{threads}t", parameters, time="{}s", cpu_max_prime="prime{}")
-
-    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
+    def metrics(self, parameters: SysbenchCpuParameters) -> tuple[Metric, ...]:
         metrics = [
-            Metric(
-                "events-per-second",
-                "events/s",
-                "higher",
-                "CPU throughput. Kernels seldom differ: a difference comes from ticks, frequency or the machine.",
-                "mean",
-                aspect="throughput",
+            *with_aspect(
+                "throughput", Metric("events-per-second", "events/s", "higher", RATE, "mean"), derived=DERIVED
             ),
             *sysbench.latency_metrics("event"),
         ]
         if parameters.threads > 1:
-            about = "How unevenly the threads were served: the standard deviation of their events."
-            metrics.append(Metric("events-sd", "events", "lower", about))
-        about = "Events until the time limit; the throughput is the same quantity, more exactly."
-        metrics += [Metric("total-events", "events", "higher", about, "count"), sysbench.fixed_time(parameters.time)]
-        return tuple(metrics)
+            metrics.append(Metric("events-sd", "events", "lower", UNEVEN))
+        return (
+            *metrics,
+            Metric("total-events", "events", "higher", EVENTS, "count"),
+            sysbench.fixed_time(parameters.time),
+        )
 
-    def script(self, parameters: Any) -> str:
+    def cut(self, parameters: SysbenchCpuParameters, slices: int) -> list[SysbenchCpuParameters]:
+        return cut_time(parameters, slices)
+
+    def script(self, parameters: SysbenchCpuParameters) -> str:
         return (
             f"sysbench cpu --threads={parameters.threads} --time={parameters.time}"
             f" --cpu-max-prime={parameters.cpu_max_prime} run\n"
         )
 
-    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
+    def parse(self, raw: Raw, parameters: SysbenchCpuParameters) -> dict[str, float]:
         text = raw.stdout
         expect(r"Prime numbers limit: (\S+)", text, "the limit of primes", parameters.cpu_max_prime)
         values = sysbench.read_report(text, parameters.threads)
-        carried(values["total-events"], 950, "the latency p95")
-        rate = only_number(r" *events per second: +(\S+)", text, "events per second")
-        agree(rate, values["total-events"] / values["total-time"], "events per second")
-        values["events-per-second"] = positive(rate, "events per second")
-        return {metric.name: values[metric.name] for metric in self.metrics(parameters)}
+        events = values["total-events"]
+        values["events-per-second"] = sysbench.compute_rate(
+            events, read_printed_rate(raw), values, "events per second"
+        )
+        return {metric.name: values[metric.name] for metric in self.metrics(parameters) if metric.name in values}
+
+    def details(self, raw: Raw, parameters: SysbenchCpuParameters) -> Details:
+        return Details(printed={"events-per-second": read_printed_rate(raw)})
+
+
+def read_printed_rate(raw: Raw) -> float:
+    """Events per second as sysbench prints them."""
+    return find_number(r" *events per second: +(\S+)", raw.stdout, "events per second")
 
 
 PLUGIN = SysbenchCpu()

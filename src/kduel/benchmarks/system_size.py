@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from msgspec import Struct
-
-from kduel.benchmarks import Benchmark, Raw
-from kduel.benchmarks.support.parameters import label_of
-from kduel.benchmarks.support.reading import only_whole, positive
+from kduel.benchmarks import Benchmark, Parameters, Raw
+from kduel.benchmarks.support.reading import check_positive, find_whole
 from kduel.core.experiment import Metric
 
 
-class SystemSize(Benchmark):
-    """What a tailored kernel is built for. More modules are neither better nor worse in themselves."""
+class SystemSizeParameters(Parameters, frozen=True):
+    """`initramfs` false for a kernel that boots without one."""
+
+    initramfs: bool = True
+
+
+class SystemSize(Benchmark[SystemSizeParameters]):
+    """Size of what a system loads, which a tailored kernel reduces. More modules are neither better nor worse in themselves."""
 
     name = "system-size"
     summary = "Modules loaded, size of the initial RAM disk (real machines)"
 
-    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """`initramfs` false for a kernel that boots without one."""
+    label_template = "system"
+    duration = 0.2
 
-        initramfs: bool = True
+    def metrics(self, parameters: SystemSizeParameters) -> tuple[Metric, ...]:
+        modules = Metric("modules", "count", "none", "Lines of /proc/modules.", "count", aspect="modules")
+        about = "The file in /boot that belongs to the release."
+        disk = Metric("initramfs", "B", "lower", about, "total", aspect="size")
+        return (modules, disk) if parameters.initramfs else (modules,)
 
-    def label(self, parameters: Any) -> str:
-        return label_of("system", parameters)
-
-    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        metrics = [Metric("modules", "count", "none", "Lines of /proc/modules.", "count", aspect="modules")]
-        if parameters.initramfs:
-            metrics.append(
-                Metric(
-                    "initramfs",
-                    "B",
-                    "lower",
-                    "The file in /boot that belongs to the release.",
-                    "total",
-                    aspect="size",
-                )
-            )
-        return tuple(metrics)
-
-    def script(self, parameters: Any) -> str:
+    def script(self, parameters: SystemSizeParameters) -> str:
         lines = ['echo "modules: $(wc -l </proc/modules)"']
         if parameters.initramfs:
             lines += [
@@ -56,14 +43,11 @@ class SystemSize(Benchmark):
             ]
         return "\n".join([*lines, ""])
 
-    def seconds(self, parameters: Any) -> float:
-        return 0.2
-
-    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        values: dict[str, float] = {"modules": only_whole(r"modules: *(\S+)", raw.stdout, "the number of modules")}
+    def parse(self, raw: Raw, parameters: SystemSizeParameters) -> dict[str, float]:
+        values: dict[str, float] = {"modules": find_whole(r"modules: *(\S+)", raw.stdout, "the number of modules")}
         if parameters.initramfs:
-            size = only_whole(r"initramfs: *(\S+)", raw.stdout, "the size of the initial RAM disk")
-            values["initramfs"] = positive(size, "the size of the initial RAM disk")
+            size = find_whole(r"initramfs: *(\S+)", raw.stdout, "the size of the initial RAM disk")
+            values["initramfs"] = check_positive(size, "the size of the initial RAM disk")
         return values
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Literal
 
-from msgspec import Struct
-
-from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.support.parameters import label_of
-from kduel.benchmarks.support.reading import SHOWN, number, only, single
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
+from kduel.benchmarks.support.reading import SHOWN, check_unique, find_one, read_number
 from kduel.core.experiment import Metric
 
 UNITS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 0.001, "us": 0.000001}
@@ -20,44 +17,42 @@ ADDED = "hours, minutes and seconds added up"
 Stage = Literal["firmware", "loader", "kernel", "initrd", "userspace"]
 
 
-class SystemdAnalyze(Benchmark):
+class SystemdAnalyzeParameters(Parameters, frozen=True):
+    """The stages that the machine must have: firmware and loader only with EFI, initrd only where there is one."""
+
+    stages: tuple[Stage, ...] = ("kernel", "userspace")
+
+
+class SystemdAnalyze(Benchmark[SystemdAnalyzeParameters]):
     """The boot of the trial itself. A USB drive that is waited for counts: the stages show what changed."""
 
     name = "systemd-analyze"
     summary = "Boot time by stage: firmware, loader, kernel, initrd, userspace (systemd-analyze; real machines)"
 
-    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """The stages that the machine must have: firmware and loader only with EFI, initrd only where there is one."""
+    label_template = "boot-time"
+    duration = 10.0
 
-        stages: tuple[Stage, ...] = ("kernel", "userspace")
-
-    def label(self, parameters: Any) -> str:
-        return label_of("boot-time", parameters)
-
-    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
+    def metrics(self, parameters: SystemdAnalyzeParameters) -> tuple[Metric, ...]:
         about = "All stages together, the firmware's and loader's included where systemd knows them."
         return (
             Metric("total", "s", "lower", about, derived=ADDED, aspect="boot-time"),
             *(Metric(stage, "s", "lower", f"The stage {stage}.", derived=ADDED) for stage in parameters.stages),
         )
 
-    def script(self, parameters: Any) -> str:
+    def script(self, parameters: SystemdAnalyzeParameters) -> str:
         return "timeout 120 systemctl is-system-running --wait >/dev/null || true\nsystemd-analyze time\n"
 
-    def seconds(self, parameters: Any) -> float:
-        return 10.0
-
-    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        line = only(r"Startup finished in ([^\n]+)", raw.stdout, "'Startup finished in ...'")
+    def parse(self, raw: Raw, parameters: SystemdAnalyzeParameters) -> dict[str, float]:
+        line = find_one(r"Startup finished in ([^\n]+)", raw.stdout, "'Startup finished in ...'")
         listed, _, told = line.removesuffix(" ").rpartition(" = ")
         stages = [(STAGE.fullmatch(part), part) for part in listed.split(" + ")]
         for match, part in stages:
             if match is None:
                 raise ParseError(f"a stage is {part[:60]!r}")
         found = [match for match, _ in stages if match]
-        single((match[2] for match in found), "the stage")
-        values = {match[2]: seconds(match[1]) for match in found}
-        total = seconds(told)
+        check_unique((match[2] for match in found), "the stage")
+        values = {match[2]: span_seconds(match[1]) for match in found}
+        total = span_seconds(told)
         whole = sum(values.values())
         if abs(whole - total) > 0.01 + 0.001 * whole:
             raise ParseError(f"the stages add up to {whole:.3f} s, the total is {total:.3f} s")
@@ -68,12 +63,12 @@ class SystemdAnalyze(Benchmark):
         return {metric.name: values[metric.name] for metric in self.metrics(parameters)}
 
 
-def seconds(span: str) -> float:
+def span_seconds(span: str) -> float:
     """`1min 2.345s` in seconds. Raises ParseError where it is no such time."""
     parts = [PART.fullmatch(word) for word in span.split(" ")] if re.fullmatch(SPAN, span, re.ASCII) else []
     if not parts:
         raise ParseError(f"a time is {span[:SHOWN]!r}")
-    return sum(number(part[1], "a time") * UNITS[part[2]] for part in parts if part)
+    return sum(read_number(part[1], "a time") * UNITS[part[2]] for part in parts if part)
 
 
 PLUGIN = SystemdAnalyze()

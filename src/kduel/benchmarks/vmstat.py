@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from statistics import fmean
-from typing import Any
 
-from msgspec import Struct
-
-from kduel.benchmarks import Benchmark, ParseError, Raw
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.support import load
-from kduel.benchmarks.support.parameters import Seconds, label_of
-from kduel.benchmarks.support.reading import single, whole, whole_lines
+from kduel.benchmarks.support.metrics import with_aspect
+from kduel.benchmarks.support.parameters import Seconds
+from kduel.benchmarks.support.reading import check_unique, read_whole, split_lines
 from kduel.core.experiment import Metric
 
-MEAN = "mean of the lines"
+
+class VmstatParameters(Parameters, frozen=True):
+    """`time` samples of one second each."""
+
+    time: Seconds = 3
+    load: load.Load = "idle"
+    as_published: bool = False
+    """Also give the mean over all TIME + 1 lines, the first one included."""
 
 
-class Vmstat(Benchmark):
+class Vmstat(Benchmark[VmstatParameters]):
     """The first line that vmstat prints is the average since boot, no sample: it depends on the boot, and on how long
     ago it was. The published study averaged over it; here it is dropped."""
 
@@ -24,60 +29,32 @@ class Vmstat(Benchmark):
     summary = "Context switches and interrupts a second of the whole guest, idle or under a load (vmstat)"
     packages = ("procps", *load.PACKAGES)
 
-    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """`time` samples of one second each."""
+    label_template = "vmstat-{load}"
+    label_formats = {"time": "{}s"}
 
-        time: Seconds = 3
-        load: load.Load = "idle"
-        as_published: bool = False
-        """Also give the mean over all TIME + 1 lines, the first one included."""
-
-    def label(self, parameters: Any) -> str:
-        return label_of("vmstat-{load}", parameters, time="{}s")
-
-    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        what = load.described(parameters.load)
+    def metrics(self, parameters: VmstatParameters) -> tuple[Metric, ...]:
+        what = load.describe(parameters.load)
         metrics = [
-            Metric(
-                "context-switches",
-                "1/s",
-                "lower",
-                f"Task switches of the whole guest, {what}.",
-                "mean",
-                derived=MEAN,
-                aspect="activity",
-            ),
-            Metric(
-                "interrupts",
-                "1/s",
-                "lower",
-                f"Interrupts, the timer's included, {what}.",
-                "mean",
-                derived=MEAN,
-                aspect="activity",
-            ),
+            Metric("context-switches", "1/s", "lower", f"Task switches of the whole guest, {what}.", "mean"),
+            Metric("interrupts", "1/s", "lower", f"Interrupts, the timer's included, {what}.", "mean"),
         ]
         if parameters.as_published:
             about = "Mean with the first line, which is the average since boot: it measures the boot as well."
-            metrics.append(
-                Metric(
-                    "context-switches-as-published", "1/s", "lower", about, "mean", derived=MEAN, aspect="activity"
-                )
-            )
-        return tuple(metrics)
+            metrics.append(Metric("context-switches-as-published", "1/s", "lower", about, "mean"))
+        return with_aspect("activity", *metrics, derived="mean of the lines")
 
-    def script(self, parameters: Any) -> str:
-        return load.under(parameters.load, f"vmstat -n 1 {parameters.time + 1}\n")
+    def script(self, parameters: VmstatParameters) -> str:
+        return load.wrap(parameters.load, f"vmstat -n 1 {parameters.time + 1}\n")
 
-    def seconds(self, parameters: Any) -> float:
-        return float(parameters.time) + load.seconds(parameters.load)
+    def seconds(self, parameters: VmstatParameters) -> float:
+        return float(parameters.time) + load.extra_seconds(parameters.load)
 
-    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
-        lines = whole_lines(raw.stdout, "the output")
+    def parse(self, raw: Raw, parameters: VmstatParameters) -> dict[str, float]:
+        lines = split_lines(raw.stdout, "the output")
         if len(lines) < 2 or not lines[0].startswith("procs ") or not {"in", "cs"} <= {*lines[1].split()}:
             raise ParseError("the output does not begin with vmstat's two lines of headings, with `in` and `cs`")
         headings = lines[1].split()
-        single(headings, "the column")
+        check_unique(headings, "the column")
         rows = lines[2:]
         if len(rows) != parameters.time + 1:
             raise ParseError(f"there are {len(rows)} lines of figures; asked for were {parameters.time + 1}")
@@ -86,7 +63,7 @@ class Vmstat(Benchmark):
             words = row.split()
             if len(words) != len(headings):
                 raise ParseError(f"a line is not {len(headings)} whole numbers: {row[:80]!r}")
-            numbers = [whole(word, heading) for heading, word in zip(headings, words, strict=True)]
+            numbers = [read_whole(word, heading) for heading, word in zip(headings, words, strict=True)]
             for heading, column in columns.items():
                 column.append(numbers[headings.index(heading)])
         values = {"context-switches": fmean(columns["cs"][1:]), "interrupts": fmean(columns["in"][1:])}

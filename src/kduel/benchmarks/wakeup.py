@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from kduel.benchmarks import Benchmark, ParseError, Raw
-from kduel.benchmarks.support.parameters import Number, label_of
-from kduel.benchmarks.support.reading import Amount, Natural, ascending, json
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
+from kduel.benchmarks.support.metrics import with_aspect
+from kduel.benchmarks.support.parameters import Number
+from kduel.benchmarks.support.reading import Amount, Natural, check_ascending, read_json
 from kduel.core.experiment import Metric
+from kduel.core.samples import Details, Distribution
 
 Workers = Annotated[int, Meta(ge=1, le=4096)]
 Hogs = Annotated[int, Meta(ge=0, le=4096)]
@@ -19,12 +21,12 @@ Rate = Annotated[int, Meta(ge=1, le=10_000)]
 Requests = Annotated[int, Meta(ge=100, le=4_000_000)]
 
 
-class Distribution(Struct):
+class WakeupTimes(Struct):
     """Nanoseconds; a percentile is null where too few samples lie above it."""
 
     n: Natural
     histogram: list[tuple[Natural, Natural]]
-    """The lower end of each bucket that is not empty, and its samples, in rising order: see `bucket`."""
+    """The lower end of each bucket that is not empty, and its samples, in rising order: see `bucket_edge`."""
     min: Natural | None = None
     max: Natural | None = None
     p50: Natural | None = None
@@ -45,14 +47,24 @@ class WakeupOutput(Struct):
     seconds: Amount
     queued: Natural
     late: Natural
-    wake_ns: Distribution
-    start_ns: Distribution
-    response_ns: Distribution
-    dispatch_ns: Distribution
+    wake_ns: WakeupTimes
+    start_ns: WakeupTimes
+    response_ns: WakeupTimes
+    dispatch_ns: WakeupTimes
     hog_points_per_s: Amount | None = None
 
 
-class Wakeup(Benchmark):
+class WakeupParameters(Parameters, frozen=True):
+    """`rate` and `requests` are for each worker; `work` is points of pi for each request."""
+
+    workers: Workers = 2
+    rate: Rate = 200
+    requests: Requests = 1000
+    work: Number = 20_000
+    hogs: Hogs = 0
+
+
+class Wakeup(Benchmark[WakeupParameters]):
     """It answers the same question as schbench, by a program of our own: a dispatcher above all others posts requests
     at planned times, whatever the answers do, so that a stall is noticed by every request that falls into it."""
 
@@ -61,81 +73,71 @@ class Wakeup(Benchmark):
     programs = ("kwake",)
     takes_policy = True
 
-    class Parameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """`rate` and `requests` are for each worker; `work` is points of pi for each request."""
+    distributions = ("latency",)
 
-        workers: Workers = 2
-        rate: Rate = 200
-        requests: Requests = 1000
-        work: Number = 20_000
-        hogs: Hogs = 0
+    label_template = "wakeup-{workers}w"
+    label_formats = {"rate": "{}hz", "requests": "{}r", "hogs": "{}hogs"}
 
-    def label(self, parameters: Any) -> str:
-        return label_of("wakeup-{workers}w", parameters, rate="{}hz", requests="{}r", hogs="{}hogs")
-
-    def metrics(self, parameters: Any) -> tuple[Metric, ...]:
-        found = [
-            Metric(
-                "latency-p99",
-                "us",
-                "lower",
-                "99 of 100 requests were begun no later after their time.",
-                "p99",
-                aspect="wakeup-latency",
+    def metrics(self, parameters: WakeupParameters) -> tuple[Metric, ...]:
+        p999 = Metric("latency-p99.9", "us", "lower", "999 of 1000 requests were begun no later.", "p999")
+        return (
+            *with_aspect(
+                "wakeup-latency",
+                Metric(
+                    "latency-p99", "us", "lower", "99 of 100 requests were begun no later after their time.", "p99"
+                ),
+                *([p999] if parameters.workers * parameters.requests >= 1000 else ()),
+                Metric("latency-p50", "us", "lower", "Half of the requests were begun no later.", "median"),
+                Metric("latency-max", "us", "lower", "The latest begin; grows with the number of requests.", "max"),
             ),
-            Metric(
-                "latency-p50",
-                "us",
-                "lower",
-                "Half of the requests were begun no later.",
-                "median",
-                aspect="wakeup-latency",
+            *with_aspect(
+                "request-latency",
+                Metric(
+                    "response-p99", "us", "lower", "99 of 100 requests were done no later after their time.", "p99"
+                ),
             ),
-            Metric(
-                "latency-max",
-                "us",
-                "lower",
-                "The latest begin; grows with the number of requests.",
-                "max",
-                aspect="wakeup-latency",
-            ),
-            Metric(
-                "response-p99",
-                "us",
-                "lower",
-                "99 of 100 requests were done no later after their time.",
-                "p99",
-                aspect="request-latency",
-            ),
-        ]
-        if parameters.workers * parameters.requests >= 1000:
-            about = "999 of 1000 requests were begun no later."
-            found.insert(1, Metric("latency-p99.9", "us", "lower", about, "p999", aspect="wakeup-latency"))
-        return tuple(found)
+        )
 
-    def script(self, parameters: Any) -> str:
-        return kwake(parameters)
+    def script(self, parameters: WakeupParameters) -> str:
+        return kwake_command(parameters)
 
-    def seconds(self, parameters: Any) -> float:
+    def seconds(self, parameters: WakeupParameters) -> float:
         return 0.5 + float(parameters.requests) / float(parameters.rate)
 
-    def policy_tasks(self, parameters: Any) -> int | None:
+    def policy_tasks(self, parameters: WakeupParameters) -> int | None:
         return int(parameters.workers)
 
-    def parse(self, raw: Raw, parameters: Any) -> dict[str, float]:
+    def parse(self, raw: Raw, parameters: WakeupParameters) -> dict[str, float]:
         out = read_kwake(raw.stdout, parameters)
         found = {
-            "latency-p50": percentile(out.start_ns, "p50"),
-            "latency-p99": percentile(out.start_ns, "p99"),
-            "latency-max": percentile(out.start_ns, "max"),
-            "response-p99": percentile(out.response_ns, "p99"),
+            "latency-p50": microseconds(out.start_ns, "p50"),
+            "latency-p99": microseconds(out.start_ns, "p99"),
+            "latency-max": microseconds(out.start_ns, "max"),
+            "response-p99": microseconds(out.response_ns, "p99"),
         }
         if parameters.workers * parameters.requests >= 1000:
-            found["latency-p99.9"] = percentile(out.start_ns, "p999")
+            found["latency-p99.9"] = microseconds(out.start_ns, "p999")
         return found
 
+    def details(self, raw: Raw, parameters: WakeupParameters) -> Details:
+        return Details(
+            distributions={"latency-p99": histogram_of(read_kwake(raw.stdout, parameters).start_ns, "us", 1e3)}
+        )
 
-def kwake(parameters: Any) -> str:
+
+def histogram_of(times: WakeupTimes, unit: str, nanoseconds: float) -> Distribution:
+    """All measurements, in buckets of 3 % width, by the upper end of each, in a unit of so many nanoseconds."""
+    if times.max is None:
+        raise ParseError("the output has no largest value")
+    return Distribution(
+        unit=unit,
+        values=[(edge + (1 << max(0, edge.bit_length() - 6)) - 1) / nanoseconds for edge, _ in times.histogram],
+        counts=[count for _, count in times.histogram],
+        largest=times.max / nanoseconds,
+    )
+
+
+def kwake_command(parameters: WakeupParameters) -> str:
     """The shell line that starts kwake; the parameters are those that `read_kwake` checks."""
     p = parameters
     return (
@@ -144,9 +146,9 @@ def kwake(parameters: Any) -> str:
     )
 
 
-def read_kwake(text: str, parameters: Any) -> WakeupOutput:
+def read_kwake(text: str, parameters: WakeupParameters) -> WakeupOutput:
     """kwake's output, checked against the parameters and for consistency. Raises ParseError."""
-    out = json(text, WakeupOutput, "kwake's output")
+    out = read_json(text, WakeupOutput, "kwake's output")
     p = parameters
     for what in ("workers", "rate", "requests", "work", "hogs"):
         if getattr(out, what) != getattr(p, what):
@@ -160,17 +162,17 @@ def read_kwake(text: str, parameters: Any) -> WakeupOutput:
     if out.late > total:
         raise ParseError(f"{out.late} requests of {total} were late")
     for name, distribution in (("start", out.start_ns), ("response", out.response_ns)):
-        hold_together(distribution, name)
+        check_distribution(distribution, name)
     return out
 
 
-def bucket(value: int) -> int:
+def bucket_edge(value: int) -> int:
     """The lower end of the bucket of kwake's histogram that a value is counted in: 32 buckets to each doubling."""
     shift = max(0, value.bit_length() - 6)
     return value >> shift << shift
 
 
-def hold_together(distribution: Distribution, name: str) -> None:
+def check_distribution(distribution: WakeupTimes, name: str) -> None:
     """Raises ParseError unless minimum, percentiles and maximum lie in the buckets of the histogram that carry them."""
     edges = [edge for edge, _ in distribution.histogram]
     reached = list(itertools.accumulate(count for _, count in distribution.histogram))
@@ -183,14 +185,14 @@ def hold_together(distribution: Distribution, name: str) -> None:
             continue
         # By nearest rank, as kwake does it.
         rank = min(max(0, int(share * distribution.n - 1e-9)), distribution.n - 1)
-        if edges[bisect.bisect_right(reached, rank)] != bucket(value):
+        if edges[bisect.bisect_right(reached, rank)] != bucket_edge(value):
             raise ParseError(f"the {name} {figure} is {value} ns, and its samples lie elsewhere in the histogram")
         told[figure] = value
-    ascending(told)
+    check_ascending(told)
 
 
-def percentile(distribution: Distribution, name: str) -> float:
-    """In microseconds. Raises ParseError where there is none."""
+def microseconds(distribution: WakeupTimes, name: str) -> float:
+    """Percentile in microseconds. Raises ParseError where there is none."""
     value: int | None = getattr(distribution, name)
     if value is None:
         raise ParseError(f"the output has no {name}: too few requests")

@@ -11,47 +11,58 @@ from typing import Any, NoReturn
 
 import click
 
-from kduel import __version__
-from kduel.cli.interrupt import Interrupt, interrupted, told
-from kduel.cli.stdout import NobodyReadsError, set_up
-from kduel.cli.trouble import system_trouble
+from kduel.cli.interrupt import Interrupt, is_interruption, was_reported
+from kduel.cli.stdout import NobodyReadsError, replace_stdout
+from kduel.cli.trouble import as_user_error
 from kduel.core.errors import INTERRUPTED, KduelError
 from kduel.core.text import printable
 
-COMMANDS = {
-    "run": "Measure contenders against each other and reach a verdict.",
-    "resume": "Continue an interrupted run.",
-    "report": "Write a report of a run in one of several formats.",
-    "verify": "Check that no file of a run was changed afterwards.",
-    "kernels": "List available and cached kernels.",
-    "list": "List benchmarks, suites, machines, boards and report formats.",
-    "init": "Write a commented study file to start from.",
-    "plan": "Estimate the blocks and the time that a verdict needs.",
-    "diff": "Compare runs made at different times, with all that changed between them.",
-    "history": "Show metrics over all runs in time, and where they changed.",
-    "merge": "Merge runs of one experiment into one with one verdict.",
-    "index": "Write an SQLite index of many runs.",
-    "query": "Query the index of many runs.",
-    "site": "Write static pages about many runs.",
-    "import": "Import results measured elsewhere.",
-    "calibrate": "Simulate the verdict rule on synthetic or measured noise.",
-    "explain": "Show which kernel functions a difference comes from.",
-    "boot": "Show the boot stages and initcalls of a run.",
-    "smallest-ram": "Find the smallest RAM in which kernels boot.",
-    "bisect": "Find the commit that changed a cost.",
-    "sizes": "Show where two kernels differ in size.",
-    "schedulers": "List and build sched_ext schedulers.",
-    "bundle": "Write what a run needs from the network into one file.",
-    "unbundle": "Put the content of a bundle into the cache.",
-    "local": "Measure this machine itself, across reboots.",
-    "status": "Show the progress of a run, machine by machine.",
-    "worker": "Run blocks on this machine for the controller of a fleet.",
-    "doctor": "Check this host for conditions that bias or prevent measurement.",
-    "completion": "Print a completion script for bash, zsh or fish.",
+GROUPS = {
+    "Measure": {
+        "run": "Measure contenders against each other and reach a verdict.",
+        "resume": "Continue an interrupted run.",
+        "status": "Show the progress of a run, machine by machine.",
+        "kernels": "List available and cached kernels.",
+        "list": "List benchmarks, suites, machines, boards and report formats.",
+        "init": "Write a commented study file to start from.",
+        "plan": "Estimate the blocks and the time that a verdict needs.",
+        "doctor": "Check this host for conditions that bias or prevent measurement.",
+    },
+    "Read a run": {
+        "report": "Write a report of a run in one of several formats.",
+        "verify": "Check that no file of a run was changed afterwards.",
+        "diff": "Compare runs made at different times, with all that changed between them.",
+        "explain": "Show which kernel functions a difference comes from.",
+        "boot": "Show the boot stages and initcalls of a run.",
+    },
+    "Many runs": {
+        "merge": "Merge runs of one experiment into one with one verdict.",
+        "index": "Write an SQLite index of many runs.",
+        "query": "Query the index of many runs.",
+        "history": "Show metrics over all runs in time, and where they changed.",
+        "site": "Write static pages about many runs.",
+        "import": "Import results measured elsewhere.",
+    },
+    "Search and size": {
+        "bisect": "Find the commit that changed a cost.",
+        "smallest-ram": "Find the smallest RAM in which kernels boot.",
+        "sizes": "Show where two kernels differ in size.",
+    },
+    "Other": {
+        "calibrate": "Simulate the verdict rule on synthetic or measured noise.",
+        "schedulers": "List and build sched_ext schedulers.",
+        "bundle": "Write what a run needs from the network into one file.",
+        "unbundle": "Put the content of a bundle into the cache.",
+        "local": "Measure this machine itself, across reboots.",
+        "worker": "Run blocks on this machine for the controller of a fleet.",
+        "completion": "Print a completion script for bash, zsh or fish.",
+    },
 }
-"""In the order of --help. The module is the name with a trailing underscore where Python has the word."""
+"""In the order of --help, by the heading that they stand under."""
+COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 
 MODULES = {"import": "import_", "list": "list_", "smallest-ram": "smallest_ram"}
+"""Modules that do not have the command's name."""
 
 
 class Commands(click.Group):
@@ -72,53 +83,70 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that is named. Raises UsageError with what to type instead where there is none of that name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from kduel.cli.unknown import instead
+            from kduel.cli.unknown import suggest_command
 
-            ctx.fail(f"No such command {args[0]!r}. {instead(args, COMMANDS)}".rstrip())
+            ctx.fail(f"No such command {args[0]!r}. {suggest_command(args, COMMANDS)}".rstrip())
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for heading, commands in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl(list(commands.items()))
 
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="kduel")
+def show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    """Print the version where it is asked for: only then is git asked for the commit."""
+    if wanted and not context.resilient_parsing:
+        from kduel.core.version import full_version
+
+        click.echo(f"kduel, version {full_version()}")
+        context.exit()
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=show_version,
+    help="Show the version and exit.",
+)
 def kduel() -> None:
-    """Which Linux kernel or scheduler is faster, by how much, and whether you can be sure.
+    """Tell which Linux kernel or scheduler is faster, by how much, and whether you can be sure.
 
     \b
-    kduel run debian:6.1 debian:6.12            compare two kernels: verdict and report
-    kduel run STUDY.toml                        a study of your own; `kduel init` writes one
-    kduel report RUN --format html              write the report of a run again
-    kduel COMMAND --help                        help for each command
+    kduel run debian:6.1 debian:6.12   compare two kernels: verdict and report
+    kduel run STUDY.toml               a study of your own (see `kduel init`)
+    kduel report RUN --format html     write the report of a run again
+    kduel COMMAND --help               help for each command
 
     Exit status: 0 measured, 1 a contender could not be measured, 2 wrong usage or input, 3 the host lacks
     something or cannot be written to, 10 slower (with --fail-on slower), 130 interrupted.
     """
 
 
-def complain(error: KduelError) -> None:
+def print_error(error: KduelError) -> None:
     """One paragraph on stderr: what happened, then what to do."""
-    from kduel.cli.terminal import coloured, say
+    from kduel.cli.terminal import colour_text, say
 
-    say(f"{coloured('kduel:', 'red')} {printable(error.message)}")
+    say(f"{colour_text('kduel:', 'red')} {printable(error.message)}")
     if error.remedy:
         say(printable(error.remedy))
 
 
-def say_interrupted(error: BaseException) -> None:
+def report_interruption(error: BaseException) -> None:
     """Say so where the command has not said more."""
     from kduel.cli.terminal import say
 
-    if interrupted(error) and not told(error):
+    if is_interruption(error) and not was_reported(error):
         say("kduel: interrupted")
 
 
 DRAWN = {"─": "-", "▲": "^", "▼": "v", "↑": "^", "↓": "v", "→": "->", "★": "*", "☆": "+"}
 
 
-def spelt(error: UnicodeError) -> tuple[str, int]:
+def replace_unencodable(error: UnicodeError) -> tuple[str, int]:
     """A codec's error handler: what a terminal's encoding lacks, in ASCII. A minus must not become a question mark."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
@@ -131,11 +159,11 @@ def spelt(error: UnicodeError) -> tuple[str, int]:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """The program `kduel`: runs a command and ends with its exit status; no traceback reaches a user."""
-    codecs.register_error("kduel.spelt", spelt)
-    set_up()
+    codecs.register_error("kduel.ascii", replace_unencodable)
+    replace_stdout()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="kduel.spelt")
+            stream.reconfigure(errors="kduel.ascii")
     interruptions = [
         number
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -148,7 +176,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         status: Any = kduel.main(arguments, prog_name="kduel", standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.Abort as error:  # What click makes of an interruption, and of an end of input.
-        say_interrupted(error)
+        report_interruption(error)
         status = INTERRUPTED
     except click.exceptions.Exit as wanted:
         status = wanted.exit_code
@@ -156,16 +184,16 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         error.show()
         status = error.exit_code
     except KduelError as error:
-        complain(error)
+        print_error(error)
         status = error.exit_status
     except NobodyReadsError:
         status = 0
     except (KeyboardInterrupt, RuntimeError, OSError, ValueError) as error:
-        if interrupted(error):
-            say_interrupted(error)
+        if is_interruption(error):
+            report_interruption(error)
             status = INTERRUPTED
-        elif trouble := system_trouble(error):
-            complain(trouble)
+        elif trouble := as_user_error(error):
+            print_error(trouble)
             status = trouble.exit_status
         else:
             raise

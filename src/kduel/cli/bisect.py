@@ -10,18 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kduel.cli.bisect_options import BOOTS, COMMAND, check_options, way_of
-from kduel.cli.interrupt import ToldInterrupt
+from kduel.cli.bisect_options import BOOTS, COMMAND, check_options, choose_method
+from kduel.cli.interrupt import ReportedInterrupt
 from kduel.cli.options import Number, limit_option, plot_option, quiet_option
-from kduel.cli.output import emit, emit_json, width_of, write_plot
+from kduel.cli.output import emit, emit_json, output_width, write_plot
 from kduel.cli.stepwise import Stepwise
 from kduel.core.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from kduel.core.cache import Cache
     from kduel.core.progress import Progress
+    from kduel.explain.sharing.compare import SharingExplanation
+    from kduel.run.bisect.build import Builder
+    from kduel.run.bisect.exact import CommitCounter
+    from kduel.run.bisect.history import History
     from kduel.run.bisect.outcome import SearchOutcome
+    from kduel.run.bisect.sharing import SharedLineCounter
+    from kduel.run.bisect.timed import SearchTask
 
 EXACT_METRICS = ("instructions", "instructions-mean")
 
@@ -63,6 +70,10 @@ EXACT_METRICS = ("instructions", "instructions-mean")
     show_default=True,
     help="Maximum time of COMMAND, in seconds.",
 )
+@click.option(
+    "--sharing", is_flag=True,
+    help="With icount: count the cache lines that two CPUs share in the operation (OPERATION/threads/common).",
+)  # fmt: skip
 @click.option("--first-parent", is_flag=True, help="Follow only the first parent of merges.")
 @click.option(
     "--config",
@@ -167,7 +178,7 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
     from kduel.core.errors import InputError
     from kduel.run.bisect.git import git
     from kduel.run.bisect.history import changed_files, read_history
-    from kduel.run.bisect.journal import held
+    from kduel.run.bisect.journal import hold_directory
 
     measure = given["measure"].strip()
     if bool(given["build_command"]) != bool(given["image"]):
@@ -184,7 +195,7 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
             "bisect takes --benchmark or --measure",
             "Name what is measured: --benchmark pipe, or --measure 'COMMAND' that prints one number.",
         )
-    way = way_of(measure=measure, machine=given["machine"], step=step is not None)
+    way = choose_method(measure=measure, machine=given["machine"], step=step is not None)
     check_options(way)
     progress = Terminal(given["quiet"])
     tree = given["tree"].resolve()
@@ -194,13 +205,13 @@ def command(ends: tuple[str, ...], step: tuple[float, float] | None, **given: An
     build_dir = given["build_dir"]
     work = build_dir.resolve() if build_dir else cache.root / "bisect" / tree.as_posix().strip("/").replace("/", "-")
     if step is not None:
-        with held(work):
+        with hold_directory(work):
             git_step(tree, work, step, given, cache, progress)
         return
     history = read_history(tree, ends[0], ends[1], first_parent=given["first_parent"], paths=ends[2:])
     if count := changed_files(tree):
         progress.warn(f"{tree} has {count} changed files that are not committed: they are not measured.")
-    with held(work), told_how_to_go_on():
+    with hold_directory(work), told_how_to_go_on():
         if way == COMMAND:
             by_command(tree, work, history, given, progress)
         elif way == BOOTS:
@@ -218,24 +229,24 @@ def told_how_to_go_on() -> Iterator[None]:
         from kduel.cli.terminal import say
 
         say("kduel: what is built and measured is kept. Go on with the same command.")
-        raise ToldInterrupt from error
+        raise ReportedInterrupt from error
 
 
-def builder(tree: Path, source: Path, work: Path, given: dict[str, Any], progress: Progress) -> Any:
-    """How to make a kernel of what is checked out in `source`. Raises InputError."""
-    from kduel.core.progress import Once
-    from kduel.run.bisect.build import Builder, config_or_recipe
+def builder(tree: Path, source: Path, work: Path, given: dict[str, Any], progress: Progress) -> Builder:
+    """The builder of kernels from what is checked out in `source`. Raises InputError."""
+    from kduel.core.progress import UniqueMessages
+    from kduel.run.bisect.build import Builder, read_config_option
 
     own, recipe = tree / ".config", ""
     config = own if own.is_file() else None
     if given["config"]:
-        config, recipe = config_or_recipe(given["config"])
+        config, recipe = read_config_option(given["config"])
     return Builder(
         source=source,
         build=work / "build",
         config=config,
         recipe=recipe,
-        warn=Once(progress).warn,
+        warn=UniqueMessages(progress).warn,
         command=given["build_command"],
         image=given["image"],
         jobs=given["jobs"],
@@ -243,27 +254,48 @@ def builder(tree: Path, source: Path, work: Path, given: dict[str, Any], progres
     )
 
 
-def exact_trier(build: Callable[[str], str], given: dict[str, Any], cache: Any, progress: Progress) -> Any:
+def exact_trier(
+    build: Callable[[str], str], given: dict[str, Any], cache: Cache, progress: Progress
+) -> CommitCounter:
     """Counts the commits that `build` builds. Raises InputError for an operation or metric that is not counted."""
     from kduel.core.errors import InputError
-    from kduel.run.bisect.exact import Trier
+    from kduel.run.bisect.exact import CommitCounter
     from kduel.run.exact.subject import BOOT, check_operation
 
+    if given["sharing"]:
+        return sharing_trier(build, given, cache, progress)
     check_operation(given["benchmark"])
     metric = given["metric"] or EXACT_METRICS[0]
     if metric not in EXACT_METRICS:
         raise InputError(f"there is no exact metric {metric!r}", f"There are: {', '.join(EXACT_METRICS)}.")
     if given["benchmark"] == BOOT and given["metric"] == EXACT_METRICS[1]:
         raise InputError(f"the boot is counted once, and has no {metric}", "Leave out --metric.")
-    return Trier(build, given["benchmark"], metric, cache=cache, progress=progress)
+    return CommitCounter(build, given["benchmark"], metric, machine=given["machine"], cache=cache, progress=progress)
+
+
+def sharing_trier(
+    build: Callable[[str], str], given: dict[str, Any], cache: Cache, progress: Progress
+) -> SharedLineCounter:
+    """Counts the lines that commits share. Raises InputError for an operation or metric that is not counted."""
+    from kduel.core.errors import InputError
+    from kduel.run.bisect.sharing import METRICS, SharedLineCounter
+
+    metric = given["metric"] or next(iter(METRICS))
+    if metric not in METRICS:
+        raise InputError(f"there is no metric {metric!r} of shared lines", f"There are: {', '.join(METRICS)}.")
+    if ":" in given["machine"]:
+        raise InputError("--sharing has a machine of its own", f"Leave out --machine {given['machine']}.")
+    trier = SharedLineCounter(build, given["benchmark"], metric, cache=cache, progress=progress)
+    trier.study("debian:6.1")  # refuses what is no operation before anything is built
+    return trier
 
 
 def git_step(
-    tree: Path, work: Path, step: tuple[float, float], given: dict[str, Any], cache: Any, progress: Progress
+    tree: Path, work: Path, step: tuple[float, float], given: dict[str, Any], cache: Cache, progress: Progress
 ) -> None:
     """One step of `git bisect run`."""
     from kduel.core.errors import InputError
-    from kduel.run.bisect.exact import one_step
+    from kduel.run.bisect.exact import judge_checkout
 
     if step[0] == step[1]:
         raise InputError(
@@ -279,13 +311,13 @@ def git_step(
 
     trier = exact_trier(build, given, cache, progress)
     made.check()
-    status, said = one_step(trier, tree, *step)
+    status, said = judge_checkout(trier, tree, *step)
     click.echo(printable(said))
     click.get_current_context().exit(status)
 
 
 def exact(
-    tree: Path, work: Path, ends: tuple[str, ...], given: dict[str, Any], cache: Any, progress: Progress
+    tree: Path, work: Path, ends: tuple[str, ...], given: dict[str, Any], cache: Cache, progress: Progress
 ) -> None:
     """Search by exact counts."""
     from kduel.explain.flame import as_svg
@@ -293,26 +325,41 @@ def exact(
     from kduel.run.bisect.exact_text import as_text
     from kduel.run.bisect.git import commit_of, worktree
     from kduel.run.bisect.kernels import CommitKernels
+    from kduel.run.bisect.sharing import SharedLineCounter
 
     old, new = (commit_of(tree, end) for end in ends[:2])
     made = builder(tree, work / "source", work, given, progress)
     kernels = CommitKernels(made, cache=cache, progress=progress)
     trier = exact_trier(lambda commit: str(kernels(commit)), given, cache, progress)
     made.check()
-    with worktree(tree, made.source, old, made.built(), progress=progress) as place:
+    with worktree(tree, made.source, old, made.built_commit(), progress=progress) as place:
         result = bisect(place, old, new, trier, progress=progress, first_parent=given["first_parent"], paths=ends[2:])
         if given["form"] == "json":
-            metric = f"{given['benchmark']} {given['metric'] or EXACT_METRICS[0]}"
+            metric = f"{given['benchmark']} {trier.metric}"
             emit_json(result.outcome(old, new, metric).document())
         else:
-            emit(as_text(place, result, given["benchmark"], given["limit"], width_of()))
-        if given["plot"] and result.explanation is not None:
+            emit(as_text(place, result, given["benchmark"], given["limit"], output_width()))
+        if isinstance(trier, SharedLineCounter):
+            show_lines(trier.explain_difference(result), given)
+        elif given["plot"] and result.explanation is not None:
             write_plot(given["plot"], as_svg(result.explanation))
         elif given["plot"]:
             progress.warn(f"{given['plot']} is not written: it takes one commit whose parent was counted, too.")
 
 
-def by_command(tree: Path, work: Path, history: Any, given: dict[str, Any], progress: Progress) -> None:
+def show_lines(found: SharingExplanation | None, given: dict[str, Any]) -> None:
+    """Print and draw the lines that a commit changed, where they are known."""
+    from kduel.explain.sharing.show import as_svg, as_text
+
+    if found is None:
+        return
+    if given["form"] == "text":
+        emit(printable(as_text(found, given["limit"], output_width())))
+    if given["plot"]:
+        write_plot(given["plot"], as_svg(found))
+
+
+def by_command(tree: Path, work: Path, history: History, given: dict[str, Any], progress: Progress) -> None:
     """Search by what a command prints."""
     from kduel.run.bisect.command import ShellMeasurement
     from kduel.run.bisect.named import named_files
@@ -335,21 +382,25 @@ def by_command(tree: Path, work: Path, history: Any, given: dict[str, Any], prog
     show(outcome, task, given)
 
 
-def by_boots(tree: Path, work: Path, history: Any, given: dict[str, Any], cache: Any, progress: Progress) -> None:
+def by_boots(
+    tree: Path, work: Path, history: History, given: dict[str, Any], cache: Cache, progress: Progress
+) -> None:
     """Search by a benchmark's metric, in fresh boots of each commit's kernel."""
-    from kduel.run.bisect.boots import Boots, chosen_metric, study_for
+    from kduel.run.bisect.boots import BootMeasurement, boot_study, choose_metric
     from kduel.run.bisect.git import worktree
     from kduel.run.bisect.timed import search, state_directory
 
     machine, benchmark = given["machine"], given["benchmark"]
-    metric = chosen_metric(study_for(benchmark, machine), given["metric"])
+    metric = choose_metric(boot_study(benchmark, machine), given["metric"])
     subject = f"{benchmark} in fresh boots of each commit's kernel on the machine {machine}"
     made = builder(tree, work / "source", work, given, progress)
     made.check()
     task = task_of(tree, history, f"{benchmark} {metric}", subject, given, made_by=made.identity())
     state = state_directory(work, task)
-    with worktree(tree, made.source, history.good, made.built(), progress=progress):
-        boots = Boots(made, machine, benchmark, metric, state / "trials", cache=cache, progress=progress)
+    with worktree(tree, made.source, history.good, made.built_commit(), progress=progress):
+        boots = BootMeasurement(
+            made, machine, benchmark, metric, state, cache=cache, progress=progress, most=task.settings.most
+        )
         try:
             outcome = search(task, state, boots, progress)
         finally:
@@ -358,8 +409,8 @@ def by_boots(tree: Path, work: Path, history: Any, given: dict[str, Any], cache:
 
 
 def task_of(
-    tree: Path, history: Any, metric: str, subject: str, given: dict[str, Any], made_by: Sequence[str]
-) -> Any:
+    tree: Path, history: History, metric: str, subject: str, given: dict[str, Any], made_by: Sequence[str]
+) -> SearchTask:
     """The search that the options request. `made_by` as in SearchTask."""
     from kduel.run.bisect.terms import SearchSettings
     from kduel.run.bisect.timed import SearchTask
@@ -382,20 +433,20 @@ def task_of(
     )
 
 
-def show(outcome: SearchOutcome, task: Any, given: dict[str, Any]) -> None:
+def show(outcome: SearchOutcome, task: SearchTask, given: dict[str, Any]) -> None:
     """Print the outcome, write the plot, and end with 1 where there is no set."""
     from kduel.core.errors import NOT_MEASURED
-    from kduel.run.bisect.git import subject
-    from kduel.run.bisect.show import About, as_svg, as_text
+    from kduel.run.bisect.git import commit_subject
+    from kduel.run.bisect.show import MeasurementNotes, as_svg, as_text
     from kduel.run.prepare import cpu_model, host_record
 
     host = host_record()
     named = {level.commit for level in outcome.levels} | set(outcome.set[:100])
-    about = About(
+    about = MeasurementNotes(
         subject=task.subject,
         host=f"{cpu_model() or 'an unknown CPU'}, {host.cpus} CPUs, Linux {host.kernel}",
         reproduce=shlex.join(["kduel", *sys.argv[1:]]),
-        subjects={commit: subject(task.tree, commit) for commit in named},
+        subjects={commit: commit_subject(task.tree, commit) for commit in named},
     )
     if given["form"] == "json":
         emit_json(outcome.document())

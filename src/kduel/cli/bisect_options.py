@@ -1,11 +1,11 @@
-"""Which options of `kduel bisect` belong to which way to search: one that would be ignored is refused."""
+"""The options of each way to search of `kduel bisect`: one that would be ignored is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from kduel.cli.options import given_on_command_line
+from kduel.cli.options import options_on_command_line
 from kduel.core.errors import InputError
 
 EXACT = "a search by exact counts"
@@ -34,6 +34,7 @@ BELONGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "seed": TIMED,
         "restart": TIMED,
         "form": SEARCHES,
+        "sharing": (EXACT, STEP),
         "limit": (EXACT,),
         "plot": SEARCHES,
     }
@@ -50,22 +51,23 @@ NOT_AGAIN = (
 )
 
 
-def way_of(*, measure: str, machine: str, step: bool) -> str:
-    """How the commits between the ends are searched. Raises InputError for a step that is not counted."""
+def choose_method(*, measure: str, machine: str, step: bool) -> str:
+    """The way in which commits are searched. Raises InputError for a step that is not counted."""
+    counting = machine.partition(":")[0] == COUNTING
     if step:
-        if machine != COUNTING:
+        if not counting:
             raise InputError(
                 f"--step counts instructions, and the machine {machine} does not", "Leave out --machine."
             )
         return STEP
     if measure:
         return COMMAND
-    return EXACT if machine == COUNTING else BOOTS
+    return EXACT if counting else BOOTS
 
 
 def check_options(way: str) -> None:
     """Raises InputError for the first option on the command line that has no meaning for this way to search."""
-    for parameter in given_on_command_line():
+    for parameter in options_on_command_line():
         ways = BELONGS.get(parameter, (way,))
         if way not in ways:
             option = f"--{SPELLED.get(parameter, parameter).replace('_', '-')}"

@@ -25,7 +25,8 @@ def command(run: Path, limit: int) -> None:
     Initcalls are shown for kernels booted with initcall_debug:
 
     \b
-    kduel run ... --machine 'board:arm64-virt,cmdline=initcall_debug log_buf_len=4M'
+    kduel run ... \\
+        --machine 'board:arm64-virt,cmdline=initcall_debug log_buf_len=4M'
     """
     from kduel.analysis.boot import as_text, read_boots
     from kduel.core.text import printable

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.named_study import named_study, names_file
+from kduel.cli.named_study import is_study_file, read_named_study
 from kduel.cli.options import contender_arguments, machine_help, offline_option, quiet_option, suite_option
 
 
@@ -38,7 +38,7 @@ def command(
     kduel unbundle kernels.tar
     kduel run debian:6.1 debian:6.12 --offline
     """
-    from kduel.cli.output import streamed
+    from kduel.cli.output import open_output
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
     from kduel.core.cache_bundle import contents_of, digest_of, pack
@@ -49,8 +49,8 @@ def command(
     from kduel.study.load import assemble
 
     # One kernel is enough here: a run of it against itself needs nothing else.
-    single = 2 if len(contenders) == 1 and not names_file(contenders) else None
-    text, file, origin = named_study(contenders, suite, single, machine)
+    single = 2 if len(contenders) == 1 and not is_study_file(contenders) else None
+    text, file, origin = read_named_study(contenders, suite, single, machine)
     study = assemble(file, text, origin, machine=machine)
     terminal = Terminal(quiet)
     cache = Cache(progress=terminal)
@@ -61,9 +61,9 @@ def command(
         parts.append(chosen.for_part(first_part(study), SUITE))
     for each in parts:
         get_machine(each, **means).machine.close()
-    contents = contents_of(cache, cache.used)
+    contents = contents_of(cache, cache.used_entries)
     path = output or Path(f"kduel-bundle-{digest_of(contents)[:12]}.tar")
-    with streamed(path) as stream, terminal.task(f"writing {path}", contents.size) as task:
+    with open_output(path) as stream, terminal.task(f"writing {path}", contents.size) as task:
         pack(cache, contents, stream, task.advance)
     click.echo(
         f"{path}: {len(contents.entries)} entries, {contents.size / 1e6:.0f} MB, SHA-256 {digest_of(contents)}"

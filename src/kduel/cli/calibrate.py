@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kduel.cli.completions import runs as complete_runs
+from kduel.cli.completions import complete_runs as complete_runs
 from kduel.cli.options import alpha_option, format_option, output_option, plot_option
 from kduel.cli.output import emit, emit_json, write_plot
 from kduel.core.errors import InputError
-from kduel.core.format import plus
+from kduel.core.format import with_sign
 from kduel.core.text import printable
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ def command(
     """Simulate the verdict rule: its false-positive rate, its power, and the blocks that it needs.
 
     Without RUN the noise is simulated, with a given spread. With RUN, the directory of a finished run, it is resampled
-    from that run. Simulated runs are judged by the code that judges real ones.
+    from that run. Simulated runs are judged by the code that judges real ones. Of an import only the noise is used: the
+    rule is that of a run to come.
     """
     from kduel.cli.terminal import Terminal
     from kduel.judge.verdict.calibrate import sweep
@@ -106,15 +107,15 @@ def command(
             raise InputError(
                 "--metric names a metric of a run, and there is no RUN", "Name the run's directory first."
             )
-        rule = adjusted(None, delta, alpha, max_blocks, blocks)
+        rule = choose_rule(None, delta, alpha, max_blocks, blocks)
         noises = [made_up(name, spread) for name in names or NOISES]
     else:
         if names:
             raise InputError("a RUN and --noise are both given", "Leave one of them out.")
-        rule = adjusted(run, delta, alpha, max_blocks, blocks)
-        found = compared(run, rule)
+        rule = choose_rule(run, delta, alpha, max_blocks, blocks)
+        found = compare_run(run, rule)
         metrics = metrics or sum(c.table.primary for c in found)
-        noises = measured(chosen(found, run, keys))
+        noises = estimate_noise(select_comparisons(found, run, keys))
     with Terminal().task("simulating", total=len(noises) * len(tried) * runs) as task:
         outcomes = sweep(rule, noises, tried, runs=runs, seed=seed, metrics=metrics or 1, progress=task.advance)
     if form == "json":
@@ -139,7 +140,7 @@ def read_effects(text: str) -> list[float]:
     return found
 
 
-def adjusted(
+def choose_rule(
     run: Path | None, delta: float | None, alpha: float | None, max_blocks: int | None, blocks: int | None
 ) -> Rule:
     """The rule of the run, or the default, with the command line's settings. Raises InputError."""
@@ -149,26 +150,28 @@ def adjusted(
 
     if blocks is not None and max_blocks is not None:
         raise InputError("--blocks and --max-blocks are both given", "Leave one of them out.")
-    rule = Rule() if run is None else rule_of_run(run)
+    rule = Rule() if run is None else read_rule(run)
     said = {"delta_pct": delta, "alpha": alpha, "max_blocks": max_blocks}
     rule = msgspec.structs.replace(rule, **{name: value for name, value in said.items() if value is not None})
     if max_blocks is not None:
         # A run of a fixed number of blocks has no looks on the way; one with a maximum has the usual ones.
         rule = Rule(delta_pct=rule.delta_pct, alpha=rule.alpha, max_blocks=max_blocks)
-    return Rule.fixed(blocks, delta_pct=rule.delta_pct, alpha=rule.alpha) if blocks is not None else rule
+    return Rule.fixed_blocks(blocks, delta_pct=rule.delta_pct, alpha=rule.alpha) if blocks is not None else rule
 
 
-def rule_of_run(path: Path) -> Rule:
-    """The rule that a run was planned by, or the one that imported values are judged by."""
+def read_rule(path: Path) -> Rule:
+    """The rule that a run was planned by. Imported values are judged once and unpaired; of them only the noise is used, for
+    the rule of a run to come."""
     from kduel.judge.evaluate import rule_of
     from kduel.judge.imported import rule_of as imported_rule
+    from kduel.judge.verdict.rule import Rule
     from kduel.store.rundir import RunDir
 
     run = RunDir.open(path)
-    return imported_rule(path) if run.imported else rule_of(run.lock())
+    return Rule(delta_pct=imported_rule(path).delta_pct) if run.imported else rule_of(run.lock())
 
 
-def compared(path: Path, rule: Rule) -> list[Comparison]:
+def compare_run(path: Path, rule: Rule) -> list[Comparison]:
     """Every comparison of a run."""
     import msgspec
 
@@ -181,7 +184,7 @@ def compared(path: Path, rule: Rule) -> list[Comparison]:
     return compare(samples, msgspec.structs.replace(rule, max_blocks=max(blocks, rule.max_blocks)))
 
 
-def chosen(found: list[Comparison], path: Path, keys: tuple[str, ...]) -> list[Comparison]:
+def select_comparisons(found: list[Comparison], path: Path, keys: tuple[str, ...]) -> list[Comparison]:
     """Those that were requested, or else the primary ones, or else all. Raises InputError where there is none."""
     known = {c.table.key for c in found}
     unknown = [key for key in keys if key not in known]
@@ -193,15 +196,15 @@ def chosen(found: list[Comparison], path: Path, keys: tuple[str, ...]) -> list[C
     return wanted
 
 
-def measured(found: list[Comparison]) -> list[Noise]:
+def estimate_noise(found: list[Comparison]) -> list[Noise]:
     """The noise of a run's metrics; those without an estimate are named on stderr. Raises InputError where none has one."""
-    from kduel.judge.verdict.noise import resampled
+    from kduel.judge.verdict.noise import resample_noise
 
     noises: list[Noise] = []
     refused: list[InputError] = []
     for c in found:
         try:
-            noises.append(resampled(c))
+            noises.append(resample_noise(c))
         except InputError as error:
             refused.append(error)
     if not noises:
@@ -226,9 +229,9 @@ def as_text(rule: Rule, noises: list[Noise], outcomes: list[Characteristics]) ->
         )
         for o in outcomes:
             if o.noise == noise.name:
-                effect = f"{plus(o.effect_pct, 'g')} %" if o.effect_pct else "none"
+                effect = f"{with_sign(o.effect_pct, 'g')} %" if o.effect_pct else "none"
                 lines.append(
-                    f"{effect:>8} {o.higher:>8.1%} {o.lower:>8.1%} {o.equivalent:>11.1%} {o.undecided:>10.1%}"
+                    f"{effect:>8} {o.higher:>8.1%} {o.lower:>8.1%} {o.equivalent:>11.1%} {o.undecided_share:>10.1%}"
                     f"   {o.blocks_mean:>12.1f}, {o.blocks_most}"
                 )
     lines.append("")
@@ -249,5 +252,5 @@ def as_document(rule: Rule, noises: list[Noise], outcomes: list[Characteristics]
         "schema": 1,
         "rule": rule,
         "noises": {noise.name: noise.about for noise in noises},
-        "outcomes": [msgspec.to_builtins(o) | {"undecided": o.undecided} for o in outcomes],
+        "outcomes": [msgspec.to_builtins(o) | {"undecided": o.undecided_share} for o in outcomes],
     }

@@ -11,9 +11,9 @@ def command(shell: str) -> None:
     """Print a completion script for SHELL.
 
     \b
-    bash:  kduel completion bash > ~/.local/share/bash-completion/completions/kduel
-    zsh:   kduel completion zsh > ~/.zfunc/_kduel
-    fish:  kduel completion fish > ~/.config/fish/completions/kduel.fish
+    bash: kduel completion bash > ~/.local/share/bash-completion/completions/kduel
+    zsh:  kduel completion zsh > ~/.zfunc/_kduel
+    fish: kduel completion fish > ~/.config/fish/completions/kduel.fish
     """
     from click.shell_completion import get_completion_class
 

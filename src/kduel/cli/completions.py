@@ -1,4 +1,4 @@
-"""What the shell completes: contenders, runs, suites, plug-ins. Nothing here uses the network or raises."""
+"""Completions for the shell: contenders, runs, suites, plug-ins. Nothing here uses the network or raises."""
 
 # ruff: noqa: ARG001 - click passes context and parameter to every completer.
 
@@ -17,20 +17,20 @@ MARKS = ("lock.json", "import.json", "merge.json")
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def paths(kind: str = "file") -> list[CompletionItem]:
+def complete_paths(kind: str = "file") -> list[CompletionItem]:
     """Tells the shell to complete file names by itself."""
     return [CompletionItem("", type=kind)]
 
 
-def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The runs in the current directory and in kduel-runs, else directories."""
     places = [*Path().iterdir(), *(RUNS.iterdir() if RUNS.is_dir() else ())]
     found = sorted(str(place) for place in places if any((place / mark).is_file() for mark in MARKS))
     matching = [CompletionItem(name) for name in found if name.startswith(incomplete)]
-    return matching or paths("dir")
+    return matching or complete_paths("dir")
 
 
-def contenders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_contenders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Cached kernels and the prefixes of the kernel sources, else files."""
     from kduel.core.cache import Cache
     from kduel.core.errors import KduelError
@@ -38,18 +38,18 @@ def contenders(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
     from kduel.core.progress import Progress
 
     if "/" in incomplete or incomplete.startswith((".", "~")):
-        return paths()
+        return complete_paths()
     found: set[str] = {"host"}
     try:
         for source in plugins("kernels").values():
             found |= {line.spec for line in source.available(cache=Cache(), progress=Progress(), offline=True)}
     except KduelError:
-        return paths()
+        return complete_paths()
     matching = sorted(name for name in found if name.startswith(incomplete))
-    return [CompletionItem(name) for name in matching] or paths()
+    return [CompletionItem(name) for name in matching] or complete_paths()
 
 
-def plugin_names(kind: str) -> Completer:
+def plugin_completer(kind: str) -> Completer:
     """The plug-ins of a kind (see kduel.core.plugins), or the suites."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -15,7 +15,9 @@ FORMATS = ("text", "markdown", "html", "json")
 
 
 @click.command("diff")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN|RUN:CONTENDER...", shell_complete=completions.runs)
+@click.argument(
+    "runs", nargs=-1, required=True, metavar="RUN|RUN:CONTENDER...", shell_complete=completions.complete_runs
+)
 @format_option(*FORMATS)
 @output_option
 @click.option(
@@ -52,4 +54,4 @@ def command(
     if form == "json":
         emit_json({"campaigns": result, "claims": judged}, output)
     else:
-        emit(getattr(page, form)(wording.page_of(result, judged)), output)
+        emit(page.FORMATS[form](wording.page_of(result, judged)), output)

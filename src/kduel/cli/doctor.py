@@ -19,7 +19,7 @@ def command(host: str | None, form: str) -> None:
 
     Exit status 3 if something prevents measurement.
     """
-    from kduel.cli.terminal import bold, coloured
+    from kduel.cli.terminal import bold, colour_text
     from kduel.core.text import printable
     from kduel.machines.host.doctor import examine_host, examine_tree
 
@@ -37,7 +37,7 @@ def command(host: str | None, form: str) -> None:
     else:
         colours = {"good": "green", "disturbs": "yellow", "prevents": "red"}
         for finding in findings:
-            mark = coloured(f"{finding.weight:9}", colours[finding.weight])
+            mark = colour_text(f"{finding.weight:9}", colours[finding.weight])
             click.echo(f"{mark} {printable(finding.what)}")
             if finding.effect:
                 click.echo(f"          {printable(finding.effect)}")

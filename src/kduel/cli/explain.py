@@ -7,20 +7,21 @@ from functools import partial
 from pathlib import Path
 
 import click
+import msgspec
 
 from kduel.cli.options import (
     benchmark_option,
     contender_arguments,
     format_option,
-    given_on_command_line,
     limit_option,
     offline_option,
+    options_on_command_line,
     output_option,
     plot_option,
     quiet_option,
 )
-from kduel.cli.output import emit, emit_json, width_of, write_plot
-from kduel.core.errors import HostError, InputError
+from kduel.cli.output import emit, emit_json, output_width, write_plot
+from kduel.core.errors import InputError
 from kduel.core.text import printable
 
 
@@ -57,6 +58,11 @@ from kduel.core.text import printable
     is_flag=True,
     help="Count cache lines touched, branches, locked and serialising instructions, by function, instead.",
 )
+@click.option(
+    "--sharing",
+    is_flag=True,
+    help="Name the cache lines that two CPUs share in the operation (OPERATION/threads/common), instead.",
+)
 @format_option("text", "json")
 @output_option
 @plot_option("the differential flame graph")
@@ -72,6 +78,7 @@ def command(
     limit: int,
     annotate: str | None,
     cost: bool,
+    sharing: bool,
     form: str,
     output: Path | None,
     plot: Path | None,
@@ -91,6 +98,8 @@ def command(
     kduel explain debian:6.1 debian:6.12 --benchmark pipe
     kduel explain RUN --benchmark null-call --plot null-call.svg
     kduel explain RUN --benchmark perf-sched-pipe --blocks 12
+    kduel explain debian:6.1 debian:6.12 --sharing \\
+        --benchmark fault-anonymous/threads
     """
     from kduel.run.profile.carry_out import is_timed
 
@@ -101,7 +110,7 @@ def command(
                 f"{option} shows exact counts, and a timed run has none",
                 f"Name the kernels instead of the run: kduel explain BASELINE CONTENDER --benchmark NAME {word}.",
             )
-        timed(
+        explain_timed_run(
             Path(targets[0]),
             benchmark,
             metric,
@@ -119,7 +128,7 @@ def command(
     if metric:
         raise InputError("--metric belongs to a timed RUN; exact counts have only instructions", "Leave it out.")
     for option in ("blocks", "frequency"):
-        if option in given_on_command_line():
+        if option in options_on_command_line():
             raise InputError(
                 f"--{option} belongs to a timed RUN; exact counts need one trial of each kernel", "Leave it out."
             )
@@ -128,20 +137,25 @@ def command(
             "--annotate prints a function's instructions as text, and goes neither with --format json nor with --plot",
             "Leave the other out.",
         )
+    if sharing:
+        if cost or annotate is not None:
+            raise InputError("--sharing goes neither with --cost nor with --annotate", "Leave the other out.")
+        explain_shared_lines(targets, benchmark, contender or "", limit, form, output, plot, offline, quiet)
+        return
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
     from kduel.explain.cost import cost_text
     from kduel.explain.flame import as_svg
-    from kduel.explain.show import annotated, as_text, next_command
+    from kduel.explain.show import annotation_text, as_text, next_command
     from kduel.run.exact import subject
     from kduel.run.exact.measure import (
-        annotation,
+        annotate_function,
+        are_counted,
         as_json,
         cost_json,
         cost_rows,
         count_arms,
-        counted_before,
-        explanation,
+        explain_step,
         is_boot,
         step_index,
     )
@@ -154,70 +168,111 @@ def command(
         )
     progress = Terminal(quiet)
     cache = Cache(progress=progress)
-    chosen = subject.find(list(targets), benchmark, contender or "", cache=cache, progress=progress, offline=offline)
+    chosen = subject.find_subject(
+        list(targets), benchmark, contender or "", cache=cache, progress=progress, offline=offline
+    )
     index = step_index(chosen.ready, benchmark)
     boot = is_boot(chosen.ready, index)
     count = partial(
         count_arms, chosen.ready, chosen.names, cache=cache, progress=progress, seed=chosen.seed, boot=boot
     )
-    if annotate is not None and counted_before(chosen.ready, chosen.names, cache=cache, seed=chosen.seed, boot=boot):
+    if annotate is not None and are_counted(chosen.ready, chosen.names, cache=cache, seed=chosen.seed, boot=boot):
         # What is executed is known without the instructions' texts, which take another trial of each kernel.
-        executed = [row.function for row in explanation(chosen.ready, count(), index).rows]
+        executed = [row.function for row in explain_step(chosen.ready, count(), index).rows]
         if annotate not in executed:
-            raise not_executed(annotate, benchmark, executed)
+            raise not_executed_error(annotate, benchmark, executed)
     counted = count(disassemble=cost or annotate is not None, lines=cost)
     chosen.check(counted, index)
     if annotate is not None:
         label = chosen.ready.study.steps[index].label
-        each = [(arm.name, *annotation(arm, index, label, annotate, boot=boot)) for arm in counted]
+        each = [(arm.name, *annotate_function(arm, index, label, annotate, boot=boot)) for arm in counted]
         if not any(instructions for _, _, instructions in each):
-            executed = [row.function for row in explanation(chosen.ready, counted, index).rows]
-            found_as = modules_own(annotate, executed)
+            executed = [row.function for row in explain_step(chosen.ready, counted, index).rows]
+            found_as = find_in_modules(annotate, executed)
             if not found_as:
-                raise not_executed(annotate, benchmark, executed)
+                raise not_executed_error(annotate, benchmark, executed)
             annotate = found_as
-            each = [(arm.name, *annotation(arm, index, label, annotate, boot=boot)) for arm in counted]
+            each = [(arm.name, *annotate_function(arm, index, label, annotate, boot=boot)) for arm in counted]
         text = "\n".join(
-            annotated(name, annotate, count, instructions, boot=boot) for name, count, instructions in each
+            annotation_text(name, annotate, count, instructions, boot=boot) for name, count, instructions in each
         )
         emit(printable(text), output)
         return
-    found = explanation(chosen.ready, counted, index)
+    found = explain_step(chosen.ready, counted, index)
     found.blocks = chosen.blocks(index)
     if cost:
         rows = cost_rows(chosen.ready, counted, index)
         emit(
             cost_json(found, rows).decode()
             if form == "json"
-            else printable(cost_text(found, rows, limit, width_of(output))),
+            else printable(cost_text(found, rows, limit, output_width(output))),
             output,
         )
         return
-    not_kept = ""
-    try:
-        chosen.keep(found)
-    except HostError as error:
-        # Of a run that cannot be written, or a full disk: that takes nothing from what was counted.
-        not_kept = f"this explanation is not kept: {error.message}"
+    not_kept = chosen.keep([found.benchmark, found.contender], partial(as_svg, found), partial(as_json, found))
     if plot is not None:
         write_plot(plot, as_svg(found))
     if form == "json":
         emit(as_json(found).decode(), output)
     else:
-        emit(printable(as_text(found, limit, width_of(output))), output)
+        emit(printable(as_text(found, limit, output_width(output))), output)
         if step := next_command(found, targets, contender or ""):
             progress.info(f"The instructions of the largest difference: {step}")
     if not_kept:
         progress.warn(not_kept)
 
 
-def modules_own(function: str, executed: list[str]) -> str:
+def explain_shared_lines(
+    targets: tuple[str, ...],
+    benchmark: str,
+    contender: str,
+    limit: int,
+    form: str,
+    output: Path | None,
+    plot: Path | None,
+    offline: bool,
+    quiet: bool,
+) -> None:
+    """Name the cache lines that an operation shares in the kernels."""
+    from kduel.cli.terminal import Terminal
+    from kduel.core.cache import Cache
+    from kduel.explain.sharing.compare import KEPT_AS
+    from kduel.explain.sharing.show import as_svg, as_text
+    from kduel.run.exact import subject
+    from kduel.run.exact.sharing import explain_sharing, sharing_study
+
+    progress = Terminal(quiet)
+    cache = Cache(progress=progress)
+    chosen = subject.find_subject(
+        list(targets),
+        benchmark,
+        contender,
+        cache=cache,
+        progress=progress,
+        offline=offline,
+        without_run=sharing_study,
+    )
+    names = chosen.names if contender else chosen.ready.study.names
+    found = explain_sharing(chosen, names, benchmark, cache=cache, progress=progress)
+    words = [found.benchmark, names[-1], KEPT_AS]
+    not_kept = chosen.keep(words, partial(as_svg, found), partial(msgspec.json.encode, found))
+    if plot is not None:
+        write_plot(plot, as_svg(found))
+    if form == "json":
+        emit_json(found, output)
+    else:
+        emit(printable(as_text(found, limit, output_width(output))), output)
+    if not_kept:
+        progress.warn(not_kept)
+
+
+def find_in_modules(function: str, executed: list[str]) -> str:
     """The one module's function of this name, with its module as the table shows it; empty where none or several are."""
     named = {name for name in executed if name.startswith(f"{function} [")}
     return named.pop() if len(named) == 1 else ""
 
 
-def not_executed(function: str, benchmark: str, executed: list[str]) -> InputError:
+def not_executed_error(function: str, benchmark: str, executed: list[str]) -> InputError:
     """The error for a function that neither kernel executes, with the ones whose names are like it."""
     near = [
         name
@@ -231,7 +286,7 @@ def not_executed(function: str, benchmark: str, executed: list[str]) -> InputErr
     )
 
 
-def timed(
+def explain_timed_run(
     path: Path,
     benchmark: str,
     metric: str,
@@ -246,19 +301,19 @@ def timed(
     quiet: bool,
 ) -> None:
     """Profile two contenders of a timed run."""
-    from kduel.cli.execute import shown
+    from kduel.cli.live_trials import show_trials
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
     from kduel.report.content.profiled import as_svg, as_text
-    from kduel.run.profile.carry_out import asked, carry_out
+    from kduel.run.profile.carry_out import carry_out, read_request
 
     progress = Terminal(quiet)
-    what = asked(path, benchmark, metric, contender, blocks=blocks, frequency=frequency)
+    what = read_request(path, benchmark, metric, contender, blocks=blocks, frequency=frequency)
     progress.info(
         f"{what.step.label}, {what.metric.name}: {' against '.join(what.names)}, {blocks} blocks of profiled trials, "
         f"in {what.folder}"
     )
-    show = partial(shown, progress)
+    show = partial(show_trials, progress)
     found = carry_out(
         what,
         cache=Cache(progress=progress),
@@ -271,4 +326,4 @@ def timed(
     if form == "json":
         emit_json(found, output)
     else:
-        emit(printable(as_text(found, limit, width_of(output))), output)
+        emit(printable(as_text(found, limit, output_width(output))), output)

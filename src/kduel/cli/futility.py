@@ -30,20 +30,20 @@ futility_option = click.option(
 )
 
 
-def chosen(given: Choice | None, quiet: bool) -> Choice:
-    """What applies here. Raises InputError where there is no terminal to ask on."""
+def choose_action(given: Choice | None, quiet: bool) -> Choice:
+    """The choice, or its default here. Raises InputError where there is no terminal to ask on."""
     terminal = sys.stdin.isatty() and sys.stderr.isatty()
     if given == "ask" and not terminal:
         raise InputError("--futility ask needs a terminal to ask on", "Give --futility stop or --futility continue.")
     return given or ("ask" if terminal and not quiet else "continue")
 
 
-def gives_up(choice: Choice, terminal: Terminal, run: Path, hopeless: list[Hopeless], rule: Rule) -> bool:
-    """Print which metrics are unlikely to be decided and why; whether the run ends now."""
+def should_give_up(choice: Choice, terminal: Terminal, run: Path, hopeless: list[Hopeless], rule: Rule) -> bool:
+    """Print which metrics are unlikely to be decided and why. True if the run ends now."""
     from kduel.judge.evaluate import judge_run
-    from kduel.judge.verdict.futility import tell
+    from kduel.judge.verdict.futility import futility_text
 
-    terminal.warn(tell(hopeless, rule, list(reasons(judge_run(run), hopeless))))
+    terminal.warn(futility_text(hopeless, rule, list(explain_spread(judge_run(run), hopeless))))
     if choice == "ask":
         return terminal.confirm("End the run here, as undecided?")
     if choice == "continue":
@@ -51,8 +51,8 @@ def gives_up(choice: Choice, terminal: Terminal, run: Path, hopeless: list[Hopel
     return choice == "stop"
 
 
-def reasons(results: Results, hopeless: list[Hopeless]) -> Iterator[str]:
-    """What the lint found that explains the spread of those metrics, each finding once."""
+def explain_spread(results: Results, hopeless: list[Hopeless]) -> Iterator[str]:
+    """Messages of the findings that explain the spread of those metrics, each once."""
     keys = {(one.benchmark, one.metric, one.contender) for one in hopeless}
     concerned = [m for m in results.metrics if (m.benchmark, m.metric, m.contender) in keys]
     every = [*results.warnings, *(warning for one in concerned for warning in one.warnings)]

@@ -51,7 +51,7 @@ def command(
     from kduel.analysis.campaigns.history import history
     from kduel.core.errors import InputError
     from kduel.report.campaigns import page
-    from kduel.report.campaigns.history import drawn, page_of
+    from kduel.report.campaigns.history import draw_picture, page_of
 
     if use_index:
         from kduel.analysis.index import index_path
@@ -62,11 +62,16 @@ def command(
         found = indexed_history(index_path(places[0]), metric=metric, contender=contender, alpha=alpha)
     else:
         found = history(places, metric=metric, contender=contender, alpha=alpha)
+    if not found.lines and (metric or contender):
+        raise InputError(
+            f"no metric of two runs or more is called {metric!r}{f' of {contender!r}' * bool(contender)}",
+            "Leave out --metric and --contender to see all, or give a part of a name: --metric sysbench.",
+        )
     if plot is not None:
-        write_plot(plot, drawn(found))
+        write_plot(plot, draw_picture(found))
     if form == "json":
         emit_json(found, output)
     elif form == "html":
-        emit(page.html(page_of(found), drawn(found)), output)
+        emit(page.html(page_of(found), draw_picture(found)), output)
     else:
-        emit(getattr(page, form)(page_of(found)), output)
+        emit(page.FORMATS[form](page_of(found)), output)

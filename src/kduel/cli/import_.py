@@ -57,21 +57,28 @@ def command(
 ) -> None:
     """Import results measured elsewhere as a run.
 
-    Give one file with all contenders (CSV, Phoronix composite.xml, hyperfine with several commands), or one named file for
-    each contender: old=a.json new=b.json.
+    Give one file with all contenders (CSV, Phoronix composite.xml, hyperfine with several commands, benchstat's tables), or
+    one named file for each contender: old=a.json new=b.json (also Google Benchmark, pyperf, JMH, go test -bench,
+    perf stat -x, pgbench, redis-benchmark --csv, wrk).
+
+    A wide table (CSV, with comma, semicolon or tab) has a column for each contender (trial,old,new; optional columns
+    benchmark, metric, unit and better), or one for each metric, whose heading gives unit and better side:
+    contender,trial,latency [ms: lower],rate [1/s: higher].
 
     The CSV has the columns contender,trial,benchmark,metric,unit,better,value: one value a line; better is higher,
     lower or none. The first contender is the baseline. All values of one trial have its number, and a contender that lacks
     a number where another contender or metric has it lacks a value: contenders with different numbers of trials by intention
-    take numbers of their own, 1 to 20 and 101 to 113. Two columns are optional. kind (time, rate, count, size, other):
-    counts and sizes are exact, so that one value of each contender decides. aspect: what the metric measures, such as
+    take numbers of their own, 1 to 20 and 101 to 113. Three columns are optional. kind (time, rate, count, size, exact,
+    other): counts and sizes are exact, so that one value of each contender decides; of the kind exact, counted on a
+    deterministic machine, repetitions may differ, and condition names which of several conditions a value was counted
+    under. `kduel report -f csv` writes all of these. aspect: what the metric measures, such as
     throughput, wakeup-latency, power or boot-time, for trade-offs and advice; without it, known names are recognised.
     """
     from kduel.core.text import plural, printable
     from kduel.store.imported import bring_in
 
     record = bring_in(
-        [source(text) for text in files],
+        [read_source(text) for text in files],
         out,
         format_name=format_name,
         conditions=conditions,
@@ -90,7 +97,7 @@ def command(
     click.echo(f"Go on with: kduel report {out}")
 
 
-def source(text: str) -> Source:
+def read_source(text: str) -> Source:
     """FILE or NAME=FILE; a file that is really called so wins."""
     from kduel.store.imported import Source
 

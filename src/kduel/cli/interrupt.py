@@ -21,21 +21,21 @@ class Interrupt:
             raise KeyboardInterrupt
 
 
-class ToldInterrupt(KeyboardInterrupt):
-    """An interruption of which the command has said what it means for its work."""
+class ReportedInterrupt(KeyboardInterrupt):
+    """An interruption that the command has reported, with what it means for its work."""
 
 
-def told(error: BaseException) -> bool:
-    """Whether somebody has spoken of the interruption that an error comes from."""
+def was_reported(error: BaseException) -> bool:
+    """True if the interruption that an error comes from was already reported."""
     cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, ToldInterrupt):
+    while cause is not None and not isinstance(cause, ReportedInterrupt):
         cause = cause.__cause__
     return cause is not None
 
 
-def interrupted(error: BaseException) -> bool:
-    """Whether an interruption is what an error comes from. One that falls into the making of a class, as an import does
-    by the hundred, becomes a RuntimeError (Python before 3.12)."""
+def is_interruption(error: BaseException) -> bool:
+    """True if an error comes from an interruption. One that falls into the making of a class, as an import does by the
+    hundred, becomes a RuntimeError (Python before 3.12)."""
     while not isinstance(error, KeyboardInterrupt):
         if error.__cause__ is None:
             return False

@@ -25,26 +25,36 @@ def command(words: tuple[str, ...], offline: bool, form: str) -> None:
 
     \b
     A kernel is given as
-      debian:6.12            the newest 6.12.x in any of Debian's suites, as linux-image-amd64 installs it
-      debian:6.12-cloud      the same for virtual machines: fewer drivers, a third of the download, faster boot
-      debian:6.12-rt         with PREEMPT_RT, otherwise as debian:6.12
-      debian:7, debian:latest, debian:6.1.192-2, debian:6.1.0-56-cloud-amd64 (as uname -r says)
-      debian:trixie          what that suite installs by default; -cloud and -rt as above
-      tree:DIR               a built kernel tree: its image, config and modules
-      host                   the running kernel of this host
-      PATH                   a vmlinuz, bzImage or Image; modules = "DIR" in a study file if it needs modules
-      A.deb,B.deb            packages of one kernel
+      debian:6.12         the newest 6.12.x in any of Debian's suites, as
+                          linux-image-amd64 installs it
+      debian:6.12-cloud   the same for virtual machines: fewer drivers, a third
+                          of the download, faster boot
+      debian:6.12-rt      with PREEMPT_RT, otherwise as debian:6.12
+      debian:7, debian:latest, debian:6.1.192-2,
+      debian:6.1.0-56-cloud-amd64 (as uname -r says)
+      debian:trixie       what that suite installs by default; -cloud and -rt
+                          as above
+      tree:DIR            a built kernel tree: its image, config and modules
+      host                the running kernel of this host
+      PATH                a vmlinuz, bzImage or Image; modules = "DIR" in a
+                          study file if it needs modules
+      A.deb,B.deb         packages of one kernel
       debian-source:6.1,arch=arm64,config=tinyconfig+guest
-                             built on this host from Debian's linux-source; for arch= and config= see docs/embedded.md
-      source:FILE.tar.xz     built on this host from an archive; git:DIR#REF from a commit
+                          built on this host from Debian's linux-source; for
+                          arch= and config= see docs/embedded.md
+      source:FILE.tar.xz  built on this host from an archive
+      git:DIR#REF         from a commit
 
-    \b
+    `kduel run` takes settings with a kernel: debian:6.12,cmdline=mitigations=off; also sysctl=KEY=VALUE, scheduler= and
+    policy=.
+
     debian:6.12-generic is debian:6.12 in full. -arm64, -riscv64 or -ppc64el at the end names another architecture.
     Compare one flavour with itself: generic and cloud differ in drivers and in defaults such as the I/O scheduler.
     Debian's mirror is that of the host, or KDUEL_DEBIAN_MIRROR. The package lists are refreshed daily.
     """
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
+    from kduel.core.errors import InputError
     from kduel.core.plugins import plugins
     from kduel.kernels.apt.versions import version_key
 
@@ -55,23 +65,26 @@ def command(words: tuple[str, ...], offline: bool, form: str) -> None:
         lines += source.available(cache=cache, progress=progress, offline=offline)
     lines = [line for line in lines if all(has_word(line, word) for word in words)]
     lines.sort(key=lambda line: (version_key(line.version), line.spec), reverse=True)
+    if words and not lines:
+        raise InputError(
+            f"no kernel{' in the cache' if offline else ''} has {' and '.join(words)}",
+            "`kduel kernels` without a word lists all.",
+        )
     if form == "json":
         kernels = [
             {"spec": line.spec, "version": line.version, "where": line.where, "cached": line.cached} for line in lines
         ]
         emit_json({"schema": 1, "kernels": kernels})
     elif lines:
-        click.echo(table(lines))
-    else:
-        click.echo("No such kernel in the cache." if offline else "No such kernel.", err=True)
+        click.echo(format_table(lines))
 
 
 def has_word(line: Available, word: str) -> bool:
-    """Whether the line has this word: `6.1` is in 6.1.192, not in 6.12 or 6.16.1."""
+    """True if the line has this word: `6.1` is in 6.1.192, not in 6.12 or 6.16.1."""
     return bool(re.search(rf"(?<![\w.]){re.escape(word)}(?!\d)", f"{line.spec} {line.version} {line.where}"))
 
 
-def table(lines: list[Available]) -> str:
+def format_table(lines: list[Available]) -> str:
     """Columns, a header above."""
     from kduel.cli.terminal import bold
     from kduel.core.text import printable

@@ -26,13 +26,13 @@ def command(what: str, form: str) -> None:
     kbench do), suites, machines (with their settings), boards (for
     --machine board:NAME), fleets (ways to use several machines, with their settings), kernel sources (the kernels themselves: `kduel kernels`), or report formats."""
     found = {
-        "benchmarks": benchmarks,
-        "suites": suites,
-        "machines": machines,
-        "boards": boards,
-        "fleets": fleets,
-        "kernels": kernel_sources,
-        "formats": formats,
+        "benchmarks": list_benchmarks,
+        "suites": list_suites,
+        "machines": list_machines,
+        "boards": list_boards,
+        "fleets": list_fleets,
+        "kernels": list_kernel_sources,
+        "formats": list_formats,
     }[what]()
     if form == "json":
         emit_json(found)
@@ -50,7 +50,7 @@ def command(what: str, form: str) -> None:
             click.echo(f"    metrics: {told}")
 
 
-def benchmarks() -> list[dict[str, Any]]:
+def list_benchmarks() -> list[dict[str, Any]]:
     """Every benchmark, with the choices of its parameters, and its metrics for the parameters that it has by default; where
     one must be chosen, those of every choice."""
     import msgspec
@@ -59,13 +59,13 @@ def benchmarks() -> list[dict[str, Any]]:
 
     entries = []
     for name, chosen in plugins("benchmarks").items():
-        allowed = choices_of(chosen.Parameters)
-        metrics = {metric.name: metric for each in ways(chosen, allowed) for metric in chosen.metrics(each)}
+        allowed = literal_choices(chosen.Parameters)
+        metrics = {metric.name: metric for each in parameter_sets(chosen, allowed) for metric in chosen.metrics(each)}
         entries.append(
             {
                 "name": name,
                 "summary": chosen.summary,
-                "parameters": defaults(chosen.Parameters),
+                "parameters": default_values(chosen.Parameters),
                 "choices": allowed,
                 "metrics": msgspec.to_builtins(list(metrics.values())),
             }
@@ -73,7 +73,7 @@ def benchmarks() -> list[dict[str, Any]]:
     return entries
 
 
-def choices_of(struct: Any) -> dict[str, list[Any]]:
+def literal_choices(struct: Any) -> dict[str, list[Any]]:
     """The values of each field that takes one of several."""
     hints = typing.get_type_hints(struct)
     return {
@@ -83,7 +83,7 @@ def choices_of(struct: Any) -> dict[str, list[Any]]:
     }
 
 
-def ways(chosen: Benchmark, allowed: dict[str, list[Any]]) -> list[Any]:
+def parameter_sets(chosen: Benchmark[Any], allowed: dict[str, list[Any]]) -> list[Any]:
     """The parameters of a benchmark: its defaults; where one of them must be given, every choice; none where that one is
     not a choice."""
     from kduel.core.errors import InputError
@@ -99,29 +99,29 @@ def ways(chosen: Benchmark, allowed: dict[str, list[Any]]) -> list[Any]:
         return []
 
 
-def machines() -> list[dict[str, Any]]:
+def list_machines() -> list[dict[str, Any]]:
     """Every kind of machine."""
     from kduel.core.plugins import plugins
 
     return [
-        {"name": name, "summary": kind.summary, "settings": defaults(kind.Settings)}
+        {"name": name, "summary": kind.summary, "settings": default_values(kind.Settings)}
         for name, kind in plugins("machines").items()
     ]
 
 
-def fleets() -> list[dict[str, Any]]:
+def list_fleets() -> list[dict[str, Any]]:
     """Every adapter to several machines."""
     from kduel.core.plugins import plugins
 
     return [
-        {"name": name, "summary": kind.summary, "settings": defaults(kind.Settings)}
+        {"name": name, "summary": kind.summary, "settings": default_values(kind.Settings)}
         for name, kind in plugins("fleets").items()
     ]
 
 
-def boards() -> list[dict[str, Any]]:
+def list_boards() -> list[dict[str, Any]]:
     """Every built-in board; `settings` is the content of its description."""
-    from kduel.machines.boards import known
+    from kduel.machines.boards import known_boards
 
     return [
         {
@@ -135,25 +135,25 @@ def boards() -> list[dict[str, Any]]:
                 "package": found.qemu.package if found.qemu else "labgrid",
             },
         }
-        for name, found in known().items()
+        for name, found in known_boards().items()
     ]
 
 
-def kernel_sources() -> list[dict[str, Any]]:
+def list_kernel_sources() -> list[dict[str, Any]]:
     """Every source of kernels."""
     from kduel.core.plugins import plugins
 
     return [{"name": name, "summary": source.summary} for name, source in plugins("kernels").items()]
 
 
-def formats() -> list[dict[str, Any]]:
+def list_formats() -> list[dict[str, Any]]:
     """Every report format."""
     from kduel.core.plugins import plugins
 
     return [{"name": name, "summary": found.summary} for name, found in plugins("report").items()]
 
 
-def suites() -> list[dict[str, Any]]:
+def list_suites() -> list[dict[str, Any]]:
     """Every built-in suite."""
     from kduel.study.load import parse_study
     from kduel.study.load import suites as texts
@@ -166,7 +166,7 @@ def suites() -> list[dict[str, Any]]:
     return entries
 
 
-def defaults(struct: Any) -> dict[str, str]:
+def default_values(struct: Any) -> dict[str, str]:
     """A struct's fields with their defaults in TOML; "required" where there is none."""
     import msgspec
 

@@ -1,4 +1,4 @@
-"""What a person watches while a run continues: what happens now, the table of intervals, the host, and the time left.
+"""The display of a run that continues: present work, the table of intervals, the host, and the time left.
 
 `LiveRun` turns what the runner reports into lines for a terminal of any size; kduel.cli.terminal draws them in place.
 """
@@ -19,7 +19,7 @@ from kduel.core.host import wait_share
 from kduel.core.text import plural, visible
 from kduel.report.content.overview import clip, overview
 from kduel.report.content.textgrid import Line
-from kduel.run.watch import TrialDone, phase_of
+from kduel.run.watch import TrialDone, boot_phase
 
 if TYPE_CHECKING:
     from kduel.study.load import Study
@@ -56,12 +56,12 @@ class LiveRun:
         self.last: TrialDone | None = None
         self.voids: Counter[str] = Counter()
 
-    def began(self, boot: list[PlannedTrial], staged: Path) -> None:
+    def start_boot(self, boot: list[PlannedTrial], staged: Path) -> None:
         """A boot begins."""
         contender = " and ".join(dict.fromkeys(planned.contender for planned in boot))
         self.boots[boot[0].id] = Boot(block=boot[0].block, contender=contender, staged=staged, began=time.monotonic())
 
-    def ended(self, trial: TrialDone) -> None:
+    def end_trial(self, trial: TrialDone) -> None:
         """A trial has ended and is kept."""
         self.boots.pop(trial.record.id, None)
         self.last = trial
@@ -74,9 +74,9 @@ class LiveRun:
         lines: list[Line] = [
             [(clip(self.title(), width), "bold")],
             [(clip(self.progress(), width), "")],
-            *([(clip(line, width), "cyan")] for line in self.now()),
+            *([(clip(line, width), "cyan")] for line in self.boot_lines()),
         ]
-        below: list[Line] = [[(clip(self.host_words(host), width), "dim")], [(clip(self.time_left(host), width), "")]]
+        below: list[Line] = [[(clip(self.host_line(host), width), "dim")], [(clip(self.time_left(host), width), "")]]
         room = height - 1 - len(lines) - len(below) - 2
         if room >= 2 and metrics:
             table = overview(metrics, self.study.about.delta, width, room, self.blocks_left)
@@ -86,7 +86,7 @@ class LiveRun:
         return [*lines, *below][: max(1, height - 1)]
 
     def title(self) -> str:
-        """Who is compared with whom."""
+        """Names of what is compared."""
         baseline, *others = (visible(name, 200) for name in self.study.names)
         return f"{others[0] if len(others) == 1 else plural(len(others), 'contender')} against {baseline}"
 
@@ -97,7 +97,7 @@ class LiveRun:
 
     @property
     def blocks_left(self) -> int:
-        """How many complete blocks the plan still has."""
+        """Number of complete blocks that the plan still has."""
         return self.most_blocks - (self.last.done // len(self.study.names) if self.last else 0)
 
     def progress(self) -> str:
@@ -113,7 +113,7 @@ class LiveRun:
             parts.append(f"void: {kinds}")
         return " · ".join(parts)
 
-    def now(self) -> list[str]:
+    def boot_lines(self) -> list[str]:
         """A line for each boot that runs: block, contender, step, seconds."""
         if self.parallel is None:
             return []
@@ -125,14 +125,14 @@ class LiveRun:
             usual = f" of about {self.last.mean_seconds * self.parallel:.0f}" if self.last else ""
             out.append(
                 f"now: block {boot.block} · {visible(boot.contender, 80)} · "
-                f"{phase_of(boot.staged)} · {seconds:.0f}{usual} s"
+                f"{boot_phase(boot.staged)} · {seconds:.0f}{usual} s"
             )
         if len(boots) > BOOTS_SHOWN:
             out.append(f"     and {len(boots) - BOOTS_SHOWN} more boots")
         return out or ["now: between two boots"]
 
-    def host_words(self, host: HostLoad) -> str:
-        """What disturbs from outside."""
+    def host_line(self, host: HostLoad) -> str:
+        """Other work on the host."""
         parts = [] if host.load is None else [f"load {host.load:.1f} on {plural(os.cpu_count() or 1, 'CPU')}"]
         guest = wait_share(self.last.record.host.values()) if self.last else None
         waits = [] if host.waiting_pct is None else [f"tasks {host.waiting_pct:.0f} % of 10 s"]
@@ -142,7 +142,7 @@ class LiveRun:
         return "host: " + (" · ".join(parts) or "its load cannot be read")
 
     def time_left(self, host: HostLoad) -> str:
-        """How long it will take, or that the blocks will not be enough."""
+        """Expected duration of the rest, or a note that the blocks will not be enough."""
         last, most = self.last, self.most_blocks
         if last is None:
             return f"left: known after the first trial; {plural(most, 'block')}{'' if self.study.blocks.fixed else ' at most'}"
@@ -175,12 +175,12 @@ def duration(seconds: float) -> str:
 def read_host(root: Path = Path("/")) -> HostLoad:
     """Load and CPU pressure as the kernel reports them."""
     return HostLoad(
-        load=number(root / "proc/loadavg", r"([\d.]+)"),
-        waiting_pct=number(root / "proc/pressure/cpu", r"some avg10=([\d.]+)"),
+        load=read_number(root / "proc/loadavg", r"([\d.]+)"),
+        waiting_pct=read_number(root / "proc/pressure/cpu", r"some avg10=([\d.]+)"),
     )
 
 
-def number(path: Path, pattern: str) -> float | None:
+def read_number(path: Path, pattern: str) -> float | None:
     """The first number of a file that the pattern finds; None where there is none."""
     try:
         match = re.match(pattern, path.read_text("ascii", errors="replace"))

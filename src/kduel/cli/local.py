@@ -15,10 +15,10 @@ def command() -> None:
     """Measure the machine that KDuel itself runs on, across reboots.
 
     \b
-    kduel local install RUN     a systemd unit that continues RUN after each reboot
+    kduel local install RUN   a systemd unit that continues RUN after a reboot
     kduel run STUDY.toml --machine local:boot=grub-reboot --out RUN
     kduel local status
-    kduel local remove          remove the unit, and restore all settings
+    kduel local remove        remove the unit, and restore all settings
 
     A study of schedulers and sysctls needs neither a reboot nor the unit: use --machine local, with unit = "load" in
     [blocks].

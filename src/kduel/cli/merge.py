@@ -6,14 +6,19 @@ from pathlib import Path
 
 import click
 
-from kduel.cli.completions import runs
+from kduel.cli.completions import complete_runs
 from kduel.cli.options import format_option
 from kduel.cli.output import emit_json
 
 
 @click.command("merge")
 @click.argument(
-    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN RUN...", shell_complete=runs
+    "paths",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="RUN RUN...",
+    shell_complete=complete_runs,
 )
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Directory of the merged run."
@@ -35,6 +40,9 @@ def command(paths: tuple[Path, ...], out: Path, machines: str, form: str) -> Non
 
     Blocks of one machine are judged as one longer run. Several machines are strata: each may have an effect of its own,
     and the verdict is about these machines, or about their class where the study says machines = "class".
+
+    Decide before the first run how many runs to merge. Merging one more run each time that the result is undecided is
+    peeking: false positives grow from 5 % to 6.5, 7.9 and 8.8 % with one, two and three further runs.
 
     \b
     kduel merge kduel-runs/monday kduel-runs/tuesday --out kduel-runs/both

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from kduel.study.load import StudyFile
 
 
-def names_file(names: Sequence[str]) -> bool:
-    """Whether the words name a study file."""
+def is_study_file(names: Sequence[str]) -> bool:
+    """True if the words name a study file."""
     return len(names) == 1 and names[0].endswith(".toml")
 
 
@@ -28,7 +28,7 @@ def default_suite(machine: str) -> str:
     return SUITE if machine and machine_kind(read_machine({}, machine)[0]).counts else "quick"
 
 
-def named_study(
+def read_named_study(
     names: Sequence[str], suite: str | None, aa: int | None = None, machine: str = ""
 ) -> tuple[str, StudyFile, str]:
     """The study's text, its parsed content, and its origin: the file or the suite. With `aa`, one kernel under so
@@ -46,13 +46,13 @@ def named_study(
             f"{unspeakable[0]!r} is not UTF-8 and cannot be recorded",
             "Rename the file, or give a symbolic link.",
         )
-    files = [name for name in names if names_file([name])]
+    files = [name for name in names if is_study_file([name])]
     if files and len(names) > 1:
         raise InputError(
             f"{files[0]} is a study file, which names its contenders itself",
             f"Give it alone, with the other contenders in it: kduel run {shlex.quote(files[0])}; or name kernels only.",
         )
-    if names_file(names) and aa is None:
+    if is_study_file(names) and aa is None:
         if suite is not None:
             raise InputError(
                 f"--suite {suite} names the benchmarks, and so does {names[0]}",
@@ -60,7 +60,7 @@ def named_study(
             )
         return *read_study(Path(names[0])), names[0]
     if aa is not None:
-        if len(names) != 1 or names_file(names):
+        if len(names) != 1 or is_study_file(names):
             raise InputError("--aa takes one kernel", "For example: kduel run --aa 2 debian:6.12.")
     elif len(names) < 2:
         if is_run(Path(names[0])):

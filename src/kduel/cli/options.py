@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from kduel.cli.completions import contenders, plugin_names, runs
+from kduel.cli.completions import complete_contenders, complete_runs, plugin_completer
 from kduel.core.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,7 +45,7 @@ class Number(click.FloatRange):
         return found
 
 
-def given_on_command_line() -> list[str]:
+def options_on_command_line() -> list[str]:
     """The parameters of the command that runs now that stand on its command line, in their order in the help."""
     context = click.get_current_context()
     return [
@@ -80,8 +80,8 @@ def limit_option(default: int, rows: str = "Rows of the table") -> Callable[[F],
     )
 
 
-def checked_alpha(_ctx: click.Context, _param: click.Parameter, given: float | None) -> float | None:
-    """As a study's alpha is checked. Raises InputError."""
+def check_alpha_option(_ctx: click.Context, _param: click.Parameter, given: float | None) -> float | None:
+    """Check --alpha like a study's alpha. Raises InputError."""
     from kduel.core.experiment import check_alpha
 
     if given is not None:
@@ -92,7 +92,7 @@ def checked_alpha(_ctx: click.Context, _param: click.Parameter, given: float | N
 alpha_option = click.option(
     "--alpha",
     type=float,
-    callback=checked_alpha,
+    callback=check_alpha_option,
     metavar="P",
     help="False-positive rate.  [default: RUN's, or 0.05]",
 )
@@ -106,7 +106,15 @@ output_option = click.option(
 offline_option = click.option("--offline", is_flag=True, help="Do not access the network; use the cache.")
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print only the result.")
 fail_on_option = click.option(
-    "--fail-on", type=click.Choice(["slower"]), help="Exit with status 10 if a primary metric is slower."
+    "--fail-on",
+    type=click.Choice(["slower"]),
+    help="Exit with status 10 if a primary metric is slower, or takes more instructions.",
+)
+notify_option = click.option(
+    "--notify",
+    default="",
+    metavar="CMD",
+    help="Shell command to start when the run has ended; the verdict is its standard input, KDUEL_RUN and KDUEL_STATUS are set.",
 )
 
 
@@ -137,18 +145,18 @@ benchmark_option = click.option(
     help="An operation of kbench, such as pipe or null-call (`-b help` lists them); for a timed RUN any of its steps or "
     "benchmarks.",
 )
-run_argument = click.argument("run", type=click.Path(path_type=Path), metavar="RUN", shell_complete=runs)
+run_argument = click.argument("run", type=click.Path(path_type=Path), metavar="RUN", shell_complete=complete_runs)
 machine_help = "KIND[:key=value,...], for example qemu:cpus=4,memory=2G or icount; `kduel list machines` shows all."
 
 
 def contender_arguments(name: str, metavar: str, *, required: bool = True) -> Callable[[F], F]:
     """Kernels, a study file or a run, completed by the shell."""
-    return click.argument(name, nargs=-1, required=required, metavar=metavar, shell_complete=contenders)
+    return click.argument(name, nargs=-1, required=required, metavar=metavar, shell_complete=complete_contenders)
 
 
 def plugin_option(*names: str, kind: str, **settings: Any) -> Callable[[F], F]:
     """An option whose value names a plug-in of `kind`, completed by the shell; whether it exists is checked at use."""
-    return click.option(*names, shell_complete=plugin_names(kind), **settings)
+    return click.option(*names, shell_complete=plugin_completer(kind), **settings)
 
 
 def suite_option(command: F) -> F:

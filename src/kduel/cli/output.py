@@ -1,4 +1,4 @@
-"""Where a command's result goes: standard output, a file, a plot. Files appear whole."""
+"""Output of a command's result: to standard output, a file or a plot. Files appear whole."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def emit(text: str, output: Path | None = None) -> None:
     write(output, text.encode("utf-8", errors="backslashreplace"))
 
 
-def width_of(output: Path | None = None) -> int:
+def output_width(output: Path | None = None) -> int:
     """Columns of a text that goes there: as many as the terminal has, if it is one."""
     from kduel.core.text import PLAIN_WIDTH
     from kduel.report.text import page_width
@@ -34,7 +34,7 @@ def width_of(output: Path | None = None) -> int:
 
 
 def emit_json(document: Any, output: Path | None = None) -> None:
-    """As `emit`, of a document that msgspec encodes."""
+    """Emit a document that msgspec encodes."""
     import msgspec
 
     emit(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n", output)
@@ -42,13 +42,13 @@ def emit_json(document: Any, output: Path | None = None) -> None:
 
 def write(path: Path, data: bytes) -> None:
     """Write a file whole and name it on stderr. Raises HostError."""
-    with streamed(path) as stream:
+    with open_output(path) as stream:
         stream.write(data)
     click.echo(f"Written: {path}", err=True)
 
 
 @contextmanager
-def streamed(path: Path) -> Iterator[IO[bytes]]:
+def open_output(path: Path) -> Iterator[IO[bytes]]:
     """A stream into a file that appears whole once all is written, and not at all otherwise. Raises HostError."""
     from kduel.core.errors import HostError
     from kduel.store.rundir import whole_file
@@ -77,8 +77,8 @@ def write_plot(path: Path, svg: str) -> None:
             f"there is nothing to plot: {path} is not written", "A line needs a metric in two runs at least."
         )
     if path.suffix.lower() == ".png":
-        import vl_convert
+        from kduel.report.plots.engine import drawing
 
-        write(path, vl_convert.svg_to_png(svg, scale=2))
+        write(path, drawing().svg_to_png(svg, scale=2))
     else:
         write(path, svg.encode())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import mean
 from typing import TYPE_CHECKING
 
 import click
 
-from kduel.cli.completions import runs
+from kduel.cli.completions import complete_runs
 from kduel.cli.options import alpha_option, format_option, output_option
 from kduel.cli.output import emit, emit_json
 from kduel.core.errors import InputError
@@ -15,15 +16,14 @@ from kduel.core.text import printable
 
 if TYPE_CHECKING:
     from kduel.core.samples import Samples
+    from kduel.judge.verdict.allocation import Allocation, Allocations, Times
     from kduel.judge.verdict.rule import Rule
     from kduel.judge.verdict.sample_size import Division, VerdictCost
-
-HOPELESS = 1000
-"""Blocks that nobody will measure."""
+    from kduel.store.documents import TrialRecord
 
 
 @click.command()
-@click.argument("pilot", type=click.Path(path_type=Path), metavar="RUN|FILE.csv", shell_complete=runs)
+@click.argument("pilot", type=click.Path(path_type=Path), metavar="RUN|FILE.csv", shell_complete=complete_runs)
 @click.option(
     "--metric", "keys", multiple=True, metavar="STEP/METRIC", help="Metric to plan for.  [default: the primary ones]"
 )
@@ -58,6 +58,8 @@ def command(
     blocks. A CSV (contender,trial,benchmark,metric,unit,better,value) may hold several values of a metric in one
     trial, the iterations within a boot: then the best number of iterations is estimated, too.
     """
+    from kduel.judge.verdict.allocation import allocate
+    from kduel.judge.verdict.comparison import compare
     from kduel.judge.verdict.judge import split
     from kduel.judge.verdict.sample_size import divide
 
@@ -69,8 +71,9 @@ def command(
         if given is not None and not 0 < given < 1e9:
             raise InputError(f"{name} is {given:g}", "Give the seconds that it takes.")
     iterations: dict[str, dict[str, list[list[float]]]] = {}
+    times: Times | None = None
     if pilot.is_dir():
-        rule, samples, seen_seconds = from_run(pilot)
+        rule, samples, seen_seconds, times = read_run(pilot)
         block_seconds = block_seconds if block_seconds is not None else seen_seconds
     else:
         from kduel.judge.verdict.pilot import read_pilot
@@ -79,43 +82,64 @@ def command(
         rule, read = Rule(), read_pilot(pilot)
         samples, iterations = read.samples, read.iterations
     measured = max((len(table.blocks) for table in samples), default=0)
-    rule = said(rule, delta, alpha, measured)
-    chosen = choose(samples, keys)
+    rule = adjust_rule(rule, delta, alpha, measured)
+    chosen = choose_metrics(samples, keys)
     share = split(chosen, rule)
-    costs, silent = cost_of(chosen, rule, share, block_seconds)
+    costs, silent = estimate_costs(chosen, rule, share, block_seconds)
     tables = [table.key for table in chosen if table.key in iterations]
     found = [
         divide(key, list(iterations[key].values()), rule, share, boot_seconds, iteration_seconds) for key in tables
     ]
     division = [part for part in found if part is not None]
+    spent = allocate(list(compare(chosen, rule)), rule, share, times)
     if form == "json":
-        emit_json({"schema": 1, "rule": rule, "costs": costs, "no_cost": silent, "iterations": division}, output)
+        answer = {"schema": 1, "rule": rule, "costs": costs, "no_cost": silent, "iterations": division}
+        emit_json(answer | {"allocation": spent}, output)
     else:
-        emit(printable("\n".join([*cost_lines(costs, silent, rule), *division_lines(division), ""])), output)
+        lines = [*cost_lines(costs, silent, rule), *division_lines(division), *allocation_lines(spent, rule), ""]
+        emit(printable("\n".join(lines)), output)
 
 
-def from_run(path: Path) -> tuple[Rule, list[Samples], float | None]:
-    """A run's rule, its numbers, and how long a block of it took."""
+def read_run(path: Path) -> tuple[Rule, list[Samples], float | None, Times | None]:
+    """A run's rule, its numbers, how long a block of it took, and what its slices took where it has any."""
     from kduel.judge.evaluate import rule_of
+    from kduel.judge.factors import gating
     from kduel.judge.imported import rule_of as imported_rule
-    from kduel.store.collect import collect
+    from kduel.store.collect import PreparedSteps, collect
     from kduel.store.integrity import trials_of
     from kduel.store.rundir import RunDir
 
     run = RunDir.open(path)
     samples = list(collect(path))
     if run.imported:
-        return imported_rule(path), samples, None
+        return imported_rule(path), samples, None, None
     lock = run.lock()
+    valid = [record for record in trials_of(run, lock) if record.status != "void" and record.seconds > 0]
     seconds: dict[str, list[float]] = {}
-    for record in trials_of(run, lock):
-        if record.status != "void" and record.seconds > 0:
-            seconds.setdefault(record.contender, []).append(record.seconds)
+    for record in valid:
+        seconds.setdefault(record.contender, []).append(record.seconds)
     known = len(seconds) == len(lock.contenders)
-    return rule_of(lock), samples, sum(sum(each) / len(each) for each in seconds.values()) if known else None
+    samples = gating(samples, lock.design, exact=lock.machine.exact)
+    block = sum(sum(each) / len(each) for each in seconds.values()) if known else None
+    return rule_of(lock), samples, block, times_of(valid, PreparedSteps(lock.steps, lock.blocks).slice_labels())
 
 
-def said(rule: Rule, delta: float | None, alpha: float | None, measured: int) -> Rule:
+def times_of(trials: list[TrialRecord], labels: dict[str, list[str]]) -> Times | None:
+    """Seconds that slices and the rest of a trial take; None where nothing was cut, or it is not recorded."""
+    from kduel.judge.verdict.allocation import Times
+
+    recorded = [one for one in trials if all(name in one.host for names in labels.values() for name in names)]
+    if not labels or not recorded:
+        return None
+    slices = {
+        step: mean(mean(one.host[name].seconds for name in names) for one in recorded)
+        for step, names in labels.items()
+    }
+    cut = sum(each * len(labels[step]) for step, each in slices.items())
+    return Times(boot=mean(one.seconds for one in recorded) - cut, slices=slices)
+
+
+def adjust_rule(rule: Rule, delta: float | None, alpha: float | None, measured: int) -> Rule:
     """The rule with the command line's settings and interim analyses as usual. Raises InputError."""
     from kduel.judge.verdict.rule import Rule
 
@@ -126,7 +150,7 @@ def said(rule: Rule, delta: float | None, alpha: float | None, measured: int) ->
     )
 
 
-def choose(samples: list[Samples], keys: tuple[str, ...]) -> list[Samples]:
+def choose_metrics(samples: list[Samples], keys: tuple[str, ...]) -> list[Samples]:
     """The requested metrics, else the primary ones, else all; as primary ones, which alpha is split over.
 
     Raises InputError where one is not there.
@@ -141,17 +165,20 @@ def choose(samples: list[Samples], keys: tuple[str, ...]) -> list[Samples]:
     return [msgspec.structs.replace(table, primary=True) for table in chosen]
 
 
-def cost_of(
+def estimate_costs(
     chosen: list[Samples], rule: Rule, share: float, block_seconds: float | None
 ) -> tuple[list[VerdictCost], list[str]]:
     """The cost of each metric, and the names of those without an estimate. Raises InputError where none has one."""
     from kduel.judge.verdict.comparison import compare
+    from kduel.judge.verdict.judge import assess_primary
     from kduel.judge.verdict.sample_size import cost
 
     costs: list[VerdictCost] = []
     silent: list[str] = []
     for c in compare(chosen, rule):
         found = cost(c, share, block_seconds)
+        if found is not None and found.paired and (more := assess_primary(c, share).more) is not None:
+            found.seen_effect = len(c.blocks) + more
         if found is None:
             silent.append(f"{c.table.key}, {c.contender}")
         else:
@@ -166,18 +193,20 @@ def cost_of(
 
 def cost_lines(costs: list[VerdictCost], silent: list[str], rule: Rule) -> list[str]:
     """A table with its explanation."""
-    width = max(len(name_of(cost)) for cost in costs)
+    from kduel.judge.verdict.wording import HOPELESS
+
+    width = max(len(cost_name(cost)) for cost in costs)
     lines = [
         f"Blocks for a verdict at delta {rule.delta_pct:g} %, alpha {rule.alpha:g} over {len(costs)} comparison(s), "
         "power 80 %:",
         "",
-        f"{'':{width}}                   if equal   if equal,     to find",
-        f"{'':{width}}  pairs   spread    blocks     safely       delta      time   delta in {rule.max_blocks} blocks",
+        f"{'':{width}}                   if equal   if equal,     to find  to find an        as",
+        f"{'':{width}}  pairs   spread    blocks     safely       delta interaction  measured      time   delta in {rule.max_blocks} blocks",
     ]
     for cost in costs:
         lines.append(
-            f"{name_of(cost):{width}}  {cost.pairs:>5} {cost.spread_pct:>7.2f}% {blocks(cost.no_difference):>9}"
-            f" {blocks(cost.no_difference_safe):>10} {blocks(cost.delta_difference):>11} {duration(cost.seconds):>9}"
+            f"{cost_name(cost):{width}}  {cost.pairs:>5} {cost.spread_pct:>7.2f}% {format_count(cost.no_difference):>9}"
+            f" {format_count(cost.no_difference_safe):>10} {format_count(cost.delta_difference):>11} {format_count(cost.interaction):>11} {format_count(cost.seen_effect):>9} {duration(cost.seconds):>9}"
             f" {cost.delta_reached_pct:>17.2f} %"
         )
     hopeless = [cost for cost in costs if cost.no_difference is None or cost.no_difference > HOPELESS]
@@ -190,10 +219,16 @@ def cost_lines(costs: list[VerdictCost], silent: list[str], rule: Rule) -> list[
     for cost in hopeless:
         lines.insert(
             -1 if needed else len(lines),
-            f"{name_of(cost)} varies too much for {rule.delta_pct:g} %: measure longer in each trial, or accept "
+            f"{cost_name(cost)} varies too much for {rule.delta_pct:g} %: measure longer in each trial, or accept "
             f"a delta of {cost.delta_reached_pct:.1f} %.",
         )
+    lines.append(
+        '"As measured": if effect and spread stay as in the pilot, which is what reports state; - if it is decided.'
+    )
     lines.append('"Safely": if the spread is as high as so few pairs cannot exclude (its upper bound at 80 %).')
+    lines.append(
+        '"An interaction": as large as delta, where a study crosses the pair with a factor of two levels ([[factor]]).'
+    )
     if not all(cost.paired for cost in costs):
         lines.append(
             "These values are not paired, so the spread is that of independent ones (pairs: the values of the smaller "
@@ -204,11 +239,11 @@ def cost_lines(costs: list[VerdictCost], silent: list[str], rule: Rule) -> list[
     return lines
 
 
-def name_of(cost: VerdictCost) -> str:
+def cost_name(cost: VerdictCost) -> str:
     return f"{cost.benchmark}/{cost.metric}, {cost.contender}"
 
 
-def blocks(count: int | None) -> str:
+def format_count(count: int | None) -> str:
     return "-" if count is None else f"{count:,}"
 
 
@@ -222,7 +257,7 @@ def duration(seconds: float | None) -> str:
 
 
 def division_lines(division: list[Division]) -> list[str]:
-    """What was found of boots against iterations."""
+    """Lines about boots against iterations."""
     if not division:
         return []
     lines = ["", "Boots against iterations within a boot (Kalibera and Jones, 2013):"]
@@ -239,3 +274,46 @@ def division_lines(division: list[Division]) -> list[str]:
     if division[0].best_iterations is None:
         lines.append("With --boot-seconds and --iteration-seconds the best number of iterations is printed.")
     return lines
+
+
+ADVICE = {
+    None: "measure in slices to tell moments from boots",
+    "more-blocks": "more blocks: most comes from the boots",
+    "more-slices": "more slices",
+    "longer-slices": "longer slices: most comes from within them",
+}
+
+
+def allocation_lines(spent: Allocations, rule: Rule) -> list[str]:
+    """Lines about the sources of the spread, and the best use of the time."""
+    if not spent.metrics:
+        return []
+    width = max(len(f"{one.benchmark}/{one.metric}, {one.contender}") for one in spent.metrics)
+    lines = [
+        "",
+        "Where the spread comes from, in per cent (that of blocks cancels in the ratio):",
+        "",
+        f"{'':{width}}  blocks   boots  slices  within them  advice",
+    ]
+    for one in spent.metrics:
+        parts = one.components
+        figures = [parts.blocks_pct, parts.boots_pct, parts.slices_pct, parts.within_pct]
+        cells = ["-" if figure is None else f"{figure:.2f}" for figure in figures]
+        best = f"; {one.best_slices} of them a boot serve this metric best" if one.best_slices else ""
+        name = f"{one.benchmark}/{one.metric}, {one.contender}"
+        lines.append(
+            f"{name:{width}} {cells[0]:>7} {cells[1]:>7} {cells[2]:>7} {cells[3]:>12}  {ADVICE[one.advice]}{best}"
+        )
+    if spent.best is not None:
+        lines += ["", f"To ±{rule.delta_pct:g} % in the least time: {spending(spent.best)}."]
+        if spent.now is not None and spent.now.slices != spent.best.slices:
+            lines.append(f"As it is cut now: {spending(spent.now)}.")
+        lines.append("Slices as long as now: give each step that many times its slice's time.")
+    return lines
+
+
+def spending(one: Allocation) -> str:
+    """`4 slices of each step, 12 blocks, 9 min`."""
+    from kduel.core.text import plural
+
+    return f"{plural(one.slices, 'slice')} of each step that is cut, {plural(one.blocks, 'block')}, {duration(one.seconds)}"

@@ -23,15 +23,15 @@ from kduel.cli.output import emit, emit_json
 def command(place: Path, question: str | None, series: str | None, form: str, output: Path | None) -> None:
     """Query the index of DIR, which `kduel index DIR` writes.
 
-    QUESTION is runs, verdicts, latest, slower, faster, undecided, void, unstable, pairs, kernels, machines or
+    QUESTION is runs, verdicts, latest, slower, faster, more, fewer, undecided, void, unstable, pairs, kernels, machines or
     skipped, or SQL over the tables run, contender, verdict, value and point and the views headline and series (docs/many-runs.md). SQL can only read.
 
     \b
     kduel query kduel-runs slower
-    kduel query kduel-runs "SELECT path, seed FROM run WHERE void > 2" --format json
-    kduel query kduel-runs --series sysbench-cpu-1t/events-per-second --output series.csv
+    kduel query kduel-runs "SELECT path, seed FROM run WHERE void > 2" -f json
+    kduel query kduel-runs --series sysbench-cpu-1t/events-per-second -o s.csv
     """
-    from kduel.analysis.index import ask, index_path
+    from kduel.analysis.index import index_path, run_query
     from kduel.analysis.otava import otava
     from kduel.cli.terminal import Terminal
     from kduel.core.errors import InputError
@@ -43,7 +43,7 @@ def command(place: Path, question: str | None, series: str | None, form: str, ou
         benchmark, _, metric = series.rpartition("/")
         emit(as_csv(otava(path, benchmark, metric, Terminal())), output)
         return
-    answer = ask(path, "runs" if question is None else question)
+    answer = run_query(path, "runs" if question is None else question)
     if form == "json":
         rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
         emit_json({"schema": 1, "rows": rows}, output)

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import click
 
-from kduel.cli.completions import runs
+from kduel.cli.completions import complete_runs
 from kduel.cli.options import plugin_option
-from kduel.cli.output import STDOUT, emit, streamed
-
-if TYPE_CHECKING:
-    from kduel.core.results import Results
+from kduel.cli.output import STDOUT, emit, open_output
 
 ELSEWHERE = "name a file elsewhere: --output PAGE.html."
 
 
 @click.command("report")
-@click.argument("run", type=click.Path(path_type=Path), metavar="RUN|FILE", shell_complete=runs)
+@click.argument("run", type=click.Path(path_type=Path), metavar="RUN|FILE", shell_complete=complete_runs)
 @plugin_option(
     "--format",
     "-f",
@@ -52,11 +47,11 @@ def command(run: Path, form: str, output: Path | None, all_findings: bool, open_
     add conditions, a baseline or primary metrics, and to keep them.
     """
     from kduel.core.errors import InputError
-    from kduel.report import report_format
+    from kduel.judge.evaluate import judge_path
+    from kduel.report import ReportOptions, report_format
     from kduel.store.rundir import PAGE
 
-    chosen = copy.copy(report_format(form))
-    chosen.all_findings = all_findings
+    chosen = report_format(form)
     if open_it and (form != "html" or output == STDOUT):
         raise InputError("--open needs a page", "Give --format html, and an --output that is a file, or none.")
     if form == "html" and output is None:
@@ -65,7 +60,7 @@ def command(run: Path, form: str, output: Path | None, all_findings: bool, open_
                 f"{run} is a file: there is no run directory for the page", "Name a file: --output PAGE.html."
             )
         output = run / PAGE
-    results = results_of(run)
+    results = judge_path(run)
     if output is None or output == STDOUT:
         if form == "text":
             from kduel.report.text import show
@@ -73,30 +68,20 @@ def command(run: Path, form: str, output: Path | None, all_findings: bool, open_
             where = "" if run.is_file() else shlex.quote(str(run))
             click.echo(show(results, all_findings=all_findings, run=where), nl=False, color=True)
             return
-        emit(chosen.render_for(results, relative_url(run, Path.cwd())))
+        emit(chosen.render(results, ReportOptions(all_findings=all_findings, run=relative_url(run, Path.cwd()))))
         return
-    save(output, chosen.render_for(results, relative_url(run, output.parent)), inside=run)
+    save(
+        output,
+        chosen.render(results, ReportOptions(all_findings=all_findings, run=relative_url(run, output.parent))),
+        inside=run,
+    )
     click.echo(f"Report: {output}")
     if open_it:
         click.launch(output.resolve().as_uri())
 
 
-def results_of(run: Path) -> Results:
-    """The results of a run's directory, or of a file that is imported for the moment. Raises InputError."""
-    from kduel.judge.evaluate import judge_run
-
-    if not run.is_file():
-        return judge_run(run)
-    from kduel.core.temporary import temporary_directory
-    from kduel.store.imported import Source, bring_in
-
-    with temporary_directory() as place:
-        bring_in([Source(run)], place / "run")
-        return judge_run(place / "run")
-
-
 def relative_url(run: Path, start: Path) -> str:
-    """How a page in `start` names the run's directory."""
+    """The run's directory as a link on a page in `start`."""
     path = Path(os.path.relpath(run.resolve(), start.resolve()))
     return quote(path.as_posix(), safe="/")
 
@@ -112,5 +97,5 @@ def save(output: Path, text: str, inside: Path) -> None:
             raise HostError(f"cannot write the page: {place} is no directory", f"Move it away, or {ELSEWHERE}")
         with as_disk_error(place, f"Free some space, correct the permissions, or {ELSEWHERE}"):
             place.mkdir(exist_ok=True)
-    with streamed(output) as stream:
+    with open_output(output) as stream:
         stream.write(text.encode("utf-8", errors="backslashreplace"))

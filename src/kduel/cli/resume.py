@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from contextlib import AbstractContextManager
-from functools import partial
 from pathlib import Path
 
 import click
 
-from kduel.cli.execute import carry_out
+from kduel.cli.execute import RunRequest, carry_out
 from kduel.cli.futility import Choice, futility_option
-from kduel.cli.options import fail_on_option, offline_option, quiet_option, run_argument
+from kduel.cli.options import fail_on_option, notify_option, offline_option, quiet_option, run_argument
 
 
 @click.command("resume")
@@ -19,34 +18,21 @@ from kduel.cli.options import fail_on_option, offline_option, quiet_option, run_
 @offline_option
 @futility_option
 @fail_on_option
+@notify_option
 @quiet_option
-def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | None, quiet: bool) -> None:
+def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | None, notify: str, quiet: bool) -> None:
     """Continue the interrupted RUN (a directory). Plan, interim analyses and verdict are those of an uninterrupted run.
 
     Relative paths in the study are relative to the directory in which the run was started.
     """
     from kduel.core.errors import InputError
-    from kduel.store.begun import read_begun
     from kduel.store.documents import study_of
     from kduel.store.rundir import PROFILE_ORIGIN, RunDir
 
-    go_on = partial(
-        carry_out,
-        out=run.absolute(),
-        offline=offline,
-        futility=futility,
-        fail_on=fail_on,
-        quiet=quiet,
-        exact_first=None,
-    )
-    if (begun := read_begun(run)) is not None:
-        with where_started(begun.directory):
-            go_on(begun.study, origin=begun.origin, seed=begun.seed)
-        return
     opened = RunDir.open(run)
     if opened.imported:
         raise InputError(f"{run} was imported and has no trials to run", "`kduel report` writes a report of it.")
-    lock = opened.lock()
+    lock = opened.lock(prepared=False)
     if lock.origin == PROFILE_ORIGIN:
         raise InputError(
             f"{run} holds the profiled trials of another run",
@@ -54,7 +40,19 @@ def command(run: Path, offline: bool, futility: Choice | None, fail_on: str | No
         )
     study = study_of(lock, opened.study_text())
     with where_started(lock.directory):
-        go_on(study, origin=lock.origin, seed=lock.seed)
+        request = RunRequest(
+            study=study,
+            out=run.absolute(),
+            origin=lock.origin,
+            seed=lock.seed,
+            offline=offline,
+            futility=futility,
+            fail_on=fail_on,
+            notify=notify,
+            quiet=quiet,
+            exact_first=None,
+        )
+        carry_out(request)
 
 
 def where_started(directory: str) -> AbstractContextManager[None]:

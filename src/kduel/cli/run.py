@@ -7,14 +7,15 @@ from pathlib import Path
 import click
 
 from kduel.cli.exact_first import exact_first_option
-from kduel.cli.execute import carry_out
+from kduel.cli.execute import RunRequest, carry_out
 from kduel.cli.futility import Choice, futility_option
-from kduel.cli.named_study import named_study, names_file
+from kduel.cli.named_study import is_study_file, read_named_study
 from kduel.cli.options import (
     Number,
     contender_arguments,
     fail_on_option,
     machine_help,
+    notify_option,
     offline_option,
     quiet_option,
     suite_option,
@@ -74,10 +75,17 @@ EXACT_MACHINE = "icount"
 @click.option(
     "--single", is_flag=True, help="Machine icount: count each operation once, not under several conditions."
 )
+@click.option(
+    "--sweep",
+    multiple=True,
+    metavar="NAME=V1,V2,...",
+    help="Vary a parameter of the benchmarks that have it, or a key of the contenders, over these values: a factor; repeatable.",
+)
 @exact_first_option
 @offline_option
 @futility_option
 @fail_on_option
+@notify_option
 @quiet_option
 def command(
     contenders: tuple[str, ...],
@@ -92,10 +100,12 @@ def command(
     delta: float | None,
     layouts: int | None,
     single: bool,
+    sweep: tuple[str, ...],
     exact_first: bool | None,
     offline: bool,
     futility: Choice | None,
     fail_on: str | None,
+    notify: str,
     quiet: bool,
 ) -> None:
     """Boot each contender many times in random order, run the same benchmarks, and report which one is faster, by how
@@ -110,18 +120,23 @@ def command(
     kduel run tree:linux.orig tree:linux --suite exact
     kduel run debian:6.1 debian:6.12 --suite generations --out study
     kduel run --aa 2 debian:6.12
+    kduel run debian:6.1 debian:6.12 --sweep threads=1,2,4
     kduel run STUDY.toml --machine qemu:accel=tcg
     """
-    from kduel.study.load import assemble, read_machine
+    from kduel.study.factors import sweep_table
+    from kduel.study.load import assemble, parse_study, read_machine
 
     if blocks is not None and max_blocks is not None:
         raise InputError(
             "--blocks and --max-blocks exclude each other", "Give --blocks for a fixed number of blocks."
         )
-    is_file = aa is None and names_file(contenders)
+    is_file = aa is None and is_study_file(contenders)
     if (layouts is not None or single) and not (machine or suite or is_file):
         machine = EXACT_MACHINE
-    text, file, origin = named_study(contenders, suite, aa, machine)
+    text, file, origin = read_named_study(contenders, suite, aa, machine)
+    if sweep:
+        text += "".join(map(sweep_table, sweep))
+        file = parse_study(text, origin)
     if layouts is not None:
         kind = read_machine(file.machine, machine)[0]
         if kind != EXACT_MACHINE:
@@ -142,16 +157,18 @@ def command(
         delta=delta,
         single=single,
     )
-    carry_out(
-        study,
+    request = RunRequest(
+        study=study,
         out=out,
         origin=origin,
         seed=seed,
         offline=offline,
         futility=futility,
         fail_on=fail_on,
+        notify=notify,
         quiet=quiet,
         exact_first=exact_first,
         counts_by_default=not (is_file or aa or machine),
         fleet=fleet,
     )
+    carry_out(request)

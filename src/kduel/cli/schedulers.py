@@ -56,7 +56,7 @@ def build(names: tuple[str, ...], jobs: int | None) -> None:
     takes about 6 minutes, each further one in the same command about 1.
     """
     from kduel.cli.terminal import Terminal
-    from kduel.schedulers.build import build as build_all
+    from kduel.schedulers.build import build_schedulers as build_all
 
     progress = Terminal()
     for bundle, directory in build_all(

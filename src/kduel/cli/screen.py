@@ -71,7 +71,7 @@ class InPlace(Live):
         self._live_render = FromTop(drawn, vertical_overflow="crop")
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        """What is printed takes the place of what is drawn, which follows it."""
+        """Print in place of what is drawn, which follows."""
         if not self.console.is_interactive:
             return renderables
         with self._lock:

@@ -69,7 +69,8 @@ def command(
     rows of every table add up to what size(1) prints; the size of an option is that of the objects built only for it.
 
     \b
-    kduel sizes debian-source:6.1,config=tinyconfig debian-source:6.12,config=tinyconfig
+    kduel sizes debian-source:6.1,config=tinyconfig \\
+        debian-source:6.12,config=tinyconfig
     kduel sizes tree:linux.orig tree:linux --by symbol
     kduel sizes RUN --by option --limit 0
     """
@@ -77,12 +78,12 @@ def command(
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
     from kduel.core.text import printable
-    from kduel.kernels.sizes.comparison import as_document, as_text, beside
+    from kduel.kernels.sizes.comparison import as_document, as_text, compare_sizes
 
     progress = Terminal(quiet)
     cache = Cache(progress=progress)
-    one, other = subjects(list(targets), contender, cache=cache, progress=progress, offline=offline)
-    found = beside(one, other, depth=depth)
+    one, other = find_kernels(list(targets), contender, cache=cache, progress=progress, offline=offline)
+    found = compare_sizes(one, other, depth=depth)
     if form == "json":
         emit_json(as_document(found), output)
         return
@@ -90,24 +91,24 @@ def command(
     emit(printable(as_text(found, limit=limit, views=views)), output)
 
 
-def subjects(
+def find_kernels(
     targets: list[str], contender: str, *, cache: Cache, progress: Progress, offline: bool
 ) -> tuple[SizedKernel, SizedKernel]:
     """The two kernels that a command line means. Raises InputError."""
     from kduel.core.errors import InputError
 
     if len(targets) == 1 and Path(targets[0]).is_dir():
-        return of_run(Path(targets[0]), contender)
+        return read_run(Path(targets[0]), contender)
     if len(targets) != 2:
         raise InputError(
             "sizes takes a run's directory, or two kernels",
             "For example: kduel sizes debian-source:6.1,config=tinyconfig debian-source:6.12,config=tinyconfig.",
         )
-    first, second = (of_kernel(spec, cache=cache, progress=progress, offline=offline) for spec in targets)
+    first, second = (read_kernel(spec, cache=cache, progress=progress, offline=offline) for spec in targets)
     return first, second
 
 
-def of_kernel(spec: str, *, cache: Cache, progress: Progress, offline: bool) -> SizedKernel:
+def read_kernel(spec: str, *, cache: Cache, progress: Progress, offline: bool) -> SizedKernel:
     """A kernel by its specification. Raises InputError where it brings no vmlinux with symbols."""
     from kduel.core.errors import InputError
     from kduel.core.experiment import Contender
@@ -127,7 +128,7 @@ def of_kernel(spec: str, *, cache: Cache, progress: Progress, offline: bool) -> 
     return SizedKernel(name=name, vmlinux=kernel.vmlinux, config=kernel.config, files=files)
 
 
-def of_run(path: Path, contender: str) -> tuple[SizedKernel, SizedKernel]:
+def read_run(path: Path, contender: str) -> tuple[SizedKernel, SizedKernel]:
     """Two contenders of a run on the machine build. Raises InputError."""
     from kduel.core.errors import InputError
     from kduel.kernels.sizes.comparison import SizedKernel

@@ -35,7 +35,8 @@ def command(
     result holds for that machine and its root: on a board that is a RAM disk of about 2 MB, on qemu a disk.
 
     \b
-    kduel smallest-ram debian:6.1-arm64 debian:6.12-arm64 --machine board:arm64-virt
+    kduel smallest-ram debian:6.1-arm64 debian:6.12-arm64 \\
+        --machine board:arm64-virt
     kduel smallest-ram ./vmlinux --machine board:MINE.toml --step 1
     """
     from kduel.cli.terminal import Terminal
@@ -43,7 +44,7 @@ def command(
     from kduel.core.experiment import Contender
     from kduel.machines import Arm, Needs, Outcome, machine_kind
     from kduel.machines.qemu import InQemu
-    from kduel.run.smallest_ram import smallest
+    from kduel.run.smallest_ram import find_smallest_ram
     from kduel.study.contenders import name_all
     from kduel.study.load import read_machine
 
@@ -67,12 +68,12 @@ def command(
             made.close()
             raise not_here
 
-        def told(mib: int, outcome: Outcome, between: int, name: str = contender.name) -> None:
+        def show(mib: int, outcome: Outcome, between: int, name: str = contender.name) -> None:
             what = f"does not boot: {outcome.void}: {outcome.message}" if outcome.void else "boots"
             progress.info(f"{name}: {mib:5} MiB {what} ({between} MiB left to search)")
 
         try:
-            found[contender.name] = smallest(made, arm, step=step, told=told)
+            found[contender.name] = find_smallest_ram(made, arm, step=step, watch=show)
         finally:
             made.close()
     if form == "json":

@@ -14,6 +14,7 @@ from kduel.cli.options import format_option, run_argument
 from kduel.cli.output import emit, emit_json
 
 if TYPE_CHECKING:
+    from kduel.store.run_lock import Holder
     from kduel.store.rundir import RunDir
     from kduel.study.plan import PlannedTrial
 
@@ -56,11 +57,11 @@ class BootStatus(Struct, kw_only=True):
     phase: str
     """starting, booting, or the step that the guest announced last."""
     steps: int
-    """How many steps it has."""
+    """Number of its steps."""
 
 
 class RunStatus(Struct, kw_only=True):
-    """How far a run is."""
+    """The progress of a run."""
 
     run: str
     part: Literal["", "exact"]
@@ -70,7 +71,7 @@ class RunStatus(Struct, kw_only=True):
     holder: str
     """The process that is at work in it, or was when it was killed; empty where none is known."""
     seen: str
-    """When its controller last wrote what the machines do, UTC; empty in a run without a fleet."""
+    """Time of the controller's last report of its machines, UTC; empty in a run without a fleet."""
     blocks: int
     planned: int
     trials: int
@@ -84,7 +85,7 @@ class RunStatus(Struct, kw_only=True):
     metrics: list[str]
     """The present state of each primary metric, a sentence each."""
     waiting: int
-    """How many of them are not judged yet, as no block is complete with them. They are not in `metrics` before the run ends."""
+    """Number of those that are not judged yet, as no block is complete with them. They are not in `metrics` before the run ends."""
 
 
 @click.command("status")
@@ -96,33 +97,35 @@ def command(run: Path, form: str) -> None:
     It reads the run's directory and changes nothing, so it works from any machine that sees the directory. Where nobody is at
     work in an unfinished run (its kduel was killed, or its host lost power), it shows how to continue it.
     """
-    found = status(run)
+    found = read_status(run)
     if form == "json":
         emit_json(found)
     else:
         emit(as_text(found), None)
 
 
-def status(path: Path) -> RunStatus:
+def read_status(path: Path) -> RunStatus:
     """Read again from the trials that are there. Raises InputError where `path` is no run, or a damaged one."""
     from kduel.core.errors import InputError
     from kduel.judge.evaluate import rule_of
-    from kduel.judge.verdict.interim import standing
+    from kduel.judge.verdict.interim import primary_results
     from kduel.store.collect import collect
     from kduel.store.fleet_state import read_live, read_state
-    from kduel.store.holder import at_work
     from kduel.store.integrity import derived_plan, trials_of
-    from kduel.store.rundir import RunDir, only_exact_part, written_up
+    from kduel.store.run_lock import at_work
+    from kduel.store.rundir import RunDir, has_report
 
-    if (part := only_exact_part(path)) is not None:
-        found = status(part)
-        # It may be complete; the run that it belongs to is not.
-        state: State = "stopped" if found.state == "finished" else found.state
-        return structs.replace(found, run=str(path), part="exact", state=state)
     run = RunDir.open(path)
     if run.imported:
         raise InputError(f"{path} was imported: nothing of it runs", "`kduel report` writes a report of it.")
-    lock = run.lock()
+    lock = run.lock(prepared=False)
+    if not lock.prepared and run.exact_part is not None:
+        there, holder = at_work(path)
+        # It may be complete; the run that it belongs to is not.
+        state: State = "running" if there == "yes" else "stopped" if there == "no" else "unknown"
+        return structs.replace(
+            read_status(run.exact_part), run=str(path), part="exact", state=state, holder=holder_words(holder)
+        )
     records, plan = trials_of(run, lock), derived_plan(lock)
     live, out = read_live(path), read_state(path).out
     size = len(lock.contenders)
@@ -130,7 +133,7 @@ def status(path: Path) -> RunStatus:
     host_of = {trial.block: trial.host for trial in plan}
     there, holder = at_work(path)
     whole_blocks = sum(count >= size for count in by_block.values())
-    ended = written_up(path) or whole_blocks >= len(host_of)
+    ended = has_report(path) or whole_blocks >= len(host_of)
     state = "running" if there == "yes" else "finished" if ended else "stopped" if there == "no" else "unknown"
     machines = []
     for name in lock.hosts or [""]:
@@ -156,14 +159,14 @@ def status(path: Path) -> RunStatus:
                 message=out[name].message if name in out else doing.message if doing else "",
             )
         )
-    standings = standing(collect(path), rule_of(lock), exact=lock.machine.exact) if records else []
+    standings = primary_results(collect(path), rule_of(lock), exact=lock.machine.exact) if records else []
     judged = [one for one in standings if one.n or state == "finished"]
-    running = [] if lock.hosts or state != "running" else boots(run, plan)
+    running = [] if lock.hosts or state != "running" else running_boots(run, plan)
     return RunStatus(
         run=str(path),
         part="",
         state=state,
-        holder=f"process {holder.pid} on {holder.host}" if holder else "",
+        holder=holder_words(holder),
         seen=live.written if live else "",
         blocks=whole_blocks,
         planned=len(host_of),
@@ -177,26 +180,31 @@ def status(path: Path) -> RunStatus:
     )
 
 
-def boots(run: RunDir, plan: list[PlannedTrial]) -> list[BootStatus]:
-    """What runs now in a run's own directory."""
-    from kduel.run.watch import phase_of
+def holder_words(holder: Holder | None) -> str:
+    """The process that is or was at work, in words; empty for none."""
+    return f"process {holder.pid} on {holder.host}" if holder else ""
+
+
+def running_boots(run: RunDir, plan: list[PlannedTrial]) -> list[BootStatus]:
+    """The boots that run now in a run's own directory."""
+    from kduel.run.watch import boot_phase
 
     planned = {trial.position: trial for trial in plan}
     return [
         BootStatus(
             block=planned[position].block,
             contender=planned[position].contender,
-            phase=phase_of(path),
+            phase=boot_phase(path),
             steps=len(planned[position].steps),
         )
-        for position, path in run.staged().items()
+        for position, path in run.staged_boots().items()
         if position in planned
     ]
 
 
 def time_left(machines: list[MachineStatus], size: int, parallel: int) -> float | None:
-    """Of the slowest machine in service, for blocks of `size` trials of which so many run at once; None before each of them has
-    a trial."""
+    """Seconds that the slowest machine in service still needs, for blocks of `size` trials of which `parallel` run at once;
+    None before each machine has a trial."""
     serving = [one for one in machines if one.state not in ("lost", "quarantined")]
     if not serving or any(not one.seconds and one.blocks < one.planned for one in serving):
         return None
@@ -206,7 +214,7 @@ def time_left(machines: list[MachineStatus], size: int, parallel: int) -> float 
 def as_text(found: RunStatus) -> str:
     """The run in a line, then a line for each machine and each primary metric."""
     from kduel.core.text import cut_in_the_middle, plural, printable
-    from kduel.store.rundir import BEGUN, EXACT
+    from kduel.store.rundir import EXACT
 
     left = f", at most {duration(found.seconds_left)} left" if found.state == "running" and found.seconds_left else ""
     again = f"kduel resume {shlex.quote(found.run)}"
@@ -218,8 +226,6 @@ def as_text(found: RunStatus) -> str:
         ]
         if machine.trials:
             lines.append(f"  shown by: kduel report {shlex.quote(f'{found.run}/{EXACT}')}")
-        if not (Path(found.run) / BEGUN).is_file():
-            again = "the command that began it"
     else:
         trials = (
             "" if found.machines[0].name else f", {found.trials} of up to {plural(found.planned_trials, 'trial')}"
@@ -267,7 +273,7 @@ def as_text(found: RunStatus) -> str:
 
 
 def trials_kept(number: int) -> str:
-    """What an interruption leaves, in words."""
+    """Number of trials that are kept, in words."""
     from kduel.core.text import plural
 
     return f"{plural(number, 'complete trial')} {'is' if number == 1 else 'are'} kept"

@@ -25,10 +25,10 @@ class WholeOrError(io.FileIO):
     """The descriptor of standard output. What cannot be written is an error that names it."""
 
     lost = False
-    """Whether an error was raised. What was still in a buffer then must not raise another when the process ends."""
+    """True once an error was raised: what is still in a buffer then must not raise another when the process ends."""
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """As `io.FileIO.write`. Raises HostError or NobodyReadsError, once."""
+        """Write all, or raise. Raises HostError or NobodyReadsError, once."""
         if self.lost:
             return memoryview(data).nbytes
         try:
@@ -42,7 +42,7 @@ class WholeOrError(io.FileIO):
             raise HostError(f"cannot write to standard output: {error.strerror}", REMEDY) from error
 
 
-def set_up() -> None:
+def replace_stdout() -> None:
     """Make `sys.stdout` one that writes all or raises HostError, unless something else than the process's is in its place.
 
     Python gives a process whose standard output is closed none at all, and the descriptor to the next file that is opened; and
@@ -52,14 +52,14 @@ def set_up() -> None:
     if former is not sys.__stdout__:
         return
     if former is None:
-        occupy()
+        occupy_descriptor()
     raw = WholeOrError(DESCRIPTOR if former is None else former.fileno(), "wb", closefd=False)
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(raw), former.encoding if former is not None else "utf-8", line_buffering=raw.isatty()
     )
 
 
-def occupy() -> None:
+def occupy_descriptor() -> None:
     """Keep the descriptor of a closed standard output from being given to a file. It cannot be written to, by children
     neither."""
     unwritable = os.open(os.devnull, os.O_RDONLY)

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from kduel.cli.interrupt import interrupted
-from kduel.cli.trouble import system_trouble
+from kduel.cli.interrupt import is_interruption
+from kduel.cli.trouble import as_user_error
 from kduel.core.errors import KduelError
 
 STEP = "--step"
@@ -26,17 +26,17 @@ class Stepwise(click.Command):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Parse the command line. Raises what click raises."""
-        with aborting(args):
+        with abort_on_error(args):
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Carry it out. Raises what the command raises."""
-        with aborting([STEP] if ctx.params.get("step") is not None else []):
+        with abort_on_error([STEP] if ctx.params.get("step") is not None else []):
             return super().invoke(ctx)
 
 
 @contextmanager
-def aborting(words: Sequence[str]) -> Iterator[None]:
+def abort_on_error(words: Sequence[str]) -> Iterator[None]:
     """Give every error the exit status ABORT, if --step is among the words of the command line."""
     words = list(words)  # Parsing takes them away.
     try:
@@ -44,9 +44,9 @@ def aborting(words: Sequence[str]) -> Iterator[None]:
     except (click.exceptions.Exit, click.exceptions.Abort):
         raise
     except Exception as error:
-        if interrupted(error) or not any(word.partition("=")[0] == STEP for word in words):
+        if is_interruption(error) or not any(word.partition("=")[0] == STEP for word in words):
             raise
-        told = error if isinstance(error, click.ClickException | KduelError) else system_trouble(error)
+        told = error if isinstance(error, click.ClickException | KduelError) else as_user_error(error)
         if isinstance(told, KduelError):
             told.exit_status = ABORT
             raise told from error.__cause__

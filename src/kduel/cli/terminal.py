@@ -31,12 +31,12 @@ def say(text: str, command: str = "") -> None:
     if not sys.stderr.isatty():
         click.echo(f"{text} {command}".rstrip(), err=True)
     elif command and len(f"{text} {command}") > shutil.get_terminal_size().columns:
-        click.echo(f"{on_words(text)}\n{command}", err=True)
+        click.echo(f"{wrap_words(text)}\n{command}", err=True)
     else:
-        click.echo(on_words(f"{text} {command}".rstrip()), err=True)
+        click.echo(wrap_words(f"{text} {command}".rstrip()), err=True)
 
 
-def on_words(text: str) -> str:
+def wrap_words(text: str) -> str:
     """Lines that are longer than the terminal's, broken between words, so that a path stays whole."""
     width = shutil.get_terminal_size().columns
     out = []
@@ -52,7 +52,7 @@ def on_words(text: str) -> str:
     return "\n".join(out)
 
 
-def coloured(text: str, colour: str) -> str:
+def colour_text(text: str, colour: str) -> str:
     """Bold text in a colour, for `click.echo`; only bold where NO_COLOR is set, and plain where the terminal obeys no escapes."""
     if not obeys_escapes():
         return text
@@ -84,18 +84,18 @@ class Terminal(ProgressReport):
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
         self.live: InPlace | None = None
-        """What is drawn in place."""
+        """The part of the screen that is drawn in place."""
         self.bars: Any = None
-        """Where that is bars: rich's Progress, which knows them."""
+        """rich's Progress with the bars, if bars are drawn."""
         self.drawing = False
-        """Whether that is a frame, which has no place for bars."""
+        """True while a frame is drawn, which has no place for bars."""
 
     def info(self, text: str) -> None:
         if not self.quiet:
             self.print(printable(text))
 
     def warn(self, text: str) -> None:
-        self.print(f"{coloured('note:', 'yellow')} {printable(text)}")
+        self.print(f"{colour_text('note:', 'yellow')} {printable(text)}")
 
     def print(self, text: str) -> None:
         """A line above any bar."""
@@ -121,15 +121,15 @@ class Terminal(ProgressReport):
 
     @property
     def can_draw(self) -> bool:
-        """Whether something may be redrawn in place: not in a pipe, a log or a terminal without cursor movement."""
+        """True if something may be redrawn in place: not in a pipe, a log or a terminal without cursor movement."""
         return not self.quiet and sys.stderr.isatty() and obeys_escapes()
 
     @contextmanager
-    def drawn(self, frame: Frame) -> Iterator[None]:
+    def show_frame(self, frame: Frame) -> Iterator[None]:
         """Keep `frame` on the screen, redrawn in place, below whatever is printed meanwhile; gone at the end."""
         from kduel.cli.screen import Screen
 
-        with self.in_place(Screen(frame)):
+        with self.show_in_place(Screen(frame)):
             self.drawing = True
             try:
                 yield
@@ -137,7 +137,7 @@ class Terminal(ProgressReport):
                 self.drawing = False
 
     @contextmanager
-    def in_place(self, drawn: RenderableType) -> Iterator[None]:
+    def show_in_place(self, drawn: RenderableType) -> Iterator[None]:
         """Keep what rich renders on the screen, and print above it."""
         from rich.console import Console
 
@@ -177,7 +177,7 @@ class Terminal(ProgressReport):
         columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(bar_width=24)]
         bars = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn())
         number = bars.add_task(printable(text), total=total)
-        with self.in_place(bars):
+        with self.show_in_place(bars):
             self.bars = bars
             try:
                 yield BarTask(bars, number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from kduel.core.errors import HostError, InputError, KduelError
-from kduel.core.toml import shortened
+from kduel.core.toml import shorten
 
 NOT_A_PATH = {errno.ENAMETOOLONG, errno.ELOOP, errno.EILSEQ, errno.ENOTDIR}
 """Errors of a path itself, wherever it leads."""
@@ -14,19 +14,19 @@ AS_EXCEPTIONS = {
     "Could not determine home directory": "there is no user of that name (~NAME)",
     "embedded null byte": "it holds a NUL character",
 }
-"""How Python reports paths that cannot be, where it raises no OSError: the words it uses, and what they mean."""
+"""Python's words for impossible paths where it raises no OSError, with their meaning."""
 
 
-def system_trouble(error: BaseException) -> KduelError | None:
+def as_user_error(error: BaseException) -> KduelError | None:
     """The error as a user should read it; None where it is none of the system's."""
     if not isinstance(error, OSError):
         reasons = [reason for words, reason in AS_EXCEPTIONS.items() if words in str(error)]
         return (
-            InputError(f"a path cannot be used: {reasons[0]} ({shortened(error)})", "Give another.")
+            InputError(f"a path cannot be used: {reasons[0]} ({shorten(error)})", "Give another.")
             if reasons
             else None
         )
-    where = shortened(error.filename) if error.filename is not None else "a file"
+    where = shorten(error.filename) if error.filename is not None else "a file"
     reason = error.strerror or str(error)
     if error.errno in NOT_A_PATH:
         return InputError(f"{where} cannot be used: {reason}", "Give another path.")

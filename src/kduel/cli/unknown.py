@@ -1,4 +1,4 @@
-"""What a user means who types a command that KDuel does not have."""
+"""Suggestions for a command that KDuel does not have."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ ELSEWHERE: Mapping[str, str] = MappingProxyType(
 """Names of other tools' commands, with what does here what they do."""
 
 
-def instead(words: Sequence[str], commands: Iterable[str]) -> str:
-    """What to type in place of these words, of which the first is none of the commands; empty where nothing is like it."""
+def suggest_command(words: Sequence[str], commands: Iterable[str]) -> str:
+    """The command to type in place of these words, of which the first is none of the commands; empty where nothing is like it."""
     name = words[0]
     if near := get_close_matches(name.lower(), [*commands, *ELSEWHERE], 1, 0.75):
         return f"{ELSEWHERE[near[0]]}." if near[0] in ELSEWHERE else f"Did you mean `kduel {near[0]}`?"

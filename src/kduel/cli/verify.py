@@ -1,4 +1,4 @@
-"""`kduel verify`: whether a run's files are those that its trials left."""
+"""`kduel verify`: check that a run's files are those that its trials left."""
 
 from __future__ import annotations
 
@@ -18,59 +18,86 @@ if TYPE_CHECKING:
 
 @click.command("verify")
 @run_argument
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Compare each exact count with another run's results.json, too.",
+)
 @format_option("text", "json")
 @output_option
-def command(run: Path, form: str, output: Path | None) -> None:
+def command(run: Path, against: Path | None, form: str, output: Path | None) -> None:
     """Check that no file of RUN was changed, added or removed after its trial had ended.
 
     Each trial keeps a manifest of SHA-256 (manifest.sha256, for `sha256sum --check` too), which covers its raw files,
     lock.json, plan.jsonl and study.toml. The plan is compared with the one that the study and its seed give. Imported
     files are compared with their hashes in import.json. Of a merged run every part is checked. Where the raw files are as they
     were, they are judged again, and RUN/results.json must say the same; `kduel report RUN -f json -o RUN/results.json` writes
-    it again. Other reports, such as RUN/report/index.html, are not checked: `kduel report` writes them from the raw files.
+    it again. A link, a FIFO or a device anywhere in RUN is a change, and then nothing else is compared. RUN/report is not
+    checked, as `kduel report` writes it from the raw files, nor are the results of `kduel explain` in RUN/explain, but for
+    the trials there.
 
-    Exit status: 0 if nothing was changed, 1 if something was, or is damaged, 3 if this user may
-    not read a file. It detects damage and careless edits, not
+    Exit status: 0 if nothing was changed, 1 if something was, is missing or is damaged, 3 if something could not be compared:
+    this user may not read it, or another version of KDuel wrote it. It detects damage and careless edits, not
     deliberate fraud: anybody can write new manifests.
+
+    Exact counts are the same on every host. With --against, every count that FILE has of the same kernels must be the same in RUN,
+    or 1 is the exit status; 3 if RUN lacks some of them. FILE may be compressed by xz.
     """
     from kduel.core.text import printable
-    from kduel.judge.kept import with_results
+    from kduel.judge.results_check import with_results
     from kduel.store.imported.support.store import examine as examine_import
-    from kduel.store.integrity import of_error, verify
+    from kduel.store.integrity import check_special_files, of_error, verify
     from kduel.store.merged import examine as examine_merged
     from kduel.store.rundir import EXACT, RunDir
 
-    opened = RunDir.open(run)
+    opened = RunDir.find(run)
     what = "imported file" if opened.imported else "trial"
     try:
-        if opened.imported:
+        if special := check_special_files(run):
+            found = special
+        elif opened.imported:
             found = examine_import(run)
         elif opened.merged:
             found = examine_merged(run)
         else:
             found = verify(opened)
             if opened.exact_part is not None:
-                found = found.together(verify(RunDir.open(opened.exact_part)), EXACT)
+                found = found.together(verify(RunDir.find(opened.exact_part)), EXACT)
         found = with_results(found, run)
     except InputError as error:
         # A damaged document is the answer to the question, not a wrong question.
         found = of_error(error)
+    text = as_text(found, what)
+    if against is not None:
+        from kduel.judge.published import compare_published
+
+        compared = compare_published(run, against)
+        text += comparison_text(compared, against)
+        found = found.together(compared, str(against))
     if form == "json":
         emit_json(found, output)
     else:
-        emit(printable(as_text(found, what)), output)
+        emit(printable(text), output)
     if found.changes:
         raise click.exceptions.Exit(NOT_MEASURED)
-    if found.unreadable:
+    if found.unreadable or found.notes:
         raise click.exceptions.Exit(HOST_LACKS)
+
+
+def comparison_text(compared: Integrity, against: Path) -> str:
+    """Number of counts that equal those of a file, and the others."""
+    said = "all the same" if not compared.changes else "these differ:"
+    lines = [f"{plural(compared.checked, 'count')} compared with {against}: {said}"]
+    return "\n".join(
+        [*lines, *(f"  {one}" for one in compared.changes), *(f"note: {one}" for one in compared.notes), ""]
+    )
 
 
 def as_text(found: Integrity, what: str) -> str:
     """A line of counts, then a line for each change, and for each file that was not checked."""
     head = f"{plural(found.checked, what)} checked, "
     lines = [head + (f"{len(found.changes)} changed afterwards:" if found.changes else "nothing changed afterwards")]
-    if found.unprotected:
-        lines.append(f"{found.unprotected} trials of KDuel 0.1.0 have no manifest: nothing is known of their files")
     lines += [f"  {change}" for change in found.changes]
     if found.unreadable:
         lines.append(f"{plural(len(found.unreadable), 'file')} cannot be read:")

@@ -48,8 +48,8 @@ def command(directory: Path, describe: bool, blocks: tuple[int, ...], from_stdin
 
     orders: queue.SimpleQueue[int | None] = queue.SimpleQueue()
     if from_stdin:
-        threading.Thread(target=listen, args=(orders,), daemon=True).start()
-    threading.Thread(target=live, args=(say,), daemon=True).start()
+        threading.Thread(target=read_orders, args=(orders,), daemon=True).start()
+    threading.Thread(target=send_heartbeats, args=(say,), daemon=True).start()
     terminal = Terminal()
     if describe:
         describe_machine(directory, terminal, offline=offline)
@@ -65,7 +65,7 @@ def command(directory: Path, describe: bool, blocks: tuple[int, ...], from_stdin
         worker.close()
 
 
-def listen(orders: queue.SimpleQueue[int | None]) -> None:
+def read_orders(orders: queue.SimpleQueue[int | None]) -> None:
     """Take block numbers; when nobody can send any more, end the process as Ctrl-C does."""
     for line in sys.stdin:
         if line.strip().isdecimal():
@@ -73,7 +73,7 @@ def listen(orders: queue.SimpleQueue[int | None]) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def live(say: object) -> None:
+def send_heartbeats(say: object) -> None:
     """Give signs of life for as long as the process runs and anybody listens."""
     assert callable(say)
     pause = threading.Event()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from kduel.core.errors import file_trouble
+from kduel.core.errors import os_errors
 from kduel.core.manifest import Manifest
 from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
@@ -33,7 +33,7 @@ def cache_root() -> Path:
 
 def as_cache_error(where: Path) -> AbstractContextManager[None]:
     """Turn an OSError about the cache into a HostError with a remedy."""
-    return file_trouble(
+    return os_errors(
         f"the cache at {where} is not usable",
         "Make it readable and writable, free some space, or name another place in KDUEL_CACHE. What is missing there "
         "is made again by the next run.",
@@ -57,16 +57,16 @@ class Cache:
             next(self.root.iterdir(), None)
 
     @property
-    def used(self) -> frozenset[tuple[str, str]]:
+    def used_entries(self) -> frozenset[tuple[str, str]]:
         """Kind and key of every entry that was used, and is there."""
         return frozenset(self._checked)
 
     def path(self, kind: str, key: str) -> Path:
-        """Where the entry is, or would be."""
+        """Directory of the entry, there or not."""
         return self.root / kind / key
 
     def has(self, kind: str, key: str) -> bool:
-        """Whether the entry is there, complete and unchanged. Raises HostError where the cache cannot be read."""
+        """True if the entry is there, complete and unchanged. Raises HostError where the cache cannot be read."""
         with as_cache_error(self.root):
             path = self.path(kind, key)
             try:
@@ -99,7 +99,7 @@ class Cache:
                 build(fresh)
                 with as_cache_error(self.root):
                     fresh.chmod(0o755)
-                    Manifest.of(fresh).write(self._manifest(kind, key))
+                    Manifest.of_directory(fresh).write(self._manifest(kind, key))
                     if path.exists():
                         path.rename(fresh.with_name(f"{fresh.name}-old"))
                     fresh.rename(path)

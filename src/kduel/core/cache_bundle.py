@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from kduel.core.cache import Cache, as_cache_error
-from kduel.core.errors import InputError, file_trouble
+from kduel.core.errors import InputError, os_errors
 from kduel.core.manifest import Manifest
 from kduel.core.text import visible
 
@@ -53,7 +53,7 @@ class BundleMember(tarfile.TarInfo):
 
 
 class BundleForm(Struct):
-    """Of CONTENTS in any version, the part that names the version."""
+    """Part of CONTENTS, in any version, that names the version."""
 
     schema: int
 
@@ -84,7 +84,7 @@ class BundleContents(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def contents_of(cache: Cache, entries: Collection[tuple[str, str]]) -> BundleContents:
-    """What a bundle of these entries (kind, key) holds. Kinds that can be made without network are left out.
+    """Content of a bundle of these entries (kind, key). Kinds that can be made without network are left out.
 
     Raises HostError where the cache cannot be read.
     """
@@ -92,7 +92,7 @@ def contents_of(cache: Cache, entries: Collection[tuple[str, str]]) -> BundleCon
     with as_cache_error(cache.root):
         for kind, key in sorted(set(entries)):
             if kind in CARRIED:
-                manifest = Manifest.of(cache.path(kind, key))
+                manifest = Manifest.of_directory(cache.path(kind, key))
                 for file in manifest.files.values():
                     file.inode = file.changed = 0
                 found.append(BundledEntry(kind, key, manifest))
@@ -132,7 +132,7 @@ def unpack(file: Path, cache: Cache, advance: Callable[[float], object]) -> list
     Nothing of an entry that differs from its manifest is kept. Raises InputError naming the file and what is wrong in it,
     and HostError for trouble with the cache.
     """
-    with _opened(file) as tar:
+    with _open_bundle(file) as tar:
         contents = _read_contents(tar, file)
         done = []
         for entry in contents.entries:
@@ -141,18 +141,18 @@ def unpack(file: Path, cache: Cache, advance: Callable[[float], object]) -> list
                 cache.entry(entry.kind, entry.key, partial(_extract, tar, entry, file, advance))
             else:
                 for name, size in entry.files.items():
-                    _next(tar, name, size, file)
+                    _next_member(tar, name, size, file)
                     advance(size)
             done.append((entry.kind, entry.key, fresh))
         return done
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[tarfile.TarFile]:
+def _open_bundle(file: Path) -> Iterator[tarfile.TarFile]:
     """The bundle, read once from its beginning to its end."""
     if not file.is_file():
         raise InputError(f"{file} is not a file", "Name a file that `kduel bundle` wrote.")
-    with file_trouble(f"cannot read {file}", "Check its permissions, or copy it again."), file.open("rb") as stream:
+    with os_errors(f"cannot read {file}", "Check its permissions, or copy it again."), file.open("rb") as stream:
         if stream.read(len(CONTENTS)) != CONTENTS.encode():
             raise InputError(
                 f"{file} is not a bundle of KDuel: it does not begin with {CONTENTS}",
@@ -164,17 +164,17 @@ def _opened(file: Path) -> Iterator[tarfile.TarFile]:
                 yield tar
         except (tarfile.TarError, EOFError, ValueError, RecursionError) as error:
             # The tar module raises the last two for headers with malformed numbers, and for long rows of headers.
-            raise _damaged(file, visible(str(error), 200)) from error
+            raise _damage_error(file, visible(str(error), 200)) from error
 
 
-def _damaged(file: Path, what: str) -> InputError:
+def _damage_error(file: Path, what: str) -> InputError:
     return InputError(f"{file} is not a whole bundle: {what}", "Copy it again, or make it again with `kduel bundle`.")
 
 
 def _read_contents(tar: tarfile.TarFile, file: Path) -> BundleContents:
     first = tar.next()
-    if first is None or first.name != CONTENTS or not _plain(first) or first.size > MOST_CONTENTS:
-        raise _damaged(file, f"it does not begin with {CONTENTS}")
+    if first is None or first.name != CONTENTS or not _is_regular(first) or first.size > MOST_CONTENTS:
+        raise _damage_error(file, f"it does not begin with {CONTENTS}")
     source = tar.extractfile(first)
     assert source is not None
     try:
@@ -186,26 +186,26 @@ def _read_contents(tar: tarfile.TarFile, file: Path) -> BundleContents:
             )
         contents = msgspec.json.decode(text, type=BundleContents)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise _damaged(file, f"{CONTENTS}: {visible(str(error), 200)}") from error
+        raise _damage_error(file, f"{CONTENTS}: {visible(str(error), 200)}") from error
     for entry in contents.entries:
         if entry.kind not in CARRIED or not NAME.fullmatch(entry.key):
-            raise _damaged(
+            raise _damage_error(
                 file, f"it holds {visible(f'{entry.kind}/{entry.key}', 200)}, which is no entry of a bundle"
             )
         if wrong := _wrong_path(entry.manifest):
-            raise _damaged(file, wrong)
+            raise _damage_error(file, wrong)
     return contents
 
 
-def _plain(member: tarfile.TarInfo) -> bool:
+def _is_regular(member: tarfile.TarInfo) -> bool:
     """A sparse file may be small in the bundle and without bound on the disk; none is packed as one."""
     return member.isreg() and not member.issparse()
 
 
 def _wrong_path(manifest: Manifest) -> str:
-    """What is wrong with the paths of an entry, or empty. Each must lie inside the entry, also behind its own links."""
+    """Error in the paths of an entry, or empty. Each must lie inside the entry, also behind its own links."""
     paths = (*manifest.files, *manifest.links)
-    for path in filter(_outside, paths):
+    for path in filter(_leads_outside, paths):
         return f"{visible(path, 200)} is not a path inside an entry"
     for path in paths:
         above = {str(parent) for parent in PurePosixPath(path).parents}
@@ -217,20 +217,20 @@ def _wrong_path(manifest: Manifest) -> str:
     return ""
 
 
-def _outside(path: str) -> bool:
+def _leads_outside(path: str) -> bool:
     if len(path) > LONGEST_PATH:
         return True
     parts = PurePosixPath(path).parts
     return not parts or path.startswith("/") or ".." in parts or "\0" in path or str(PurePosixPath(path)) != path
 
 
-def _next(tar: tarfile.TarFile, name: str, size: int, file: Path) -> IO[bytes]:
+def _next_member(tar: tarfile.TarFile, name: str, size: int, file: Path) -> IO[bytes]:
     """The next member, which must be this one."""
     member = tar.next()
     if member is None:
-        raise _damaged(file, f"it ends before {visible(name, 200)}")
-    if member.name != name or member.size != size or not _plain(member):
-        raise _damaged(file, f"{visible(member.name, 200)} comes where {visible(name, 200)} must")
+        raise _damage_error(file, f"it ends before {visible(name, 200)}")
+    if member.name != name or member.size != size or not _is_regular(member):
+        raise _damage_error(file, f"{visible(member.name, 200)} comes where {visible(name, 200)} must")
     source = tar.extractfile(member)
     assert source is not None
     return source
@@ -240,7 +240,7 @@ def _extract(
     tar: tarfile.TarFile, entry: BundledEntry, file: Path, advance: Callable[[float], object], into: Path
 ) -> None:
     for path, facts in sorted(entry.manifest.files.items()):
-        source = _next(tar, f"{entry.kind}/{entry.key}/{path}", facts.size, file)
+        source = _next_member(tar, f"{entry.kind}/{entry.key}/{path}", facts.size, file)
         with as_cache_error(into):
             target = into / path
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -253,7 +253,7 @@ def _extract(
         for path, target_of_link in entry.manifest.links.items():
             (into / path).parent.mkdir(parents=True, exist_ok=True)
             (into / path).symlink_to(target_of_link)
-        now = Manifest.of(into)
+        now = Manifest.of_directory(into)
     for path, facts in entry.manifest.files.items():
         if now.files[path].digest != facts.digest:
-            raise _damaged(file, f"the checksum of {visible(path, 200)} does not match")
+            raise _damage_error(file, f"the checksum of {visible(path, 200)} does not match")

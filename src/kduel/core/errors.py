@@ -1,4 +1,4 @@
-"""What can go wrong, as a person should read it: what happened, where, and what to do about it."""
+"""Errors as a person should read them: what happened, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ PERMIT = "Give this user the permission to read it, or start KDuel as its owner.
 
 
 def cannot_read(path: object, error: OSError, remedy: str) -> InputError:
-    """That a file of the user's cannot be read, with the system's reason. Where a permission is lacking, that is the remedy."""
+    """Error about a user's file that cannot be read, with the system's reason. The remedy is a permission if one is lacking."""
     message = f"cannot read {path}: {error.strerror or error}"
     if isinstance(error, PermissionError):
         return UnreadableError(message, PERMIT)
@@ -62,7 +62,7 @@ def cannot_read(path: object, error: OSError, remedy: str) -> InputError:
 
 
 @contextmanager
-def file_trouble(what: str, remedy: str) -> Iterator[None]:
+def os_errors(what: str, remedy: str) -> Iterator[None]:
     """Turn an OSError into a HostError with `what` failed, the system's reason, and a remedy."""
     try:
         yield

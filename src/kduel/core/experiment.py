@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from kduel.core.errors import InputError
 
@@ -58,7 +58,7 @@ class Metric(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Contender(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is compared: a kernel with its command line, sysctls and scheduler. The first one is the baseline."""
+    """A kernel to be compared, with its command line, sysctls and scheduler. The first one is the baseline."""
 
     kernel: str
     """A kernel specification: `debian:6.12`, `debian-source:6.12,config=tinyconfig`, `tree:DIR`, a vmlinuz, `host`."""
@@ -80,6 +80,9 @@ LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 """What a step may be called: its directory is named after it."""
 
 
+EmulatedRole = Literal["primary", "exploratory"]
+
+
 class Step(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One benchmark with one set of parameters, as a trial runs it. `label` names it and is unique in a study."""
 
@@ -88,10 +91,76 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     parameters: dict[str, Any] = field(default_factory=dict)
     primary: list[str] = field(default_factory=list)
     """Names of the metrics that decide when the run may stop."""
+    slices: int | None = None
+    """In how many slices it is measured, in place of the study's number; 1 keeps it in one piece."""
+    emulated: EmulatedRole = "primary"
+    """What its primary metrics are on an emulated machine."""
+    load: str = ""
+    """The background load that runs beside it; empty for none, or where it is a parameter of the benchmark."""
+
+    def on(self, emulated: bool) -> Step:
+        """The step on a machine that is emulated, or not."""
+        return structs.replace(self, primary=[]) if emulated and self.emulated == "exploratory" else self
+
+
+class Factor(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A circumstance that a study varies. The other levels are compared with the first."""
+
+    name: str
+    levels: list[str]
+
+
+class StepCell(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A step's place among those that differ only in the levels of factors."""
+
+    family: str
+    levels: dict[str, str]
+    """By factor."""
+
+
+class Design(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The factors of a study, and which level each contender and each step has of them."""
+
+    factors: list[Factor]
+    """Those of contenders first: the first one is what the study is about."""
+    cells: dict[str, dict[str, str]]
+    """By contender: its level of each factor of contenders."""
+    steps: dict[str, StepCell] = field(default_factory=dict)
+    """By label, the steps that differ in a factor: its levels share a boot."""
+    fraction: int = 1
+    """One in so many cells was carried out."""
+    interactions: int = 2
+    """Between how many factors interactions are estimated."""
+
+
+SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+class Bound(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table [bound]: what single measurements should not exceed."""
+
+    metric: str
+    """The name of measurements that a benchmark keeps, such as `latency`, or LABEL/latency of one step."""
+    limit: str
+    """A number with its unit: "150 us"."""
+    share: float = 1e-6
+    """Of all measurements, how many may exceed the limit."""
+
+    def __post_init__(self) -> None:
+        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *([a-zµ]+)", self.limit)
+        if match is None or match[2] not in SECONDS or not float(match[1]) > 0:
+            raise ValueError(f"limit {self.limit!r} is no time with a unit, such as 150 us")
+        if not 0 < self.share < 1:
+            raise ValueError(f"share {self.share:g} is not between 0 and 1")
+
+    def in_unit(self, unit: str) -> float:
+        """The limit in another unit of time."""
+        number, name = re.fullmatch(r"([0-9.]+) *([a-zµ]+)", self.limit).groups()  # type: ignore[union-attr]
+        return float(f"{float(number) * SECONDS[name] / SECONDS[unit]:.12g}")
 
 
 class Settle(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a trial does between boot and the first benchmark.
+    """The wait between boot and the first benchmark.
 
     "fixed" waits `seconds`; "idle" waits until the guest is idle, at most `seconds`.
     """
@@ -119,7 +188,7 @@ HOST_DISTURBED = "host-disturbed"
 
 
 class Void(Struct, frozen=True, forbid_unknown_fields=True):
-    """Why nothing of a trial may be used."""
+    """The reason why nothing of a trial may be used."""
 
     code: str
     """For scripts: panic, oops, hang, deadline, wrong-machine, left-out, ..."""

@@ -33,6 +33,16 @@ def amount(value: float | None, spread: float | None = None) -> str:
     return with_minus(f"{value:,.{places}f}")
 
 
+def quantity(value: float, unit: str, spread: float | None = None) -> str:
+    """An amount with its unit, where it has one that is worth writing."""
+    return amount(value, spread) if unit in ("", "1", "count") else f"{amount(value, spread)} {unit}"
+
+
+def change(value: float, unit: str) -> str:
+    """A change with its sign and unit; in per cent to three digits."""
+    return percent(value) if unit == "%" else f"{signed_number(value, places_of(value))} {unit}".rstrip()
+
+
 def places_of(value: float) -> int:
     """Decimal places of a value without a spread: none of a whole number, else five significant digits."""
     return 0 if value == int(value) else decimals(abs(value), 5)
@@ -46,22 +56,22 @@ def decimals(size: float, digits: int) -> int:
 
 
 def arms(metric: MetricResult) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Of the baseline and of the contender: the mean and its SD, as every report shows them next to the change.
+    """Mean and SD of the baseline, then of the contender, as every report shows them next to the change.
 
     The SD is empty where there is none. An exact value has all its digits, whatever the SD over blocks is, as the change must
     be that of the two; a count under conditions is that of one condition and has no SD.
     """
 
-    def shown(mean: float | None, sd: float | None) -> tuple[str, str]:
+    def texts(mean: float | None, sd: float | None) -> tuple[str, str]:
         if mean is None or sd is None or not math.isfinite(sd) or (metric.scale == "exact" and metric.conditions):
             return amount(mean), ""
         return amount(mean, None if metric.scale == "exact" else sd), amount(sd, sd)
 
-    return shown(metric.baseline_mean, metric.baseline_sd), shown(metric.mean, metric.sd)
+    return texts(metric.baseline_mean, metric.baseline_sd), texts(metric.mean, metric.sd)
 
 
 def means(metric: MetricResult) -> tuple[str, str]:
-    """The same in one text each: `3,230.7 ± 5.5`; the mean alone where there is no SD."""
+    """Mean and SD of both arms in one text each: `3,230.7 ± 5.5`; the mean alone where there is no SD."""
     before, after = (f"{mean} ± {sd}" if sd else mean for mean, sd in arms(metric))
     return before, after
 
@@ -73,10 +83,10 @@ def mean_and_sd(mean: float | None, sd: float | None) -> str:
     return f"{amount(mean, sd)} ± {amount(sd, sd)}"
 
 
-def signed(value: float, places: int) -> str:
+def signed_number(value: float, places: int) -> str:
     """With + or − in front, except for what rounds to nothing; beyond whole numbers of their own, four digits."""
     if abs(value) >= HUGE:
-        return plus(value, ".4g")
+        return with_sign(value, ".4g")
     text = f"{value:+,.{places}f}"
     if float(text.replace(",", "")) == 0:
         text = text[1:]
@@ -88,9 +98,8 @@ def with_minus(text: str) -> str:
     return text.replace("-", MINUS)
 
 
-def plus(value: float, spec: str) -> str:
-    """The same for any format specification: what people read has a minus as long as the plus; formats for programs
-    have ASCII."""
+def with_sign(value: float, spec: str) -> str:
+    """A number in any format specification, with a minus as long as the plus; formats for programs have ASCII."""
     return with_minus(f"{value:+{spec}}")
 
 
@@ -123,21 +132,21 @@ def effect(metric: MetricResult) -> str:
     if value is None or not math.isfinite(value):
         return MISSING
     if metric.scale == "exact":
-        number = signed(*exact_change(value, metric))
+        number = signed_number(*exact_change(value, metric))
         share = relative_pct(metric)
         return f"{number} ({percent(share)})" if share else number
     if metric.scale == "ratio":
-        return f"{signed(value, effect_places(value, low, high))} {unit}"
+        return f"{signed_number(value, effect_places(value, low, high))} {unit}"
     places = (
         decimals((high - low) / 2, 2) if low is not None and high is not None and high > low else places_of(value)
     )
-    return f"{signed(value, places)} {unit}".rstrip()
+    return f"{signed_number(value, places)} {unit}".rstrip()
 
 
 def difference(one: ConditionResult) -> str:
-    """What a condition's two counts differ by as they are shown."""
+    """Difference of a condition's two counts as they are shown."""
     before, after = places_of(one.baseline), places_of(one.contender)
-    return signed(round(one.contender, after) - round(one.baseline, before), max(before, after))
+    return signed_number(round(one.contender, after) - round(one.baseline, before), max(before, after))
 
 
 def exact_change(value: float, metric: MetricResult) -> tuple[float, int]:
@@ -153,7 +162,7 @@ def exact_change(value: float, metric: MetricResult) -> tuple[float, int]:
 
 def percent(value: float) -> str:
     """A change in per cent to three digits: `+0.523 %`."""
-    return f"{signed(value, min(6, decimals(abs(value), 3)))} %"
+    return f"{signed_number(value, min(6, decimals(abs(value), 3)))} %"
 
 
 def share_text(value: float) -> str:
@@ -180,30 +189,50 @@ def bounds_text(low: float, high: float, places: int) -> tuple[str, str]:
     """Both ends of an interval, signed. The one that excludes 0 has one digit at least, since 0 would contradict the verdict."""
     excludes = low if low > 0 else high if high < 0 else 0.0
     digits = max(places, decimals(abs(excludes), 1)) if float(f"{excludes:.{places}f}") == 0 else places
-    return signed(low, digits if low > 0 else places), signed(high, digits if high < 0 else places)
+    return signed_number(low, digits if low > 0 else places), signed_number(high, digits if high < 0 else places)
 
 
 def range_text(metric: MetricResult) -> str:
-    """Of an exact value: the range over conditions in per cent, `+11.9 to +13.0 %`; empty where all give the same."""
+    """Range of an exact change over conditions in per cent, `+11.9 to +13.0 %`; empty where all give the same."""
     low, high = metric.ci_low_pct, metric.ci_high_pct
     if low is None or high is None or metric.ci_low == metric.ci_high:
         return ""
     places = 1 if max(abs(low), abs(high)) >= 10 else 2
-    least, most = signed(low, places), signed(high, places)
+    least, most = signed_number(low, places), signed_number(high, places)
     return f"{least} %" if least == most else f"{least} to {most} %"
 
 
 def detectable(metric: MetricResult) -> str:
     """The minimum detectable effect: `8.9 %`; a dash where it cannot be determined."""
-    if metric.mde_pct is None:
-        return MISSING
-    return f"over {WIDEST:,} %" if metric.mde_pct > WIDEST else f"{amount(metric.mde_pct, metric.mde_pct)} %"
+    return MISSING if metric.mde_pct is None else percent_size(metric.mde_pct)
+
+
+def percent_size(value: float) -> str:
+    """A size in per cent to two digits: `8.9 %`."""
+    return f"over {WIDEST:,} %" if value > WIDEST else f"{amount(value, value)} %"
 
 
 def effect_with_interval(metric: MetricResult) -> str:
     """`+4.2 % (+3.1 to +5.3 %)`."""
     bounds = MISSING if metric.scale == "exact" else interval_text(metric)
     return effect(metric) if bounds == MISSING else f"{effect(metric)} ({bounds})"
+
+
+def effect_in_words(metric: MetricResult) -> str:
+    """`+4.2 % (interval +3.1 to +5.3 %)`, or for counts `+12 instructions (+0.52 %) (range +10 to +14)`, in a sentence."""
+    low, high = metric.ci_low, metric.ci_high
+    if metric.scale == "exact":
+        share = relative_pct(metric)
+        value, places = exact_change(metric.effect or 0, metric)
+        said = f"{signed_number(value, places)} {metric.unit}".rstrip() + (
+            "" if share is None else f" ({percent(share)})"
+        )
+        ranges = low is not None and high is not None and low != high
+        return f"{said} (range {change(low or 0, '')} to {change(high or 0, '')})" if ranges else said
+    bounds = interval_text(metric)
+    if bounds == MISSING:
+        return effect(metric) if metric.scale == "difference" else "with an interval that has no bound"
+    return f"{effect(metric)} (interval {bounds})"
 
 
 def plain_number(value: float) -> str:

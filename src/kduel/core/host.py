@@ -1,4 +1,4 @@
-"""What the host did while a trial ran: the record of one step, and what can be summed over several."""
+"""Other work on the host while a trial ran: the record of one step, and what can be summed over several."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class HostStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def wait_share(steps: Iterable[HostStep]) -> float | None:
-    """Of the time that the guest's CPUs were ready to run, the share (0 to 1) in which they waited; None if unknown."""
+    """Share (0 to 1) of the time that the guest's CPUs were ready to run in which they waited; None if unknown."""
     run = wait = 0.0
     for step in steps:
         if step.vcpu_run_s is None or step.vcpu_wait_s is None:

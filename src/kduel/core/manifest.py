@@ -1,4 +1,4 @@
-"""What a directory of the cache holds: its files with their sizes and hashes, as they were when it was made."""
+"""Manifest of a directory of the cache: its files with their sizes and hashes, as they were when it was made."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class File(Struct, array_like=True):
     """The inode's time of change, in nanoseconds since 1970."""
 
     def stamp(self) -> tuple[int, bool, int, int]:
-        """What is known of the file without reading it."""
+        """Facts about the file that need no reading."""
         return self.size, self.executable, self.inode, self.changed
 
 
@@ -47,8 +47,8 @@ class Manifest(Struct, forbid_unknown_fields=True):
     """Whether it has more than what is stored of it."""
 
     @classmethod
-    def of(cls, directory: Path, known: Manifest | None = None) -> Manifest:
-        """Of what lies in a directory now. Files of which `known` has the stamp are not read. Raises OSError."""
+    def of_directory(cls, directory: Path, known: Manifest | None = None) -> Manifest:
+        """Manifest of a directory as it is now. Files of which `known` has the stamp are not read. Raises OSError."""
         found = cls(schema=SCHEMA, fresh=True)
         waiting = [""]
         while waiting:
@@ -93,14 +93,14 @@ class Manifest(Struct, forbid_unknown_fields=True):
             Path(name).unlink(missing_ok=True)
 
     def keep(self, path: Path) -> None:
-        """As `write`, if there is something new and the cache can be written to: one may be shared, and read-only."""
+        """Write it if there is something new and the cache can be written to: one may be shared, and read-only."""
         if self.fresh:
             with suppress(OSError):
                 self.write(path)
 
     def differs(self, directory: Path) -> str:
-        """How a directory differs from the manifest, or empty; new stamps are taken over. Raises OSError."""
-        now = Manifest.of(directory, self if len(self.files) > MANY else None)
+        """Difference between a directory and the manifest, or empty; new stamps are taken over. Raises OSError."""
+        now = Manifest.of_directory(directory, self if len(self.files) > MANY else None)
         if (now.files, now.links) == (self.files, self.links):
             return ""
         for relative in sorted({*self.files, *self.links, *now.files, *now.links}):

@@ -16,7 +16,7 @@ from kduel.core.validation import keys_of_inner, validation_message
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-PACKAGES = {"imported": "kduel.store.imported"}
+PACKAGES = {"findings": "kduel.judge.lint.findings", "imported": "kduel.store.imported"}
 """Where built-in plug-ins lie, if not in the folder of their kind's name."""
 
 
@@ -28,7 +28,7 @@ def named_plugin(kind: str, what: str, name: str) -> Any:
     return found[name]
 
 
-def typed(table: dict[str, Any], kind: type[T], what: str, keys: str) -> T:
+def convert_table(table: dict[str, Any], kind: type[T], what: str, keys: str) -> T:
     """A table of a study as a struct. `what` has the table, and `keys` is the word for them in the message.
 
     Raises InputError naming the key.
@@ -44,7 +44,7 @@ def typed(table: dict[str, Any], kind: type[T], what: str, keys: str) -> T:
 
 @cache
 def plugins(kind: str) -> dict[str, Any]:
-    """The plug-ins of a kind ("benchmarks", "fleets", "imported", "kernels", "machines", "report"), by name.
+    """The plug-ins of a kind ("benchmarks", "findings", "fleets", "imported", "kernels", "machines", "report"), by name.
 
     A built-in one is a module of `kduel.<kind>` that has a `PLUGIN`: an object with a `name`. One from outside is
     an entry point of the group `kduel.<kind>` that loads to such an object.

@@ -31,7 +31,7 @@ class Progress:
         yield Task()
 
 
-class Once(Progress):
+class UniqueMessages(Progress):
     """Passes each message on the first time only: for work that is made ready again and again."""
 
     def __init__(self, progress: Progress) -> None:

@@ -11,16 +11,36 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from kduel.core.experiment import EDITION, Aspect, Better, MachineRecord, Scope, Settle, Statistic, TrialStatus, Void
+from kduel.core.experiment import (
+    EDITION,
+    Aspect,
+    Better,
+    Bound,
+    Design,
+    MachineRecord,
+    Scope,
+    Settle,
+    Statistic,
+    TrialStatus,
+    Void,
+)
 from kduel.core.host import HostStep
 from kduel.core.samples import Mode, StepResult
+from kduel.core.slices import Components, Reducer, SliceValue
 
-SCHEMA = 1
+SCHEMA = 2
+"""Schema 1 called counts of instructions faster and slower."""
 
-Verdict = Literal["faster", "slower", "higher", "lower", "equivalent", "equal", "different", "undecided"]
+Verdict = Literal[
+    "faster", "slower", "higher", "lower", "equivalent", "equal", "different", "more", "fewer", "undecided"
+]
 Scale = Literal["ratio", "difference", "exact"]
 COUNTED = "instructions"
 """A unit of path length: fewer of them is no time."""
+SHARED = "lines"
+"""A unit of sharing: the cache lines that CPUs fight over. Fewer of them is no time either."""
+COUNTS = (COUNTED, SHARED)
+"""Units of what a deterministic machine counts. Each is the name of the metric of the usual call, too."""
 BYTES = ("B", "kB", "KiB", "MB", "MiB", "GiB")
 HARNESS = "fixed-by-harness"
 """The code of the finding that a metric is set by the harness and not by the kernel."""
@@ -85,7 +105,7 @@ class ConditionResult(Struct, frozen=True, kw_only=True):
 
     @property
     def difference(self) -> float:
-        """How many more the contender takes."""
+        """The contender's count less the baseline's."""
         return self.contender - self.baseline
 
 
@@ -167,6 +187,7 @@ class MetricResult(Struct, kw_only=True):
     ci_low: float | None = None
     ci_high: float | None = None
     verdict: Verdict
+    """`more` and `fewer` are counts, of instructions or the like: they are no time."""
     told: str = ""
     """The verdict in plain words, with what can and cannot be concluded."""
     below_delta: bool = False
@@ -177,12 +198,14 @@ class MetricResult(Struct, kw_only=True):
     """For undecided: what an earlier look decided and the last interval does not show any more."""
     former_at: int | None = None
     """The number of blocks at that look."""
+    contradicted: bool = False
+    """For undecided: the last interval shows another verdict than that look, so that a new run must tell."""
     withheld: str = ""
     """For undecided: why a verdict that the interval shows is not given (trials that are missing for one contender)."""
     confounded: bool = False
     """For undecided: in all complete pairs the contenders had one order, so that order and kernel cannot be distinguished."""
     blocks_more: int | None = None
-    """For undecided: about how many more blocks would decide it at the measured spread; null if unknown."""
+    """For undecided: about how many more blocks would decide it if effect and spread stay as measured; null if unknown."""
     mde_pct: float | None = None
     """What this run would have found with 80 % power."""
     unseen_mode_pct: float | None = None
@@ -202,18 +225,24 @@ class MetricResult(Struct, kw_only=True):
     """Where several machines measured: the effect on each, and how much they differ."""
     values: dict[str, list[float | None]] = field(default_factory=dict)
     """By contender, in the order of `blocks` of the run."""
+    slices: dict[str, list[list[SliceValue]]] = field(default_factory=dict)
+    """By contender, in the order of `blocks`: the slices of each trial; empty for a metric that was measured in one piece."""
+    components: Components | None = None
+    """Where the spread of both contenders comes from; null for fewer than three complete blocks."""
 
     @property
-    def counted(self) -> str:
-        """`more` or `fewer`, for a difference in counted instructions: a path's length is no time. Else empty."""
-        shown = self.verdict not in ("equivalent", "equal", "undecided")
-        if self.scale == "exact" and self.unit == COUNTED and shown and self.effect:
-            return "more" if self.effect > 0 else "fewer"
-        return ""
+    def more_or_fewer(self) -> str:
+        """`more` or `fewer`, for a difference in counts: they are no time. Else empty."""
+        return self.verdict if self.verdict in ("more", "fewer") else ""
+
+    @property
+    def decided(self) -> bool:
+        """True if there is a verdict."""
+        return self.verdict != "undecided"
 
     @property
     def depends(self) -> bool:
-        """Whether conditions that must not matter decide which way an exact difference goes."""
+        """True if conditions that must not matter decide which way an exact difference goes."""
         return self.scale == "exact" and self.verdict == "undecided" and self.ci_low != self.ci_high
 
     @property
@@ -223,12 +252,12 @@ class MetricResult(Struct, kw_only=True):
 
     @property
     def word(self) -> str:
-        """The verdict as it is reported: sizes and counted instructions are no faster or slower."""
+        """The verdict as it is reported: sizes are no faster or slower."""
         if self.depends:
             return "depends"
         if self.unit in BYTES and self.verdict in ("faster", "slower"):
             return "larger" if ((self.effect_pct if self.scale == "ratio" else self.effect) or 0) > 0 else "smaller"
-        return self.counted or self.verdict
+        return self.verdict
 
     @property
     def size(self) -> str:
@@ -244,7 +273,7 @@ class MetricResult(Struct, kw_only=True):
 
     @property
     def by_harness(self) -> bool:
-        """Whether the lint found that the benchmark's own way fixes this metric."""
+        """True if the lint found that the benchmark's own way fixes this metric."""
         return any(warning.code == HARNESS for warning in self.warnings)
 
 
@@ -254,6 +283,116 @@ class Headline(Struct, kw_only=True):
     baseline: str
     contender: str
     text: str
+
+
+EffectKind = Literal["main", "interaction", "simple"]
+
+
+class EffectResult(Struct, kw_only=True):
+    """An effect of a study's factors, with its verdict."""
+
+    name: str
+    kind: EffectKind
+    """main: over all levels of the other factors; simple: at one level of another; interaction: how the effect of one factor
+    depends on the level of another."""
+    factors: list[str]
+    """One, or those that interact. `references` and `levels` run parallel: the levels that are compared."""
+    references: list[str]
+    levels: list[str]
+    at: dict[str, str] = field(default_factory=dict)
+    """Of a simple effect: the other factor's level."""
+    aliases: list[str] = field(default_factory=list)
+    """Other effects that a fraction cannot tell from this one."""
+    result: MetricResult
+    """Its arms are means over cells (geometric ones on the ratio scale); of an interaction they are ratios."""
+
+
+class QuantileResult(Struct, kw_only=True):
+    """The value that a share of all measurements does not exceed: of the mean distribution over boots. null: the data do not reach so
+    far."""
+
+    share: float
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class BoundResult(Struct, kw_only=True):
+    """Verdict on a bound, by the share of measurements that exceed it; the largest one decides nothing."""
+
+    limit: float
+    """In the unit of the measurements."""
+    share: float
+    """Of the measurements, how many may exceed it."""
+    exceeding: int
+    samples: int
+    verdict: Literal["holds", "violated", "undecided"]
+    level: float
+    """1 less the coverage of the interval: over all contenders and benchmarks that the bound is about, and all looks, together."""
+    estimate: float | None = None
+    """The share that exceeds it: the mean over boots."""
+    low: float | None = None
+    high: float | None = None
+    reason: str = ""
+    """Of undecided, where it is known."""
+
+
+class ReturnLevelResult(Struct, kw_only=True):
+    """A model of the tail: the level that a share of all measurements exceeds. null where there is none, for a `reason`."""
+
+    share: float
+    threshold: float | None = None
+    """Above it excesses are fitted by a generalised Pareto distribution."""
+    excesses: int | None = None
+    shape: float | None = None
+    scale: float | None = None
+    level: float | None = None
+    low: float | None = None
+    high: float | None = None
+    distance: float | None = None
+    """The largest distance between the fitted and the counted distribution of the excesses."""
+    other_level: float | None = None
+    """The level by a fit to the upper half of the excesses."""
+    reason: str = ""
+
+
+class TailResult(Struct, kw_only=True):
+    """The single measurements of one contender over its boots."""
+
+    benchmark: str
+    metric: str
+    unit: str
+    contender: str
+    boots: int
+    samples: int
+    largest: float | None
+    level: float
+    """1 less the coverage of each interval."""
+    quantiles: list[QuantileResult] = field(default_factory=list)
+    survival: list[tuple[float, float]] = field(default_factory=list)
+    """Values, and the share of measurements above each."""
+    bound: BoundResult | None = None
+    return_level: ReturnLevelResult | None = None
+
+
+class ShiftPoint(Struct, kw_only=True):
+    """The change of one quantile."""
+
+    share: float
+    effect_pct: float | None
+    low_pct: float | None
+    high_pct: float | None
+    verdict: Verdict
+
+
+class ShiftResult(Struct, kw_only=True):
+    """Change of a contender's quantiles within boots against the baseline's; intervals hold for all points together."""
+
+    benchmark: str
+    metric: str
+    baseline: str
+    contender: str
+    points: list[ShiftPoint] = field(default_factory=list)
 
 
 class Difference(Struct, kw_only=True):
@@ -300,6 +439,8 @@ class StudyResult(Struct, kw_only=True):
     delta: float = 1.0
     """The smallest effect of interest, in per cent."""
     alpha: float = 0.05
+    exact_first: str = ""
+    """The suite that was counted on one CPU before the rest; empty where the study names none."""
     machines: Scope = "these"
     """What verdicts of several machines are about."""
     max: int | None = None
@@ -308,14 +449,23 @@ class StudyResult(Struct, kw_only=True):
     """The number of blocks, where it was fixed."""
     unit: Literal["boot", "load"] | None = None
     order: Literal["fixed", "shuffled"] | None = None
+    slices: int = 1
+    """In how many slices a step that stops by the clock was measured, at most."""
+    reduce: Reducer = "better-half"
+    """How slices became a trial's value."""
     settle: Settle | None = None
     edition: int = EDITION
     """Of the method that the run was planned by and is judged by."""
     covariates: list[str] = field(default_factory=list)
     """What was measured on the host during each trial and enters the intervals."""
+    design: Design | None = None
+    """The factors, where it has any."""
+    bound: Bound | None = None
     seed: int | None = None
     origin: str | None = None
     """The suite's name or the study file's path, as given."""
+    text: str = ""
+    """study.toml; of a suite with the contenders of the command line."""
     kduel: str | None = None
     """The version that carried it out, or imported it."""
     checksum: str | None = None
@@ -342,6 +492,11 @@ class Results(Struct, kw_only=True):
     trials: list[TrialResult]
     metrics: list[MetricResult]
     headlines: list[Headline] = field(default_factory=list)
+    effects: list[EffectResult] = field(default_factory=list)
+    """Of a study with factors: what decides, instead of single contenders against the baseline."""
+    tails: list[TailResult] = field(default_factory=list)
+    """Of benchmarks that keep their single measurements."""
+    shifts: list[ShiftResult] = field(default_factory=list)
     repeated: list[TrialResult] = field(default_factory=list)
     """Boots that were put aside and made again, for a fault that is not their contender's."""
     steps: list[StepResult] = field(default_factory=list)
@@ -353,6 +508,13 @@ class Results(Struct, kw_only=True):
     environment: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By contender: what its first good trial captured."""
     exact: Results | None = None
-    """What was counted exactly before anything was timed: a run of its own, in the directory `exact` of this one."""
+    """What was counted exactly on one CPU, before the rest: a run of its own, in the directory `exact` of this one."""
     explanations: list[dict[str, Any]] = field(default_factory=list)
-    """Where exact differences come from, as far as `kduel explain` was run: kduel.explain.compare.Explanation."""
+    """Where exact differences come from, as far as `kduel explain` was run: kduel.explain.compare.Explanation, or
+    kduel.explain.sharing.compare.SharingExplanation."""
+
+    @property
+    def gating(self) -> list[MetricResult]:
+        """The metrics that decide: the primary ones, or all where the study declared none; of a study with factors the effects."""
+        judged = [one.result for one in self.effects] or self.metrics
+        return [metric for metric in judged if metric.role == "primary"] or judged

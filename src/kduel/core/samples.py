@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from kduel.core.experiment import Metric
+from kduel.core.slices import SliceValue
 
 LARGEST = 1e150
 """Squares of larger values overflow."""
@@ -19,7 +20,7 @@ REASON = f"a finite number from {SMALLEST:g} to {LARGEST:g} in size, or 0"
 
 
 def within_reason(value: float) -> bool:
-    """Whether squares of the value, and its ratio to any other such value, can be computed: it is 0, or from SMALLEST
+    """True if squares of the value, and its ratio to any other such value, can be computed: it is 0, or from SMALLEST
     to LARGEST in size. NaN is not."""
     return value == 0 or SMALLEST <= abs(value) <= LARGEST
 
@@ -32,13 +33,39 @@ class Mode(Struct, frozen=True):
     """Of all single measurements, from 0 to 1."""
 
 
+class Distribution(Struct, frozen=True, kw_only=True):
+    """All single measurements of one trial, counted."""
+
+    unit: str
+    values: list[float]
+    """In rising order: the values, or the upper ends of the buckets that they are counted in."""
+    counts: list[int]
+    """Parallel to `values`."""
+    beyond: int = 0
+    """Measurements above all `values`, of which no more is known."""
+    largest: float
+
+    @property
+    def samples(self) -> int:
+        """Number of measurements."""
+        return sum(self.counts) + self.beyond
+
+
 class Details(Struct, kw_only=True):
-    """What a trial reports of its metrics beyond one number each."""
+    """A trial's report on its metrics beyond one number each."""
 
     conditions: dict[str, dict[str, float]] = field(default_factory=dict)
     """By metric: its value under each condition that must not matter, by the condition's description."""
     modes: dict[str, list[Mode]] = field(default_factory=dict)
     """By metric: the modes of its single measurements, the most frequent first."""
+    slices: dict[str, list[SliceValue]] = field(default_factory=dict)
+    """By metric: its slices, in their order."""
+    errors: dict[str, float] = field(default_factory=dict)
+    """By metric: the relative standard error of its value by the single measurements behind it."""
+    printed: dict[str, float] = field(default_factory=dict)
+    """By metric: what the program itself prints, where the value is computed from other figures of its output."""
+    distributions: dict[str, Distribution] = field(default_factory=dict)
+    """By metric: all single measurements, at their main figure."""
 
 
 class StepResult(Struct, frozen=True, kw_only=True):
@@ -49,6 +76,8 @@ class StepResult(Struct, frozen=True, kw_only=True):
     """The benchmark's name. Of imported results, the label without its numbers."""
     parameters: dict[str, Any] = field(default_factory=dict)
     """All parameters, the defaults included. Of imported results, the numbers in the label."""
+    load: str = ""
+    """The background load that ran beside it, where that is no parameter of the benchmark."""
 
 
 class Samples(Struct, kw_only=True):
@@ -74,6 +103,8 @@ class Samples(Struct, kw_only=True):
     """Parallel to `blocks`: the machine, or the part of a merged run, that carried the block out; empty where there is
     one."""
     order: dict[str, list[int | None]] = field(default_factory=dict)
+    places: list[int] = field(default_factory=list)
+    """Parallel to `blocks`: the step's place among the steps of its trials; empty where it is not known."""
     absent: dict[str, list[bool]] = field(default_factory=dict)
     """By contender, parallel to `blocks`: whether the trial never began because its machine was not there, so that the
     missing value is no sign of the contender's. Of an import: whether nothing shows that there was such a trial. Empty
@@ -82,6 +113,12 @@ class Samples(Struct, kw_only=True):
     """By contender, parallel to `blocks`: the values under each condition, where the benchmark counts under several."""
     modes: dict[str, list[Mode]] = field(default_factory=dict)
     """By contender, of the first block that has them."""
+    slices: dict[str, list[list[SliceValue]]] = field(default_factory=dict)
+    """By contender, parallel to `blocks`: the slices that a value was reduced from; empty where there were none."""
+    distributions: dict[str, list[Distribution | None]] = field(default_factory=dict)
+    """By contender, parallel to `blocks`: all single measurements, at the metric that is their main figure."""
+    printed: dict[str, list[float | None]] = field(default_factory=dict)
+    """By contender, parallel to `blocks`: what the program prints, where the values are computed from other figures."""
     covariates: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
     """What was measured on the host during each trial, where the guest cannot influence it: by name and contender,
     parallel to `blocks`. Only those that the rule declares enter a verdict."""
@@ -93,7 +130,7 @@ class Samples(Struct, kw_only=True):
 
     @property
     def key(self) -> str:
-        """How a metric is named in full."""
+        """Full name of the metric."""
         return f"{self.benchmark}/{self.metric.name}"
 
 

@@ -11,12 +11,12 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from kduel.core.errors import file_trouble
+from kduel.core.errors import os_errors
 
 
 def as_temporary_error(where: Path | None = None) -> AbstractContextManager[None]:
     """Turn an OSError about temporary files into a HostError with a remedy."""
-    return file_trouble(
+    return os_errors(
         f"cannot write temporary files to {where or tempfile.gettempdir()}",
         "Free some space there, or name another directory in TMPDIR.",
     )
@@ -31,6 +31,14 @@ def memory_file() -> BinaryIO:
     return open(os.memfd_create("kduel", os.MFD_CLOEXEC), "w+b")  # noqa: PTH123 - the caller closes it
 
 
+def ordinary_mode(mode: int) -> int:
+    """A mode less what this process's umask takes away: temporary files are made with 0600, whatever it is. It is read, as
+    asking for it by setting it would hold for all threads."""
+    status = Path("/proc/self/status").read_text("ascii", errors="replace")
+    umask = next((line.split()[1] for line in status.splitlines() if line.startswith("Umask:")), "0022")
+    return mode & ~int(umask, 8)
+
+
 @contextmanager
 def temporary_directory(
     parent: Path | None = None, prefix: str = PREFIX, told: AbstractContextManager[None] | None = None
@@ -43,7 +51,7 @@ def temporary_directory(
     with told or as_temporary_error(parent):
         place = parent or Path(tempfile.gettempdir())
         _sweep(place, prefix)
-        path, held = _made(place, prefix)
+        path, held = _make_directory(place, prefix)
     try:
         yield path
     finally:
@@ -51,7 +59,7 @@ def temporary_directory(
         os.close(held)
 
 
-def _made(place: Path, prefix: str) -> tuple[Path, int]:
+def _make_directory(place: Path, prefix: str) -> tuple[Path, int]:
     """A new directory and the descriptor that holds its lock."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=prefix, dir=place))

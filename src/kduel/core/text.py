@@ -27,17 +27,17 @@ def visible(text: object, longest: int = LONGEST) -> str:
         line = f"{line[:longest]}... ({len(line) - longest:,} more characters)"
     if line.isprintable():
         return line
-    return "".join(shown(character) for character in line)
+    return "".join(escape_invisible(character) for character in line)
 
 
 def printable(text: str) -> str:
-    """The same for text of several lines, which keeps its line ends and tabs and is not cut: it is for messages."""
+    """Text of several lines in which nothing is hidden, for messages: line ends and tabs stay, and it is not cut."""
     if text.isprintable():
         return text
-    return "".join(c if c in "\n\t" else shown(c) for c in text)
+    return "".join(c if c in "\n\t" else escape_invisible(c) for c in text)
 
 
-def shown(character: str) -> str:
+def escape_invisible(character: str) -> str:
     """The character, or an escape where it is invisible."""
     if character.isprintable():
         return character
@@ -74,7 +74,7 @@ def ascii_only(text: str) -> str:
 
 
 def obeys_escapes() -> bool:
-    """Whether a terminal of this type (TERM) is known to obey escape sequences: colours, bold, movement of the cursor."""
+    """True if a terminal of this type (TERM) is known to obey escape sequences: colours, bold, movement of the cursor."""
     return os.environ.get("TERM", "") not in ("", "dumb", "unknown")
 
 

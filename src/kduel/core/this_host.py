@@ -1,4 +1,4 @@
-"""Which host this is, by what its kernel and its system reveal of it."""
+"""Identity of this host, by what its kernel and its system reveal of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def machine_hash() -> str:
 
 
 def boot_id() -> str:
-    """Of the present boot: another one after each start; empty where the kernel shows none."""
+    """Identity of the present boot, another one after each start; empty where the kernel shows none."""
     return content(BOOT_ID).decode(errors="replace")
 
 

@@ -37,7 +37,7 @@ def read_text(path: Path, what: str, remedy: str) -> str:
         return data.decode()
     except (OSError, UnicodeDecodeError, ValueError) as error:
         reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else reason_of(error)
-        raise InputError(f"cannot read {what} {shortened(path)}: {reason}", remedy) from error
+        raise InputError(f"cannot read {what} {shorten(path)}: {reason}", remedy) from error
 
 
 def parse_toml(text: str, origin: str, remedy: str) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _values(table: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     while waiting:
         where, value, depth = waiting.pop()
         if depth > DEEPEST:
-            raise InputError(f"{shortened(where)} is nested too deeply", f"Give {DEEPEST} levels at most.")
+            raise InputError(f"{shorten(where)} is nested too deeply", f"Give {DEEPEST} levels at most.")
         if isinstance(value, dict):
             for key, item in value.items():
                 yield f"a key of {where or 'the file'}", key
@@ -86,11 +86,11 @@ def _values(table: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         elif isinstance(value, list):
             waiting += [(f"{where}[#{number}]", item, depth + 1) for number, item in enumerate(value, 1)]
         else:
-            yield shortened(where), value
+            yield shorten(where), value
 
 
-def shortened(text: object, most: int = 200) -> str:
-    """Of a text that is too long to be shown, both ends."""
+def shorten(text: object, most: int = 200) -> str:
+    """Both ends of a text that is too long to be shown."""
     whole = str(text)
     return whole if len(whole) <= most else f"{whole[: most // 2]}...{whole[-most // 4 :]}"
 

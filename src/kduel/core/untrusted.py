@@ -1,12 +1,13 @@
 """Reading what a guest sent: the one place where its bytes become text, numbers or JSON, each with a bound.
 
-A guest is not trusted, and its files may be damaged, as may those of a run that came from elsewhere. Nothing here raises anything but Garbled, OSError, and
-HostError where it is this host that fails, for which no guest is to blame.
+A guest is not trusted, and its files may be damaged, as may those of a run that came from elsewhere. Nothing here raises
+anything but MalformedError, OSError, and HostError where it is this host that fails, for which no guest is to blame.
 """
 
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from kduel.core.errors import file_trouble
+from kduel.core.errors import os_errors
+from kduel.core.regular_files import open_regular
 
 T = TypeVar("T")
 
@@ -30,29 +32,29 @@ _LONG_NUMBER = re.compile(rb"[0-9]{%d}" % (MOST_DIGITS + 1))
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
-class Garbled(ValueError):
+class MalformedError(ValueError):
     """A guest sent malformed data. The message describes how."""
 
 
 def decode(data: bytes | str, shape: type[T], most: int = MOST_TEXT) -> T:
-    """JSON of a guest's as `shape`. Raises Garbled where it is cut, too large, nested too deep, or of another shape."""
+    """JSON of a guest's as `shape`. Raises MalformedError where it is cut, too large, nested too deep, or of another shape."""
     raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
     if len(raw) > most:
-        raise Garbled(f"it has {len(raw):,} bytes of JSON; {most:,} are read at most")
+        raise MalformedError(f"it has {len(raw):,} bytes of JSON; {most:,} are read at most")
     if _LONG_NUMBER.search(raw):
-        raise Garbled(f"it has a number of more than {MOST_DIGITS} digits")
+        raise MalformedError(f"it has a number of more than {MOST_DIGITS} digits")
     try:
         return msgspec.json.decode(raw, type=shape)
     except RecursionError as error:
-        raise Garbled("its JSON is nested too deep") from error
+        raise MalformedError("its JSON is nested too deep") from error
     except ValueError as error:  # msgspec's own among them
-        raise Garbled(str(error)) from error
+        raise MalformedError(str(error)) from error
 
 
-def whole(text: str) -> int:
-    """A whole number of at most 18 ASCII digits. Raises Garbled."""
+def whole_number(text: str) -> int:
+    """A whole number of at most 18 ASCII digits. Raises MalformedError."""
     if not _WHOLE.fullmatch(text):
-        raise Garbled(f"{text[:60]!r} is not a whole number of at most 18 digits")
+        raise MalformedError(f"{text[:60]!r} is not a whole number of at most 18 digits")
     return int(text)
 
 
@@ -63,13 +65,13 @@ def host_faults(path: object) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in HOST_FAULTS:
-            with file_trouble(f"cannot read {path}", "Free some memory, then start again: nothing is lost."):
+            with os_errors(f"cannot read {path}", "Free some memory, then start again: nothing is lost."):
                 raise
         raise
 
 
 def entries(directory: Path) -> list[Path]:
-    """What is in a directory. Raises OSError, HostError."""
+    """Entries of a directory. Raises OSError, HostError."""
     with host_faults(directory):
         return list(directory.iterdir())
 
@@ -81,19 +83,15 @@ def read(path: Path, most: int = MOST_TEXT) -> str:
 
 def read_bytes(path: Path, most: int = MOST_TEXT) -> bytes:
     """The first `most` bytes of a file. Raises OSError, also for what is no plain file."""
-    if not path.is_file():
-        raise FileNotFoundError(2, "no such plain file", str(path))
-    with host_faults(path), path.open("rb") as stream:
+    with host_faults(path), open_regular(path) as stream:
         return stream.read(most)
 
 
 def read_whole(path: Path) -> bytes:
     """A file of a run's own, whole. Raises OSError, also for what is no plain file: a FIFO would be waited for, and a
     device may have no end."""
-    if path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "it is no plain file", str(path))
-    with host_faults(path):
-        return path.read_bytes()
+    with host_faults(path), open_regular(path) as stream:
+        return stream.read()
 
 
 class _Exit(Struct):
@@ -101,23 +99,21 @@ class _Exit(Struct):
 
 
 def exit_status(step: Path) -> int:
-    """How a step ended: from the exit.json in its directory. Raises Garbled, also where there is none."""
+    """Exit status of a step, from the exit.json in its directory. Raises MalformedError, also where there is none."""
     try:
         status = decode(read_bytes(step / "exit.json", 64 << 10), _Exit).status
     except OSError as error:
-        raise Garbled(f"it left no exit.json: {error.strerror}") from error
+        raise MalformedError(f"it left no exit.json: {error.strerror}") from error
     if not 0 <= status <= 255:
-        raise Garbled(f"exit.json has the status {status}")
+        raise MalformedError(f"exit.json has the status {status}")
     return status
 
 
-def tail(path: Path, most: int) -> str:
+def read_end(path: Path, most: int) -> str:
     """The last `most` bytes of a file, decoded leniently and stripped; empty where there is no such plain file."""
     try:
-        if not path.is_file():
-            return ""
-        with host_faults(path), path.open("rb") as stream:
-            stream.seek(max(0, path.stat().st_size - most))
+        with host_faults(path), open_regular(path) as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - most))
             return stream.read(most).decode("utf-8", errors="replace").strip()
     except OSError:
         return ""

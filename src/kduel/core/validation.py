@@ -1,4 +1,4 @@
-"""What is wrong with a value of a study or of the command line, in the words of the file."""
+"""Messages about wrong values of a study or of the command line, in the words of the file."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from kduel.core.experiment import Void
 
 
 class VoidCode(Struct, frozen=True):
-    """What all trials that are void by one code have in common."""
+    """Properties common to all trials that are void by one code."""
 
     code: str
     meaning: str
@@ -155,11 +155,11 @@ WHOSE = {one.code: one.whose for one in VOID_CODES}
 
 
 def may_be_contenders(void: Void | None) -> bool:
-    """Whether a trial is void by what may be its contender's own fault. Only then does it count against the contender;
+    """True if a trial is void by what may be its contender's own fault. Only then does it count against the contender;
     a code that is not known here may be."""
     return void is not None and WHOSE.get(void.code, "contender") == "contender"
 
 
 def never_began(void: Void | None) -> bool:
-    """Whether a trial is void because its machine was not there: nothing of it depends on its contender."""
+    """True if a trial is void because its machine was not there: nothing of it depends on its contender."""
     return void is not None and WHOSE.get(void.code) == "machine"

@@ -1,1 +1,1 @@
-"""Where an exact difference comes from: instructions by function and call chain, of one operation in two kernels."""
+"""Origin of an exact difference: instructions by function and call chain, of one operation in two kernels."""

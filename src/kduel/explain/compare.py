@@ -9,7 +9,7 @@ from msgspec import Struct, field, structs
 from kduel.explain.profile import CONTEXTS, Profile, Stack
 
 UNSEEN = "caches, stalls, branch prediction, other processors"
-"""What a count of instructions does not see, for whoever shows one."""
+"""Costs that a count of instructions does not contain, for whoever shows one."""
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -24,7 +24,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
     @property
     def difference(self) -> int:
-        """How many more the contender takes."""
+        """Instructions that the contender takes more."""
         return self.contender - self.baseline
 
 
@@ -37,7 +37,7 @@ class Clock(Struct, frozen=True, kw_only=True):
 
 
 class Shift(Struct, frozen=True, kw_only=True):
-    """What a condition changes in a function against the plain condition: instructions per operation."""
+    """Change that a condition makes in a function against the plain condition: instructions per operation."""
 
     function: str
     baseline: float
@@ -45,32 +45,32 @@ class Shift(Struct, frozen=True, kw_only=True):
 
     @property
     def difference(self) -> float:
-        """How much it adds to the difference between the kernels."""
+        """Instructions that it adds to the difference between the kernels."""
         return self.contender - self.baseline
 
 
-class Conditioned(Struct, frozen=True, kw_only=True):
+class ConditionCounts(Struct, frozen=True, kw_only=True):
     """An operation under one condition: instructions per operation, the mean over calls, all contexts together."""
 
     condition: str
     baseline: float
     contender: float
     shifts: list[Shift] = field(default_factory=list)
-    """By what they add to the difference between the kernels against the plain condition, the largest first; the plain one
+    """Functions by their share of the difference between the kernels against the plain condition, the largest first; the plain one
     has none."""
 
     @property
     def difference(self) -> float:
-        """How many more the contender takes."""
+        """Instructions that the contender takes more."""
         return self.contender - self.baseline
 
 
 EXPLANATION_SCHEMA = 1
-"""Of explain/*.json in a run."""
+"""Schema of explain/*.json in a run."""
 
 
 class Explanation(Struct, kw_only=True):
-    """Where a difference comes from. Counts are over `operations`; divide for one."""
+    """Origin of a difference. Counts are over `operations`; divide for one."""
 
     schema: int = EXPLANATION_SCHEMA
     benchmark: str
@@ -78,17 +78,17 @@ class Explanation(Struct, kw_only=True):
     contender: str
     operations: int
     rows: list[Row]
-    """By absolute difference, the largest first; the operation's own work and that of others together."""
+    """Functions by absolute difference, the largest first; the operation's own work and that of others together."""
     stacks: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Call chains, `context;outer;...;inner`, to baseline and contender."""
     clock: Clock | None = None
     releases: tuple[str, str] = ("", "")
-    """Of the kernels, as printed by `uname -r`."""
+    """Releases of the kernels, as printed by `uname -r`."""
     qemu: str = ""
     boot: bool = False
-    """Whether the one operation is the boot, from the kernel's entry to the first instruction of init; `clock` is then what
+    """True if the one operation is the boot, from the kernel's entry to the first instruction of init; `clock` is then what
     a run counts of it, without functions."""
-    conditions: list[Conditioned] = field(default_factory=list)
+    conditions: list[ConditionCounts] = field(default_factory=list)
     """Each condition that it was counted under, the plain one first; empty where there was one only."""
     blocks: int = 0
     """The blocks in which the run counted this, each under other conditions or in another layout of addresses: only the
@@ -112,12 +112,12 @@ class Explanation(Struct, kw_only=True):
         return sum(row.baseline for row in chosen), sum(row.contender for row in chosen)
 
     def contexts(self) -> list[str]:
-        """Those that are there, in their fixed order."""
+        """Contexts that have rows, in their fixed order."""
         present = {row.context for row in self.rows}
         return [name for name in CONTEXTS if name in present]
 
 
-def explain(benchmark: str, names: tuple[str, str], profiles: tuple[Profile, Profile]) -> Explanation:
+def explain_difference(benchmark: str, names: tuple[str, str], profiles: tuple[Profile, Profile]) -> Explanation:
     """Compare two profiles that counted the same number of operations."""
     one, other = profiles
     if one.operations != other.operations:
@@ -129,7 +129,7 @@ def explain(benchmark: str, names: tuple[str, str], profiles: tuple[Profile, Pro
             function=function,
             baseline=functions[0].get((context, function), 0),
             contender=functions[1].get((context, function), 0),
-            only=_only(function, one, other),
+            only=_only_in(function, one, other),
         )
         for context, function in functions[0].keys() | functions[1].keys()
     ]
@@ -141,19 +141,19 @@ def explain(benchmark: str, names: tuple[str, str], profiles: tuple[Profile, Pro
         operations=one.operations,
         rows=rows,
         stacks={
-            _joined(stack): (one.stacks.get(stack, 0), other.stacks.get(stack, 0))
+            _join_stack(stack): (one.stacks.get(stack, 0), other.stacks.get(stack, 0))
             for stack in sorted(one.stacks.keys() | other.stacks.keys())
         },
     )
 
 
 SHIFTS = 20
-"""How many functions are kept for a condition."""
+"""Number of functions that are kept for a condition."""
 
 
-def by_condition(
+def compare_conditions(
     names: Sequence[str], ones: Sequence[Profile], others: Sequence[Profile], hops: int = 1
-) -> list[Conditioned]:
+) -> list[ConditionCounts]:
     """Both kernels under each condition, and what each changes against the first; profiles in the order of `names`.
     `hops` operations are one call."""
     if len(names) < 2:
@@ -172,7 +172,7 @@ def by_condition(
         shifts = [shift for shift in shifts if shift.baseline or shift.contender]
         shifts.sort(key=lambda shift: (-abs(shift.difference), -abs(shift.contender)))
         found.append(
-            Conditioned(
+            ConditionCounts(
                 condition=name, baseline=sum(one.values()), contender=sum(other.values()), shifts=shifts[:SHIFTS]
             )
         )
@@ -187,8 +187,8 @@ def _each_function(profile: Profile, hops: int) -> dict[str, float]:
     return found
 
 
-def slim(found: Explanation, share: float = 0.0005, rows: int = 40) -> Explanation:
-    """The same with small branches of the call chains folded into their callers, and the lesser functions into one row.
+def fold_small_branches(found: Explanation, share: float = 0.0005, rows: int = 40) -> Explanation:
+    """Fold small branches of the call chains into their callers, and the lesser functions into one row.
 
     What is below `share` of the whole is no wider than a pixel in a picture. Totals stay as they are.
     """
@@ -221,7 +221,7 @@ def slim(found: Explanation, share: float = 0.0005, rows: int = 40) -> Explanati
     return structs.replace(found, stacks=stacks, rows=kept)
 
 
-def _only(function: str, one: Profile, other: Profile) -> str:
+def _only_in(function: str, one: Profile, other: Profile) -> str:
     if function.startswith("("):
         return ""
     if function not in other.known:
@@ -229,5 +229,5 @@ def _only(function: str, one: Profile, other: Profile) -> str:
     return "contender" if function not in one.known else ""
 
 
-def _joined(stack: Stack) -> str:
+def _join_stack(stack: Stack) -> str:
     return ";".join(name.replace(";", ":") for name in stack)

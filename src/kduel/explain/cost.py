@@ -1,4 +1,4 @@
-"""What an operation's instructions are, beside how many: counts of what tends to be slow. Counts, not time.
+"""Kinds of an operation's instructions: counts of what tends to be slow. Counts, not time.
 
 Cache lines are counted by the plug-in, as the guest touches them; the other classes are read off the instructions' texts
 (AT&T syntax, as QEMU's disassembler writes it).
@@ -16,7 +16,7 @@ from msgspec import Struct
 from kduel.core.errors import NotMeasuredError
 from kduel.core.text import PLAIN_WIDTH
 from kduel.explain.compare import Explanation
-from kduel.explain.layout import Figures, Line, laid_out
+from kduel.explain.layout import Figures, Line, lay_out
 from kduel.explain.profile import USER_FUNCTION, Dump
 from kduel.explain.show import counts_line
 from kduel.explain.symbols import Symbols
@@ -57,12 +57,12 @@ class Cost(Struct, frozen=True, kw_only=True):
 
     @property
     def difference(self) -> int:
-        """How many more the contender has."""
+        """Number that the contender has more."""
         return self.contender - self.baseline
 
 
-def classes(text: str) -> Iterator[str]:
-    """What an instruction is counted as; a plain one on registers as nothing."""
+def instruction_classes(text: str) -> Iterator[str]:
+    """Classes that an instruction counts as; none for a plain one on registers."""
     locked = text.startswith("lock ")
     plain = text.removeprefix("lock ")
     memory = "(" in plain or re.search(r"%[c-gs]s:", plain) is not None or _STACK.match(plain) or _STRING.match(plain)
@@ -80,7 +80,7 @@ def classes(text: str) -> Iterator[str]:
         yield PAGE_TABLES
 
 
-def costs(dump: Dump, symbols: Symbols, region: int) -> dict[tuple[str, str], int]:
+def count_costs(dump: Dump, symbols: Symbols, region: int) -> dict[tuple[str, str], int]:
     """(class, function) to its count over all operations of a region. Needs a count with texts and cache lines.
 
     Raises NotMeasuredError for other processors than x86, whose texts are not known here.
@@ -100,7 +100,7 @@ def costs(dump: Dump, symbols: Symbols, region: int) -> dict[tuple[str, str], in
         if block not in known:
             pc, sizes = dump.blocks[block]
             known[block] = [
-                (function(pc + sum(sizes[:index])), list(classes(dump.texts.get((block, index), ""))))
+                (function(pc + sum(sizes[:index])), list(instruction_classes(dump.texts.get((block, index), ""))))
                 for index in range(len(sizes))
             ]
         for name, kinds in known[block][start : start + insns]:
@@ -145,4 +145,4 @@ def cost_text(found: Explanation, rows: list[Cost], limit: int = 25, width: int 
             ]
             if len(shown) < len(changed):
                 lines.append(Figures(("", "", ""), f"({len(changed) - len(shown)} other functions that differ)"))
-    return "\n".join([*laid_out(lines, width), ""])
+    return "\n".join([*lay_out(lines, width), ""])

@@ -13,7 +13,7 @@ from html import escape
 from msgspec import Struct
 
 from kduel.explain.compare import Explanation
-from kduel.explain.show import each, unit
+from kduel.explain.show import count_unit, per_operation
 
 WIDTH, ROW, TOP, MARGIN = 1160, 17, 46, 8
 NARROWEST = 0.6
@@ -44,10 +44,10 @@ class Box:
 
 
 class Flame(Struct, frozen=True, kw_only=True):
-    """What is drawn."""
+    """Content of a flame graph."""
 
     name: str
-    """Of what is below all chains."""
+    """Name of the box below all chains."""
     title: str
     note: str
     """A line below the title, after the meaning of the colours."""
@@ -58,7 +58,7 @@ class Flame(Struct, frozen=True, kw_only=True):
     """Both amounts of a box and their difference, with their unit."""
 
 
-def tree(name: str, stacks: Mapping[str, tuple[int, int]]) -> Box:
+def chain_tree(name: str, stacks: Mapping[str, tuple[int, int]]) -> Box:
     """The call chains as a tree."""
     root = Box(name)
     for chain, counts in stacks.items():
@@ -76,13 +76,13 @@ def as_svg(found: Explanation) -> str:
     n = found.operations
 
     def figures(one: int, other: int) -> str:
-        return f"{each(one, n)} → {each(other, n)} ({each(other - one, n, True)}) {unit(found)}"
+        return f"{per_operation(one, n)} → {per_operation(other, n)} ({per_operation(other - one, n, True)}) {count_unit(found)}"
 
-    return drawn(
+    return draw_flame(
         Flame(
             name=found.benchmark,
-            title=f"{found.benchmark}: {each(one, n)} {unit(found)} in {found.baseline}, "
-            f"{each(other, n)} in {found.contender} ({each(other - one, n, True)})",
+            title=f"{found.benchmark}: {per_operation(one, n)} {count_unit(found)} in {found.baseline}, "
+            f"{per_operation(other, n)} in {found.contender} ({per_operation(other - one, n, True)})",
             note=f" · {found.counted_by()}" if found.qemu else "",
             contender=found.contender,
             stacks=found.stacks,
@@ -91,10 +91,10 @@ def as_svg(found: Explanation) -> str:
     )
 
 
-def drawn(flame: Flame) -> str:
+def draw_flame(flame: Flame) -> str:
     """The picture. All names are escaped; it refers to nothing outside itself."""
-    root = tree(flame.name, flame.stacks)
-    boxes = list(_placed(root, 0, float(MARGIN), (WIDTH - 2 * MARGIN) / max(root.wide, 1)))
+    root = chain_tree(flame.name, flame.stacks)
+    boxes = list(_place_boxes(root, 0, float(MARGIN), (WIDTH - 2 * MARGIN) / max(root.wide, 1)))
     depth = max((level for _, level, _, _ in boxes), default=0)
     height = TOP + (depth + 1) * ROW + 30
     lines = [
@@ -111,20 +111,20 @@ def drawn(flame: Flame) -> str:
         f'<text x="{MARGIN}" y="35" fill="#555555">red: {escape(flame.contender)} takes more; blue: fewer; hatched: '
         f"reached by only one of the two; width: the larger of both{escape(flame.note)}</text>",
     ]
-    lines += [_drawn(box, level, x, width, flame.figures) for box, level, x, width in boxes]
+    lines += [_draw_box(box, level, x, width, flame.figures) for box, level, x, width in boxes]
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _placed(box: Box, level: int, x: float, scale: float) -> Iterator[tuple[Box, int, float, float]]:
+def _place_boxes(box: Box, level: int, x: float, scale: float) -> Iterator[tuple[Box, int, float, float]]:
     yield box, level, x, box.wide * scale
     for inner in sorted(box.inner.values(), key=lambda one: one.name):
         width = inner.wide * scale
         if width >= NARROWEST:
-            yield from _placed(inner, level + 1, x, scale)
+            yield from _place_boxes(inner, level + 1, x, scale)
         x += width
 
 
-def _drawn(box: Box, level: int, x: float, width: float, figures: Callable[[int, int], str]) -> str:
+def _draw_box(box: Box, level: int, x: float, width: float, figures: Callable[[int, int], str]) -> str:
     y = TOP + level * ROW
     one, other = box.sums
     room = int((width - 6) / CHARACTER)
@@ -133,11 +133,11 @@ def _drawn(box: Box, level: int, x: float, width: float, figures: Callable[[int,
     return (
         f"<g><title>{escape(f'{box.name}: {figures(one, other)}')}</title>"
         f'<rect x="{x:.1f}" y="{y}" width="{max(width - 0.4, 0.3):.1f}" height="{ROW - 1}" rx="1.5" '
-        f'fill="{colour(one, other)}"/>{label}</g>'
+        f'fill="{box_colour(one, other)}"/>{label}</g>'
     )
 
 
-def colour(one: int, other: int) -> str:
+def box_colour(one: int, other: int) -> str:
     """From blue (fewer) over grey (equal) to red (more); a pattern where only one of the kernels comes there."""
     if not one or not other:
         return "url(#kduel-more)" if other else "url(#kduel-fewer)"

@@ -1,4 +1,4 @@
-"""What the counting plug-in wrote down, read back with names: instructions by context and call chain.
+"""Reads the counting plug-in's file, with names: instructions by context and call chain.
 
 The file's lines (see programs/plugin/counter.c):
 
@@ -52,13 +52,13 @@ _BULK = re.compile(
 select, and not on what the kernel does."""
 _THREAD = {"kthread", "kthreadd", "worker_thread", "kthread_worker_fn", "kernel_init", "smpboot_thread_fn"}
 _NEW_TASK = {"ret_from_fork", "ret_from_fork_asm"}
-"""Where a task begins. What is outside of it in a chain is whoever gave it the CPU for the first time."""
+"""Functions where a task begins. What is outside of it in a chain is whoever gave it the CPU for the first time."""
 _OVERRULES = (OPERATION, IDLE, THREAD, INTERRUPT)
 """Each context takes all that is below it out of those before."""
 BOOT_DEPTH = 12
-"""How many functions of a boot's call chains are kept: it has some hundred thousand, up to a hundred deep."""
+"""Number of functions of a boot's call chains that are kept: it has some hundred thousand, up to a hundred deep."""
 VISIT = 1 << 16
-"""What the number of the visit is multiplied by in an id."""
+"""Factor of the number of the visit in an id."""
 _IDLE = {"do_idle", "cpu_startup_entry", "default_idle_call", "cpu_idle_poll"}
 
 Stack = tuple[str, ...]
@@ -69,7 +69,7 @@ class Instruction(Struct, frozen=True):
     """One instruction of one function, and how often it was executed."""
 
     offset: int
-    """From the function's beginning."""
+    """Bytes from the function's beginning."""
     text: str
     times: int
     block: int
@@ -80,7 +80,7 @@ class Profile(Struct, kw_only=True):
     """One region of one trial. All counts are of instructions, exact."""
 
     operations: int
-    """How often the region was entered."""
+    """Number of times that the region was entered."""
     stacks: dict[Stack, int]
     known: frozenset[str]
     """All functions that the kernel has, executed or not."""
@@ -110,7 +110,7 @@ class Dump(Struct, kw_only=True):
 
     architecture: str
     begins: dict[int, int]
-    """By visit of a region."""
+    """Entries by visit of a region."""
     nodes: dict[int, tuple[int, bool, int]]
     """id to (parent, is an entry, site)."""
     blocks: dict[int, tuple[int, list[int]]]
@@ -172,7 +172,7 @@ def read_dump(path: Path) -> Dump:
 
 
 class CodePlace(Struct, frozen=True):
-    """What leads to a piece of code."""
+    """Call chain to a piece of code."""
 
     chain: Stack
     """Functions, outermost first."""
@@ -183,7 +183,7 @@ class CodePlace(Struct, frozen=True):
 
 @functools.cache
 def own_context(function: str) -> str:
-    """What all is below a function. Nothing calls those of interrupts: they are entered, even where the plug-in did not see how."""
+    """Context of all that is below a function. Nothing calls those of interrupts: they are entered, even where the plug-in did not see how."""
     if _INTERRUPT_ENTRY.match(function):
         return INTERRUPT
     return THREAD if function in _THREAD else IDLE if function in _IDLE else OPERATION
@@ -196,11 +196,11 @@ class Naming:
         self.dump = dump
         self.symbols = symbols
         self.depth = depth
-        """How many functions of a chain are kept, from the outermost; None: all."""
+        """Number of functions of a chain that are kept, from the outermost; None: all."""
         self._places: dict[int, CodePlace] = {0: CodePlace((), "", OPERATION)}
 
-    def place(self, node: int) -> CodePlace:
-        """Where a node is."""
+    def locate(self, node: int) -> CodePlace:
+        """Find the place of a node."""
         path = []
         while node not in self._places:
             path.append(node)
@@ -218,7 +218,7 @@ class Naming:
         return found
 
     def context(self, place: CodePlace, function: str) -> str:
-        """Whose work it is: an interrupt's and all below it, or that of the task that runs."""
+        """Context that the work belongs to: an interrupt's and all below it, or that of the task that runs."""
         if place.context != OPERATION:
             return place.context
         own = own_context(function)
@@ -264,7 +264,7 @@ def profile(
         key = (block, start, insns)
         if key not in pieces:
             pieces[key] = list(naming.pieces(*key))
-        place = naming.place(node)
+        place = naming.locate(node)
         steps = block in dump.repeating and start + insns == len(dump.blocks[block][1])
         for position, (function, count) in enumerate(pieces[key]):
             named = place.chain if place.entered == function else (*place.chain, function)

@@ -1,4 +1,4 @@
-"""What `perf script` printed of a sampled step: call chains with the CPU time, or cycles, that was spent in each.
+"""Reads the output of `perf script` for a sampled step: call chains with the CPU time, or cycles, that was spent in each.
 
 A sample is one block of lines, the innermost function first:
 
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kduel.core.untrusted import MOST_TEXT, Garbled, read_bytes
+from kduel.core.untrusted import MOST_TEXT, MalformedError, read_bytes
 from kduel.explain.profile import (
     CONTEXTS,
     IDLE,
@@ -47,7 +47,7 @@ CLOCK = "cpu-clock"
 MOST_UNPACKED = 256 << 20
 """Bytes of unpacked text of one file."""
 MOST_SYMBOLS = 32 << 20
-"""Of kallsyms, which becomes a table of many times its size; a distribution's kernel with its modules has a few MB."""
+"""Bytes of kallsyms, which becomes a table of many times its size; a distribution's kernel with its modules has a few MB."""
 DEEPEST = 128
 """Functions of a call chain; perf itself records at most 127."""
 _HEAD = re.compile(r"^\s*(-?\d{1,10})\s+(\d{1,18})\s+([\w./=-]{1,60})(?::[a-zA-Z]{0,8})?:\s*$")
@@ -55,7 +55,7 @@ _LINE = re.compile(r"[^\n]+")
 _FRAME = re.compile(r"^\s+([0-9a-f]{1,16})\s*$")
 
 
-class Sampled(Struct, frozen=True, kw_only=True):
+class SampledProfile(Struct, frozen=True, kw_only=True):
     """One step of one trial."""
 
     event: str
@@ -68,36 +68,36 @@ class Sampled(Struct, frozen=True, kw_only=True):
 
     @property
     def weight(self) -> int:
-        """Of all samples."""
+        """Weight of all samples."""
         return sum(self.stacks.values())
 
 
-def read_sampled(step: Path, profiler: int) -> Sampled:
-    """The samples in a step's directory. `profiler` is perf's own process id. Raises Garbled, OSError, InputError."""
-    symbols = Symbols.from_kallsyms(unpacked(step / "kallsyms.gz", MOST_SYMBOLS))
-    return sampled(unpacked(step / "samples.gz"), symbols, profiler)
+def read_samples(step: Path, profiler: int) -> SampledProfile:
+    """The samples in a step's directory. `profiler` is perf's own process id. Raises MalformedError, OSError, InputError."""
+    symbols = Symbols.from_kallsyms(unpack_gzip(step / "kallsyms.gz", MOST_SYMBOLS))
+    return name_samples(unpack_gzip(step / "samples.gz"), symbols, profiler)
 
 
-def unpacked(path: Path, most: int | None = None) -> str:
-    """The text of a gzip file, bounded before and after it is unpacked. Raises Garbled, OSError."""
+def unpack_gzip(path: Path, most: int | None = None) -> str:
+    """The text of a gzip file, bounded before and after it is unpacked. Raises MalformedError, OSError."""
     most = most or MOST_UNPACKED
     try:
         stream = zlib.decompressobj(31)
         data = stream.decompress(read_bytes(path, MOST_TEXT), most)
     except zlib.error as error:
-        raise Garbled(f"{path.name} is no gzip file: {error}") from error
+        raise MalformedError(f"{path.name} is no gzip file: {error}") from error
     if not stream.eof:
-        raise Garbled(f"{path.name} is cut short, or has more than {most:,} bytes")
+        raise MalformedError(f"{path.name} is cut short, or has more than {most:,} bytes")
     return data.decode("utf-8", errors="replace")
 
 
-def sampled(text: str, symbols: Symbols, profiler: int) -> Sampled:
-    """The output of perf script with names. Raises Garbled where it is not that, or is of several events."""
+def name_samples(text: str, symbols: Symbols, profiler: int) -> SampledProfile:
+    """The output of perf script with names. Raises MalformedError where it is not that, or is of several events."""
     lowest = next((address for address in symbols.addresses if address), 0)
     stacks: dict[Stack, int] = defaultdict(int)
     events = set()
     count = 0
-    for process, period, event, addresses in blocks(text):
+    for process, period, event, addresses in split_samples(text):
         kernel = []
         for address in addresses:
             if address < lowest:
@@ -114,16 +114,16 @@ def sampled(text: str, symbols: Symbols, profiler: int) -> Sampled:
         else:
             stacks[context_of(names, process), *names] += period
     if not count:
-        raise Garbled("perf recorded no samples")
+        raise MalformedError("perf recorded no samples")
     if not any(stacks.values()):
-        raise Garbled("no sample of perf has a period")
+        raise MalformedError("no sample of perf has a period")
     if len(events) > 1:
-        raise Garbled(f"the samples are of several events: {', '.join(sorted(events))}")
-    return Sampled(event=events.pop(), stacks=dict(stacks), samples=count, known=frozenset(symbols.names))
+        raise MalformedError(f"the samples are of several events: {', '.join(sorted(events))}")
+    return SampledProfile(event=events.pop(), stacks=dict(stacks), samples=count, known=frozenset(symbols.names))
 
 
 def context_of(names: list[str], process: int) -> str:
-    """Whose work a call chain is, outermost function first."""
+    """Context that a call chain belongs to, outermost function first."""
     found = {own_context(name) for name in names}
     if INTERRUPT in found:
         return INTERRUPT
@@ -132,8 +132,8 @@ def context_of(names: list[str], process: int) -> str:
     return THREAD if THREAD in found else OPERATION
 
 
-def blocks(text: str) -> Iterator[tuple[int, int, str, list[int]]]:
-    """Process id, period, event and addresses of each sample. Raises Garbled for a line that belongs to none."""
+def split_samples(text: str) -> Iterator[tuple[int, int, str, list[int]]]:
+    """Process id, period, event and addresses of each sample. Raises MalformedError for a line that belongs to none."""
     head: tuple[int, int, str] | None = None
     addresses: list[int] = []
     for number, found in enumerate(_LINE.finditer(text), 1):  # A list of lines could take many times the text.
@@ -144,10 +144,12 @@ def blocks(text: str) -> Iterator[tuple[int, int, str, list[int]]]:
             head, addresses = (int(match[1]), int(match[2]), match[3]), []
         elif match := _FRAME.match(line):
             if head is None:
-                raise Garbled(f"line {number} of perf's samples belongs to no sample")
+                raise MalformedError(f"line {number} of perf's samples belongs to no sample")
             if len(addresses) < DEEPEST:
                 addresses.append(int(match[1], 16))
         elif line.strip():
-            raise Garbled(f"line {number} of perf's samples is none that perf script prints: {line.strip()[:60]!r}")
+            raise MalformedError(
+                f"line {number} of perf's samples is none that perf script prints: {line.strip()[:60]!r}"
+            )
     if head is not None:
         yield *head, addresses

@@ -8,10 +8,10 @@ from fractions import Fraction
 
 from msgspec.structs import astuple
 
-from kduel.core.format import plus
+from kduel.core.format import with_sign
 from kduel.core.text import PLAIN_WIDTH, plural
 from kduel.explain.compare import UNSEEN, Explanation, Row
-from kduel.explain.layout import Figures, Line, laid_out
+from kduel.explain.layout import Figures, Line, lay_out
 from kduel.explain.profile import CONTEXTS, OPERATION, USER, Instruction
 
 NOTABLE = 0.05
@@ -19,7 +19,7 @@ NOTABLE = 0.05
 ONLY = {"": "", "baseline": "baseline only", "contender": "contender only"}
 
 
-def each(count: int, operations: int, sign: bool = False) -> str:
+def per_operation(count: int, operations: int, sign: bool = False) -> str:
     """A count per operation: whole numbers as such, else two decimals; a rarer thing is not reported as none."""
     value = Fraction(count, operations)
     text = f"{int(value):,}" if value.denominator == 1 else f"{float(value):,.2f}"
@@ -33,7 +33,7 @@ def as_text(found: Explanation, limit: int = 25, width: int = PLAIN_WIDTH) -> st
     columns where the figures leave room."""
     one, other = found.total()
     lines: list[Line] = [
-        f"{found.benchmark}: {unit(found)}, {found.contender} against {found.baseline}",
+        f"{found.benchmark}: {count_unit(found)}, {found.contender} against {found.baseline}",
         f"(exact, {counted_over(found)}; path length, not time: {UNSEEN} do not count)",
         *filter(None, [found.first_of_several()]),
         "",
@@ -49,23 +49,23 @@ def as_text(found: Explanation, limit: int = 25, width: int = PLAIN_WIDTH) -> st
         lines += _table([row for row in found.rows if row.context == context], found.operations, min(limit or 8, 8))
     lines += condition_lines(found)
     counted_by = [f"Counted by {found.counted_by()}."] if found.qemu else []
-    return "\n".join([*laid_out([*lines, "", clock_sentence(found), *counted_by], width), ""])
+    return "\n".join([*lay_out([*lines, "", clock_sentence(found), *counted_by], width), ""])
 
 
-def unit(found: Explanation) -> str:
-    """What the counts are."""
+def count_unit(found: Explanation) -> str:
+    """Unit of the counts."""
     return "instructions of one boot" if found.boot else "instructions per operation"
 
 
 def counted_over(found: Explanation) -> str:
-    """What was counted, beside the heading."""
+    """Description of what was counted, beside the heading."""
     if found.boot:
         return "from the kernel's entry to the first instruction of init"
     return f"the mean over {found.operations:,} operations, rare and long ones included; a verdict is about the median call"
 
 
 def work_of(found: Explanation, context: str) -> str:
-    """Whose work a context is. A boot is no operation."""
+    """Description of whose work a context is. A boot is no operation."""
     text = CONTEXTS[context]
     return text.removesuffix(" for the operation").replace(" for it:", ":") if found.boot else text
 
@@ -90,7 +90,7 @@ def condition_lines(found: Explanation) -> list[Line]:
 
 
 def next_command(found: Explanation, targets: Sequence[str], contender: str = "") -> str:
-    """What to type to see the instructions of the function that differs most; empty where none does."""
+    """Command to see the instructions of the function that differs most; empty where none does."""
     names = (row.function for row in found.rows if row.difference and row.context == OPERATION)
     function = next((name for name in names if not name.startswith("(")), "")
     if not function:
@@ -100,13 +100,13 @@ def next_command(found: Explanation, targets: Sequence[str], contender: str = ""
 
 
 def clock_sentence(found: Explanation) -> str:
-    """Whether the guest's own clock agrees."""
+    """Sentence on whether the guest's own clock agrees."""
     if found.clock is None:
         return "The guest's own clock was not read."
     if found.boot:
         gaps = [round(own) - total for own, total in zip(astuple(found.clock), found.total(), strict=True)]
         runs = " and ".join(f"{round(own):,}" for own in astuple(found.clock))
-        return f"A run counts {runs} of the same boots (boot-instructions): {plus(gaps[0], ',')} and {plus(gaps[1], ',')}."
+        return f"A run counts {runs} of the same boots (boot-instructions): {with_sign(gaps[0], ',')} and {with_sign(gaps[1], ',')}."
     said = []
     for counted, clock in zip(found.total(), (found.clock.baseline, found.clock.contender), strict=True):
         said.append(Fraction(counted - round(clock), found.operations))
@@ -116,12 +116,12 @@ def clock_sentence(found: Explanation) -> str:
             "operation that reading it takes)."
         )
     return (
-        f"The guest's own clock differs from this count by {plus(float(said[0]), ',.2f')} and {plus(float(said[1]), ',.2f')} "
+        f"The guest's own clock differs from this count by {with_sign(float(said[0]), ',.2f')} and {with_sign(float(said[1]), ',.2f')} "
         "instructions per operation: time that passed while the CPU was idle, or had no count."
     )
 
 
-def annotated(
+def annotation_text(
     name: str, function: str, operations: int, instructions: Iterable[Instruction], *, boot: bool = False
 ) -> str:
     """A function's instructions with how often each was executed per operation, or in the `boot`."""
@@ -132,7 +132,7 @@ def annotated(
             lines.append("")
             block = instruction.block
         lines.append(
-            f"{each(instruction.times, operations):>12}  +{instruction.offset:<5x} {instruction.text}".rstrip()
+            f"{per_operation(instruction.times, operations):>12}  +{instruction.offset:<5x} {instruction.text}".rstrip()
         )
     return "\n".join([*lines, ""]) if block != -1 else f"{function} was not executed in {name}.\n"
 
@@ -159,15 +159,19 @@ def _contexts(found: Explanation) -> list[Line]:
 
 def counts_line(text: str, one: int, other: int, operations: int, note: str = "", *, name: bool = False) -> Figures:
     """Both kernels' counts per operation, and the difference. `name`: the text is the name of a function."""
-    cells = each(one, operations), each(other, operations), each(other - one, operations, True)
+    cells = (
+        per_operation(one, operations),
+        per_operation(other, operations),
+        per_operation(other - one, operations, True),
+    )
     return Figures(cells, text, note, name)
 
 
 def _means(one: float, other: float, text: str, *, changes: bool = False) -> Figures:
     """Means under a condition, or what it changes in the function `text`."""
 
-    def spelled(value: float, sign: bool) -> str:
+    def spell(value: float, sign: bool) -> str:
         return f"{value:{'+' if sign else ''},.1f}".replace("-", "−") if value else "0"
 
-    cells = spelled(one, changes), spelled(other, changes), spelled(other - one, True)
+    cells = spell(one, changes), spell(other, changes), spell(other - one, True)
     return Figures(cells, text, name=changes)

@@ -1,4 +1,4 @@
-"""Which function an address of the kernel belongs to, modules included."""
+"""Functions of the kernel by address, modules included."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Symbols:
         best: dict[int, str] = {}
         for address, name in symbols:
             known = best.get(address)
-            if known is None or _rank(name) < _rank(known):
+            if known is None or name_rank(name) < name_rank(known):
                 best[address] = name
         self.addresses = sorted(best)
         self.by_address = [best[address] for address in self.addresses]
@@ -31,14 +31,14 @@ class Symbols:
 
     @classmethod
     def from_kallsyms(cls, text: str) -> Symbols:
-        """From /proc/kallsyms as root sees it, a System.map, or the output of nm.
+        """Read /proc/kallsyms as root sees it, a System.map, or the output of nm.
 
         Raises InputError where it names no functions, or hides their addresses.
         """
         found = []
         for line in text.splitlines():
             if match := _LINE.match(line):
-                name = plain(match[3])
+                name = source_name(match[3])
                 found.append((int(match[1], 16), f"{name} [{match[4]}]" if match[4] else name))
         if not found:
             raise InputError(
@@ -51,7 +51,7 @@ class Symbols:
 
     @classmethod
     def read(cls, path: Path) -> Symbols:
-        """From a file. Raises InputError."""
+        """Read a file. Raises InputError."""
         try:
             return cls.from_kallsyms(path.read_text("utf-8", errors="replace"))
         except OSError as error:
@@ -63,17 +63,17 @@ class Symbols:
         return self.by_address[at - 1] if at and address - self.addresses[at - 1] < LONGEST else UNKNOWN
 
     def start(self, address: int) -> int:
-        """Where that function begins; the address itself where none is known."""
+        """Address where that function begins; the address itself where none is known."""
         at = bisect_right(self.addresses, address)
         return self.addresses[at - 1] if at else address
 
 
-def plain(name: str) -> str:
+def source_name(name: str) -> str:
     """A function's name in the source: without what compilers add to the pieces and variants they make of it."""
     return _COMPILERS.sub("", name)
 
 
-def _rank(name: str) -> tuple[bool, bool, bool, int, str]:
+def name_rank(name: str) -> tuple[bool, bool, bool, int, str]:
     """Lower is better: not padding, not a section's mark, not a local label; then short."""
     return (
         name.startswith(("__pfx_", "__cfi_")),

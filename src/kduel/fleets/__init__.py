@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta, Struct, field
 
 from kduel.core.errors import InputError
-from kduel.core.plugins import named_plugin, typed
+from kduel.core.plugins import convert_table, named_plugin
 from kduel.core.progress import Progress
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
@@ -37,9 +37,9 @@ class Beat(Struct, frozen=True, kw_only=True):
     """What is known of a member's work at this moment."""
 
     active: bool
-    """Whether anything that was started is still to run or running."""
+    """True if anything that was started is still to run or running."""
     working: bool = False
-    """Whether it runs; an active member that does not work waits: for its engine, or for a machine that is away."""
+    """True if it runs; an active member that does not work waits: for its engine, or for a machine that is away."""
     failed: bool = False
     """Of one that is not active: whether its last work ended in an error."""
     message: str = ""
@@ -110,7 +110,7 @@ class FleetKind(ABC):
 
     def read_settings(self, table: dict[str, Any]) -> Any:
         """The typed settings. Raises InputError naming the key."""
-        return typed(table, self.Settings, f"fleet {self.name}", "settings")
+        return convert_table(table, self.Settings, f"fleet {self.name}", "settings")
 
 
 def fleet_kind(name: str) -> FleetKind:

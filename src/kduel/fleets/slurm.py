@@ -27,9 +27,9 @@ from kduel.fleets.workers.process import LOG, last_words
 from kduel.machines.slurm.cluster import (
     HELD_BY,
     NOT_STARTED,
+    describe_not_started,
     need_programs,
     nodes,
-    not_started,
     partition_of,
     slurm,
     wishes,
@@ -54,7 +54,7 @@ class SlurmSettings(FleetSettings, frozen=True, kw_only=True, forbid_unknown_fie
     time: str = ""
     """Time limit of a block, as for sbatch; the partition's if empty."""
     exclusive: bool = True
-    """Whether a block has its node to itself. Machines that measure time need it."""
+    """True if a block has its node to itself. Machines that measure time need it."""
     python: str = ""
     """The Python interpreter on the nodes that has KDuel; this one's path if empty."""
     poll: Positive = 2.0
@@ -66,7 +66,7 @@ class Job(Struct, frozen=True):
     running: bool
     message: str
     number: str = ""
-    """Of the array."""
+    """Job array id."""
     not_started: str = ""
     """Slurm's reason where it could not start one of them, and holds it."""
 
@@ -122,7 +122,7 @@ class SlurmFleet(Fleet):
         if job is not None and job.not_started and not job.running:
             # It would stay in the queue for ever. Its node may be repaired, so it is submitted again, like all that fails.
             self.cancel(name, directory)
-            return Beat(active=False, failed=True, message=not_started(job.number, name, job.not_started))
+            return Beat(active=False, failed=True, message=describe_not_started(job.number, name, job.not_started))
         if job is not None:
             return Beat(active=True, working=job.running, message=job.message)
         blocks = self.given.pop(name, None)

@@ -1,4 +1,4 @@
-"""What runs in a guest: its root, its initramfs, its script, and how its results are sent to the host."""
+"""Parts that run in a guest: its root, its initramfs, its script, and how its results are sent to the host."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from subprocess import Popen
 _lock = threading.Lock()
 _running: set[Popen[bytes]] = set()
 _ending = 0
-"""How many pools are being ended: no machine starts meanwhile."""
+"""Number of pools that are being ended: no machine starts meanwhile."""
 
 
 @contextmanager

@@ -8,12 +8,14 @@ import re
 import shutil
 import subprocess
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
 from kduel.core.cache import GO_ONLINE, Cache
 from kduel.core.errors import HostError, InputError
+from kduel.core.host_packages import install_command
 from kduel.core.progress import Progress
 from kduel.guest.root import Root, run_for_guest, sources
 from kduel.kernels.apt.mirror import debian_mirror, keyring
@@ -63,7 +65,7 @@ def busybox(
         path = Path(given).expanduser()
         if not path.is_file():
             raise InputError(f"busybox = {given!r} is no file", "Name a static busybox of the board's architecture.")
-        return described(path)
+        return describe_busybox(path)
     if architecture not in DEBIAN | BUILT:
         raise InputError(
             f"Debian has no busybox-static for {architecture}",
@@ -81,10 +83,10 @@ def busybox(
             else:
                 _fetch(directory, debian, suite)
 
-    return described(cache.entry("busybox", key, fetch) / "busybox")
+    return describe_busybox(cache.entry("busybox", key, fetch) / "busybox")
 
 
-def described(path: Path) -> Busybox:
+def describe_busybox(path: Path) -> Busybox:
     """A busybox that is there; its version is read from its own words, as it may not run here."""
     data = path.read_bytes()
     version = re.search(rb"BusyBox v([\w.+~: ()-]{1,60})", data)
@@ -100,16 +102,16 @@ def _build(directory: Path, toolchain: str, packages: str) -> None:
     if shutil.which(f"{toolchain}-gcc") is None or not Path(f"/usr/{toolchain}/include/stdio.h").is_file():
         raise HostError(
             f"the cross compiler {toolchain}-gcc, with its C library, is not installed; it builds busybox",
-            f"Install it: apt-get install {packages}.",
+            f"Install it: {install_command(toolchain, packages)}.",
         )
     for program in ("gcc", "make", "bzip2"):
         if shutil.which(program) is None:
             raise HostError(
-                f"{program} is not installed; it builds busybox", f"Install it: apt-get install {program}."
+                f"{program} is not installed; it builds busybox", f"Install it: {install_command(program)}."
             )
     archive, tree = directory / "source.tar.bz2", directory / "tree"
     address = f"{debian_mirror()}/{SOURCE}"
-    _run(["/usr/lib/apt/apt-helper", "download-file", address, str(archive), f"SHA256:{SOURCE_SHA256}"])
+    _run(["/usr/lib/apt/apt-helper", "download-file", address, str(archive), f"SHA256:{SOURCE_SHA256}"], os.environ)
     tree.mkdir()
     _run(["tar", "-xf", str(archive), "--strip-components=1", "-C", str(tree)])
     make = ["make", "-C", str(tree), "ARCH=powerpc", f"CROSS_COMPILE={toolchain}-", "SKIP_STRIP=n"]
@@ -128,12 +130,14 @@ def _build(directory: Path, toolchain: str, packages: str) -> None:
     archive.unlink()
 
 
-def _run(command: list[str]) -> None:
+def _run(command: list[str], environment: Mapping[str, str] | None = None) -> None:
+    """Run a step of the build, by default without the caller's variables: CFLAGS, CPATH and their kin change the program."""
+    kept = environment or {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        env={**os.environ, "LC_ALL": "C.UTF-8", "SOURCE_DATE_EPOCH": "0", "KCONFIG_NOTIMESTAMP": "1"},
+        env={**kept, "LC_ALL": "C.UTF-8", "SOURCE_DATE_EPOCH": "0", "KCONFIG_NOTIMESTAMP": "1"},
         text=True,
         errors="replace",
         check=False,
@@ -147,7 +151,7 @@ def _run(command: list[str]) -> None:
 def _fetch(directory: Path, architecture: str, suite: str) -> None:
     """By mmdebstrap, which checks signatures and hashes, and in this variant runs nothing of the foreign system's."""
     if shutil.which("mmdebstrap") is None:
-        raise HostError("mmdebstrap is not installed", "Install it: apt-get install mmdebstrap.")
+        raise HostError("mmdebstrap is not installed", f"Install it: {install_command('mmdebstrap')}.")
     tar = directory / "root.tar"
     command = [
         *("mmdebstrap", "--variant=extract", "--mode=auto", f"--architectures={architecture}"),

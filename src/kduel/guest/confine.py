@@ -12,11 +12,13 @@ import os
 import secrets
 import shutil
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from kduel.core.errors import HostError
+from kduel.core.host_packages import install_command
 from kduel.core.temporary import memory_file
 
 SANDBOX = ("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny")
@@ -24,8 +26,25 @@ SANDBOX = ("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resou
 USERS = range(1_801_715_712, 1_801_715_712 + (1 << 16))
 """User ids that nobody has: above all that distributions, directories and containers hand out."""
 NOBODY = 65534
-"""Where a user namespace does not have those."""
+"""Ids for a user namespace that does not have those."""
 KVM = Path("/dev/kvm")
+CPUINFO = Path("/proc/cpuinfo")
+PASSED = ("PATH", "LD_LIBRARY_PATH", "QEMU_MODULE_DIR")
+"""Variables that QEMU gets of ours: where programs, libraries and its own modules are. Others may be secrets."""
+
+
+def environment(preload: Path | None = None) -> dict[str, str]:
+    """QEMU's whole environment. `preload` is a shared object that it loads before its own."""
+    own = {"LC_ALL": "C"} | ({} if preload is None else {"LD_PRELOAD": str(preload)})
+    return {name: os.environ[name] for name in PASSED if name in os.environ} | own
+
+
+def ask_qemu(binary: str, *words: str) -> str:
+    """Output of QEMU about itself. Raises HostError where it cannot be run."""
+    try:
+        return subprocess.run([binary, *words], capture_output=True, text=True, check=True, env=environment()).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise HostError(f"{binary} cannot be run: {error}", f"Install QEMU: {install_command(binary)}.") from error
 
 
 def user_for_guest() -> int | None:
@@ -37,7 +56,7 @@ def user_for_guest() -> int | None:
 
 
 def _is_mapped(user: int) -> bool:
-    """Whether this user namespace has the id: /proc/self/uid_map says `first outside count`, a range a line."""
+    """True if this user namespace has the id: /proc/self/uid_map says `first outside count`, a range a line."""
     ranges = (map(int, line.split()) for line in Path("/proc/self/uid_map").read_text().splitlines())
     return any(first <= user < first + count for first, _, count in ranges)
 
@@ -46,7 +65,7 @@ def prefix(user: int | None, accelerator: str) -> list[str]:
     """The command that starts QEMU confined, and lets it die with us however we die. Raises HostError."""
     if shutil.which("setpriv") is None:
         raise HostError(
-            "setpriv is not installed; it drops QEMU's privileges", "Install it: apt-get install util-linux."
+            "setpriv is not installed; it drops QEMU's privileges", f"Install it: {install_command('setpriv')}."
         )
     lower: list[str] = []
     if user is not None:
@@ -71,11 +90,22 @@ def kvm_group() -> int | None:
         return None
     if facts.st_mode & group == group and facts.st_gid != 0:
         return facts.st_gid
+    closed = f"only root may open {KVM} (mode {stat.S_IMODE(facts.st_mode):04o}, group {facts.st_gid})"
+    if not has_virtualisation(CPUINFO.read_text()):
+        raise HostError(
+            f"{closed}, and the CPU has neither vmx nor svm",
+            "Do not change its mode: KVM without them does not boot the kernels of distributions.",
+        )
     raise HostError(
-        f"only root may open {KVM} (mode {stat.S_IMODE(facts.st_mode):04o}, group {facts.st_gid}), and QEMU does not "
-        "run as root",
-        f"Let a group have it: chgrp kvm {KVM}; chmod 660 {KVM}.",
+        f"{closed}, and QEMU does not run as root",
+        f"Let a group have it: groupadd -f kvm; chgrp kvm {KVM}; chmod 660 {KVM}. A run then tests it with a guest.",
     )
+
+
+def has_virtualisation(cpuinfo: str) -> bool:
+    """True if /proc/cpuinfo lists Intel's or AMD's virtualisation, without which KVM needs changed guest kernels."""
+    flags = {flag for line in cpuinfo.splitlines() if line.startswith("flags") for flag in line.split()}
+    return bool(flags & {"vmx", "svm"})
 
 
 class Open(Protocol):
@@ -94,7 +124,7 @@ class Handles:
         """Arguments of QEMU's that stand before all others."""
 
     def reading(self, path: Path) -> Path:
-        """What QEMU is to read a file as. Raises HostError where it cannot be opened."""
+        """Path by which QEMU is to read a file. Raises HostError where it cannot be opened."""
         try:
             source = self.held.enter_context(path.open("rb"))
         except OSError as error:
@@ -111,13 +141,13 @@ class Handles:
         return self._known_as(copy)
 
     def writing(self, path: Path) -> Path:
-        """What QEMU is to write a new file as, which is at `path` only when all handles are closed."""
+        """Path by which QEMU is to write a new file, which is at `path` only when all handles are closed."""
         copy = self.held.enter_context(memory_file())
         self.held.callback(_bring_out, copy, path)
         return self._known_as(copy)
 
     def disk(self, path: Path) -> Path:
-        """What QEMU is to use as a disk, for reading and, where this process may, for writing. Raises HostError."""
+        """Path of a disk for QEMU, for reading and, where this process may, for writing. Raises HostError."""
         ways = [os.O_RDONLY, *([os.O_RDWR] if os.access(path, os.W_OK) else [])]
         numbers = []
         try:
@@ -134,8 +164,8 @@ class Handles:
             self.words += ["-add-fd", f"fd={number},set={numbers[0]}"]
         return Path(f"/dev/fdset/{numbers[0]}")
 
-    def given(self, file: Open) -> Path:
-        """What QEMU is to use a pipe or a nameless file as, which becomes its user's."""
+    def hand_over(self, file: Open) -> Path:
+        """Path by which QEMU is to use a pipe or a nameless file, which becomes its user's."""
         if self.user is not None:
             os.fchown(file.fileno(), self.user, -1)
         return self._known_as(file)

@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
+from kduel.core.regular_files import open_regular
+
 LIMIT = 8 << 20
 """Bytes of a console that are kept; a guest that floods its console is cut there, with a line in the log."""
 
@@ -52,7 +54,7 @@ class ConsoleLog:
 def read_console(path: Path, limit: int = LIMIT + 4096) -> list[str]:
     """The lines of a console log without the host's times, decoded leniently; [] where there is no log."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             text = stream.read(limit).decode("utf-8", errors="replace")
     except FileNotFoundError:
         return []

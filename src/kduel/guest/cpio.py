@@ -54,7 +54,7 @@ class Cpio:
 
 
 def unpack(archive: bytes, into: Path) -> None:
-    """What a Cpio made, or several one after the other, as files below the directory `into`.
+    """Unpack the archive of a Cpio, or several one after the other, as files below the directory `into`.
 
     All may be read by everybody, as a server of files may not be root's; devices are left out: not everybody may make
     them.

@@ -1,4 +1,4 @@
-"""What became of a boot whose results are missing or not to be trusted: a name, and the console's lines that show it."""
+"""Diagnosis of a boot whose results are missing or not to be trusted: a name, and the console's lines that show it."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def diagnose(
     stderr: str = "",
     stuck: Sequence[str] = (),
 ) -> Diagnosis:
-    """Why there are no results.
+    """Find out why there are no results.
 
     `console` are its lines without the host's times; `ended` as in kduel.guest.launch.Run; `ready` whether the
     script began; `seconds` how long the machine ran, as deadlines count it; `waited` the seconds beside them that they do not
     count; `stderr` QEMU's own messages; `stuck` as in Run.
     """
-    console = looked_at(console)
-    if told := told_by_kernel(console):
+    console = searched_lines(console)
+    if told := find_kernel_report(console):
         return told
     if ended in HOST_ENDED:
         void, what = HOST_ENDED[ended]
@@ -83,11 +83,11 @@ def diagnose(
     return Diagnosis("silent-exit", f"The guest exited without an error message.{where} {tail}{said}")
 
 
-def told_by_kernel(console: Sequence[str]) -> Diagnosis | None:
-    """What the kernel itself reported, the cause before what it led to: an oops before the panic that it ends in, a
+def find_kernel_report(console: Sequence[str]) -> Diagnosis | None:
+    """Report of the kernel itself, the cause before what it led to: an oops before the panic that it ends in, a
     lockup before the panic that it is set to end in; what a kernel survives only where it reported nothing else."""
 
-    def found(name: str, index: int, words: str) -> Diagnosis:
+    def report(name: str, index: int, words: str) -> Diagnosis:
         return Diagnosis(name, f"The guest {words}:\n{excerpt(console, index)}")
 
     oops = OOPS.first(console)
@@ -95,22 +95,22 @@ def told_by_kernel(console: Sequence[str]) -> Diagnosis | None:
         if panic := PANIC.search(line):
             kind = next((name for name, pattern in PANIC_REASONS if pattern.search(panic["reason"])), "panic")
             if kind == "out-of-memory" or (kind == "panic" and "kill init" in line and killed_init(console)):
-                return found("out-of-memory", index, OUT_OF_MEMORY)
+                return report("out-of-memory", index, OUT_OF_MEMORY)
             for sign in LOCKUPS:
                 if sign.name == kind:
                     first = sign.first(console)
-                    return found(kind, index if first is None else first, sign.words)
+                    return report(kind, index if first is None else first, sign.words)
             if oops is None or oops > index:
-                return found("panic", index, "panicked")
+                return report("panic", index, "panicked")
             break
     for sign in (OOPS, *LOCKUPS):
         if (first := sign.first(console)) is not None:
-            return found(sign.name, first, sign.words)
+            return report(sign.name, first, sign.words)
     if (killed := next(out_of_memory(console), None)) is not None:
-        return found("out-of-memory", killed, OUT_OF_MEMORY)
+        return report("out-of-memory", killed, OUT_OF_MEMORY)
     for sign in OURS:
         if (first := sign.first(console)) is not None:
-            return found(sign.name, first, sign.words)
+            return report(sign.name, first, sign.words)
     return None
 
 
@@ -122,7 +122,7 @@ HOST_ENDED = {
     ),
     "failed": ("qemu-failed", "QEMU gave up with an error; the guest did not switch itself off."),
 }
-"""By how a run ended: what this host did to the guest, by its name and in words."""
+"""Deeds of this host to the guest, by how a run ended: name and words."""
 
 _ENDED = {
     "off": "switched itself off",
@@ -134,14 +134,14 @@ _ENDED = {
 
 
 def last_step(console: Sequence[str]) -> str:
-    """Where the script was, as a sentence with a blank before it, or nothing."""
+    """Last step of the script, as a sentence with a blank before it, or nothing."""
     for line in reversed(console):
         if match := re.search(r"kduel: step ([A-Za-z0-9._-]+)", line):
             return f" It was in step {match[1]}."
     return ""
 
 
-def looked_at(console: Sequence[str]) -> list[str]:
+def searched_lines(console: Sequence[str]) -> list[str]:
     """The lines that are searched, each cut: what a guest can make us do is bounded, and so is the time that it takes."""
     ends = [*console[:MOST_LINES], *console[-MOST_LINES:]] if len(console) > 2 * MOST_LINES else console
     return [line[:LONGEST] for line in ends]
@@ -158,7 +158,7 @@ def findings(console: Sequence[str], searched: Collection[str] = ()) -> dict[str
 
     `searched` are lines whose signs are known already: two logs of one boot are the same for the most part.
     """
-    console = looked_at(console)
+    console = searched_lines(console)
     found: dict[str, str] = {}
     new = [line for line in console if line not in searched]
     for sign in (OOPS, Sign("panic", PANIC), *LOCKUPS, *OURS, *REPORTS):
@@ -174,7 +174,7 @@ def findings_in(trial: Path) -> dict[str, str]:
     what a kernel keeps from its console."""
     console = read_console(trial / "console.log")
     found = findings(console)
-    searched = set(looked_at(console))
+    searched = set(searched_lines(console))
     for environment in environments_in(trial):
         with contextlib.suppress(OSError):
             found = findings(read(environment / "dmesg", MOST_LOG).splitlines(), searched) | found

@@ -17,11 +17,11 @@ _VIRTUAL_8086 = 1 << 17
 """The flag VM, which no 64-bit CPU can have set in its kernel."""
 
 
-def fault_of(console: Sequence[str], *, qemu: str, accelerator: str, cpus: int) -> str:
-    """Why the first oops on a console is QEMU's fault, in words; empty where it is not known to be."""
+def explain_fault(console: Sequence[str], *, qemu: str, accelerator: str, cpus: int) -> str:
+    """Explanation why the first oops on a console is QEMU's fault; empty where it is not known to be."""
     if accelerator != "tcg" or OOPS.first(console) is None:
         return ""
-    return impossible_flags(console, qemu) or patching_fault(console, qemu=qemu, cpus=cpus)
+    return impossible_flags(console, qemu) or explain_patching_fault(console, qemu=qemu, cpus=cpus)
 
 
 def impossible_flags(console: Sequence[str], qemu: str) -> str:
@@ -41,14 +41,14 @@ def impossible_flags(console: Sequence[str], qemu: str) -> str:
 
 
 def has_patching_fault(qemu: str, cpus: int) -> bool:
-    """Whether a version of QEMU, as it prints it, has the fault with so many emulated CPUs. One that is not known has
+    """True if a version of QEMU, as it prints it, has the fault with so many emulated CPUs. One that is not known has
     not."""
     version = re.match(r"(\d{1,4})\.(\d{1,4})", qemu)
     return cpus > 1 and version is not None and (int(version[1]), int(version[2])) < MENDED
 
 
-def patching_fault(console: Sequence[str], *, qemu: str, cpus: int) -> str:
-    """Why the first oops on a console is QEMU's fault, in words; empty where it is not known to be.
+def explain_patching_fault(console: Sequence[str], *, qemu: str, cpus: int) -> str:
+    """Explanation why the first oops on a console is QEMU's fault; empty where it is not known to be.
 
     A kernel writes `int3` over an instruction while it changes its own code (static keys, ftrace). QEMU before 8.1, with
     several emulated CPUs, could translate that `int3` on one CPU and run it after another CPU had taken it away.

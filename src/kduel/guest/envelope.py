@@ -64,17 +64,17 @@ class Inbox:
         self._last = (self._last + data)[-len(_END) :]
 
     def has(self, mark: str) -> bool:
-        """Whether READY, DONE or BEGIN came."""
+        """True if READY, DONE or BEGIN came."""
         return f"KDUEL {mark}".encode() in self._start
 
     @property
     def home(self) -> bool:
-        """Whether the end of an envelope came last."""
+        """True if the end of an envelope came last."""
         return self._last == _END
 
     @property
     def full(self) -> bool:
-        """Whether more came than a trial may send."""
+        """True if more came than a trial may send."""
         return self.received > LIMIT + (1 << 20)
 
     def close(self) -> None:
@@ -88,16 +88,10 @@ class Envelope(Struct, frozen=True):
     start: int
     size: int
     marks: dict[str, tuple[float, int | None]]
-    """As `marks` gives them."""
+    """Marks as `read_marks` gives them."""
 
 
-def seal(archive: bytes) -> bytes:
-    """An archive in its envelope, as the guest's shell does it too."""
-    digest = hashlib.sha256(archive).hexdigest().encode()
-    return b"KDUEL BEGIN %d %s\n" % (len(archive), digest) + archive + _END
-
-
-def marks(stream: bytes) -> dict[str, tuple[float, int | None]]:
+def read_marks(stream: bytes) -> dict[str, tuple[float, int | None]]:
     """The marks before the archive: name to (guest uptime in seconds, exit status or None)."""
     head = _HEAD.search(stream)
     before = stream[: head.start()] if head else stream[:BEFORE]
@@ -127,7 +121,7 @@ def open_envelope(stream: BinaryIO) -> Envelope:
         raise BrokenEnvelope("its checksum does not match")
     if not stream.read(64).lstrip(b"\r\n").startswith(b"KDUEL END"):
         raise BrokenEnvelope("its end is missing")
-    return Envelope(start=head.end(), size=size, marks=marks(before))
+    return Envelope(start=head.end(), size=size, marks=read_marks(before))
 
 
 def unpack(stream: BinaryIO, into: Path, start: int = 0, size: int | None = None) -> None:
@@ -142,15 +136,15 @@ def unpack(stream: BinaryIO, into: Path, start: int = 0, size: int | None = None
     try:
         found = untar.members(stream, start, end)
         for member in found:
-            if taken(member.parts):
+            if is_own_file(member.parts):
                 raise untar.RefusedArchive(f"{member.name!r} is the name of a file of KDuel's own")
         untar.write(stream, found, into)
     except untar.RefusedArchive as error:
         raise BrokenEnvelope(f"its archive is refused: {error}") from error
 
 
-def taken(parts: tuple[str, ...]) -> bool:
-    """Whether a path is for KDuel's own files: at the top, or at the top of one of several loads of a shared boot."""
+def is_own_file(parts: tuple[str, ...]) -> bool:
+    """True if a path is for KDuel's own files: at the top, or at the top of one of several loads of a shared boot."""
     inner = parts[1:] if re.fullmatch(r"load-[0-9]+", parts[0]) else parts
     return bool(inner) and inner[0] in OWN
 

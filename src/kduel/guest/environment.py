@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kduel.core.untrusted import read, whole
+from kduel.core.regular_files import open_regular
+from kduel.core.untrusted import read, whole_number
 from kduel.guest.conditions import read_conditions
 
 _LIMIT = 4 << 20
@@ -32,7 +33,7 @@ def environments_in(trial: Path) -> list[Path]:
 
 
 def read_environment(directory: Path) -> dict[str, Any]:
-    """From a trial's environment/ directory. What was not captured is missing from the result, never made up.
+    """Read a trial's environment/ directory. What was not captured is missing from the result, never made up.
 
     Keys: release, architecture, uname, cmdline, clocksource, clocksource_end, clocksources (list), cpus (int),
     cpu_model, cpu_flags (list), memory_kib (int), config, mitigations, sysctl, packages (each str to str), preempt,
@@ -40,8 +41,8 @@ def read_environment(directory: Path) -> dict[str, Any]:
     machine: see kduel.guest.conditions).
     """
     found: dict[str, Any] = {}
-    files, at_end = captured(directory / "files"), captured(directory / "files-end")
-    words = _text(directory / "uname").split()
+    files, at_end = read_captured(directory / "files"), read_captured(directory / "files-end")
+    words = _read_text(directory / "uname").split()
     if len(words) > 3:
         found["uname"] = " ".join(words)
         found["release"] = words[2]
@@ -53,9 +54,9 @@ def read_environment(directory: Path) -> dict[str, Any]:
         found["clocksource_end"] = at_end[path].strip()
     if (path := f"{_CLOCK}/available_clocksource") in files:
         found["clocksources"] = files[path].split()
-    found.update(_cpus(files.get("/proc/cpuinfo", "")))
+    found.update(_read_cpus(files.get("/proc/cpuinfo", "")))
     if match := re.search(r"^MemTotal:\s+([0-9]{1,18}) kB", files.get("/proc/meminfo", ""), re.MULTILINE):
-        found["memory_kib"] = whole(match[1])
+        found["memory_kib"] = whole_number(match[1])
     packages = (line.split(" ", 1) for line in files.get("/kduel.packages", "").splitlines() if " " in line)
     config = read_config(directory / "config.gz")
     preempt = preemption(files.get("/sys/kernel/debug/sched/preempt", ""), found.get("uname", ""), config)
@@ -96,7 +97,7 @@ def preemption(debugfs: str, uname: str, config: Mapping[str, str]) -> str:
 def read_config(path: Path) -> dict[str, str]:
     """A gzipped kernel .config: option without CONFIG_ to y, m, n or its value; {} where there is none."""
     try:
-        with gzip.open(path, "rb") as stream:
+        with open_regular(path) as packed, gzip.open(packed, "rb") as stream:
             text = stream.read(_LIMIT).decode("utf-8", errors="replace")
     except (OSError, EOFError, zlib.error):
         return {}
@@ -119,7 +120,7 @@ def _options(text: str) -> dict[str, str]:
     return options
 
 
-def _cpus(cpuinfo: str) -> dict[str, Any]:
+def _read_cpus(cpuinfo: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if count := len(re.findall(r"^processor\s*:", cpuinfo, re.MULTILINE)):
         found["cpus"] = count
@@ -130,16 +131,16 @@ def _cpus(cpuinfo: str) -> dict[str, Any]:
     return found
 
 
-def captured(path: Path) -> dict[str, str]:
-    """What `grep . FILES` wrote: the text of each file by its path, less empty lines. {} where it cannot be read."""
+def read_captured(path: Path) -> dict[str, str]:
+    """Output of `grep . FILES`: the text of each file by its path, less empty lines. {} where it cannot be read."""
     lines: dict[str, list[str]] = {}
-    for line in _text(path).splitlines():
+    for line in _read_text(path).splitlines():
         if match := _PATH_AND_VALUE.match(line):
             lines.setdefault(match[1], []).append(match[2])
     return {name: "\n".join(text) for name, text in lines.items()}
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return read(path, _LIMIT)
     except OSError:

@@ -16,7 +16,7 @@ _WORDS = {
 
 
 def clock_trouble(guest: float, host: float) -> str:
-    """Why a guest's clock cannot be trusted, or an empty string: the seconds that passed by it, and by the host's, between
+    """Reason why a guest's clock cannot be trusted, or an empty string: the seconds that passed by it, and by the host's, between
     the same two marks. On a busy host a mark is read late, which a few seconds and a quarter forgive; a kernel that was
     held up while it measured its clock's frequency is wrong by much more (50 times was seen)."""
     if abs(guest - host) <= 5 + host / 4:
@@ -25,7 +25,7 @@ def clock_trouble(guest: float, host: float) -> str:
 
 
 def gate(environment: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
-    """Why the trial is void, or an empty string. What is expected but was not captured voids it too.
+    """Reason why the trial is void, or an empty string. What is expected but was not captured voids it too.
 
     `expected` holds some of the keys of `read_environment`: release, architecture, clocksource, cpus, ...
     """

@@ -165,6 +165,60 @@ run() {
     cd /
 }
 
+# load NAME...: kernel modules, which the initial RAM disk of a guest carries and modprobe finds elsewhere. One that the
+# kernel has built in or lacks shows when it is used.
+load() {
+    for name; do
+        if [ -r "/kduel/carried/$name" ]; then
+            while read -r file; do insmod "$file"; done <"/kduel/carried/$name"
+        else
+            modprobe -q "$name"
+        fi
+    done
+} 2>/dev/null
+
+# service NAME TIMEOUT: standard input is the script that starts what several steps share, in $KDUEL_SERVICE. Where it
+# fails the directory is removed: no step that uses it runs then.
+service() {
+    mkdir -p "$KDUEL_SERVICE"
+    run "services/$1" "$2"
+    if [ "$status" != 0 ]; then
+        end_service
+        mkdir -p "${KDUEL_SERVICE%/*}"
+        tail -n 5 "$OUT/services/$1/stderr" >"$KDUEL_SERVICE.failed"
+    fi
+}
+
+# Whether the process $pid is there, and more than a zombie.
+lives() {
+    read -r line 2>/dev/null <"/proc/$pid/stat" || return 1
+    case $line in *") Z "*) return 1 ;; esac
+}
+
+# Whether all servers of $KDUEL_SERVICE live, those whose process IDs are in its files *.pid.
+serves() {
+    [ -n "${KDUEL_SERVICE:-}" ] || return 0
+    [ -d "$KDUEL_SERVICE" ] || return 1
+    for file in "$KDUEL_SERVICE"/*.pid; do
+        [ ! -r "$file" ] || { read -r pid <"$file" && lives; } || return 1
+    done
+}
+
+# end_service: end its servers, first kindly, and remove its directory. Lines in the file stop take back all else.
+end_service() {
+    for file in "$KDUEL_SERVICE"/*.pid; do
+        if ! [ -r "$file" ] || ! read -r pid <"$file" || ! kill "$pid"; then continue; fi
+        waits=100
+        while [ "$waits" -gt 0 ] && lives; do
+            sleep 0.1
+            waits=$((waits - 1))
+        done
+        ! lives || kill -KILL "$pid"
+    done 2>/dev/null
+    [ ! -r "$KDUEL_SERVICE/stop" ] || "$timeout" 60 "$shell" "$KDUEL_SERVICE/stop" >&2
+    rm -rf "$KDUEL_SERVICE"
+}
+
 # setup: standard input is a script that must succeed before anything is measured.
 setup() {
     run setup 300 # a sched_ext scheduler takes up to a minute to attach in an emulator
@@ -184,22 +238,33 @@ gate() {
     echo "$gate_status" >"$OUT/gates/$2.$1.status"
 }
 
-# step NAME TIMEOUT: standard input is the step's script. A gate before it that failed keeps it from running.
+# refuse NAME WHY: the step does not count, and its standard error says why.
+refuse() {
+    mkdir -p "$OUT/$1"
+    : >>"$OUT/$1/stdout"
+    echo "kduel: $2" >>"$OUT/$1/stderr"
+    echo '{"status": 125, "seconds": null, "started": null}' >"$OUT/$1/exit.json"
+}
+
+# step NAME TIMEOUT: standard input is the step's script. A gate before it that failed keeps it from running, and a
+# service that is not there.
 step() {
     tell "step $1"
     if [ "$gate_status" != 0 ]; then
-        mkdir -p "$OUT/$1"
-        : >"$OUT/$1/stdout"
-        echo "kduel: not run: the gate before this step ended with $gate_status" >"$OUT/$1/stderr"
-        echo '{"status": 125, "seconds": null, "started": null}' >"$OUT/$1/exit.json"
+        refuse "$1" "not run: the gate before this step ended with $gate_status"
+        return
+    fi
+    if ! serves; then
+        refuse "$1" "not run: the service ${KDUEL_SERVICE##*/} is not there: $(cat "$KDUEL_SERVICE.failed" 2>/dev/null)"
         return
     fi
     run "$1" "$2"
+    serves || refuse "$1" "the service ${KDUEL_SERVICE##*/} ended during this step"
     tell "step $1 ended"
     set --
     for left in "$KDUEL_SCRATCH"/* "$KDUEL_SCRATCH"/.[!.]*; do
         case $left in
-            */lost+found) ;;
+            */lost+found | */services) ;;
             *) [ ! -e "$left" ] || set -- "$@" "$left" ;;
         esac
     done

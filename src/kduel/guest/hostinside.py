@@ -1,4 +1,4 @@
-"""What a real machine did during a step, from inside: read from the running totals that its script left (record.sh)."""
+"""Record of a real machine during a step, from inside: read from the running totals that its script left (record.sh)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kduel.core.host import HostStep
-from kduel.guest.environment import captured
-from kduel.guest.hosttotals import HostSnapshot, all_interrupts, between, clock_of, cpu_times, stalled, together
+from kduel.guest.environment import read_captured
+from kduel.guest.hosttotals import (
+    HostSnapshot,
+    all_interrupts,
+    clock_of,
+    compare_snapshots,
+    cpu_times,
+    stalled_seconds,
+    sum_of_files,
+)
 
 
 def step_inside(trial: Path, name: str) -> HostStep | None:
@@ -16,12 +24,12 @@ def step_inside(trial: Path, name: str) -> HostStep | None:
 
     Nothing tells other programs' CPU time from the benchmark's: times by thread and `other_work` are unknown.
     """
-    texts = [captured(trial / "host" / f"{name}.{moment}") for moment in ("begin", "end")]
+    texts = [read_captured(trial / "host" / f"{name}.{moment}") for moment in ("begin", "end")]
     first, last = (snapshot(one) for one in texts)
     if first is None or last is None or last.at < first.at:
         return None
     readings = [clock for one in texts if (clock := clock_of(files(one, "cpufreq/scaling_cur_freq"))) is not None]
-    return between(first, last, sum(readings) / len(readings) if readings else None)
+    return compare_snapshots(first, last, sum(readings) / len(readings) if readings else None)
 
 
 def snapshot(texts: Mapping[str, str]) -> HostSnapshot | None:
@@ -32,12 +40,12 @@ def snapshot(texts: Mapping[str, str]) -> HostSnapshot | None:
     stat = texts.get("/proc/stat", "")
     return HostSnapshot(
         at=float(uptime[0]),
-        stalled=stalled(texts.get("/proc/pressure/cpu", "")),
-        io_stalled=stalled(texts.get("/proc/pressure/io", "")),
-        memory_stalled=stalled(texts.get("/proc/pressure/memory", "")),
+        stalled=stalled_seconds(texts.get("/proc/pressure/cpu", "")),
+        io_stalled=stalled_seconds(texts.get("/proc/pressure/io", "")),
+        memory_stalled=stalled_seconds(texts.get("/proc/pressure/memory", "")),
         steal=cpu_times(stat)[1],
         interrupts=all_interrupts(stat),
-        throttled=together(files(texts, "thermal_throttle/core_throttle_count")),
+        throttled=sum_of_files(files(texts, "thermal_throttle/core_throttle_count")),
     )
 
 

@@ -1,4 +1,4 @@
-"""What the host does while a guest runs a step, from /proc and /sys: cheap enough to look at each start and end.
+"""Record of the host while a guest runs a step, from /proc and /sys: cheap enough to look at each start and end.
 
 The guest marks on its console when a step begins and ends. Scheduling times are those of `schedstat` (the kernel's
 Documentation/scheduler/sched-stats.rst); what the whole host reports is read by kduel.guest.hosttotals.
@@ -16,12 +16,12 @@ from kduel.core.host import BOOT, HostStep
 from kduel.guest.hosttotals import (
     HostSnapshot,
     ThreadTimes,
-    between,
     clock_of,
+    compare_snapshots,
     cpu_times,
     interrupts_on,
-    stalled,
-    together,
+    stalled_seconds,
+    sum_of_files,
 )
 
 MARK = re.compile(rb"kduel: step ([A-Za-z0-9._-]{1,110})( ended)?\s*$")
@@ -37,7 +37,7 @@ read than a step may cost, and is not read."""
 
 
 class Scheduling:
-    """How long the threads of one QEMU process ran, and how long they waited for a CPU of the host."""
+    """Times that the threads of one QEMU process ran, and waited for a CPU of the host."""
 
     def __init__(self, process: int, vcpus: Collection[int], proc: Path = Path("/proc")) -> None:
         """`vcpus` are the thread ids of the guest's CPUs."""
@@ -45,7 +45,7 @@ class Scheduling:
         self._threads: dict[int, ThreadTimes] = {}
 
     def look(self) -> tuple[ThreadTimes | None, ThreadTimes | None]:
-        """Of the guest's CPUs, and of QEMU's other threads. What a thread that has ended used up stays in the sum. None where
+        """Times of the guest's CPUs, and of QEMU's other threads. What a thread that has ended used up stays in the sum. None where
         the host does not report it."""
         try:
             threads = [int(name) for name in os.listdir(self.tasks)]  # noqa: PTH208 - names only
@@ -64,7 +64,7 @@ class Scheduling:
         return (_sum(vcpus) if vcpus else None), _sum(others)
 
     def kept_waiting(self, passed: float) -> float:
-        """Of `passed` seconds since QEMU began, those in which the guest could not go on because the host gave QEMU no CPU:
+        """Seconds, of the `passed` since QEMU began, those in which the guest could not go on because the host gave QEMU no CPU:
         its threads waited, and the guest's CPUs did not run. 0 where the host does not report it."""
         vcpus, others = self.look()
         if vcpus is None:
@@ -130,13 +130,13 @@ class HostRecorder:
             at=time.monotonic(),
             vcpus=vcpus,
             others=others,
-            stalled=stalled(_read(self.proc / "pressure/cpu")),
-            io_stalled=stalled(_read(self.proc / "pressure/io")),
-            memory_stalled=stalled(_read(self.proc / "pressure/memory")),
+            stalled=stalled_seconds(_read(self.proc / "pressure/cpu")),
+            io_stalled=stalled_seconds(_read(self.proc / "pressure/io")),
+            memory_stalled=stalled_seconds(_read(self.proc / "pressure/memory")),
             steal=steal,
             busy=busy,
             interrupts=self._interrupts(),
-            throttled=together(map(_read, self._throttles)),
+            throttled=sum_of_files(map(_read, self._throttles)),
             own=time.process_time(),
         )
 
@@ -145,7 +145,9 @@ class HostRecorder:
             self._began, self._readings, self._next_reading = (label, self.look()), [], 0.0
             self.tick()
         elif self._began is not None and self._began[0] == label:
-            record = between(self._began[1], self.look(), sum(self._readings) / max(1, len(self._readings)) or None)
+            record = compare_snapshots(
+                self._began[1], self.look(), sum(self._readings) / max(1, len(self._readings)) or None
+            )
             self.steps.append((label, record))
             self._began = None
 

@@ -22,7 +22,7 @@ NO_CPU = frozenset({"ERR:", "MIS:"})
 
 
 class ThreadTimes(Struct, frozen=True):
-    """Of one or more threads, in seconds since they began."""
+    """Times of one or more threads, in seconds since they began."""
 
     run: float
     wait: float
@@ -38,9 +38,9 @@ class HostSnapshot(Struct, frozen=True, kw_only=True):
     stalled: float | None = None
     """Seconds in which some task waited for a CPU."""
     io_stalled: float | None = None
-    """The same for a disk or another device, page cache included."""
+    """Seconds for a disk or another device, page cache included."""
     memory_stalled: float | None = None
-    """The same for memory."""
+    """Seconds for memory."""
     steal: float | None = None
     busy: float | None = None
     """CPU seconds of all programs and interrupts together."""
@@ -50,23 +50,23 @@ class HostSnapshot(Struct, frozen=True, kw_only=True):
     """CPU seconds of this process."""
 
 
-def between(first: HostSnapshot, last: HostSnapshot, clock_mhz: float | None) -> HostStep:
-    """What happened between two looks."""
+def compare_snapshots(first: HostSnapshot, last: HostSnapshot, clock_mhz: float | None) -> HostStep:
+    """Difference of two snapshots."""
     seconds = last.at - first.at
 
-    def passed(before: float | None, after: float | None) -> float | None:
+    def time_between(before: float | None, after: float | None) -> float | None:
         return None if before is None or after is None else round(max(0.0, after - before), 6)
 
     def times(before: ThreadTimes | None, after: ThreadTimes | None) -> tuple[float | None, float | None]:
         if before is None or after is None:
             return None, None
-        return passed(before.run, after.run), passed(before.wait, after.wait)
+        return time_between(before.run, after.run), time_between(before.wait, after.wait)
 
-    def some(before: float | None, after: float | None) -> float | None:
-        stalled = passed(before, after)
+    def share(before: float | None, after: float | None) -> float | None:
+        stalled = time_between(before, after)
         return None if stalled is None or seconds <= 0 else _share(stalled, seconds)
 
-    def counted(before: int | None, after: int | None) -> int | None:
+    def increase(before: int | None, after: int | None) -> int | None:
         # A CPU that went off line takes its count along: then nothing is known.
         return None if before is None or after is None or after < before else after - before
 
@@ -77,13 +77,13 @@ def between(first: HostSnapshot, last: HostSnapshot, clock_mhz: float | None) ->
         vcpu_run_s=run,
         vcpu_wait_s=wait,
         other_wait_s=other_wait,
-        psi_cpu_some=some(first.stalled, last.stalled),
-        psi_io_some=some(first.io_stalled, last.io_stalled),
-        psi_memory_some=some(first.memory_stalled, last.memory_stalled),
-        steal_s=passed(first.steal, last.steal),
-        interrupts=counted(first.interrupts, last.interrupts),
+        psi_cpu_some=share(first.stalled, last.stalled),
+        psi_io_some=share(first.io_stalled, last.io_stalled),
+        psi_memory_some=share(first.memory_stalled, last.memory_stalled),
+        steal_s=time_between(first.steal, last.steal),
+        interrupts=increase(first.interrupts, last.interrupts),
         clock_mhz=None if clock_mhz is None else round(clock_mhz, 1),
-        throttled=counted(first.throttled, last.throttled),
+        throttled=increase(first.throttled, last.throttled),
         other_work=None if run is None else taken_by_others(first, last),
     )
 
@@ -116,7 +116,7 @@ def cpu_times(text: str) -> tuple[float | None, float | None]:
     return user + nice + system + irq + softirq, steal
 
 
-def stalled(text: str) -> float | None:
+def stalled_seconds(text: str) -> float | None:
     """Seconds in which some task waited, from a file of /proc/pressure."""
     found = STALLED.search(text)
     return int(found[1]) / 1e6 if found else None
@@ -146,7 +146,7 @@ def interrupts_on(text: str, cpus: Collection[int]) -> int | None:
     return total
 
 
-def together(texts: Iterable[str]) -> int | None:
+def sum_of_files(texts: Iterable[str]) -> int | None:
     """The sum of files with one number each; None where there is no file, or one is no number."""
     found = [text.strip() for text in texts]
     return sum(map(int, found)) if found and all(re.fullmatch("[0-9]{1,18}", one) for one in found) else None

@@ -13,16 +13,16 @@ from kduel.core.cache import Cache
 from kduel.guest import own_script
 from kduel.guest.cpio import Cpio
 from kduel.kernels import Kernel
-from kduel.kernels.files.modules import NO_MODULES, closure, loadable, module_bytes
+from kduel.kernels.files.modules import NO_MODULES, module_bytes, modules_to_load, modules_with_dependencies
 
 MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "squashfs", "overlay")
-"""What a guest needs of a kernel; whatever of it is built in costs nothing."""
+"""Modules that a guest needs of a kernel; whatever of it is built in costs nothing."""
 SCRATCH_MODULES = ("ext4",)
-"""What a guest with a scratch disk needs besides: six modules of Debian's 6.1, a fifteenth of an emulated boot."""
+"""Modules that a guest with a scratch disk needs besides: six modules of Debian's 6.1, a fifteenth of an emulated boot."""
 
 
 class Base(Struct, frozen=True):
-    """What all trials of a kernel share."""
+    """Initramfs that all trials of a kernel share."""
 
     archive: Path
     """In the cache."""
@@ -55,10 +55,11 @@ def base_archive(
         ("kduel/run", own_script("run.sh", quick=quick), 0o755),
     ]
     loaded = [
-        _module_file("modules", module) for module in (closure(kernel.modules, modules) if kernel.modules else [])
+        _module_file("modules", module)
+        for module in (modules_with_dependencies(kernel.modules, modules) if kernel.modules else [])
     ]
     contents += loaded
-    brought = _carried(kernel, carried)
+    brought = _modules_by_name(kernel, carried)
     contents += brought
     contents.append(("kduel/modules", "".join(f"/{name}\n" for name, _, _ in loaded).encode(), 0o644))
     if kernel.config:
@@ -89,10 +90,10 @@ def _module_file(place: str, module: Path) -> tuple[str, bytes, int]:
     return f"{place}/{module.name.split('.')[0]}.ko", module_bytes(module), 0o644
 
 
-def _carried(kernel: Kernel, names: Sequence[str]) -> list[tuple[str, bytes, int]]:
+def _modules_by_name(kernel: Kernel, names: Sequence[str]) -> list[tuple[str, bytes, int]]:
     """The files of modules that are loaded when they are needed, and for each of `names` the list of its files."""
     place = "kduel/carried"
-    needed = loadable(kernel.modules, names) if kernel.modules else {}
+    needed = modules_to_load(kernel.modules, names) if kernel.modules else {}
     distinct = dict.fromkeys(module for modules in needed.values() for module in modules)
     files = {module: _module_file(place, module) for module in distinct}
     lists = [

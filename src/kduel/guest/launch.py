@@ -20,6 +20,7 @@ from msgspec import Struct, field
 
 from kduel.core.errors import HostError
 from kduel.core.host import HostStep
+from kduel.core.host_packages import install_command
 from kduel.guest import boots, confine, envelope, priority
 from kduel.guest.console import ConsoleLog
 from kduel.guest.hostrecord import HostRecorder, Scheduling
@@ -27,15 +28,15 @@ from kduel.guest.monitor import ANSWER_SECONDS, Monitor, MonitorError, Unanswere
 from kduel.guest.vm import VirtualMachine, Wiring
 
 START_SECONDS = 600.0
-"""How long QEMU may take to answer where a deadline leaves out what the host keeps it waiting."""
+"""Seconds that QEMU may take to answer where a deadline leaves out what the host keeps it waiting."""
 POWER_OFF_SECONDS = 15.0
-"""How long a guest may take to switch itself off once its results are home."""
+"""Seconds that a guest may take to switch itself off once its results are home."""
 SENT = (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
 """Signals that QEMU gets from others only."""
 
 
 class Run(Struct, kw_only=True):
-    """What came of one run of a virtual machine."""
+    """Outcome of one run of a virtual machine."""
 
     results: Path
     """The file with all that came over the results port, bounded: for kduel.guest.envelope."""
@@ -50,13 +51,13 @@ class Run(Struct, kw_only=True):
     waited: float = 0.0
     """Seconds of these that did not count towards the deadlines."""
     argv: list[str] = field(default_factory=list)
-    """As for a user who may open the files; QEMU itself inherits them (kduel.guest.confine)."""
+    """Arguments for a user who may open the files; QEMU itself inherits them (kduel.guest.confine)."""
     pinned: list[int] = field(default_factory=list)
     """Host CPUs, one for each vCPU, or none."""
     stuck: list[str] = field(default_factory=list)
     """At a deadline: vCPUs that could not have gone on by themselves."""
     host: list[tuple[str, HostStep]] = field(default_factory=list)
-    """What the host did during each step that ended, by the step's directory, in the order of time."""
+    """Record of the host during each step that ended, by the step's directory, in the order of time."""
     priority: list[str] = field(default_factory=list)
     """The weight that QEMU got against other work, in words."""
 
@@ -103,18 +104,18 @@ def run(
         observer, observer_far = _pair(held)
         given = confine.Handles(confine.user_for_guest(), held)
         wiring = Wiring(
-            console=f"file,path={given.given(serial_far)}",
-            results=f"file,path={given.given(results_far)}",
+            console=f"file,path={given.hand_over(serial_far)}",
+            results=f"file,path={given.hand_over(results_far)}",
             monitor=f"socket,fd={given.socket(monitor_far)}",
             observer=f"socket,fd={given.socket(observer_far)}",
         )
         for file in handles:
-            given.given(file)
-        argv = [*machine.argv(wiring, paused=True), *named(extra, {**reads, **writes})]
+            given.hand_over(file)
+        argv = [*machine.argv(wiring, paused=True), *insert_files(extra, {**reads, **writes})]
         files = {key: given.reading(path) for key, path in reads.items()}
         files |= {key: given.writing(path) for key, path in writes.items()}
-        name, *words = machine.opened(given).argv(wiring, paused=True)
-        confined = [name, *given.words, *words, *named(extra, files)]
+        name, *words = machine.with_open_files(given).argv(wiring, paused=True)
+        confined = [name, *given.words, *words, *insert_files(extra, files)]
         process = _start(confined, machine.accelerator, given, None if preload is None else given.reading(preload))
         held.callback(_bury, process)
         held.enter_context(boots.running(process))
@@ -122,12 +123,12 @@ def run(
             end.close()
         got: list[str] = []
 
-        def place(vcpus: list[int]) -> None:
+        def place_threads(vcpus: list[int]) -> None:
             priority.keep_off(process.pid, vcpus, pin)
             if raised:
-                got.extend(held.enter_context(priority.raised(process.pid)))
+                got.extend(held.enter_context(priority.raise_priority(process.pid)))
 
-        vcpus = _release(process, monitor, pin, argv, place, START_SECONDS if own_time else ANSWER_SECONDS)
+        vcpus = _release(process, monitor, pin, argv, place_threads, START_SECONDS if own_time else ANSWER_SECONDS)
         pinned = list(pin[: len(vcpus)])
         recorder = HostRecorder(process.pid, vcpus, pinned) if record_host else None
         log = ConsoleLog(console, started)
@@ -164,7 +165,7 @@ def run(
 
 
 def _pipe(held: contextlib.ExitStack) -> tuple[io.FileIO, io.FileIO]:
-    """For the guest's output, of which a socket would lose bytes: the console writes them one by one, which soon
+    """Pipe for the guest's output, of which a socket would lose bytes: the console writes them one by one, which soon
     fills it, and does not wait for long; and a guest that switches itself off takes along what a full one has not
     taken."""
     read_end, write_end = os.pipe()
@@ -182,7 +183,7 @@ def _pair(held: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:
     return ours, theirs
 
 
-def named(words: Sequence[str], files: Mapping[str, Path]) -> list[str]:
+def insert_files(words: Sequence[str], files: Mapping[str, Path]) -> list[str]:
     """Arguments of QEMU with the files that stand in them; a comma in an option's value is written twice."""
     out = list(words)
     for key, path in files.items():
@@ -195,16 +196,14 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     """Start QEMU, confined, with the descriptors that it inherits. Raises HostError."""
     if shutil.which(argv[0]) is None:
-        raise HostError(
-            f"{argv[0]} is not installed", "Install QEMU: apt-get install qemu-system-x86 (or your system's package)."
-        )
+        raise HostError(f"{argv[0]} is not installed", f"Install QEMU: {install_command(argv[0])}.")
     return subprocess.Popen(
         [*confine.prefix(given.user, accelerator), *argv],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         pass_fds=given.numbers,
-        env=None if preload is None else {**os.environ, "LD_PRELOAD": str(preload)},
+        env=confine.environment(preload),
         start_new_session=True,
     )
 
@@ -220,17 +219,17 @@ def _release(
     monitor: socket.socket,
     pin: Sequence[int],
     argv: list[str],
-    place: Callable[[list[int]], None],
+    place_threads: Callable[[list[int]], None],
     seconds: float,
 ) -> list[int]:
-    """Pin the vCPUs of the machine, which waits, `place` its threads, and let it go. Gives their thread ids, by the vCPU's
+    """Pin the vCPUs of the machine, which waits, `place_threads`, and let it go. Gives their thread ids, by the vCPU's
     number. QEMU may take `seconds` to answer. Raises HostError."""
     try:
         with Monitor(monitor, seconds) as told:
             threads = [cpu["thread-id"] for cpu in sorted(told("query-cpus-fast"), key=lambda cpu: cpu["cpu-index"])]
             for thread, cpu in zip(threads, pin, strict=False):
                 os.sched_setaffinity(thread, {cpu})
-            place(threads)
+            place_threads(threads)
             told("cont")
     except UnansweredError as error:
         raise HostError(
@@ -243,6 +242,8 @@ def _release(
         remedy = (
             "Install a QEMU that is built with seccomp, as distributions build it: KDuel runs no guest without."
             if "-sandbox" in said
+            else "Use QEMU as Debian builds it, or a machine with one CPU."
+            if "does not export" in said
             else "Check the machine's settings (memory, cpus) against this host."
         )
         raise HostError(
@@ -274,7 +275,7 @@ class _Watch:
         self.stderr = bytearray()
         self.timings: dict[str, float] = {}
         self._home, self._home_at = False, 0.0
-        """Whether the results are complete, and since when, as deadlines count it."""
+        """True if the results are complete, and the time since when, as deadlines count it."""
         self._selector = selectors.DefaultSelector()
         self._gone = os.pidfd_open(process.pid)
         for source, take in (

@@ -12,7 +12,7 @@ from typing import Any
 from qemu.qmp import QMPClient, QMPError
 
 ANSWER_SECONDS = 60.0
-"""How long QEMU may take to answer, on a busy host."""
+"""Seconds that QEMU may take to answer, on a busy host."""
 SAMPLES = 6
 INTERRUPTS_ON = 0x200
 
@@ -57,11 +57,11 @@ class Monitor:
         return self._do(self._client.execute(command, arguments or None))
 
     def _do(self, work: Any) -> Any:
-        async def bounded() -> Any:
+        async def run_bounded() -> Any:
             return await asyncio.wait_for(work, self.seconds)
 
         try:
-            return self._runner.run(bounded())
+            return self._runner.run(run_bounded())
         except TimeoutError as error:
             raise UnansweredError(f"no answer within {self.seconds:g} s") from error
         except (QMPError, OSError, EOFError) as error:

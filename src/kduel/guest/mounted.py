@@ -55,8 +55,8 @@ def disk(archive: bytes) -> bytes:
         return image.read_bytes()
 
 
-def why_another(into: Path, script: str) -> str:
-    """Whether a trial's root held another trial's script; empty where it held its own."""
+def describe_other_script(into: Path, script: str) -> str:
+    """Sentence if a trial's root held another trial's script; empty where it held its own."""
     try:
         said = (into / SAID).read_text(errors="replace").split()[:1]
     except OSError:

@@ -26,7 +26,7 @@ GROUP = "kduel-"
 
 
 @contextlib.contextmanager
-def raised(process: int, root: Path = Path("/")) -> Iterator[list[str]]:
+def raise_priority(process: int, root: Path = Path("/")) -> Iterator[list[str]]:
     """Give a process that leads a session weight against all others; gives what was got, in words, [] for nothing."""
     got = []
     nice = _nice(process, root)
@@ -40,12 +40,12 @@ def raised(process: int, root: Path = Path("/")) -> Iterator[list[str]]:
         yield got
 
 
-def obtainable() -> list[str]:
-    """What `raised` would get here, tried on a process that sleeps."""
+def find_obtainable() -> list[str]:
+    """Weight that `raise_priority` would get here, tried on a process that sleeps."""
     command = [sys.executable, "-ISc", "import signal; signal.pause()"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True) as sleeper:
         try:
-            with raised(sleeper.pid) as got:
+            with raise_priority(sleeper.pid) as got:
                 return got
         finally:
             sleeper.kill()
@@ -98,7 +98,7 @@ def _nice(process: int, root: Path) -> int | None:
 
 
 def _autogroup(process: int, root: Path) -> bool:
-    """Whether the process's group has the nice value, and groups of sessions decide who runs."""
+    """True if the process's group has the nice value, and groups of sessions decide who runs."""
     enabled = root / "proc/sys/kernel/sched_autogroup_enabled"
     group = root / f"proc/{process}/autogroup"
     try:
@@ -111,7 +111,7 @@ def _autogroup(process: int, root: Path) -> bool:
 
 
 def _own_group(process: int, root: Path) -> bool:
-    """Whether the process is in a control group with a weight of its own, other than the root: then autogroups rest."""
+    """True if the process is in a control group with a weight of its own, other than the root: then autogroups rest."""
     for line in (root / f"proc/{process}/cgroup").read_text("utf-8", errors="replace").splitlines():
         number, controllers, path = line.split(":", 2)
         if number == "0" and path != "/" and (root / f"sys/fs/cgroup{path}/cpu.weight").is_file():

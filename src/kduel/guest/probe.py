@@ -1,4 +1,4 @@
-"""Whether KVM works: only a guest that boots proves it, for /dev/kvm may answer everything and run nothing."""
+"""Probe whether KVM works: only a guest that boots proves it, for /dev/kvm may answer everything and run nothing."""
 
 from __future__ import annotations
 
@@ -32,20 +32,23 @@ _INIT = b"""#!/bin/busybox sh
 
 
 class Verdict(Struct, frozen=True):
-    """Whether KVM can be used here, and why not."""
+    """Result of the probe: if KVM can be used here, and why not."""
 
     works: bool
     reason: str = ""
     made: float = 0.0
     """Seconds since 1970."""
+    booting: bool = False
+    """Whether the guest's kernel reported its version, at least."""
 
 
 def kvm(kernel: Path, busybox: Path, *, cache: Cache) -> Verdict:
     """Boot a tiny guest with this kernel under KVM. That it works is kept until the host boots again, that it does not
     for BELIEVED_SECONDS.
 
-    On a busy host KVM gets twice the time that the emulator needs for the same guest, which is the slower of the two.
-    A kernel that boots under neither accelerator proves nothing of KVM: then KVM is taken not to work, this time.
+    On a busy host KVM gets twice the time that the emulator needs for the same guest, which is the slower of the two;
+    so it does where the emulator came too late, as in a virtual machine that is emulated itself. A kernel that begins
+    under neither accelerator proves nothing of KVM: then KVM is taken not to work, this time.
     """
     if not KVM.exists():
         return Verdict(False, "this host has no /dev/kvm")
@@ -69,7 +72,8 @@ def kvm(kernel: Path, busybox: Path, *, cache: Cache) -> Verdict:
     verdict = _try(kernel, busybox, "kvm", KVM_SECONDS)
     if not verdict.works:
         began = time.monotonic()
-        if not _try(kernel, busybox, "tcg", TCG_SECONDS).works:
+        emulated = _try(kernel, busybox, "tcg", TCG_SECONDS)
+        if not (emulated.works or emulated.booting or verdict.booting):
             return verdict
         if (needed := time.monotonic() - began) > KVM_SECONDS / 2:
             # The host is busy, and KVM had no fair chance.
@@ -113,8 +117,10 @@ def _try(kernel: Path, busybox: Path, accelerator: str, seconds: float) -> Verdi
             done = run(machine, console, boot_deadline=seconds, deadline=seconds)
         except HostError as error:
             return Verdict(False, error.message)
-        if any("kduel: probe" in line for line in read_console(console)):
+        lines = list(read_console(console))
+        if any("kduel: probe" in line for line in lines):
             return Verdict(True)
+        booting = any("Linux version" in line for line in lines)
         told = done.stderr.strip().splitlines()
         what = f"within {seconds:g} s" if done.ended != "off" else f"(QEMU ended: {told[0] if told else 'silently'})"
-        return Verdict(False, f"/dev/kvm is there, but a tiny guest did not boot {what}")
+        return Verdict(False, f"/dev/kvm is there, but a tiny guest did not boot {what}", booting=booting)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import subprocess
 from collections.abc import Collection
 
 from kduel.core.errors import HostError
+from kduel.guest import confine
 
 CPU = "max,family=6,model=6,stepping=3"
 """An AMD processor of no family that kernels know: for those they select string instructions, whose every step would
@@ -15,7 +15,7 @@ MASKED = (
     "rdrand", "rdseed", "erms", "fsrm", "fsrs", "fzrm", "fsrc", "la57", "3dnowprefetch", "cmp-legacy", "cmpccxadd", "rdpid",
     "sha-ni", "wbnoinvd", "x2apic", "xsaveerptr", "pcommit",
 )  # fmt: skip
-"""What the processor does without: entropy; fast string instructions; page tables of five levels; and whatever not all of QEMU's
+"""Features that the processor does without: entropy; fast string instructions; page tables of five levels; and whatever not all of QEMU's
 versions from 7.2 on emulate, so that kernels take the same paths in all of them."""
 
 
@@ -28,13 +28,7 @@ def cpu_model(known: Collection[str]) -> str:
 @functools.cache
 def known_features(binary: str = "qemu-system-x86_64") -> frozenset[str]:
     """The features of processors that QEMU knows by name. Raises HostError where it does not list them."""
-    try:
-        told = subprocess.run([binary, "-cpu", "help"], capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise HostError(
-            f"{binary} -cpu help fails: {error}", "Install QEMU: apt-get install qemu-system-x86."
-        ) from error
-    _, heading, listed = told.partition("Recognized CPUID flags:")
+    _, heading, listed = confine.ask_qemu(binary, "-cpu", "help").partition("Recognized CPUID flags:")
     if not heading:
         raise HostError(f"{binary} -cpu help lists no CPUID flags", "KDuel knows QEMU 7.2 and later.")
     return frozenset(listed.split())

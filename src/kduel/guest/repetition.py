@@ -1,4 +1,4 @@
-"""Whether repetitions of a trial are the same: what is compared, and which of three stands alone."""
+"""Comparison of a trial's repetitions: what is compared, and which of three stands alone."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ Fingerprint = dict[str, str]
 """SHA-256 by file."""
 
 
-def contents(trial: Path) -> dict[str, bytes]:
-    """What a trial left, by file: every byte that the guest wrote, and its console up to the script's end."""
+def trial_contents(trial: Path) -> dict[str, bytes]:
+    """Output of a trial, by file: every byte that the guest wrote, and its console up to the script's end."""
     found = {str(path.relative_to(trial)): path for path in trial.rglob("*") if path.is_file()}
     left = {name: path.read_bytes() for name, path in sorted(found.items()) if name not in NOT_COMPARED}
-    return left | {CONSOLE: "\n".join(_measured(read_console(trial / CONSOLE))).encode()}
+    return left | {CONSOLE: "\n".join(_cut_at_end(read_console(trial / CONSOLE))).encode()}
 
 
 def fingerprint(left: dict[str, bytes]) -> Fingerprint:
-    """The same as hashes, to be kept."""
+    """Hashes of the output, to be kept."""
     return {name: hashlib.sha256(data).hexdigest() for name, data in left.items()}
 
 
-def differing(one: Fingerprint, other: Fingerprint) -> list[str]:
+def differing_files(one: Fingerprint, other: Fingerprint) -> list[str]:
     """The files that are not the same."""
     return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
 
 
 def first_difference(one: dict[str, bytes], other: dict[str, bytes]) -> str:
     """The first file that is not the same in both, and the first line of it; empty where all are."""
-    for name in differing(fingerprint(one), fingerprint(other)):
+    for name in differing_files(fingerprint(one), fingerprint(other)):
         what = "what they print" if name == CONSOLE else name
         return f"{what}: {_line(one.get(name), other.get(name))}"
     return ""
 
 
-def odd_one(prints: Sequence[Fingerprint]) -> int | None:
-    """Which of three stands alone, the other two being the same; None where all three differ, or none does."""
+def find_odd_one(prints: Sequence[Fingerprint]) -> int | None:
+    """Index of the one of three that stands alone, the other two being the same; None where all three differ, or none does."""
     first, second, third = prints
     same = first == second, first == third, second == third
     return {(True, False, False): 2, (False, True, False): 1, (False, False, True): 0}.get(same)
 
 
-def _measured(console: list[str]) -> list[str]:
+def _cut_at_end(console: list[str]) -> list[str]:
     """The console up to the script's end; from then on the guest waits for the host to take its results."""
     ends = (number for number, line in enumerate(console) if "kduel: script ended" in line)
     return console[: next(ends, len(console))]

@@ -17,25 +17,32 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from kduel.core.beside import output_of
+from kduel.core.background_task import run_program
 from kduel.core.cache import GO_ONLINE, Cache
 from kduel.core.errors import HostError
+from kduel.core.host_packages import install_command
 from kduel.core.progress import Progress
-from kduel.core.tied import NOTHING
+from kduel.core.supervised_process import NOTHING
+from kduel.guest.namespaces import explain_refusal
 from kduel.kernels.apt.mirror import debian_mirror, keyring, security_mirror
 
-RECIPE = 5
+RECIPE = 6
 """To be raised whenever the making of the root changes what is in it."""
 SUITE = "bookworm"
 PACKAGES = (
     "busybox-static", "e2fsprogs", "fio", "kmod", "libelf1", "libseccomp2", "linux-perf", "mawk", "mount", "procps",
     "rt-tests", "stress-ng", "sysbench", "util-linux", "zlib1g",
 )  # fmt: skip
-"""What every root has: all that the built-in benchmarks need, so that all studies share one root."""
+"""Packages that every root has: all that the built-in benchmarks need, so that all studies share one root."""
 NON_FREE = {"lmbench"}
 """Packages outside Debian's main section that a study may ask for."""
-USELESS = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
+USELESS = (
+    "/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*",
+    "/usr/lib/*/libLLVM*", "/usr/lib/postgresql/*/lib/bitcode/*",
+)  # fmt: skip
+"""Files that are left out of packages. PostgreSQL needs LLVM for nothing but its JIT compiler, which is switched off."""
 EPOCH = "1735689600"
+BUNDLE = "Or bring kernels and the guest's root in a bundle from another machine (docs/offline.md)."
 
 
 class Root(Struct, frozen=True, kw_only=True):
@@ -87,7 +94,7 @@ def root_image(
 
 
 def sources(suite: str, components: str = "main") -> list[str]:
-    """Where a guest's packages come from, as lines of apt's sources. Raises HostError."""
+    """Origin of a guest's packages, as lines of apt's sources. Raises HostError."""
     return [
         f"deb {debian_mirror()} {suite} {components}",
         f"deb {debian_mirror()} {suite}-updates {components}",
@@ -96,15 +103,16 @@ def sources(suite: str, components: str = "main") -> list[str]:
 
 
 def _build(directory: Path, packages: list[str], suite: str, architecture: str) -> None:
-    for tool, package in (("mmdebstrap", "mmdebstrap"), ("sqfstar", "squashfs-tools")):
+    for tool in ("mmdebstrap", "sqfstar"):
         if shutil.which(tool) is None:
-            raise HostError(f"{tool} is not installed", f"Install it: apt-get install {package}.")
+            raise HostError(f"{tool} is not installed", f"Install it: {install_command(tool)}. {BUNDLE}")
     tar, image = directory / "root.tar", directory / "root.sqfs"
     components = "main non-free" if NON_FREE & set(packages) else "main"
     hooks = [
         'rm -f "$1"/etc/machine-id "$1"/etc/resolv.conf "$1"/etc/hostname',
         # Not below /tmp: mmdebstrap's own apt settings are there until it ends, and apt without them is the host's.
-        'rm -rf "$1"/var/log/* "$1"/var/cache/debconf/* "$1"/var/cache/ldconfig/*',
+        'rm -rf "$1"/var/cache/debconf/* "$1"/var/cache/ldconfig/* "$1"/var/lib/postgresql/*',
+        'find "$1"/var/log -type f -delete',
         'dpkg-query --admindir="$1"/var/lib/dpkg -W -f \'${Package} ${Version}\\n\' >"$1"/kduel.packages',
         'mkdir -p "$1"/scratch "$1"/kduel',
     ]
@@ -143,7 +151,9 @@ def _build(directory: Path, packages: list[str], suite: str, architecture: str) 
 def run_for_guest(command: list[str], failure: str, stdin: Path = NOTHING) -> None:
     """Run a program that makes what a guest consists of. Raises HostError, with `failure` and what apt gave as the reason."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "LC_ALL": "C.UTF-8"}
-    status, said = output_of(command, environment=environment, stdin=stdin)
+    status, said = run_program(command, environment=environment, stdin=stdin)
+    if status and "chroot mode" in said and (refused := explain_refusal()):
+        raise HostError(f"{failure}: {refused.message}", refused.remedy)
     if status:
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("E:", "Err:", "W: Failed"))] or lines

@@ -81,7 +81,10 @@ echo "KDUEL DONE $up $status" >&3
 echo "kduel: script ended with $status"
 # To name what was counted; an answer of the same length makes the same trial, whether they are wanted or not.
 read -r symbols 2>/dev/null </kduel/symbols
-[ "$symbols" != yes ] || grep -i ' [tw] ' /proc/kallsyms >$out/kallsyms
+case $symbols in
+    yes) grep -i ' [tw] ' /proc/kallsyms >$out/kallsyms ;;
+    all) cat /proc/kallsyms >$out/kallsyms ;;
+esac
 tar -C $out -cf /run/out.tar .
 digest=$(sha256sum </run/out.tar)
 # On the console the kernel is to be silent from here on, and letters go instead of bytes.

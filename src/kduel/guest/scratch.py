@@ -12,6 +12,7 @@ from typing import IO
 
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError
+from kduel.core.host_packages import install_command
 
 # Written in full, because hosts' defaults differ, and features that only newer kernels know would treat arms
 # unequally.
@@ -45,7 +46,7 @@ def format_ext4(image: Path, mebibytes: int, label: str, tree: Path | None = Non
     """A sparse image with an ext4 file system, holding what `tree` holds. Raises HostError as `template`."""
     mke2fs = shutil.which("mke2fs", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     if mke2fs is None:
-        raise HostError("mke2fs is not installed", "Install it: apt-get install e2fsprogs.")
+        raise HostError("mke2fs is not installed", f"Install it: {install_command('mkfs.ext4')}.")
     settings = image.with_name("mke2fs.conf")
     settings.write_text(_MKE2FS_CONF)
     with image.open("wb") as stream:

@@ -5,6 +5,7 @@ It is kept with the trial and runs by hand on any Linux: `sh guest.sh OUT`. What
     environment/...            raw files about the boot, read by kduel.guest.environment
     setup/, settle.json        how the setup lines ended; how long settling took
     01-LABEL/                  a step: stdout, stderr, exit.json, and what the step itself wrote
+    services/NAME/             how a service started, as of a step; what its server says
     gates/01-LABEL.before|after[.status]
     host/01-LABEL.begin|end      on a real machine: its running totals, read by kduel.guest.hostinside
 """
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from kduel.benchmarks import Service
 from kduel.core.experiment import LABEL, Settle
 from kduel.guest import own_file
 
@@ -25,7 +27,7 @@ class ScriptStep(Struct, frozen=True, kw_only=True):
     """One step of the script."""
 
     label: str
-    """As LABEL; the step's directory is NN-label."""
+    """Label of the form LABEL; the step's directory is NN-label."""
     script: str
     """Run by `sh -e` in an empty directory; see kduel.benchmarks.Benchmark.script."""
     timeout: float
@@ -36,6 +38,8 @@ class ScriptStep(Struct, frozen=True, kw_only=True):
     """A gate: run by `sh` just after; kept, for the runner to judge."""
     number: int | None = None
     """The NN of its directory, where the steps' order in time is not that of the study."""
+    service: Service | None = None
+    """Started before the first step that has it, and ended after the last one."""
 
 
 def directory_of(position: int, part: ScriptStep) -> str:
@@ -44,18 +48,30 @@ def directory_of(position: int, part: ScriptStep) -> str:
 
 
 def compose(
-    parts: Sequence[ScriptStep], *, settle: Settle, setup: str = "", seed: int | None = None, recorded: bool = False
+    parts: Sequence[ScriptStep],
+    *,
+    settle: Settle,
+    setup: str = "",
+    modules: Sequence[str] = (),
+    seed: int | None = None,
+    recorded: bool = False,
 ) -> str:
-    """The guest script. `setup` is shell run by `sh -e` before settling (sysctls, say); if it fails the script ends.
-    `seed` is for steps that draw from it, as $KDUEL_SEED; `recorded` makes it record what the machine does during each step.
+    """The guest script. `setup` is shell run by `sh -e` before settling (sysctls, say), with these kernel modules loaded;
+    if it fails the script ends. `seed` is for steps that draw from it, as $KDUEL_SEED; `recorded` makes it record what the
+    machine does during each step.
 
     The script ends with 0 whatever the steps do, with 3 where the setup failed, 2 where OUT cannot be made.
     """
+    services = {part.service.name: part.service for part in parts if part.service}
+    if any(part.service not in (None, services.get(part.service.name)) for part in parts if part.service):
+        raise ValueError("two services of one name differ")
     out = [own_file("head.sh").decode()]
     if recorded:
         out.append(own_file("record.sh").decode())
     if seed is not None:
         out.append(f"export KDUEL_SEED={seed}\n")
+    if modules:
+        out.append(f"load {' '.join(modules)}\n")
     if setup.strip():
         out.append(_call("setup", setup))
     out.append(f"make_ready {' '.join(directory_of(position, part) for position, part in enumerate(parts))}\n")
@@ -65,6 +81,11 @@ def compose(
         if not LABEL.fullmatch(part.label):
             raise ValueError(f"a step cannot be called {part.label!r}")
         name = directory_of(position, part)
+        if part.service:
+            users = [position for position, other in enumerate(parts) if other.service == part.service]
+            out.append(_export_service(part.service))
+            if position == users[0]:
+                out.append(_start(part.service))
         if part.before.strip():
             out.append(_call(f"gate before {name}", part.before))
         out.append(_call(f"step {name} {math.ceil(part.timeout)}", part.script))
@@ -72,8 +93,25 @@ def compose(
             out.append(_call(f"gate after {name}", part.after))
         if part.before.strip() or part.after.strip():
             out.append("gate_status=0\n")
+        if part.service:
+            out.append("end_service\n" * (position == users[-1]) + "unset KDUEL_SERVICE\n")
     out.append("end\nexit 0\n")
     return "\n".join(out)
+
+
+def _export_service(service: Service) -> str:
+    """Shell that exports $KDUEL_SERVICE."""
+    if not LABEL.fullmatch(service.name):
+        raise ValueError(f"a service cannot be called {service.name!r}")
+    return f'export KDUEL_SERVICE="${"KDUEL_SCRATCH" if service.scratch else "WORK"}/services/{service.name}"\n'
+
+
+def _start(service: Service) -> str:
+    """Shell that starts a service. What ends it is there before anything is started."""
+    stop = f"cat >stop <<'KDUEL_STOP'\n{service.stop.strip()}\nKDUEL_STOP\n" if service.stop.strip() else ""
+    return _call(
+        f"service {service.name} {math.ceil(service.timeout)}", f'cd "$KDUEL_SERVICE"\n{stop}{service.start}'
+    )
 
 
 def _call(command: str, script: str) -> str:

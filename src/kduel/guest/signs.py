@@ -38,7 +38,7 @@ PANIC_REASONS = (
     ("soft-lockup", _any("softlockup", "soft lockup", "RCU [Ss]tall")),
     ("hang", _any("hung_task")),
 )
-"""What a kernel that is set so panics for, though the trouble is another."""
+"""Reasons for which a kernel that is set so panics, though the trouble is another."""
 
 OOPS = Sign(
     "oops",
@@ -176,5 +176,5 @@ def out_of_memory(console: Sequence[str]) -> Iterator[int]:
 
 
 def killed_init(console: Sequence[str]) -> bool:
-    """Whether the first process was killed for want of memory, after which a kernel panics."""
+    """True if the first process was killed for want of memory, after which a kernel panics."""
     return any(re.search(r"[Kk]ill(?:ed)? process 1 \(", console[index]) for index in out_of_memory(console))

@@ -7,7 +7,7 @@ import re
 from kduel.core.errors import InputError
 
 Size = str | int
-"""Of memory or a disk, as `mebibytes` reads it."""
+"""Size of memory or a disk, as `mebibytes` reads it."""
 MOST_MEBIBYTES = 1 << 20
 
 

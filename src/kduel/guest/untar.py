@@ -47,7 +47,7 @@ class TarMember(Struct, frozen=True):
 
 
 def members(stream: BinaryIO, start: int, end: int) -> list[TarMember]:
-    """What the tar from `start` to `end` holds, in its order. Raises Refused."""
+    """Members of the tar from `start` to `end`, in its order. Raises Refused."""
     found: list[TarMember] = []
     seen: dict[tuple[str, ...], bool] = {}
     at, name = start, b""

@@ -15,7 +15,7 @@ SCRATCH_SERIAL = "kduel-scratch"
 
 
 class Platform(Struct, frozen=True):
-    """What differs between architectures."""
+    """Differences between architectures."""
 
     binary: str
     machine: str
@@ -32,7 +32,7 @@ PLATFORMS = {
 
 
 class Wiring(Struct, frozen=True):
-    """Where the guest's lines lead: QEMU chardev backends, such as `socket,fd=7`, `stdio`, `file,path=x`."""
+    """Destinations of the guest's lines: QEMU chardev backends, such as `socket,fd=7`, `stdio`, `file,path=x`."""
 
     console: str
     results: str
@@ -63,8 +63,8 @@ class VirtualMachine(Struct, frozen=True, kw_only=True):
         """The row of BOARDS for the architecture."""
         return PLATFORMS[self.architecture]
 
-    def opened(self, given: Handles) -> Self:
-        """The same machine with its files as QEMU is handed them. Raises HostError."""
+    def with_open_files(self, given: Handles) -> Self:
+        """Copy of the machine with its files as QEMU is handed them. Raises HostError."""
         root = given.reading(self.root) if self.root else None
         return structs.replace(self, kernel=given.reading(self.kernel), initrd=given.reading(self.initrd), root=root)
 

@@ -8,15 +8,20 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from kduel import __version__
 from kduel.core.errors import PERMIT, InputError, UnreadableError
 from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult, Warning_
 from kduel.core.samples import Samples, steps_of
-from kduel.explain.compare import EXPLANATION_SCHEMA, Explanation, slim
+from kduel.core.version import full_version
+from kduel.explain.compare import EXPLANATION_SCHEMA, Explanation, fold_small_branches
+from kduel.explain.sharing import compare as sharing
+from kduel.judge.factors import effects, factor_headlines
+from kduel.judge.factors.contrasts import cell_tables
 from kduel.judge.lint import examine
-from kduel.judge.lint.findings import Code
-from kduel.judge.pooled import pooled
-from kduel.judge.verdict.futility import futile, tell
+from kduel.judge.lint.findings import changed_afterwards, machine_out
+from kduel.judge.lint.findings import futile as futile_run
+from kduel.judge.pooled import read_merged
+from kduel.judge.tails.results import shift_results, tail_results
+from kduel.judge.verdict.futility import futile, futility_text
 from kduel.judge.verdict.headline import headlines
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule, planned_rule
@@ -56,10 +61,22 @@ def judge_run(path: Path) -> Results:
     return judged
 
 
+def judge_path(path: Path) -> Results:
+    """The results of a run's directory, or of a file that is imported for the moment. Raises InputError."""
+    if not path.is_file():
+        return judge_run(path)
+    from kduel.core.temporary import temporary_directory
+    from kduel.store.imported import Source, bring_in
+
+    with temporary_directory() as place:
+        bring_in([Source(path)], place / "run")
+        return judge_run(place / "run")
+
+
 def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[Samples]) -> Results:
     """The results of what is there so far."""
-    results = judged(
-        structs.replace(study_result(lock), checksum=run_checksum(run.trials)),
+    results = judge_samples(
+        structs.replace(study_result(lock), checksum=run_checksum(run.trials), text=run.study_text()),
         lock,
         samples,
         [trial_result(record, run.directory(record.id)) for record in records],
@@ -75,9 +92,8 @@ def assemble(run: RunDir, lock: Lock, records: list[TrialRecord], samples: list[
 def machines_out(run: RunDir, part: str = "") -> list[Warning_]:
     """A finding for each machine of a fleet that is out of service; `part` names the run where it is merged with others."""
     return [
-        Warning_(
-            code=Code.MACHINE_OUT,
-            message=f"{f'{part}: ' * bool(part)}{name} is {out.why} after {out.round} rounds: {out.message}.",
+        machine_out.PLUGIN.warning(
+            f"{f'{part}: ' * bool(part)}{name} is {out.why} after {out.round} rounds: {out.message}.",
         )
         for name, out in read_state(run.path).out.items()
     ]
@@ -85,7 +101,7 @@ def machines_out(run: RunDir, part: str = "") -> list[Warning_]:
 
 def judge_merged(run: RunDir) -> Results:
     """The results of all parts together: blocks follow one another, machines are strata. Raises InputError."""
-    found = pooled(run.path)
+    found = read_merged(run.path)
     lock = found.lock
     environments: dict[str, list[Environment]] = {}
     changes, trials, repeated = [], [], []
@@ -93,10 +109,10 @@ def judge_merged(run: RunDir) -> Results:
         for name, captured in environments_of(part.run, part.lock, part.records).items():
             environments.setdefault(name, []).extend(captured)
         changes += [f"{part.name}: {change}" for change in changes_of(part.run, part.lock, part.records)]
-        trials += [part.renumbered(trial_result(record, part.run.directory(record.id))) for record in part.records]
-        repeated += [part.renumbered(trial) for trial in repeated_of(part.run)]
+        trials += [part.renumber(trial_result(record, part.run.directory(record.id))) for record in part.records]
+        repeated += [part.renumber(trial) for trial in repeated_of(part.run)]
     study = structs.replace(study_result(lock), seed=None, origin=None, parts=[part.result() for part in found.parts])
-    results = judged(study, lock, found.samples, trials, repeated, environments, changes, [])
+    results = judge_samples(study, lock, found.samples, trials, repeated, environments, changes, [])
     for part in found.parts:
         results.warnings += machines_out(part.run, part.name)
     return results
@@ -108,7 +124,7 @@ def repeated_of(run: RunDir) -> list[TrialResult]:
 
 
 def changes_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> list[str]:
-    """What was changed in the run after it had been measured, a sentence each. Raises UnreadableError where this user may not
+    """Changes to the run after it had been measured, a sentence each. Raises UnreadableError where this user may not
     read all of it."""
     found = integrity.examine(run, lock, records)
     if found.unreadable:
@@ -116,7 +132,7 @@ def changes_of(run: RunDir, lock: Lock, records: list[TrialRecord]) -> list[str]
     return found.changes
 
 
-def judged(
+def judge_samples(
     study: StudyResult,
     lock: Lock,
     samples: list[Samples],
@@ -128,9 +144,12 @@ def judged(
 ) -> Results:
     """Verdicts and findings of these samples by the rule of the study."""
     rule = planned_rule(study)
-    metrics = judge(samples, rule, exact=lock.machine.exact)
+    found = effects(samples, study.design, exact=lock.machine.exact) if study.design else []
+    tables = [*cell_tables(samples), *(effect.table for effect in found)] if study.design else samples
+    verdicts = judge(tables, rule, exact=lock.machine.exact)
+    metrics = verdicts[: len(verdicts) - len(found)]
     results = Results(
-        judged_by=__version__,
+        judged_by=full_version(),
         study=study,
         machine=lock.machine,
         contenders=[
@@ -148,6 +167,9 @@ def judged(
         ],
         trials=trials,
         metrics=metrics,
+        tails=tail_results(samples, rule, study.bound),
+        shifts=shift_results(samples, rule),
+        effects=[effect.result(result) for effect, result in zip(found, verdicts[len(metrics) :], strict=True)],
         repeated=repeated,
         steps=steps_of(samples),
         blocks=samples[0].blocks if samples else [],
@@ -158,12 +180,11 @@ def judged(
     own_defaults = ("sysctl", "settings") if {"root", "busybox"} & lock.machine.facts.keys() else ()
     examine(results, samples, environments, lock.contenders, declared=own_defaults)
     results.warnings[:0] = [
-        Warning_(code=Code.CHANGED_AFTERWARDS, message=f"The run was changed afterwards: {change}.")
-        for change in changes
+        changed_afterwards.PLUGIN.warning(f"The run was changed afterwards: {change}.") for change in changes
     ]
-    results.headlines = headlines(results)
-    if hopeless := futile(samples, rule, exact=lock.machine.exact):
-        results.warnings.append(Warning_(code=Code.FUTILE, message=tell(hopeless, rule)))
+    results.headlines = factor_headlines(results) or headlines(results)
+    if hopeless := futile(tables, rule, exact=lock.machine.exact):
+        results.warnings.append(futile_run.PLUGIN.warning(futility_text(hopeless, rule)))
     return results
 
 
@@ -175,6 +196,8 @@ def study_result(lock: Lock) -> StudyResult:
         settle=lock.settle,
         edition=lock.edition,
         covariates=lock.covariates,
+        design=lock.design,
+        bound=lock.bound,
         seed=lock.seed,
         origin=lock.origin,
         kduel=lock.kduel,
@@ -182,11 +205,14 @@ def study_result(lock: Lock) -> StudyResult:
 
 
 def explanations_of(run: RunDir) -> list[dict[str, Any]]:
-    """What `kduel explain` kept in the run, made small enough for a report. Raises InputError for a damaged file."""
+    """Results that `kduel explain` kept in the run, made small enough for a report. Raises InputError for a damaged file."""
     found = []
     for path in sorted((run.path / "explain").glob("*.json")):
-        explanation = read_document(path, Explanation, EXPLANATION_SCHEMA)
-        small: dict[str, Any] = msgspec.to_builtins(slim(explanation))
+        small: dict[str, Any]
+        if path.stem.endswith(f".{sharing.KEPT_AS}"):
+            small = msgspec.to_builtins(read_document(path, sharing.SharingExplanation, sharing.SCHEMA))
+        else:
+            small = msgspec.to_builtins(fold_small_branches(read_document(path, Explanation, EXPLANATION_SCHEMA)))
         found.append(small)
     return found
 
@@ -213,7 +239,7 @@ def trial_result(record: TrialRecord, directory: Path) -> TrialResult:
 
 
 def findings_of(record: TrialRecord) -> dict[str, str]:
-    """What the trial's kernel reported of trouble."""
+    """Trouble that the trial's kernel reported."""
     found = record.facts.get("console_findings")
     return {str(name): str(line) for name, line in found.items()} if isinstance(found, dict) else {}
 

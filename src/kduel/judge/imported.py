@@ -6,17 +6,17 @@ from pathlib import Path
 
 import msgspec
 
-from kduel import __version__
 from kduel.core.experiment import Contender, MachineRecord
 from kduel.core.results import ContenderResult, MetricResult, Results, SourceFile, StudyResult
 from kduel.core.samples import Samples, steps_of
+from kduel.core.version import full_version
 from kduel.judge.lint import examine
-from kduel.judge.verdict.comparison import determined
+from kduel.judge.verdict.comparison import is_deterministic
 from kduel.judge.verdict.headline import headlines
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.unpaired import UNPAIRED_EDITION, judge_unpaired
-from kduel.store.imported.support.store import CAVEAT, declared, environments, read, record_of
+from kduel.store.imported.support.store import CAVEAT, declared_keys, environments, read, record_of
 
 
 def rule_of(run: Path) -> Rule:
@@ -31,7 +31,7 @@ def results(run: Path) -> Results:
     rule = rule_of(run)
     known = environments(run)
     found = Results(
-        judged_by=__version__,
+        judged_by=full_version(),
         study=StudyResult(
             name=record.title,
             title=record.title,
@@ -44,7 +44,9 @@ def results(run: Path) -> Results:
             skipped=record.skipped,
             kduel=record.kduel,
         ),
-        machine=MachineRecord(kind="imported", facts={"caveat": CAVEAT}),
+        machine=MachineRecord(
+            kind="imported", exact=all(table.paired for table in samples), facts={"caveat": CAVEAT}
+        ),
         contenders=[
             ContenderResult(
                 name=name, kernel=str(known[name].get("release", "")), release=release(known[name].get("release"))
@@ -52,23 +54,29 @@ def results(run: Path) -> Results:
             for name in record.contenders
         ],
         trials=[],
-        metrics=judged(samples, rule),
+        metrics=judge_imported(samples, rule),
         steps=steps_of(samples),
         blocks=samples[0].blocks,
         environment={name: facts for name, facts in known.items() if facts},
     )
     arms = [Contender(kernel=name, name=name) for name in record.contenders]
-    examine(found, samples, {name: [facts] if facts else [] for name, facts in known.items()}, arms, declared(run))
+    examine(
+        found, samples, {name: [facts] if facts else [] for name, facts in known.items()}, arms, declared_keys(run)
+    )
     found.headlines = headlines(found)
     return found
 
 
-def judged(samples: list[Samples], rule: Rule) -> list[MetricResult]:
+def judge_imported(samples: list[Samples], rule: Rule) -> list[MetricResult]:
     """Every metric of every contender, in the order of `samples`: by the rule for values that nothing pairs, but those
     that chance has no part in as in a run, where one value of each decides."""
-    exact = [counted(table) for table in samples if determined(table)]
-    found = {(m.benchmark, m.metric, m.contender): m for m in judge([table for table in exact if table], rule)}
-    others = [table for table in samples if not (determined(table) and counted(table))]
+    deterministic = [table for table in samples if table.paired]
+    exact = [equal_counts(table) for table in samples if not table.paired and is_deterministic(table)]
+    found = {(m.benchmark, m.metric, m.contender): m for m in judge(deterministic, rule, exact=True)}
+    found |= {(m.benchmark, m.metric, m.contender): m for m in judge([table for table in exact if table], rule)}
+    others = [
+        table for table in samples if not table.paired and not (is_deterministic(table) and equal_counts(table))
+    ]
     found |= {(m.benchmark, m.metric, m.contender): m for m in judge_unpaired(others, rule)}
     results = []
     for table in samples:
@@ -79,7 +87,7 @@ def judged(samples: list[Samples], rule: Rule) -> list[MetricResult]:
     return results
 
 
-def counted(table: Samples) -> Samples | None:
+def equal_counts(table: Samples) -> Samples | None:
     """The table with each contender's one value as often as the one with the fewest has it, so that every trial has its
     partner; None where a contender has no value."""
     values = {name: [value for value in column if value is not None] for name, column in table.values.items()}

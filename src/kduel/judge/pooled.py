@@ -35,7 +35,7 @@ class PooledPart(Struct, kw_only=True):
     blocks_before: int
     positions_before: int
 
-    def renumbered(self, trial: TrialResult) -> TrialResult:
+    def renumber(self, trial: TrialResult) -> TrialResult:
         """A trial of this part as the merged run has it."""
         return structs.replace(
             trial,
@@ -48,7 +48,7 @@ class PooledPart(Struct, kw_only=True):
         )
 
     def result(self) -> PartResult:
-        """As reports show it."""
+        """The part as reports show it."""
         started = [record.started for record in self.records if record.started]
         return PartResult(
             name=self.name,
@@ -60,7 +60,7 @@ class PooledPart(Struct, kw_only=True):
         )
 
 
-class Pooled(Struct, kw_only=True):
+class MergedData(Struct, kw_only=True):
     """A merged run, read anew from its raw files."""
 
     lock: Lock
@@ -69,7 +69,7 @@ class Pooled(Struct, kw_only=True):
     samples: list[Samples]
 
 
-def pooled(path: Path) -> Pooled:
+def read_merged(path: Path) -> MergedData:
     """Raises InputError where the merged run is damaged."""
     found: list[PooledPart] = []
     blocks = positions = 0
@@ -88,17 +88,17 @@ def pooled(path: Path) -> Pooled:
                 run=one.run,
                 lock=one.lock,
                 records=records,
-                samples=[moved(table, blocks, positions) for table in collector.samples(finished)],
+                samples=[move_on(table, blocks, positions) for table in collector.samples(finished)],
                 blocks_before=blocks,
                 positions_before=positions,
             )
         )
         blocks += max((record.block for record in records), default=0)
         positions += max((record.position + 1 for record in records), default=0)
-    return Pooled(lock=lock_of([part.lock for part in found]), parts=found, samples=joined(found))
+    return MergedData(lock=lock_of([part.lock for part in found]), parts=found, samples=join_tables(found))
 
 
-def moved(table: Samples, blocks: int, positions: int) -> Samples:
+def move_on(table: Samples, blocks: int, positions: int) -> Samples:
     """The table with its blocks and positions moved on."""
     return structs.replace(
         table,
@@ -116,7 +116,7 @@ def lock_of(locks: Sequence[Lock]) -> Lock:
     fixed = [lock.blocks.fixed for lock in locks]
     machines = [lock.machine for lock in locks]
 
-    def agreed(tables: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def common_items(tables: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return {key: value for key, value in tables[0].items() if all(table.get(key) == value for table in tables)}
 
     return structs.replace(
@@ -128,13 +128,13 @@ def lock_of(locks: Sequence[Lock]) -> Lock:
         ),
         machine=structs.replace(
             first.machine,
-            settings=agreed([machine.settings for machine in machines]),
-            facts=agreed([machine.facts for machine in machines]),
+            settings=common_items([machine.settings for machine in machines]),
+            facts=common_items([machine.facts for machine in machines]),
         ),
     )
 
 
-def joined(found: Sequence[PooledPart]) -> list[Samples]:
+def join_tables(found: Sequence[PooledPart]) -> list[Samples]:
     """One table a metric over the blocks of all parts, in the order of the first part that has it."""
     keys = dict.fromkeys((table.benchmark, table.metric) for part in found for table in part.samples)
     return [join(key, found) for key in keys]
@@ -149,7 +149,7 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
     ]
     whole = next(table for _, table in tables if table is not None)
 
-    def chained(pick: Callable[[Samples], dict[str, list[T]]], nothing: T) -> dict[str, list[T]]:
+    def chain_field(pick: Callable[[Samples], dict[str, list[T]]], nothing: T) -> dict[str, list[T]]:
         """A field by contender over all parts; `nothing` stands for each block of a table that lacks it."""
         return {
             name: [
@@ -171,14 +171,24 @@ def join(key: tuple[str, Any], found: Sequence[PooledPart]) -> Samples:
             for part, _ in tables
             for member in part.samples[0].machines or [""] * len(part.samples[0].blocks)
         ],
-        values=chained(lambda table: table.values, None),
+        values=chain_field(lambda table: table.values, None),
+        places=[
+            place
+            for part, table in tables
+            for place in (table.places if table is not None else [0] * len(part.samples[0].blocks))
+        ],
         order={
             name: [place for part, _ in tables for place in part.samples[0].order[name]] for name in whole.contenders
         },
-        absent=chained(lambda table: table.absent, False) if any(table.absent for table in present) else {},
-        conditions=chained(lambda table: table.conditions, {}) if any(table.conditions for table in present) else {},
+        absent=chain_field(lambda table: table.absent, False) if any(table.absent for table in present) else {},
+        conditions=chain_field(lambda table: table.conditions, {})
+        if any(table.conditions for table in present)
+        else {},
+        distributions=chain_field(lambda table: table.distributions, None)
+        if any(table.distributions for table in present)
+        else {},
         modes=next((table.modes for table in present if table.modes), {}),
-        covariates={name: chained(partial(covariate, name), None) for name in whole.covariates},
+        covariates={name: chain_field(partial(covariate, name), None) for name in whole.covariates},
     )
 
 

@@ -1,4 +1,4 @@
-"""Where kernels come from, one module per source; the common result is a `Kernel`.
+"""Sources of kernels, one module per source; the common result is a `Kernel`.
 
 A module here, or one behind an entry point of the group `kduel.kernels`, offers `PLUGIN`, a `KernelSource`.
 """
@@ -21,15 +21,15 @@ class Kernel(Struct, frozen=True, kw_only=True):
     """A kernel that can be booted."""
 
     spec: str
-    """As the user wrote it."""
+    """Specification as the user wrote it."""
     release: str
-    """As printed by its `uname -r`."""
+    """Output of its `uname -r`."""
     architecture: str = "x86_64"
-    """As printed by `uname -m`: x86_64, aarch64, riscv64, ppc, ..."""
+    """Output of `uname -m`: x86_64, aarch64, riscv64, ppc, ..."""
     image: Path
     """The bootable image: bzImage, Image, ..."""
     sha256: str
-    """Of the image, hexadecimal."""
+    """SHA-256 of the image, hexadecimal."""
     config: Path | None = None
     """The .config it was built with."""
     modules: Path | None = None
@@ -37,11 +37,11 @@ class Kernel(Struct, frozen=True, kw_only=True):
     vmlinux: Path | None = None
     """An ELF with symbols, where there is one."""
     provenance: dict[str, Any] = field(default_factory=dict)
-    """Where it came from: packages with versions and hashes, suite, tree's commit, ..."""
+    """Origin: packages with versions and hashes, suite, tree's commit, ..."""
 
     @property
     def parts(self) -> str:
-        """What a guest gets of it, as a key: one image may come with several directories of modules."""
+        """Key of the files that a guest gets of it: one image may come with several directories of modules."""
         return f"{self.sha256} {self.modules or ''}"
 
 
@@ -67,7 +67,7 @@ class KernelSource(ABC):
 
     @abstractmethod
     def accepts(self, spec: str) -> bool:
-        """Whether this source is meant by `spec`: by its prefix, or by what the file is."""
+        """True if `spec` means this source: by its prefix, or by what the file is."""
 
     @abstractmethod
     def resolve(
@@ -76,7 +76,7 @@ class KernelSource(ABC):
         """The kernel. Raises InputError for what is wrong with `spec`, HostError for what the host lacks."""
 
     def available(self, *, cache: Cache, progress: Progress, offline: bool = False) -> list[Available]:
-        """What could be had from here without being more precise."""
+        """Kernels that can be had from here, by the least precise specification."""
         return []
 
 

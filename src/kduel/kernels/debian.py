@@ -32,6 +32,7 @@ SPEC = re.compile(
 )
 VERSION = re.compile(r"\d+(\.\d+)*([~-]rc\d+)?")
 EXAMPLES = "Give debian:6.12, debian:6.12-rt, debian:7-cloud, debian:6.1.128-1, debian:trixie or debian:latest."
+SETTINGS = "What differs besides the kernel follows a comma: cmdline=WORDS, sysctl=KEY=VALUE, scheduler=NAME or policy=POLICY."
 
 
 class PackageRequest(Struct, frozen=True):
@@ -45,7 +46,7 @@ class PackageRequest(Struct, frozen=True):
 
     @property
     def suffix(self) -> str:
-        """How kernel packages of this flavour end."""
+        """End of the names of this flavour's packages."""
         label = ARCHITECTURES[self.architecture][0]
         return label if self.flavour == "generic" else f"{self.flavour}-{label}"
 
@@ -57,18 +58,18 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """The release without flavour and architecture: `6.1.0-56`, `6.12.117+deb13`."""
     image: Package
     parts: tuple[Package, ...]
-    """What is to be unpacked."""
+    """Packages to unpack."""
     lacks: tuple[str, ...] = ()
     """Packages that it needs and that no suite has."""
 
     @property
     def key(self) -> str:
-        """Of its entry in the cache."""
+        """Name of its entry in the cache."""
         content = hashlib.sha256("".join(sorted(part.sha256 for part in self.parts)).encode()).hexdigest()
         return f"debian-{self.image.name.removeprefix('linux-image-')}-{content[:12]}"
 
 
-def parse(spec: str) -> PackageRequest:
+def parse_spec(spec: str) -> PackageRequest:
     """Read `debian:...`. Without a flavour it is `generic`, what Debian installs by default.
 
     Raises InputError.
@@ -77,12 +78,12 @@ def parse(spec: str) -> PackageRequest:
     assert match is not None
     version = match["version"]
     if not re.fullmatch(r"[A-Za-z0-9][\w.+~-]*", version):
-        raise InputError(f"{spec!r} names no version of Debian's kernel", EXAMPLES)
+        raise InputError(f"{spec!r} names no version of Debian's kernel", SETTINGS if "," in version else EXAMPLES)
     return PackageRequest(spec, version, match["flavour"] or "generic", match["architecture"] or "amd64")
 
 
-def matches(wanted: str, version: str, abi: str) -> bool:
-    """Whether a Debian version (or its ABI name) is meant: `6.1` means 6.1 and 6.1.x, never 6.10."""
+def matches_version(wanted: str, version: str, abi: str) -> bool:
+    """True if a Debian version (or its ABI name) is meant: `6.1` means 6.1 and 6.1.x, never 6.10."""
     if wanted in (version, abi, "latest"):
         return True
     own, beginning = upstream(version), wanted.replace("-rc", "~rc")
@@ -103,13 +104,13 @@ class Debian(KernelSource):
     def resolve(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:
-        wanted = parse(spec)
+        wanted = parse_spec(spec)
         if modules:
             raise InputError(f"{spec} brings its own modules", "Leave out modules=.")
         if offline:
             return _from_cache(wanted, cache, progress)
         archive = Archive(cache, progress, architecture=wanted.architecture)
-        return archive.fetched(lambda: self._fetched(wanted, archive, cache, progress))
+        return archive.fetch_fresh(lambda: self._fetch(wanted, archive, cache, progress))
 
     def available(self, *, cache: Cache, progress: Progress, offline: bool = False) -> list[Available]:
         lines = {}
@@ -133,27 +134,27 @@ class Debian(KernelSource):
                     )
         return sorted(lines.values(), key=lambda line: version_key(line.version))
 
-    def _fetched(self, wanted: PackageRequest, archive: Archive, cache: Cache, progress: Progress) -> Kernel:
+    def _fetch(self, wanted: PackageRequest, archive: Archive, cache: Cache, progress: Progress) -> Kernel:
         offered = _candidates(archive, wanted)
-        meant = _of_suite(archive, wanted, offered)
+        meant = candidates_of_suite(archive, wanted, offered)
         if meant is None:
-            meant = [c for c in offered if matches(wanted.version, c.image.version, c.abi)]
+            meant = [c for c in offered if matches_version(wanted.version, c.image.version, c.abi)]
         usable = [c for c in _released_first(meant) if not c.lacks]
         if not usable:
             # What the archive has rotated out may still be here.
-            if not meant and (kept := _cached(wanted, cache)):
+            if not meant and (kept := find_cached(wanted, cache)):
                 return stored.read(kept, wanted.spec)
-            raise _not_to_be_had(wanted, meant, offered, archive.index().failed)
+            raise explain_missing(wanted, meant, offered, archive.index().failed)
         chosen = usable[0]
         skipped = [c for c in meant[: meant.index(chosen)] if c.lacks]
         if skipped:
             versions = ", ".join(c.image.version for c in skipped)
             progress.info(f"{wanted.spec}: skipped, as Debian serves them without their modules package: {versions}")
-        entry = cache.entry(stored.KIND, chosen.key, lambda into: _build(chosen, wanted, archive, into))
+        entry = cache.entry(stored.KIND, chosen.key, lambda into: unpack_candidate(chosen, wanted, archive, into))
         return stored.read(entry, wanted.spec)
 
 
-def _build(chosen: Candidate, wanted: PackageRequest, archive: Archive, into: Path) -> None:
+def unpack_candidate(chosen: Candidate, wanted: PackageRequest, archive: Archive, into: Path) -> None:
     packages = archive.download(chosen.parts, into)
     with archive.progress.task(f"unpacking {chosen.image.name}"):
         files = unpack(packages, into)
@@ -209,8 +210,10 @@ def _candidates(archive: Archive, wanted: PackageRequest) -> list[Candidate]:
     return found
 
 
-def _of_suite(archive: Archive, wanted: PackageRequest, offered: Sequence[Candidate]) -> list[Candidate] | None:
-    """What the suite's metapackage installs; None where `wanted` names no suite."""
+def candidates_of_suite(
+    archive: Archive, wanted: PackageRequest, offered: Sequence[Candidate]
+) -> list[Candidate] | None:
+    """Kernels that the suite's metapackage installs; None where `wanted` names no suite."""
     if wanted.version not in archive.index().suites:
         return None
     suites = {wanted.version, f"{wanted.version}-updates", f"{wanted.version}-security"}
@@ -227,7 +230,7 @@ def _released_first(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def _newest_of_series(candidates: Iterable[Candidate]) -> dict[str, Candidate]:
-    """By `6.12` and the like; candidates come newest first."""
+    """Newest kernel of each series, by `6.12` and the like; candidates come newest first."""
     newest: dict[str, Candidate] = {}
     for candidate in _released_first(candidates):
         series = ".".join(upstream(candidate.image.version).partition("~")[0].split(".")[:2])
@@ -235,19 +238,21 @@ def _newest_of_series(candidates: Iterable[Candidate]) -> dict[str, Candidate]:
     return newest
 
 
-def _cached(wanted: PackageRequest, cache: Cache) -> Path | None:
+def find_cached(wanted: PackageRequest, cache: Cache) -> Path | None:
     """The newest entry of the cache that is meant and not damaged."""
     found = []
     for entry, record in stored.entries(cache, "debian-"):
         facts = record.provenance
         is_kind = (facts["flavour"], facts["architecture"]) == (wanted.flavour, wanted.architecture)
-        if is_kind and (wanted.version in facts["suites"] or matches(wanted.version, facts["version"], facts["abi"])):
+        if is_kind and (
+            wanted.version in facts["suites"] or matches_version(wanted.version, facts["version"], facts["abi"])
+        ):
             found.append(("~rc" not in facts["version"], version_key(facts["version"]), entry))
     return next((entry for *_, entry in sorted(found, reverse=True) if cache.has(stored.KIND, entry.name)), None)
 
 
 def _from_cache(wanted: PackageRequest, cache: Cache, progress: Progress) -> Kernel:
-    kept = _cached(wanted, cache)
+    kept = find_cached(wanted, cache)
     if kept is None:
         has = ", ".join(sorted({record.release for _, record in stored.entries(cache, "debian-")})) or "none"
         raise HostError(
@@ -260,7 +265,7 @@ def _from_cache(wanted: PackageRequest, cache: Cache, progress: Progress) -> Ker
     return kernel
 
 
-def _not_to_be_had(
+def explain_missing(
     wanted: PackageRequest, meant: Sequence[Candidate], offered: Sequence[Candidate], failed: Mapping[str, str]
 ) -> InputError | HostError:
     """Says what is near. `meant` are kernels that fit but lack a package, `failed` suites that could not be read."""
@@ -278,7 +283,7 @@ def _not_to_be_had(
             CHECK_MIRROR,
         )
     series = re.match(r"\d+\.\d+|\d+", wanted.version)
-    near = [c for c in usable if series and matches(series[0], c.image.version, c.abi)][:8]
+    near = [c for c in usable if series and matches_version(series[0], c.image.version, c.abi)][:8]
     told = [c.image.version for c in near or _newest_of_series(usable).values()]
     which = "Of that series it has" if near else "It has"
     return InputError(message, f"{which}: {', '.join(told) or 'none'}.")

@@ -13,9 +13,9 @@ from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.kernels.apt.archive import Archive, Package
 from kduel.kernels.apt.versions import version_key
-from kduel.kernels.build.built import FromSource
-from kduel.kernels.build.source import SourceTree, unpacked, untar, version_of
-from kduel.kernels.debian import matches
+from kduel.kernels.compile.from_source import FromSource
+from kduel.kernels.compile.source import SourceTree, read_version, unpack_tree, untar
+from kduel.kernels.debian import matches_version
 
 NAME = re.compile(r"linux-source-\d[\w.]*")
 TARBALL = re.compile(r"\./usr/src/linux-source-[\w.~+-]+\.tar\.\w+")
@@ -32,30 +32,30 @@ class DebianSource(FromSource):
         if not re.fullmatch(r"\d[\w.+~-]*", place):
             raise InputError(f"{self.prefix}{place} names no version", "Give debian-source:6.1, or an exact version.")
         if offline:
-            return self._kept(place, cache)
+            return self._find_unpacked(place, cache)
         archive = Archive(cache, progress)
-        return archive.fetched(lambda: self._of(self._chosen(place, archive), archive, cache, progress))
+        return archive.fetch_fresh(lambda: self._source_tree(self._choose(place, archive), archive, cache, progress))
 
-    def _of(self, package: Package, archive: Archive, cache: Cache, progress: Progress) -> SourceTree:
+    def _source_tree(self, package: Package, archive: Archive, cache: Cache, progress: Progress) -> SourceTree:
         def extract(into: Path) -> None:
             (deb,) = archive.fetch(package.name, package.version)
             with progress.task(f"unpacking {package.name} {package.version}"):
                 untar_inside(deb, into)
 
-        tree = unpacked(f"{package.name}_{package.version}-{package.sha256[:12]}", extract, cache=cache)
+        tree = unpack_tree(f"{package.name}_{package.version}-{package.sha256[:12]}", extract, cache=cache)
         facts = {
             "source": "debian-source", "package": package.name, "debian_version": package.version,
             "suites": list(package.suites), "sha256": package.sha256,
         }  # fmt: skip
         return SourceTree(
-            tree=tree, identity=package.sha256, version=version_of(tree),
+            tree=tree, identity=package.sha256, version=read_version(tree),
             exact=f"{self.prefix}{package.version}", facts=facts,
         )  # fmt: skip
 
-    def _chosen(self, place: str, archive: Archive) -> Package:
+    def _choose(self, place: str, archive: Archive) -> Package:
         """The newest that is meant; no release candidate where there is another."""
         offered = [p for p in archive.candidates("linux-source-*") if NAME.fullmatch(p.name)]
-        meant = [p for p in offered if matches(place, p.version, "")]
+        meant = [p for p in offered if matches_version(place, p.version, "")]
         if not meant:
             newest: dict[str, str] = {}
             for package in offered:
@@ -66,7 +66,7 @@ class DebianSource(FromSource):
             )
         return sorted(meant, key=lambda package: "~rc" in package.version)[0]
 
-    def _kept(self, place: str, cache: Cache) -> SourceTree:
+    def _find_unpacked(self, place: str, cache: Cache) -> SourceTree:
         """The newest unpacked one in the cache."""
         found = []
         with as_cache_error(cache.root):
@@ -74,7 +74,7 @@ class DebianSource(FromSource):
         for entry in entries:
             name, _, rest = entry.name.partition("_")
             version, _, digest = rest.rpartition("-")
-            if matches(place, version, ""):
+            if matches_version(place, version, ""):
                 found.append((version_key(version), name, version, digest, entry / "linux"))
         if not found:
             raise HostError(
@@ -82,9 +82,9 @@ class DebianSource(FromSource):
                 GO_ONLINE,
             )
         _, name, version, digest, tree = max(found)
-        package = next((p for p in self._listed(cache) if p.sha256.startswith(digest)), None)
+        package = next((p for p in self._list_packages(cache) if p.sha256.startswith(digest)), None)
         return SourceTree(
-            tree=tree, identity=package.sha256 if package else digest, version=version_of(tree),
+            tree=tree, identity=package.sha256 if package else digest, version=read_version(tree),
             exact=f"{self.prefix}{version}",
             facts={
                 "source": "debian-source", "package": name, "debian_version": version,
@@ -93,7 +93,7 @@ class DebianSource(FromSource):
         )  # fmt: skip
 
     @staticmethod
-    def _listed(cache: Cache) -> list[Package]:
+    def _list_packages(cache: Cache) -> list[Package]:
         try:
             return Archive(cache, Progress(), offline=True).candidates("linux-source-*")
         except HostError:

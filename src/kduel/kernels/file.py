@@ -44,7 +44,7 @@ class ImageFile(KernelSource):
         if not path.is_file():
             raise InputError(f"{spec} is no regular file, so no kernel", "Give a vmlinuz, bzImage or Image.")
         kernel = from_image(spec, path, configs=[], provenance={"source": "file", "path": str(path)}, cache=cache)
-        found = modules_directory(modules, kernel.release) if modules else _modules_beside(path, kernel.release)
+        found = modules_directory(modules, kernel.release) if modules else find_modules_near(path, kernel.release)
         return replace(kernel, modules=found)
 
 
@@ -55,7 +55,7 @@ def from_image(spec: str, path: Path, *, configs: Sequence[Path], provenance: di
     release = image.release
     beside = [path.parent / f"config-{release}", *([path.parent / "config"] if path.parent.name == release else [])]
     config = next((file for file in (*configs, *beside) if file.is_file()), None)
-    content = _config_text(config) if config else b""
+    content = read_config(config) if config else b""
     key = hashlib.sha256(stored.sha256(path).encode() + content).hexdigest()[:12]
 
     def build(into: Path) -> None:
@@ -78,7 +78,7 @@ def from_image(spec: str, path: Path, *, configs: Sequence[Path], provenance: di
     return replace(stored.read(entry, spec), provenance=provenance)
 
 
-def _config_text(path: Path) -> bytes:
+def read_config(path: Path) -> bytes:
     try:
         data = path.read_bytes()
         return gzip.decompress(data) if path.suffix == ".gz" else data
@@ -88,7 +88,7 @@ def _config_text(path: Path) -> bytes:
         ) from error
 
 
-def _modules_beside(image: Path, release: str) -> Path | None:
+def find_modules_near(image: Path, release: str) -> Path | None:
     """lib/modules/RELEASE of the system whose boot/ this is, if it is there."""
     if image.parent.name == release:
         places = [image.parent]

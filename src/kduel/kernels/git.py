@@ -8,12 +8,12 @@ from pathlib import Path
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
-from kduel.kernels.build.built import FromSource
-from kduel.kernels.build.source import SourceTree, unpacked, untar, version_of
+from kduel.kernels.compile.from_source import FromSource
+from kduel.kernels.compile.source import SourceTree, read_version, unpack_tree, untar
 
 
 class Git(FromSource):
-    """What is committed, not what lies in the work tree."""
+    """Source of committed trees, not of what lies in the work tree."""
 
     name = "git"
     prefix = "git:"
@@ -36,10 +36,10 @@ class Git(FromSource):
             if feed.returncode:
                 raise InputError(f"git archive failed for {commit[:12]} in {top}", "Check the tree with git fsck.")
 
-        tree = unpacked(f"git-{commit}", extract, cache=cache)
+        tree = unpack_tree(f"git-{commit}", extract, cache=cache)
         facts = {"source": "git", "path": str(top), "commit": commit, "revision": revision or "HEAD"}
         return SourceTree(
-            tree=tree, identity=commit, version=version_of(tree), exact=f"{self.prefix}{top}#{commit}", facts=facts
+            tree=tree, identity=commit, version=read_version(tree), exact=f"{self.prefix}{top}#{commit}", facts=facts
         )
 
     @staticmethod

@@ -28,10 +28,10 @@ class HostKernel(KernelSource):
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:
         release = os.uname().release
-        image = _image(release)
+        image = find_image(release)
         if image is None:
             raise HostError(
-                f"the image of the running kernel {release} is not on this host (no {_places(release)[0]})",
+                f"the image of the running kernel {release} is not on this host (no {image_paths(release)[0]})",
                 "In a container, or with a kernel booted from outside, copy its vmlinuz here and give the file.",
             )
         if not os.access(image, os.R_OK):
@@ -47,11 +47,11 @@ class HostKernel(KernelSource):
 
     def available(self, *, cache: Cache, progress: Progress, offline: bool = False) -> list[Available]:
         release = os.uname().release
-        image = _image(release)
+        image = find_image(release)
         return [Available(spec="host", version=release, where=str(image), cached=True)] if image else []
 
 
-def _places(release: str) -> list[Path]:
+def image_paths(release: str) -> list[Path]:
     return [
         Path(f"/boot/vmlinuz-{release}"),
         Path(f"/usr/lib/modules/{release}/vmlinuz"),
@@ -59,8 +59,8 @@ def _places(release: str) -> list[Path]:
     ]
 
 
-def _image(release: str) -> Path | None:
-    return next((path for path in _places(release) if path.exists()), None)
+def find_image(release: str) -> Path | None:
+    return next((path for path in image_paths(release) if path.exists()), None)
 
 
 PLUGIN = HostKernel()

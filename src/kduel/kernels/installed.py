@@ -13,7 +13,7 @@ from kduel.kernels import InstalledKernel, Kernel, KernelSource
 NOWHERE = Path("/nonexistent/installed-elsewhere")
 
 
-class Installed(KernelSource):
+class InstalledSource(KernelSource):
     """Named by its release; whether it is there is checked on the machine."""
 
     name = "installed"
@@ -41,4 +41,4 @@ class Installed(KernelSource):
         )
 
 
-PLUGIN = Installed()
+PLUGIN = InstalledSource()

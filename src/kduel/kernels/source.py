@@ -7,12 +7,12 @@ from pathlib import Path
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
-from kduel.kernels.build.built import FromSource
-from kduel.kernels.build.source import SourceTree, unpacked, untar, version_of
+from kduel.kernels.compile.from_source import FromSource
+from kduel.kernels.compile.source import SourceTree, read_version, unpack_tree, untar
 from kduel.kernels.files import store as stored
 
 
-class Archived(FromSource):
+class SourceArchive(FromSource):
     """A tar file of any compression that tar knows."""
 
     name = "source"
@@ -37,11 +37,11 @@ class Archived(FromSource):
             with progress.task(f"unpacking {path.name}"):
                 untar(path, into)
 
-        tree = unpacked(digest[:32], extract, cache=cache)
+        tree = unpack_tree(digest[:32], extract, cache=cache)
         facts = {"source": "source", "archive": path.name}
         return SourceTree(
-            tree=tree, identity=digest, version=version_of(tree), exact=f"{self.prefix}{path}", facts=facts
+            tree=tree, identity=digest, version=read_version(tree), exact=f"{self.prefix}{path}", facts=facts
         )
 
 
-PLUGIN = Archived()
+PLUGIN = SourceArchive()

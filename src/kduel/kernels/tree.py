@@ -28,7 +28,7 @@ IMAGES = {
     "riscv": "arch/riscv/boot/Image",
     "powerpc": "vmlinux",
 }
-"""By the architecture that the head of a .config names: by the ARCH= given to make, or the host's."""
+"""Images by the architecture that the head of a .config names: by the ARCH= given to make, or the host's."""
 LISTS = ("modules.builtin", "modules.builtin.modinfo", "modules.order")
 
 
@@ -45,7 +45,7 @@ class Tree(KernelSource):
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
     ) -> Kernel:
         tree = Path(spec.removeprefix(PREFIX)).expanduser().resolve()
-        config, image, release = built(tree)
+        config, image, release = read_built_tree(tree)
         architecture = identify(image).architecture
         files = [] if modules else module_files(tree, config)
         stamp = hashlib.sha256(stored.sha256(image).encode() + config.encode())
@@ -81,7 +81,7 @@ class Tree(KernelSource):
         )
 
 
-def built(tree: Path) -> tuple[str, Path, str]:
+def read_built_tree(tree: Path) -> tuple[str, Path, str]:
     """The text of .config, the image and the release. Raises InputError where the tree is not built, or changed."""
     make = f"Build it: make -C {tree} -j$(nproc)"
     if not tree.is_dir():
@@ -159,21 +159,21 @@ def _provenance(tree: Path) -> dict[str, Any]:
     """The tree's commit, where git knows it, and whether tracked files differ from it."""
     source = tree / "source" if (tree / "source").is_dir() else tree
     facts: dict[str, Any] = {"source": "tree", "path": str(tree), "commit": None, "modified": None}
-    commit = _git(source, "rev-parse", "HEAD")
-    if commit is not None and commit.returncode == 0 and _git_is_of(source):
+    commit = run_git(source, "rev-parse", "HEAD")
+    if commit is not None and commit.returncode == 0 and is_own_repository(source):
         facts["commit"] = commit.stdout.strip()
-        changed = _git(source, "status", "--porcelain", "--untracked-files=no")
+        changed = run_git(source, "status", "--porcelain", "--untracked-files=no")
         facts["modified"] = bool(changed.stdout.strip()) if changed and changed.returncode == 0 else None
     return facts
 
 
-def _git_is_of(source: Path) -> bool:
-    """Whether the repository is the tree's own, not one that happens to lie around it."""
-    top = _git(source, "rev-parse", "--show-toplevel")
+def is_own_repository(source: Path) -> bool:
+    """True if the repository is the tree's own, not one that happens to lie around it."""
+    top = run_git(source, "rev-parse", "--show-toplevel")
     return top is not None and Path(top.stdout.strip()) == source.resolve()
 
 
-def _git(source: Path, *words: str) -> subprocess.CompletedProcess[str] | None:
+def run_git(source: Path, *words: str) -> subprocess.CompletedProcess[str] | None:
     if not shutil.which("git"):
         return None
     return subprocess.run(["git", "-C", str(source), *words], capture_output=True, text=True, check=False)

@@ -16,7 +16,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender, Void
 from kduel.core.host import HostStep
-from kduel.core.plugins import named_plugin, typed
+from kduel.core.plugins import convert_table, named_plugin
 from kduel.core.progress import Progress
 from kduel.guest import programs
 from kduel.kernels import InstalledKernel, Kernel, resolve
@@ -93,16 +93,18 @@ class Machine(ABC):
     """A machine made ready for some arms. Used from one thread unless `parallel` is above 1."""
 
     parallel: int = 1
-    """How many trials may run at once without touching each other's results."""
+    """Number of trials that may run at once without touching each other's results."""
     timing_warning: str = ""
     """What a reader must know of timings from here, in plain words (an emulator, say); empty if nothing."""
+    emulated: bool = False
+    """Whether an emulator runs its instructions, so that times have a cost model and a spread of their own."""
     reboots: bool = True
-    """Whether `boot` brings a fresh boot. Where not, contenders share the one that is there: the study must say so by
+    """True if `boot` brings a fresh boot. Where not, contenders share the one that is there: the study must say so by
     the unit "load"."""
     exact: bool = False
-    """Whether repeated trials give bit-identical numbers: then one trial decides and no statistics apply."""
+    """True if repeated trials give bit-identical numbers: then one trial decides and no statistics apply."""
     records_inside: bool = False
-    """Whether each trial's script records what the machine does meanwhile: where no host is below the machine."""
+    """True if each trial's script records what the machine does meanwhile: where no host is below the machine."""
     max_wait_pct: float | None = None
     """Per cent of the time that the guest's CPUs may wait for a CPU of the host, by default; None: as long as they do."""
     facts: dict[str, Any]
@@ -127,7 +129,7 @@ class Means(TypedDict):
     cache: Cache
     progress: Progress
     offline: NotRequired[bool]
-    """Whether the network must not be accessed; False where it is left out."""
+    """True if the network must not be accessed; False where it is left out."""
 
 
 class MachineKind(ABC):
@@ -138,11 +140,11 @@ class MachineKind(ABC):
     architectures: ClassVar[frozenset[str]] = frozenset()
     """Of the kernels that it boots, as printed by `uname -m`; empty where its settings determine that."""
     installed_kernels: ClassVar[bool] = False
-    """Whether the machine has kernels of its own to boot."""
+    """True if the machine has kernels of its own to boot."""
     counts: ClassVar[bool] = False
-    """Whether the guest's clock counts instructions, so that a benchmark may count by it."""
+    """True if the guest's clock counts instructions, so that a benchmark may count by it."""
     timed_on_host: ClassVar[bool] = True
-    """Whether time is measured on the host that KDuel runs on: then several workers there would disturb one another."""
+    """True if time is measured on the host that KDuel runs on: then several workers there would disturb one another."""
 
     class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """Overridden by each kind."""
@@ -156,7 +158,7 @@ class MachineKind(ABC):
         beside anything else. Raises as `prepare`."""
 
     def emulates(self, settings: Any, arms: Sequence[Arm], **means: Unpack[Means]) -> bool:
-        """Whether trials run in an emulator because this host has nothing better. Raises as `prepare`."""
+        """True if trials run in an emulator because this host has nothing better. Raises as `prepare`."""
         return False
 
     def never(self, settings: dict[str, Any], benchmark: str) -> str:
@@ -188,7 +190,7 @@ class MachineKind(ABC):
 
     def read_settings(self, table: dict[str, Any]) -> Any:
         """The typed settings. Raises InputError naming the key."""
-        return typed(table, self.Settings, f"machine {self.name}", "settings")
+        return convert_table(table, self.Settings, f"machine {self.name}", "settings")
 
 
 def machine_kind(name: str) -> MachineKind:

@@ -21,6 +21,7 @@ from msgspec import Meta, structs
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
+from kduel.core.host_packages import install_command
 from kduel.guest import initramfs, mounted
 from kduel.guest.busybox import Busybox, busybox
 from kduel.guest.confine import SANDBOX, Handles
@@ -28,9 +29,9 @@ from kduel.guest.initramfs import Base
 from kduel.guest.size import Size, mebibytes
 from kduel.guest.vm import RESULTS_PORT, VirtualMachine, Wiring, chardev
 from kduel.kernels import Kernel
-from kduel.kernels.files.image import contents, entered_alike
+from kduel.kernels.files.image import images_entered_alike, kernel_contents
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Seconds, Trial
-from kduel.machines.boards import ROOT_FILE, Board, Emulated, board, known
+from kduel.machines.boards import ROOT_FILE, Board, Emulated, board, known_boards
 from kduel.machines.host.processors import host_cpu, host_cpus
 from kduel.machines.qemu import (
     TCG_WARNING,
@@ -69,9 +70,9 @@ class BoardGuest(VirtualMachine, frozen=True, kw_only=True):
 
     emulated: Emulated
     ram_disk: bool = True
-    """Whether what a boot brings along is its initial RAM disk, and not the disk of its root, or nothing."""
+    """True if what a boot brings along is its initial RAM disk, and not the disk of its root, or nothing."""
 
-    def opened(self, given: Handles) -> Self:
+    def with_open_files(self, given: Handles) -> Self:
         """With the files that the description's further arguments name by their absolute paths, too."""
         extra = []
         for before, word in zip(("", *self.emulated.extra), self.emulated.extra, strict=False):
@@ -80,7 +81,7 @@ class BoardGuest(VirtualMachine, frozen=True, kw_only=True):
                 handed = given.disk(path) if before in ("-drive", "-blockdev") else given.reading(path)
                 word = word.replace(match[0], str(handed))
             extra.append(word)
-        return structs.replace(super().opened(given), emulated=structs.replace(self.emulated, extra=extra))
+        return structs.replace(super().with_open_files(given), emulated=structs.replace(self.emulated, extra=extra))
 
     def argv(self, wiring: Wiring, *, paused: bool = False) -> list[str]:
         """QEMU's arguments: nothing of the host but the files named here, no network, no reboot."""
@@ -131,7 +132,7 @@ class DescribedBoard(GuestMachine):
             "busybox": {"version": box.version, "sha256": box.sha256},
             "host": {"cpu": host_cpu(), "cpus": os.cpu_count(), "kernel": platform.release()},
         }
-        self._offered = offered(described.tree) if described.tree else None
+        self._offered = lock_tree(described.tree) if described.tree else None
         self.set_up(place)
 
     @abstractmethod
@@ -151,7 +152,7 @@ class DescribedBoard(GuestMachine):
 
     def why_wrong(self, trial: Trial) -> str:
         """As for other guests; a root that does not come with the kernel could be that of the trial before."""
-        stale = "" if self.board.root == "ram" else mounted.why_another(trial.into, trial.script)
+        stale = "" if self.board.root == "ram" else mounted.describe_other_script(trial.into, trial.script)
         return stale or super().why_wrong(trial)
 
     def close(self) -> None:
@@ -190,7 +191,7 @@ class BoardMachine(DescribedBoard, InQemu):
         assert emulated is not None
         self.accelerator, self.disk, self.pin = "tcg", None, host_cpus(settings.cpus)
         self.root = self.box.root
-        self.timing_warning = TCG_WARNING
+        self.timing_warning, self.emulated = TCG_WARNING, True
         self.facts |= {
             "accelerator": "tcg",
             "qemu": qemu_version(emulated.program),
@@ -225,7 +226,9 @@ class Boards(MachineKind):
     """Embedded boards."""
 
     name: ClassVar[str] = "board"
-    summary: ClassVar[str] = "board:NAME: an embedded board, with our own programs alone: " + ", ".join(known())
+    summary: ClassVar[str] = "board:NAME: an embedded board, with our own programs alone: " + ", ".join(
+        known_boards()
+    )
     Settings = BoardSettings
 
     def read_settings(self, table: dict[str, Any]) -> Any:
@@ -242,7 +245,7 @@ class Boards(MachineKind):
         elif shutil.which(emulated.program) is None:
             raise HostError(
                 f"the board {settings.place} needs {emulated.program}, which is not installed",
-                f"Install it: apt-get install {emulated.package}.",
+                f"Install it: {install_command(emulated.program, emulated.package)}.",
             )
         return settings
 
@@ -321,7 +324,7 @@ def check(place: str, described: Board, arms: Sequence[Arm], needs: Needs) -> No
         )
 
 
-def offered(tree: str) -> int:
+def lock_tree(tree: str) -> int:
     """A lock on the directory that a server offers to the board, as a file descriptor. Raises HostError where it is in
     use, or holds what is not ours."""
     mounted.check_ours(Path(tree))
@@ -339,15 +342,15 @@ def offered(tree: str) -> int:
 def plain_images(kernels: Mapping[str, Kernel], cache: Cache) -> dict[str, Path]:
     """The kernels' images as every QEMU and boot loader takes them: not packed, and not in an EFI program."""
     if any(kernel.architecture == "x86_64" for kernel in kernels.values()):
-        return entered_alike(kernels, cache)
+        return images_entered_alike(kernels, cache)
 
-    def plain(kernel: Kernel) -> Path:
+    def unpack(kernel: Kernel) -> Path:
         def build(into: Path) -> None:
-            (into / "Image").write_bytes(contents(kernel.image))
+            (into / "Image").write_bytes(kernel_contents(kernel.image))
 
         return cache.entry("board-image", kernel.sha256, build) / "Image"
 
-    return {sha: plain(kernel) for sha, kernel in kernels.items()}
+    return {sha: unpack(kernel) for sha, kernel in kernels.items()}
 
 
 PLUGIN = Boards()

@@ -21,15 +21,15 @@ from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import InputError
 from kduel.core.plugins import plugins
 from kduel.core.progress import Progress
+from kduel.core.supervised_process import supervised_process
 from kduel.core.temporary import temporary_directory
-from kduel.core.tied import tied
-from kduel.core.untrusted import Garbled, exit_status
+from kduel.core.untrusted import MalformedError, exit_status
 from kduel.kernels import Kernel
-from kduel.kernels.build import timed as timed_script
-from kduel.kernels.build.built import FromSource, Planned
-from kduel.kernels.build.cause import cause
-from kduel.kernels.build.make import Make, Unbuildable, clean_environment, tail, wants_modules
-from kduel.kernels.build.recipe import configure
+from kduel.kernels.compile import timed as timed_script
+from kduel.kernels.compile.cause import find_cause
+from kduel.kernels.compile.from_source import CompilePlan, FromSource
+from kduel.kernels.compile.make import Make, Unbuildable, clean_environment, tail, wants_modules
+from kduel.kernels.compile.recipe import configure
 from kduel.kernels.sizes import objects
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
 from kduel.machines.host.processors import host_cpu
@@ -48,7 +48,7 @@ class BuildSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=Tru
 class BuildMachine(Machine):
     """Made by `Build.prepare`."""
 
-    def __init__(self, plans: dict[str, Planned], directory: Path, progress: Progress) -> None:
+    def __init__(self, plans: dict[str, CompilePlan], directory: Path, progress: Progress) -> None:
         self.plans, self.directory, self.progress = plans, directory, progress
         self.warned: set[str] = set()
         self.facts = {
@@ -73,7 +73,7 @@ class BuildMachine(Machine):
             try:
                 missed = configure(plan.recipe, make)
             except Unbuildable as error:
-                told = relative(error.why.told, work, plan)
+                told = relative(error.why.text, work, plan)
                 return not_built("not-configured", "its configuration cannot be made", told, error.why.remedy)
             if missed and plan.key not in self.warned:
                 self.warned.add(plan.key)
@@ -95,10 +95,10 @@ class BuildMachine(Machine):
                 kept = trial.into / KEPT
                 kept.mkdir()
                 (kept / "config").write_text(config, "utf-8")
-                objects.keep(make.build, kept, plan.recipe.target, plan.source.tree)
+                objects.keep_objects_list(make.build, kept, plan.recipe.target, plan.source.tree)
         return Outcome(timings=timings, facts=facts)
 
-    def variables(self, plan: Planned, make: Make, work: Path, config: str) -> dict[str, str]:
+    def variables(self, plan: CompilePlan, make: Make, work: Path, config: str) -> dict[str, str]:
         """The environment of a trial's script."""
         target = plan.recipe.target
         programs = {"make": make.argv([]), "timed": [sys.executable, "-I", "-S", timed_script.__file__]}
@@ -123,7 +123,9 @@ def run_script(trial: Trial, environment: dict[str, str]) -> int | None:
     script.write_text(trial.script, "utf-8")
     with (
         (trial.into / "console.log").open("ab") as log,
-        tied(["sh", str(script), str(trial.into)], stdout=log, stderr=log, environment=environment) as process,
+        supervised_process(
+            ["sh", str(script), str(trial.into)], stdout=log, stderr=log, environment=environment
+        ) as process,
     ):
         try:
             return process.wait(trial.deadline)
@@ -136,13 +138,13 @@ def trouble_of(into: Path) -> Outcome | None:
     for log in sorted(into.glob("*/build.log")):
         try:
             status = exit_status(log.parent)
-        except Garbled:
+        except MalformedError:
             continue
         if status == 124:
             return not_built("deadline", "the build did not end in time", "raise the benchmark's patience")
         if status:
-            why = cause(tail(log), status)
-            return not_built("does-not-build", "it does not build", why.told, why.remedy)
+            why = find_cause(tail(log), status)
+            return not_built("does-not-build", "it does not build", why.text, why.remedy)
     return None
 
 
@@ -151,7 +153,7 @@ def not_built(void: str, what: str, told: str, remedy: str = "") -> Outcome:
     return Outcome(void=void, message=f"not measurable: {what}: {told}" + (f". {remedy}" if remedy else ""))
 
 
-def relative(text: str, work: Path, plan: Planned) -> str:
+def relative(text: str, work: Path, plan: CompilePlan) -> str:
     """A log's text with paths relative to the source tree, as kernel developers write them."""
     for place in (plan.source.tree, work / "build"):
         text = text.replace(f"{place}/", "")
@@ -215,7 +217,7 @@ class Build(MachineKind):
         return BuildMachine(plans, directory, means["progress"])
 
 
-def plan_of(spec: str, *, cache: Cache, progress: Progress, offline: bool, modules: str) -> Planned:
+def plan_of(spec: str, *, cache: Cache, progress: Progress, offline: bool, modules: str) -> CompilePlan:
     """The build that a contender's kernel means. Raises InputError for one that is not built from source."""
     for source in plugins("kernels").values():
         if isinstance(source, FromSource) and source.accepts(spec):

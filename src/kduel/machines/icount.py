@@ -1,6 +1,7 @@
 """The machine `icount`: virtual machines whose clock counts instructions, so that a trial is the same every time.
 
-One vCPU, QEMU's instruction-counting virtual clock, no entropy and no time of the host's, no address randomisation.
+QEMU's instruction-counting virtual clock, no entropy and no time of the host's, no address randomisation. One vCPU; or several,
+which take turns in one thread of QEMU, for the cache lines that move between them (plug-in `sharing`).
 Root and scratch are in memory: the initial RAM disk alone, or the usual root as persistent memory where benchmarks
 need packages. Nothing in the guest waits for the host: devices answer in the instruction that asks them (virtio
 without ioeventfd), so a busy host makes a trial longer and changes nothing in it.
@@ -22,6 +23,9 @@ from msgspec import Meta, structs
 
 from kduel.benchmarks.boot_instructions import GUEST_FILE
 from kduel.benchmarks.boot_instructions import PLUGIN as BOOT
+from kduel.benchmarks.kbench import PLUGIN as KBENCH
+from kduel.benchmarks.sharing import PLUGIN as SHARING
+from kduel.benchmarks.sharing import SHARED_LINES
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError, InputError, NotMeasuredError
 from kduel.core.temporary import as_temporary_error, temporary_directory
@@ -31,11 +35,11 @@ from kduel.guest.cpio import Cpio
 from kduel.guest.initramfs import Base
 from kduel.guest.launch import run
 from kduel.guest.processor import cpu_model, known_features, plugin_api
-from kduel.guest.repetition import Fingerprint, contents, fingerprint, first_difference, odd_one
+from kduel.guest.repetition import Fingerprint, find_odd_one, fingerprint, first_difference, trial_contents
 from kduel.guest.root import Root, root_image
 from kduel.guest.size import Size, mebibytes
 from kduel.guest.vm import VirtualMachine
-from kduel.kernels.files.image import pvh_entry, uncompressed
+from kduel.kernels.files.image import pvh_entry, uncompressed_kernel
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Seconds, Trial
 from kduel.machines.qemu import QemuMachine, QemuSettings, qemu_version
 
@@ -43,16 +47,20 @@ MODULES = ("virtio_pci", "virtio_console")
 PMEM_MODULES = ("nd_e820", "nd_pmem", "squashfs", "overlay")
 PMEM_STEP = 128
 """MiB: the kernel takes persistent memory in whole sections."""
-ROOT, PLUGIN_FILE, COUNTS = "@ROOT@", "@PLUGIN@", "@COUNTS@"
+ROOT, PLUGIN_FILE, COUNTS, LINES = "@ROOT@", "@PLUGIN@", "@COUNTS@", "@LINES@"
 """Stand for files in QEMU's arguments."""
 QUIET = "cryptomgr.notests"
 STILL = "nokaslr norandmaps"
+APART = "slab_nomerge"
+"""With several vCPUs: objects of each kind in pages of their own, so that a line's name can be told from its place."""
 
 
 class IcountSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The [machine] table of a study with kind = "icount"."""
 
     memory: Size = "512M"
+    cpus: Annotated[int, Meta(ge=1, le=16)] = 1
+    """Above 1: the cache lines that move between so many CPUs are counted, in place of instructions."""
     cpu: str = ""
     """QEMU's CPU model and what is left out of it; by default that of kduel.guest.processor."""
     workers: Annotated[int, Meta(ge=0, le=1024)] = 0
@@ -88,10 +96,21 @@ class IcountMachine(QemuMachine):
             start = max(memory - PMEM_STEP, PMEM_STEP)
             where = f"kduel.root=/dev/pmem0 memmap={pmem}M!{start}M"
         inner = QemuSettings(
-            cpus=1,
+            cpus=settings.cpus,
             memory=f"{memory + pmem}M",
             accel="tcg",
-            cmdline=" ".join(filter(None, [where, QUIET, "" if settings.layouts else STILL, settings.cmdline])),
+            cmdline=" ".join(
+                filter(
+                    None,
+                    [
+                        where,
+                        QUIET,
+                        "" if settings.layouts else STILL,
+                        APART if settings.cpus > 1 else "",
+                        settings.cmdline,
+                    ],
+                )
+            ),
             boot_deadline=settings.boot_deadline,
         )
         super().__init__(inner, "tcg", root, bases, images, None, cache)
@@ -106,7 +125,7 @@ class IcountMachine(QemuMachine):
             "accelerator": "tcg",
             "clock": "icount: one nanosecond of the guest is one instruction",
             "qemu": qemu_version(),
-            "cpus": 1,
+            "cpus": settings.cpus,
             "cpu": self.cpu,
             "memory_mib": memory,
             "layouts": settings.layouts,
@@ -115,7 +134,7 @@ class IcountMachine(QemuMachine):
         if whole_root:
             self.facts["root"] = {"sha256": root.sha256, "suite": root.suite, "packages": root.packages}
         api = plugin_api(self.facts["qemu"])
-        self.plugin = programs.build_plugin(api=api, cache=cache)
+        self.plugin = programs.build_plugin("sharing" if settings.cpus > 1 else "counter", api=api, cache=cache)
         """Counts in the marked regions, and reports every halt to the guard."""
         self.guard = programs.build_plugin("guard", api=api, cache=cache)
         self._slots = threading.BoundedSemaphore(self.parallel)
@@ -144,7 +163,7 @@ class IcountMachine(QemuMachine):
             if known.is_file():
                 outcome = self.boot_once(trial)
                 earlier = msgspec.json.decode(known.read_bytes(), type=dict[str, str])
-                if outcome.void or fingerprint(contents(trial.into)) == earlier:
+                if outcome.void or fingerprint(trial_contents(trial.into)) == earlier:
                     return self.proved(outcome, f"the same {len(earlier)} files as in an earlier boot, bit for bit")
                 shutil.rmtree(known.parent, ignore_errors=True)
                 second = self.boot_once(twins[1])
@@ -158,7 +177,7 @@ class IcountMachine(QemuMachine):
                 raise NotMeasuredError(
                     f"the machine is not exact: of two equal trials one is good, the other {second.void}: {second.message}"
                 )
-            left = [contents(twin.into) for twin in twins[:2]]
+            left = [trial_contents(twin.into) for twin in twins[:2]]
             if left[0] == left[1]:
                 self.keep_proof(trial, fingerprint(left[0]))
                 return self.proved(outcome, f"a second boot gave the same {len(left[0])} files, bit for bit")
@@ -167,10 +186,10 @@ class IcountMachine(QemuMachine):
     def decide(self, twins: Sequence[Trial], left: list[dict[str, bytes]], outcome: Outcome) -> Outcome:
         """By a third boot, which of two that differ stands alone. Raises NotMeasuredError where all three differ."""
         third = self.boot_once(twins[2])
-        left.append(contents(twins[2].into) if not third.void else {})
+        left.append(trial_contents(twins[2].into) if not third.void else {})
         prints = [fingerprint(one) for one in left]
         difference = first_difference(left[0], left[1])
-        odd = odd_one(prints)
+        odd = find_odd_one(prints)
         if odd is None:
             raise NotMeasuredError(
                 f"nondeterministic: two identical trials differ in {difference}",
@@ -208,6 +227,7 @@ class IcountMachine(QemuMachine):
             trial.arm.kernel.sha256,
             self.bases[trial.arm.kernel.parts].archive.parent.name,
             str(self.settings.memory),
+            *([self.settings.cpus] if self.settings.cpus > 1 else []),
             self.plugin.parent.name,
             self.guard.parent.name,
             trial.script,
@@ -220,18 +240,23 @@ class IcountMachine(QemuMachine):
         *,
         writes: Mapping[str, Path] = MappingProxyType({}),
         symbols: bool = False,
+        variables: bool = False,
     ) -> Outcome:
         """One boot; it waits until one of `parallel` places is free. `counting` are the plug-in's options, in which the
-        keys of `writes` stand for files. With `symbols` the kernel's come home too, as `kallsyms`."""
+        keys of `writes` stand for files. With `symbols` those of the kernel's functions come home too, as `kallsyms`; with
+        `variables` all."""
         with self._slots:
-            return self.boot_now(trial, counting, writes, symbols)
+            return self.boot_now(trial, counting, writes, "all" if variables else "yes" if symbols else "no.")
 
-    def boot_now(self, trial: Trial, counting: str, writes: Mapping[str, Path], symbols: bool) -> Outcome:
+    def boot_now(self, trial: Trial, counting: str, writes: Mapping[str, Path], symbols: str) -> Outcome:
         """The same at once."""
         head = self.carried(trial)
-        notes = {"/kduel/symbols": "yes" if symbols else "no."}
+        notes = {"/kduel/symbols": symbols}
         if GUEST_FILE in trial.script and (count := self.boot_instructions(trial, head, notes)):
             notes[GUEST_FILE] = count
+        if self.settings.cpus > 1:
+            counting += f",out={LINES}" + ("" if self.icount.layouts else ",linear=on")
+            writes = {**writes, LINES: trial.into / SHARED_LINES}
         with confine.nameless(head + _archive(notes)) as initrd:
             done = run(
                 self.describe(trial.arm, initrd, None),
@@ -275,7 +300,7 @@ class IcountMachine(QemuMachine):
             return pvh_entry(self.images[arm.kernel.sha256].read_bytes())
 
     def boot_instructions(self, trial: Trial, head: bytes, notes: dict[str, str]) -> str:
-        """How many instructions this boot takes up to init, counted in one that is the same but for the count itself;
+        """Number of instructions that this boot takes up to init, counted in one that is the same but for the count itself;
         always as long. Empty where the kernel has no entry that QEMU can boot."""
         arm = trial.arm
         entry = self.entry(arm)
@@ -358,10 +383,15 @@ class Icount(MachineKind):
         return settings
 
     def never(self, settings: dict[str, Any], benchmark: str) -> str:
-        """The boot is counted from a fixed address."""
-        if benchmark != BOOT.name or not settings.get("layouts"):
-            return ""
-        return "the boot cannot be counted with layouts, in which the kernel's addresses are random"
+        """The boot is counted from a fixed address; several CPUs share lines, and their clock counts the instructions of all."""
+        several = settings.get("cpus", 1) != 1
+        if benchmark == SHARING.name and not several:
+            return "the cache lines that CPUs share take two CPUs at least (cpus = 2)"
+        if several and benchmark in (BOOT.name, KBENCH.name):
+            return "with several CPUs only shared cache lines are counted (benchmark sharing)"
+        if benchmark == BOOT.name and settings.get("layouts"):
+            return "the boot cannot be counted with layouts, in which the kernel's addresses are random"
+        return ""
 
     def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Make the root where benchmarks need packages, the programs and the initial RAM disks."""
@@ -374,7 +404,7 @@ class Icount(MachineKind):
         files = needs.brought("x86_64", cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         images = {
-            sha: (None if settings.layouts else uncompressed(kernel, cache)) or kernel.image
+            sha: (None if settings.layouts else uncompressed_kernel(kernel, cache)) or kernel.image
             for sha, kernel in kernels.items()
         }
         bases = {

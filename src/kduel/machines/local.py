@@ -15,11 +15,11 @@ from kduel.core.errors import HostError, InputError
 from kduel.guest.conditions import check as check_bands
 from kduel.kernels import InstalledKernel
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
-from kduel.machines.remote.connection import Broken, Refused
+from kduel.machines.remote.connection import ConnectionLost, TrialRefused
 from kduel.machines.remote.local_unit import ROOT, STATE, installed_for
-from kduel.machines.remote.localhost import Here
+from kduel.machines.remote.localhost import LocalConnection
 from kduel.machines.remote.provision import Loan, boot_entries
-from kduel.machines.remote.real import RealMachine, packed, survey
+from kduel.machines.remote.real import RealMachine, read_programs, survey
 from kduel.machines.remote.ssh_trial import Journey, Observation, RealSettings, default_cmdline, look
 
 ONE_BOOT = (
@@ -71,13 +71,13 @@ class LocalJourney(Journey):
         return self.stay() if self.boot == "no" else self.leave_or_measure()
 
     def stay(self) -> Outcome:
-        """In the boot that is there. Raises Broken and Refused."""
+        """In the boot that is there. Raises ConnectionLost and TrialRefused."""
         now = look(self.connection)
         self.connection.run(END.format(place=shlex.quote(self.settings.directory.rstrip("/"))))
         return self.measure(now)
 
     def leave_or_measure(self) -> Outcome:
-        """Reboot, and never return; or measure where this is the boot that was left for. Raises Broken and Refused."""
+        """Reboot, and never return; or measure where this is the boot that was left for. Raises ConnectionLost and TrialRefused."""
         now = look(self.connection)
         way = read_way()
         if way is None or way.trial != self.trial.id:
@@ -91,7 +91,7 @@ class LocalJourney(Journey):
             # Not where KDuel is interrupted, as it is by a reboot: the trial must not be made again for ever.
             try:
                 outcome = self.measure(now)
-            except (Broken, Refused):
+            except (ConnectionLost, TrialRefused):
                 forget_way()
                 raise
             forget_way()
@@ -106,7 +106,7 @@ class LocalJourney(Journey):
         keep_way(way)
         self.reboot(now)
         time.sleep(self.settings.boot_deadline)
-        raise Refused("boot-refused", f"the machine did not go down within {self.settings.boot_deadline:.0f} s")
+        raise TrialRefused("boot-refused", f"the machine did not go down within {self.settings.boot_deadline:.0f} s")
 
 
 class LocalMachine(RealMachine):
@@ -153,7 +153,7 @@ class Local(MachineKind):
     def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         assert isinstance(settings, LocalSettings)
         check_bands(settings.conditions)
-        connection = Here()
+        connection = LocalConnection()
         now = look(connection)
         check_arms(settings, arms, now)
         if os.geteuid() != 0:
@@ -167,7 +167,7 @@ class Local(MachineKind):
         if settings.boot == "kexec":
             facts["cmdline"] = default_cmdline(now)
         return LocalMachine(
-            settings, connection, entries, facts, packed(needs, now.architecture, means["cache"]), loan
+            settings, connection, entries, facts, read_programs(needs, now.architecture, means["cache"]), loan
         )
 
 
@@ -201,7 +201,7 @@ def read_way() -> Way | None:
 
 
 def keep_way(way: Way) -> None:
-    """Whole, or not at all, and on the disk before anything reboots. Raises Refused where it cannot be kept."""
+    """Whole, or not at all, and on the disk before anything reboots. Raises TrialRefused where it cannot be kept."""
     fresh = (ROOT / STATE).with_suffix(".new")
     try:
         with fresh.open("wb") as stream:
@@ -210,7 +210,7 @@ def keep_way(way: Way) -> None:
             os.fsync(stream.fileno())
         fresh.replace(ROOT / STATE)
     except OSError as error:
-        raise Refused("setup-failed", f"{ROOT / STATE} cannot be written: {error.strerror}") from error
+        raise TrialRefused("setup-failed", f"{ROOT / STATE} cannot be written: {error.strerror}") from error
 
 
 def forget_way() -> None:

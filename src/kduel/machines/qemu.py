@@ -6,7 +6,6 @@ import copy
 import os
 import platform
 import shlex
-import subprocess
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -17,13 +16,12 @@ from msgspec import Meta, structs
 
 from kduel.core import untrusted
 from kduel.core.cache import Cache, as_cache_error
-from kduel.core.errors import HostError
 from kduel.core.experiment import EMULATOR_FAULT
 from kduel.guest import confine, envelope, initramfs, priority, probe, scratch
 from kduel.guest.busybox import busybox
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose, findings_in
-from kduel.guest.emulator import fault_of
+from kduel.guest.emulator import explain_fault
 from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import clock_trouble, gate
 from kduel.guest.initramfs import Base
@@ -32,7 +30,7 @@ from kduel.guest.root import Root, root_image
 from kduel.guest.size import Size, mebibytes
 from kduel.guest.vm import PLATFORMS, VirtualMachine, Wiring
 from kduel.kernels import Kernel
-from kduel.kernels.files.image import entered_alike
+from kduel.kernels.files.image import images_entered_alike
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Seconds, Trial
 from kduel.machines.host.processors import host_cpu, host_cpus
 
@@ -63,7 +61,7 @@ class QemuSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True
     cmdline: str = ""
     """Words added to every contender's command line."""
     priority: Literal["high", "normal"] = "high"
-    """Whether QEMU gets weight against other work on the host, as far as the host permits."""
+    """True if QEMU gets weight against other work on the host, as far as the host permits."""
     boot_deadline: Seconds = 180.0
     """Seconds from start to the script."""
     suite: str = "bookworm"
@@ -159,7 +157,7 @@ class GuestMachine(Machine):
     @staticmethod
     def why_setup_failed(into: Path, status: int) -> str:
         """From the output of the setup lines."""
-        return f"The setup lines failed; the script ended with {status}: {untrusted.tail(into / 'setup' / 'stderr', 2000)}"
+        return f"The setup lines failed; the script ended with {status}: {untrusted.read_end(into / 'setup' / 'stderr', 2000)}"
 
     def expected(self, arm: Arm) -> dict[str, Any]:
         """What the environment of a valid trial contains."""
@@ -202,7 +200,7 @@ class InQemu(GuestMachine):
 
     def fault_of_emulator(self, console: Sequence[str]) -> str:
         """By the known faults of QEMU's versions."""
-        return fault_of(console, qemu=self.facts["qemu"], accelerator=self.accelerator, cpus=self.settings.cpus)
+        return explain_fault(console, qemu=self.facts["qemu"], accelerator=self.accelerator, cpus=self.settings.cpus)
 
     def boot(self, trial: Trial) -> Outcome:
         """One boot in a fresh virtual machine."""
@@ -279,7 +277,8 @@ class QemuMachine(InQemu):
         self.accelerator, self.root, self.disk = accelerator, root, disk
         self.pin = host_cpus(settings.cpus)
         self.max_wait_pct = MAX_WAIT_PCT[accelerator]
-        self.timing_warning = TCG_WARNING if accelerator == "tcg" else ""
+        self.emulated = accelerator == "tcg"
+        self.timing_warning = TCG_WARNING if self.emulated else ""
         self.facts = {
             "accelerator": accelerator,
             "qemu": qemu_version(),
@@ -326,13 +325,7 @@ def why_clock_wrong(marks: Mapping[str, tuple[float, int | None]], timings: Mapp
 
 def qemu_version(binary: str = "qemu-system-x86_64") -> str:
     """As QEMU prints it, such as `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`. Raises HostError where there is none."""
-    try:
-        said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise HostError(
-            f"{binary} cannot be run: {error}", "Install QEMU: apt-get install qemu-system-x86."
-        ) from error
-    return said.splitlines()[0].partition("version ")[2]
+    return confine.ask_qemu(binary, "--version").splitlines()[0].partition("version ")[2]
 
 
 class Qemu(MachineKind):
@@ -358,7 +351,7 @@ class Qemu(MachineKind):
     def emulates(self, settings: Any, arms: Sequence[Arm], **means: Unpack[Means]) -> bool:
         """As `prepare` will find it."""
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
-        images, box = entered_alike(kernels, means["cache"]), busybox("x86_64", **means)
+        images, box = images_entered_alike(kernels, means["cache"]), busybox("x86_64", **means)
         found = probe.choose_accelerator(
             settings.accel, next(iter(images.values())), box.file, means["cache"], means["progress"]
         )
@@ -373,7 +366,7 @@ class Qemu(MachineKind):
         root = root_image(needs.packages, suite=settings.suite, **means)
         files = needs.brought("x86_64", cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
-        images = entered_alike(kernels, cache)
+        images = images_entered_alike(kernels, cache)
         modules = initramfs.MODULES + (initramfs.SCRATCH_MODULES if needs.scratch else ())
         bases = {
             parts: initramfs.base_archive(
@@ -386,7 +379,7 @@ class Qemu(MachineKind):
             settings.accel, next(iter(images.values())), root.busybox, cache, means["progress"]
         )
         machine = QemuMachine(settings, accelerator, root, bases, images, disk, cache)
-        machine.facts["priority"] = priority.obtainable() if settings.priority == "high" else []
+        machine.facts["priority"] = priority.find_obtainable() if settings.priority == "high" else []
         machine.facts["argv"] = machine.argv_by_contender(arms)
         return machine
 

@@ -9,9 +9,9 @@ from kduel.core.errors import HostError, InputError
 from kduel.guest.conditions import check as check_bands
 from kduel.kernels import InstalledKernel
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs
-from kduel.machines.remote.connection import Broken, Refused
+from kduel.machines.remote.connection import ConnectionLost, TrialRefused
 from kduel.machines.remote.provision import Loan
-from kduel.machines.remote.real import RealMachine, packed, survey
+from kduel.machines.remote.real import RealMachine, read_programs, survey
 from kduel.machines.remote.ssh_trial import Observation, look
 from kduel.machines.slurm.cluster import need_programs, nodes, slurm
 from kduel.machines.slurm.reboots import DOCUMENTED, check_settings, cluster_settings
@@ -55,12 +55,12 @@ class SlurmNode(MachineKind):
         check_node(settings, arms)
         connection = NodeConnection(settings.node)
         with progress.task(f"looking at {settings.node}"):
-            now, facts = surveyed(settings, connection, arms)
+            now, facts = survey_node(settings, connection, arms)
         facts |= facts_of(known) | {"boot": "slurm"}
         facts["features"] = {arm.contender.name: feature_of(settings, arm) for arm in arms}
-        bundle = packed(needs, now.architecture, means["cache"])
+        programs = read_programs(needs, now.architecture, means["cache"])
         progress.info(f"{settings.node}: {facts['cpu'] or 'unknown CPU'}; Slurm will reboot it for every trial")
-        return NodeMachine(settings, connection, {}, facts, bundle, Loan(settings, connection, progress))
+        return NodeMachine(settings, connection, {}, facts, programs, Loan(settings, connection, progress))
 
 
 def feature_of(settings: NodeSettings, arm: Arm) -> str:
@@ -117,7 +117,7 @@ def check_node(settings: NodeSettings, arms: Sequence[Arm]) -> None:
             ) from error
 
 
-def surveyed(
+def survey_node(
     settings: NodeSettings, connection: NodeConnection, arms: Sequence[Arm]
 ) -> tuple[Observation, dict[str, Any]]:
     """The node as it is now, without a reboot, and what is true of it for the whole run. Raises HostError."""
@@ -128,7 +128,7 @@ def surveyed(
         now = look(connection)
         connection.boots.add(now.boot_id)
         return now, survey(connection, settings, arms, boot="slurm")
-    except (Broken, Refused) as error:
+    except (ConnectionLost, TrialRefused) as error:
         raise HostError(f"{settings.node} cannot be examined: {error}", "See `sinfo -R` and `squeue`.") from error
     finally:
         cancel(job)

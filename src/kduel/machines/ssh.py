@@ -9,9 +9,9 @@ from kduel.core.errors import HostError, InputError
 from kduel.guest.conditions import check as check_bands
 from kduel.kernels import InstalledKernel
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs
-from kduel.machines.remote.connection import REMEDIES, Broken, Connection, Refused
+from kduel.machines.remote.connection import REMEDIES, Connection, ConnectionLost, TrialRefused
 from kduel.machines.remote.provision import Loan, boot_entries, bring_kernels
-from kduel.machines.remote.real import RealMachine, packed, survey
+from kduel.machines.remote.real import RealMachine, read_programs, survey
 from kduel.machines.remote.ssh_trial import Observation, SshSettings, default_cmdline, look
 
 
@@ -36,7 +36,7 @@ class Ssh(MachineKind):
             facts = survey(connection, settings, arms, boot=settings.boot)
         if settings.boot == "kexec":
             facts["cmdline"] = default_cmdline(now)
-        bundle = packed(needs, now.architecture, means["cache"])
+        programs = read_programs(needs, now.architecture, means["cache"])
         loan = Loan(settings, connection, progress)
         try:
             bring_kernels(loan, arms, now, facts)
@@ -48,7 +48,7 @@ class Ssh(MachineKind):
         progress.info(
             f"{settings.place}: {facts['cpu'] or 'unknown CPU'}, {now.release}; it will be rebooted for every trial"
         )
-        return RealMachine(settings, connection, entries, facts, bundle, loan)
+        return RealMachine(settings, connection, entries, facts, programs, loan)
 
 
 def check_arms(settings: SshSettings, arms: Sequence[Arm]) -> None:
@@ -77,9 +77,9 @@ def connect(settings: SshSettings) -> tuple[Connection, Observation]:
         user = plain.run("id -u", timeout=30)
         connection = Connection(settings.place, sudo=user.text.strip() != "0", **where)  # type: ignore[arg-type]
         return connection, look(connection)
-    except Refused as error:
+    except TrialRefused as error:
         raise HostError(str(error), REMEDIES.get(error.void, "")) from error
-    except Broken as error:
+    except ConnectionLost as error:
         raise HostError(str(error), REMEDIES["unreachable"]) from error
 
 

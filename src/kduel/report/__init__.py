@@ -8,8 +8,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from msgspec import Struct
+
 from kduel.core.plugins import named_plugin
 from kduel.core.results import Results
+
+
+class ReportOptions(Struct, frozen=True, kw_only=True):
+    """Wishes for a report; a format passes over those that mean nothing to it."""
+
+    all_findings: bool = False
+    """True for every finding instead of the most important ones; of formats that make a choice."""
+    run: str = ".."
+    """The relative URL from the report's place to the run's directory, for links to raw files."""
+
+
+DEFAULTS = ReportOptions()
 
 
 class Format(ABC):
@@ -18,19 +32,10 @@ class Format(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     suffix: ClassVar[str]
-    all_findings: bool = False
-    """Whether the report shows every finding instead of the most important ones; of formats that make a choice."""
 
     @abstractmethod
-    def render(self, results: Results) -> str:
+    def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         """The whole report. Nothing in `results` is to be trusted: escape it for the format."""
-
-    def render_for(self, results: Results, run: str) -> str:
-        """As `render`, for a report from where the relative URL `run` leads to the run's directory.
-
-        A format that links raw files overrides it.
-        """
-        return self.render(results)
 
 
 def report_format(name: str) -> Format:

@@ -7,23 +7,26 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import ClassVar
 
-from kduel.core.results import Results
+from msgspec import Struct, field
+
+from kduel.core.results import BYTES, MetricResult, Results
 from kduel.core.text import visible
-from kduel.report import Format
-from kduel.store.imported.values_csv import COLUMNS, FORMULA
+from kduel.report import DEFAULTS, Format, ReportOptions
+from kduel.store.imported.values_csv import ASPECT, COLUMNS, CONDITION, DETERMINISTIC, FORMULA, KIND
 
 
 class CsvFormat(Format):
-    """One value a line, the baseline's first. `trial` is the block. A missing value has no line."""
+    """One value a line, the baseline's first. `trial` is the block. A missing value has no line. Of a metric that was counted
+    under several conditions each of these has a line, and no value stands for all of them."""
 
     name: ClassVar[str] = "csv"
     summary: ClassVar[str] = "every value, one a line"
     suffix: ClassVar[str] = ".csv"
 
-    def render(self, results: Results) -> str:
+    def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         out = StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(COLUMNS)
+        writer.writerow((*COLUMNS, KIND, ASPECT, CONDITION))
         writer.writerows(rows(results))
         return out.getvalue()
 
@@ -31,22 +34,56 @@ class CsvFormat(Format):
 PLUGIN = CsvFormat()
 
 
+class Column(Struct):
+    """A metric of the run, with its values by contender and block, and by condition where there are any."""
+
+    kind: str
+    aspect: str
+    values: dict[tuple[str, int], dict[str, float]] = field(default_factory=dict)
+
+
 def rows(results: Results) -> Iterator[tuple[str, ...]]:
     """The lines below the heading, by contender and block."""
-    tables: dict[tuple[str, ...], dict[str, list[float | None]]] = {}
+    columns: dict[tuple[str, ...], Column] = {}
     names: dict[str, None] = {}
     for metric in results.metrics:
         words = (metric.benchmark, metric.metric, metric.unit, metric.better)
-        tables.setdefault(tuple(no_formula(visible(word)) for word in words), {}).update(metric.values)
+        found = columns.setdefault(
+            tuple(no_formula(visible(word)) for word in words), Column(kind(results, metric), metric.aspect)
+        )
         names.update(dict.fromkeys([metric.baseline, *metric.values]))
+        for one in metric.conditions:
+            for name, value in ((metric.baseline, one.baseline), (metric.contender, one.contender)):
+                found.values.setdefault((name, one.block), {})[one.name] = value
+    for metric in results.metrics:
+        words = (metric.benchmark, metric.metric, metric.unit, metric.better)
+        found = columns[tuple(no_formula(visible(word)) for word in words)]
+        for name, values in metric.values.items():
+            for block, plain in zip(results.blocks, values, strict=False):
+                if plain is not None:
+                    found.values.setdefault((name, block), {"": plain})
     for name in names:
-        shown = no_formula(visible(name))
-        columns = [(place, values.get(name, [])) for place, values in tables.items()]
-        for index, block in enumerate(results.blocks):
-            for place, column in columns:
-                value = column[index] if index < len(column) else None
-                if value is not None:
-                    yield (shown, str(block), *place, number(value))
+        for block in results.blocks:
+            for place, column in columns.items():
+                for condition, value in column.values.get((name, block), {}).items():
+                    yield (
+                        no_formula(visible(name)),
+                        str(block),
+                        *place,
+                        number(value),
+                        column.kind,
+                        column.aspect,
+                        no_formula(visible(condition)),
+                    )
+
+
+def kind(results: Results, metric: MetricResult) -> str:
+    """Kind of the metric, as `kduel import` reads it: whether chance has a part in it."""
+    if metric.scale != "exact":
+        return "other"
+    if results.machine.exact or metric.conditions:
+        return DETERMINISTIC
+    return "size" if metric.unit in BYTES else "count"
 
 
 def no_formula(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -15,7 +16,7 @@ import msgspec
 from kduel.core.format import effect_with_interval
 from kduel.core.results import ContenderResult, MetricResult, Results
 from kduel.core.text import visible
-from kduel.report import Format
+from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.reproduce import reproduction
 
 ORIGIN = "kduel"
@@ -30,11 +31,15 @@ class KcidbFormat(Format):
     summary: ClassVar[str] = "test results for KernelCI's KCIDB (JSON, schema 5.0)"
     suffix: ClassVar[str] = ".json"
 
-    def render(self, results: Results) -> str:
+    def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         contenders = {one.name: one for one in results.contenders}
-        gating = [one for one in results.metrics if one.role == "primary"] or results.metrics
-        tests = [test(results, metric, contenders[metric.contender]) for metric in gating]
-        document = shown({"version": VERSION, "tests": tests})
+        tests = [
+            test(
+                results, metric, contenders.get(metric.contender) or ContenderResult(name=metric.contender, kernel="")
+            )
+            for metric in results.gating
+        ]
+        document = clean_document({"version": VERSION, "tests": tests})
         return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
@@ -43,15 +48,16 @@ PLUGIN = KcidbFormat()
 
 def test(results: Results, metric: MetricResult, contender: ContenderResult) -> dict[str, Any]:
     """A test of the schema. Nothing in it is null: what is not known is left out."""
-    path = f"kduel.{plain(metric.benchmark)}.{plain(metric.metric)}"
+    path = f"kduel.{schema_name(metric.benchmark)}.{schema_name(metric.metric)}"
     own = [trial for trial in results.trials if trial.contender == contender.name]
     started = [trial.started for trial in own if trial.started]
     run = results.study.checksum or hashlib.sha256(msgspec.json.encode(results.metrics)).hexdigest()
     identity = "\0".join((run, metric.baseline, metric.contender, metric.benchmark, metric.metric))
+    again = reproduction(results)
     found: dict[str, Any] = {
         "id": f"{ORIGIN}:{hashlib.sha256(identity.encode()).hexdigest()}",
         "origin": ORIGIN,
-        "build_id": f"{ORIGIN}:{plain(contender.sha256 or contender.name)}",
+        "build_id": f"{ORIGIN}:{schema_name(contender.sha256 or contender.name)}",
         "path": path,
         "status": status(metric),
         "comment": visible(
@@ -71,7 +77,8 @@ def test(results: Results, metric: MetricResult, contender: ContenderResult) -> 
                 "better": metric.better,
                 "delta_pct": results.study.delta,
                 "blocks": metric.n,
-                "reproduce": [visible(line, 400) for line in reproduction(results)],
+                "reproduce": [visible(line, 1000) for line in again.lines(sys.maxsize)] if again else [],
+                "study": again.study.splitlines() if again else [],
                 **{
                     key: value
                     for key, value in (
@@ -94,24 +101,24 @@ def test(results: Results, metric: MetricResult, contender: ContenderResult) -> 
 
 
 def status(metric: MetricResult) -> Status:
-    """FAIL: surely slower, by more than may be neglected. PASS: surely not. DONE: measured, and neither is sure. MISS: no
+    """FAIL: surely slower or more, by more than may be neglected. PASS: surely not. DONE: measured, and neither is sure. MISS: no
     value, so that nothing is known."""
     if not metric.n:
         return "MISS"
-    if metric.verdict == "slower" and not metric.below_delta:
+    if metric.verdict in ("slower", "more") and not metric.below_delta:
         return "FAIL"
-    return "PASS" if metric.verdict in ("faster", "slower", "equivalent", "equal") else "DONE"
+    return "PASS" if metric.verdict in ("faster", "slower", "more", "fewer", "equivalent", "equal") else "DONE"
 
 
-def plain(name: str) -> str:
+def schema_name(name: str) -> str:
     """A name as the schema's paths and identifiers take it."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_") or "unnamed"
 
 
-def shown(values: Any) -> Any:
+def clean_document(values: Any) -> Any:
     """A document with every text made safe, and without nulls."""
     if isinstance(values, dict):
-        return {visible(str(key), 100): shown(value) for key, value in values.items() if value is not None}
+        return {visible(str(key), 100): clean_document(value) for key, value in values.items() if value is not None}
     if isinstance(values, list | tuple):
-        return [shown(value) for value in values if value is not None]
+        return [clean_document(value) for value in values if value is not None]
     return visible(values, 1000) if isinstance(values, str) else values

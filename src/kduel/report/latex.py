@@ -8,8 +8,8 @@ from typing import ClassVar
 from kduel.core.format import arms, effect, interval_text
 from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
-from kduel.judge.verdict.headline import decided
-from kduel.report import Format
+from kduel.judge.verdict.headline import shows_difference
+from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.digest import ContenderSummary, Digest, digest
 
 LONG = 60
@@ -55,14 +55,14 @@ class LatexFormat(Format):
     summary: ClassVar[str] = "booktabs tables to \\input into a paper"
     suffix: ClassVar[str] = ".tex"
 
-    def render(self, results: Results) -> str:
+    def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         said = digest(results)
         parts = ["% Written by kduel report. Preamble: \\usepackage[T1]{fontenc}, textcomp, booktabs, longtable."]
         for number, comparison in enumerate(said.comparisons, 1):
             if comparison.gating:
                 parts.append(table(comparison, said, number))
             else:
-                parts.append(escaped(comparison.headline) + ".")
+                parts.append(escape_latex(comparison.headline) + ".")
         parts.append(notes(said))
         return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -79,8 +79,8 @@ def table(comparison: ContenderSummary, said: Digest, number: int) -> str:
                 rows.append(r"\addlinespace")
             rows.append(rf"\multicolumn{{6}}{{l}}{{\emph{{{heading}}}}} \\")
         rows += [row(metric, said) for metric in metrics]
-    caption = escaped(f"{comparison.headline}. {said.sure} An arrow points to the better side.")
-    head = rf"metric & verdict & change & {escaped(comparison.baseline)} & {escaped(comparison.contender)} & $n$ \\"
+    caption = escape_latex(f"{comparison.headline}. {said.sure} An arrow points to the better side.")
+    head = rf"metric & verdict & change & {escape_latex(comparison.baseline)} & {escape_latex(comparison.contender)} & $n$ \\"
     label = rf"\label{{tab:kduel-{number}}}"
     if 2 * len(rows) > LONG:
         return "\n".join(
@@ -120,22 +120,22 @@ def row(metric: MetricResult, said: Digest) -> str:
 
     Its notes are superscripts behind the verdict.
     """
-    verdict = rf"\textbf{{{metric.word}}}" if decided(metric) else str(metric.verdict)
+    verdict = rf"\textbf{{{metric.word}}}" if shows_difference(metric) else metric.word
     marks = ",".join(str(number) for number in said.notes.marks_of(metric))
-    name = escaped(visible(metric.metric, 200))
+    name = escape_latex(visible(metric.metric, 200))
     (before, before_sd), (after, after_sd) = arms(metric)
     upper = (
-        escaped(visible(metric.benchmark, 200)),
+        escape_latex(visible(metric.benchmark, 200)),
         verdict + (rf"\textsuperscript{{{marks}}}" if marks else ""),
-        escaped(effect(metric)),
-        escaped(before),
-        escaped(after),
+        escape_latex(effect(metric)),
+        escape_latex(before),
+        escape_latex(after),
         str(metric.n),
     )
     lower = (
-        rf"\quad {name} ({escaped(visible(metric.unit, 40))}{ARROWS[metric.better]})",
+        rf"\quad {name} ({escape_latex(visible(metric.unit, 40))}{ARROWS[metric.better]})",
         "",
-        escaped(interval_text(metric)),
+        escape_latex(interval_text(metric)),
         spread(before_sd),
         spread(after_sd),
         "",
@@ -145,18 +145,18 @@ def row(metric: MetricResult, said: Digest) -> str:
 
 def spread(sd: str) -> str:
     """The standard deviation behind its sign; nothing where there is none."""
-    return escaped(f"± {sd}") if sd else ""
+    return escape_latex(f"± {sd}") if sd else ""
 
 
 def notes(said: Digest) -> str:
     """The notes and caveats as one small paragraph each."""
     # A table in a paper has a footnote for every mark.
-    lines = [rf"\textsuperscript{{{note.number}}} {escaped(note.sentence)}" for note in said.notes.notes]
-    lines += [escaped(caveat) for caveat in said.caveats]
+    lines = [rf"\textsuperscript{{{note.number}}} {escape_latex(note.sentence)}" for note in said.notes.notes]
+    lines += [escape_latex(sentence) for sentence in [*said.caveats, *said.measured]]
     return "{\\footnotesize\n" + "\n\n".join(lines) + "\n\n}" if lines else ""
 
 
-def escaped(text: str) -> str:
+def escape_latex(text: str) -> str:
     """Text in which nothing is a command; letters that pdflatex may lack are named by their code."""
     plain = "".join(SPECIAL.get(c, c if c.isascii() else f"[U+{ord(c):04X}]") for c in text)
     return LIGATURES.sub(r"\1{}", plain)

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from kduel.core.results import Results
 from kduel.core.text import ascii_only
-from kduel.report import Format
+from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.digest import SIGNS, digest
-from kduel.report.content.reproduce import reproduction
+from kduel.report.content.reproduce import here_document, reproduction
 from kduel.report.content.textgrid import Line, verdict_lines
 
 WIDTH = 72
@@ -22,14 +22,14 @@ class MailFormat(Format):
     summary: ClassVar[str] = "72 columns of ASCII for a mailing list"
     suffix: ClassVar[str] = ".txt"
 
-    def render(self, results: Results) -> str:
+    def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         said = digest(results)
-        out = [*wrapped(", ".join([said.title, *said.facts]))]
+        out = [*wrap_ascii(", ".join([said.title, *said.facts]))]
         for comparison in said.comparisons:
-            out += ["", *wrapped(comparison.headline), ""]
+            out += ["", *wrap_ascii(comparison.headline), ""]
             if comparison.gating:
                 for line in verdict_lines(comparison, said.notes, WIDTH, spell):
-                    out += joined(line)
+                    out += fold_line(line)
             for heading, sentences in (
                 ("What can be concluded", comparison.can),
                 ("What cannot be concluded", comparison.cannot),
@@ -37,19 +37,24 @@ class MailFormat(Format):
                 if sentences:
                     out += ["", f"{heading}:"]
                     for sentence in sentences:
-                        out += wrapped(sentence, "- ")
+                        out += wrap_ascii(sentence, "- ")
         if said.notes.notes:
             out += ["", "Findings:"]
-            for number, sentence in said.notes.chosen(self.all_findings):
-                out += wrapped(sentence, f"[{number}] " if number else "    ")
-            if not self.all_findings and said.notes.hidden:
-                out += wrapped(said.notes.hidden)
+            for number, sentence in said.notes.chosen(options.all_findings):
+                out += wrap_ascii(sentence, f"[{number}] " if number else "    ")
+            if not options.all_findings and said.notes.hidden_sentence:
+                out += wrap_ascii(said.notes.hidden_sentence)
+        out += ["", "Measured:"]
+        for sentence in said.measured:
+            out += wrap_ascii(sentence, "- ")
         out += ["", "How sure:"]
         for sentence in [said.sure, *said.caveats]:
-            out += wrapped(sentence, "- ") if sentence else []
-        if commands := reproduction(results):
-            # A command is not folded: it shall be pasted.
-            out += ["", "To reproduce:", *(f"  {spell(command)}" for command in commands)]
+            out += wrap_ascii(sentence, "- ") if sentence else []
+        if again := reproduction(results):
+            out += ["", "To reproduce, in a checkout of KDuel:"]
+            # A shell takes this as it stands, so nothing is folded or indented.
+            out += ["", *here_document(again.study), ""] if again.study else []
+            out += [f"  {ascii_only(line)}" for line in again.lines(WIDTH - 2)]
         if results.study.checksum:
             out += ["", "Checksum of the run (SHA-256 of trials/*/manifest.sha256):", f"  {results.study.checksum}"]
         return "\n".join(line.rstrip() for line in out) + "\n"
@@ -65,7 +70,7 @@ def spell(text: str) -> str:
     return ascii_only(word.replace("─", "-"))
 
 
-def joined(line: Line) -> list[str]:
+def fold_line(line: Line) -> list[str]:
     """A line of the table, folded below its name where it is too long."""
     text = "".join(piece for piece, _ in line)
     if len(text.rstrip()) <= WIDTH:
@@ -73,7 +78,7 @@ def joined(line: Line) -> list[str]:
     return textwrap.wrap(text, WIDTH, break_on_hyphens=False, subsequent_indent=" " * 16)
 
 
-def wrapped(text: str, mark: str = "") -> list[str]:
+def wrap_ascii(text: str, mark: str = "") -> list[str]:
     """Text in lines, the further ones below the first one's text."""
     return textwrap.wrap(
         ascii_only(text), WIDTH, initial_indent=mark, subsequent_indent=" " * len(mark), break_on_hyphens=False

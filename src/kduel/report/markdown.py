@@ -8,13 +8,14 @@ from typing import ClassVar
 from kduel.core.format import effect, interval_text, means
 from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
-from kduel.judge.verdict.headline import decided
-from kduel.report import Format
+from kduel.judge.verdict.headline import shows_difference
+from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.counted import MODES_HEADING, modes_of, name, with_modes
-from kduel.report.content.digest import SIGNS, ContenderSummary, Digest, digest, sided
+from kduel.report.content.digest import SIGNS, ContenderSummary, Digest, digest, side_words
 from kduel.report.content.machines import HEAD, machine_tables, part_facts
 from kduel.report.content.methods import methods
 from kduel.report.content.notes import key
+from kduel.report.content.tails import bound_lines, tail_lines
 
 SPECIAL = re.compile(r"[\\`*\[\]<>|~&$#!@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "@": "&#64;", "`": "&#96;", "$": "&#36;"}
@@ -27,27 +28,35 @@ class MarkdownFormat(Format):
     summary: ClassVar[str] = "tables and words for issues and merge requests"
     suffix: ClassVar[str] = ".md"
 
-    def render(self, results: Results) -> str:
+    def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         said = digest(results)
-        parts = [f"# {escaped(said.title)}", escaped(" · ".join(said.facts))]
+        parts = [f"# {escape_markdown(said.title)}", escape_markdown(" · ".join(said.facts))]
         for comparison in said.comparisons:
             parts += comparison_parts(comparison, said)
         for found in machine_tables(results):
-            parts.append(f"## Machines, {escaped(found.title)}")
-            rows = [f"| {' | '.join(map(escaped, row))} |" for row in (HEAD, *(row.cells for row in found.rows))]
+            parts.append(f"## Machines, {escape_markdown(found.title)}")
+            rows = [
+                f"| {' | '.join(map(escape_markdown, row))} |" for row in (HEAD, *(row.cells for row in found.rows))
+            ]
             parts.append("\n".join([rows[0], "|---|--:|--:|--:|---|", *rows[1:]]))
-            parts.append(escaped(found.spread))
+            parts.append(escape_markdown(found.spread))
+        for heading, lines in (("Bound", bound_lines(results)), ("Tails", tail_lines(results))):
+            if lines:
+                parts += [f"## {heading}", bullets(lines)]
         if facts := part_facts(results):
             parts += ["## Merged from", bullets(facts)]
         if said.notes.notes:
             parts.append("## Findings")
-            chosen = said.notes.chosen(self.all_findings)
+            chosen = said.notes.chosen(options.all_findings)
             parts.append(
-                "\n".join(f"{f'{number}.' if number else '   -'} {escaped(words)}" for number, words in chosen)
+                "\n".join(
+                    f"{f'{number}.' if number else '   -'} {escape_markdown(words)}" for number, words in chosen
+                )
             )
-            parts.append("" if self.all_findings else escaped(said.notes.hidden))
+            parts.append("" if options.all_findings else escape_markdown(said.notes.hidden_sentence))
+        parts += ["## Measured", bullets(said.measured)]
         parts += ["## How sure", bullets([said.sure, *said.caveats])]
-        parts += ["## Methods", *(escaped(paragraph) for paragraph in methods(results))]
+        parts += ["## Methods", *(escape_markdown(paragraph) for paragraph in methods(results))]
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -56,7 +65,7 @@ PLUGIN = MarkdownFormat()
 
 def comparison_parts(comparison: ContenderSummary, said: Digest) -> list[str]:
     """One contender against the baseline."""
-    parts = [f"## {escaped(comparison.headline)}"]
+    parts = [f"## {escape_markdown(comparison.headline)}"]
     for heading, metrics in (
         ("Primary metrics", comparison.primary),
         ("Exploratory metrics", comparison.exploratory),
@@ -81,7 +90,7 @@ def modes_sentence(metric: MetricResult) -> str:
 
 def table(comparison: ContenderSummary, metrics: list[MetricResult], said: Digest) -> str:
     """One row a metric."""
-    names = escaped(comparison.baseline), escaped(comparison.contender)
+    names = escape_markdown(comparison.baseline), escape_markdown(comparison.contender)
     head = f"| metric | verdict | change | interval | {names[0]} | {names[1]} | n | notes |"
     rows = [row(metric, said) for metric in metrics]
     return "\n".join([head, "|---|---|--:|--:|--:|--:|--:|---|", *rows])
@@ -90,14 +99,14 @@ def table(comparison: ContenderSummary, metrics: list[MetricResult], said: Diges
 def row(metric: MetricResult, said: Digest) -> str:
     """A metric's row; the verdict in bold where a difference was shown."""
     verdict = f"{SIGNS[metric.verdict]} {metric.word}"
-    if decided(metric):
+    if shows_difference(metric):
         verdict = f"**{verdict}**" + (f", {metric.size}" if metric.size else "")
     marks = ", ".join(str(number) for number in said.notes.marks_of(metric))
     cells = (
-        f"{escaped(key(metric))} ({escaped(visible(metric.unit, 40))}, {sided(metric)})",
+        f"{escape_markdown(key(metric))} ({escape_markdown(visible(metric.unit, 40))}, {side_words(metric)})",
         verdict,
-        escaped(effect(metric)),
-        escaped(interval_text(metric)),
+        escape_markdown(effect(metric)),
+        escape_markdown(interval_text(metric)),
         *means(metric),
         str(metric.n),
         marks,
@@ -107,9 +116,9 @@ def row(metric: MetricResult, said: Digest) -> str:
 
 def bullets(sentences: list[str]) -> str:
     """A list."""
-    return "\n".join(f"- {escaped(sentence)}" for sentence in sentences if sentence)
+    return "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences if sentence)
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Text that Markdown shows as it is: nothing in it is markup, HTML, a link or a mention."""
     return SPECIAL.sub(lambda match: ENTITIES.get(match[0], f"\\{match[0]}"), text)

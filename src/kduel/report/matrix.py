@@ -7,7 +7,7 @@ from typing import ClassVar
 from kduel.analysis.matrix import advise, shape
 from kduel.core.results import Results
 from kduel.core.text import visible
-from kduel.report import Format
+from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.digest import digest
 from kduel.report.content.matrixtext import matrix_parts, matrix_sureness
 
@@ -19,7 +19,7 @@ class MatrixFormat(Format):
     summary: ClassVar[str] = "cells, verdicts of contenders that differ in one property, growth, advice; plain text"
     suffix: ClassVar[str] = ".matrix.txt"
 
-    def render(self, results: Results) -> str:
+    def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         matrix, advice = shape(results), advise(results)
         said = digest(results)
         parts = [said.title, " · ".join(said.facts)]

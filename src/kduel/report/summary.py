@@ -10,12 +10,22 @@ import textwrap
 from collections.abc import Iterator
 from typing import ClassVar
 
-from kduel.core.format import MISSING, amount, arms, effect_numbers, interval_text, relative_pct, signed
+from kduel.core.format import (
+    MISSING,
+    amount,
+    arms,
+    effect,
+    effect_numbers,
+    interval_text,
+    percent,
+    relative_pct,
+    signed_number,
+)
 from kduel.core.results import BYTES, MetricResult, Results
 from kduel.core.text import visible
 from kduel.judge.verdict.comparison import TIME_UNITS
-from kduel.judge.verdict.headline import decided, side, unseen
-from kduel.report import Format
+from kduel.judge.verdict.headline import shows_difference, side, unseen_mode_text
+from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.digest import ContenderSummary, Digest, digest
 
 WIDTH = 100
@@ -29,14 +39,17 @@ class SummaryFormat(Format):
     summary: ClassVar[str] = "tables with deltas, and a summary in sentences"
     suffix: ClassVar[str] = ".txt"
 
-    def render(self, results: Results) -> str:
+    def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
         said = digest(results)
         out = [said.title, "=" * len(said.title), " · ".join(said.facts), ""]
         for comparison in said.comparisons:
             out += comparison_lines(comparison)
-        out += heading("Caveats")
+        out += heading("Measured")
+        for sentence in said.measured:
+            out += wrap_item(sentence)
+        out += ["", *heading("Caveats")]
         for sentence in caveats(results, said):
-            out += wrapped(sentence)
+            out += wrap_item(sentence)
         return "\n".join(line.rstrip() for line in out) + "\n"
 
 
@@ -53,8 +66,11 @@ def comparison_lines(comparison: ContenderSummary) -> list[str]:
     for benchmark, chosen in by_benchmark.items():
         out += [*table(benchmark, comparison, chosen), ""]
     out += heading(f"Summary: {comparison.contender} against {comparison.baseline}")
-    for sentence in sentences(metrics):
-        out += wrapped(sentence)
+    for sentence in sentences(comparison.gating):
+        out += wrap_item(sentence)
+    hints = comparison.exploratory if comparison.primary else []
+    for sentence in sentences(hints):
+        out += wrap_item(f"Exploratory ({comparison.exploratory_note}): {sentence}")
     return [*out, ""]
 
 
@@ -83,13 +99,11 @@ def table(benchmark: str, comparison: ContenderSummary, metrics: list[MetricResu
 
 
 def delta(metric: MetricResult) -> str:
-    """`+ 31 %`, as such studies print it; in the unit where there is no ratio."""
+    """`+31.2 %`, with the digits of every other report; a dash where there is no ratio."""
+    if metric.scale == "ratio" and metric.effect_pct is not None:
+        return effect(metric)
     share = change_pct(metric)
-    if share is None:
-        return MISSING
-    places = 0 if abs(share) >= 10 else 1 if abs(share) >= 1 else 2
-    text = signed(share, places)
-    return f"{text[0]} {text[1:]} %" if text[0] in "+−" else f"{text} %"
+    return MISSING if share is None else percent(share)
 
 
 def change_pct(metric: MetricResult) -> float | None:
@@ -101,7 +115,7 @@ def change_pct(metric: MetricResult) -> float | None:
 
 
 def worth(metric: MetricResult) -> str:
-    """What a delta may be taken for."""
+    """Words for what a delta may be taken for."""
     if metric.n == 0:
         return "not measured on both"
     if metric.by_harness:
@@ -119,31 +133,31 @@ def worth(metric: MetricResult) -> str:
 def sentences(metrics: list[MetricResult]) -> Iterator[str]:
     """The verdicts, the worse first, since that is the price of a change."""
     judged = [m for m in metrics if not m.by_harness]
-    different = [m for m in judged if decided(m) and not m.below_delta]
+    different = [m for m in judged if shows_difference(m) and not m.below_delta]
     for kind, word in (("worse", "Costs"), ("better", "Gains"), ("neutral", "Differs")):
         for metric in sorted(different, key=lambda m: -abs(change_pct(m) or 0.0)):
             if side(metric) == kind:
                 yield f"{word}: {phrase(metric)}."
-    small = [m for m in judged if decided(m) and m.below_delta]
+    small = [m for m in judged if shows_difference(m) and m.below_delta]
     if small:
-        yield f"Differs by too little to matter: {listed(small)}."
+        yield f"Differs by too little to matter: {list_metrics(small)}."
     same = [m for m in judged if m.verdict in ("equal", "equivalent")]
     if same:
-        yield f"The same in both: {listed(same)}{unseen(same)}."
+        yield f"The same in both: {list_metrics(same)}{unseen_mode_text(same)}."
     undecided = [m for m in judged if m.verdict == "undecided" and m.n]
     if undecided:
         single = all(m.n == 1 for m in undecided)
         why = (
             "measured once each, so that no difference can be distinguished from chance" if single else "not decided"
         )
-        yield f"No verdict on {listed(undecided)}: {why}. A delta in the table is not a result."
+        yield f"No verdict on {list_metrics(undecided)}: {why}. A delta in the table is not a result."
     missing = [m for m in judged if not m.n]
     if missing:
-        yield f"Not measurable in both: {listed(missing)}."
+        yield f"Not measurable in both: {list_metrics(missing)}."
 
 
 def phrase(metric: MetricResult) -> str:
-    """`build/real takes 31 % longer (28 to 35 %)`."""
+    """`build/real takes 31.2 % longer (+28.1 to +34.5 %)`."""
     name = f"{visible(metric.benchmark, 100)}/{visible(metric.metric, 60)}"
     share = change_pct(metric)
     value, low, high, unit = effect_numbers(metric)
@@ -151,7 +165,7 @@ def phrase(metric: MetricResult) -> str:
     if share is None:
         what = "" if unit == "count" else f" {visible(unit, 20)}"
         return f"{name} is {'higher' if up else 'lower'} by {amount(abs(value or 0))}{what}"
-    size = f"{abs(share):.{0 if abs(share) >= 10 else 1 if abs(share) >= 1 else 2}f} %"
+    size = delta(metric).lstrip("+−")
     if metric.unit in TIME_UNITS:
         said = f"takes {size} {'longer' if up else 'less time'}"
     elif metric.unit in BYTES:
@@ -161,24 +175,38 @@ def phrase(metric: MetricResult) -> str:
     else:
         said = f"is {size} {'higher' if up else 'lower'}"
     if metric.scale == "exact":
-        return f"{name} {said} ({signed(value or 0, 0)} {visible(unit, 20)})"
+        return f"{name} {said} ({signed_number(value or 0, 0)} {visible(unit, 20)})"
     return f"{name} {said}" + ("" if low is None or high is None else f" ({interval_text(metric)})")
 
 
-def listed(metrics: list[MetricResult]) -> str:
+def list_metrics(metrics: list[MetricResult]) -> str:
     """All of them, because readers need the complete list."""
     return ", ".join(f"{visible(m.benchmark, 100)}/{visible(m.metric, 60)}" for m in metrics)
 
 
 def caveats(results: Results, said: Digest) -> Iterator[str]:
-    """What a study should report about itself: repetitions, system, and other differences."""
-    numbers = sorted({m.n for m in results.metrics if m.n})
-    if numbers:
-        span = " to ".join(f"{number}" for number in dict.fromkeys((numbers[0], numbers[-1])))
-        yield "Each contender was measured " + ("once." if span == "1" else f"{span} times.")
+    """Facts that a study should report about itself: repetitions, system, and other differences."""
+    said_of: dict[str, list[str]] = {}
+    for name, counts in count_values(results).items():
+        span = " to ".join(f"{number}" for number in dict.fromkeys((min(counts), max(counts))))
+        said_of.setdefault("once" if span == "1" else f"{span} times", []).append(visible(name, 200))
+    if len(said_of) == 1:
+        yield f"Each contender was measured {next(iter(said_of))}."
+    elif said_of:
+        yield f"Measured: {'; '.join(f'{span}: ' + ', '.join(names) for span, names in said_of.items())}."
     yield from (sentence for sentence in [said.sure, *said.caveats] if sentence)
     for warning in results.warnings:
         yield visible(warning.message)
+
+
+def count_values(results: Results) -> dict[str, set[int]]:
+    """By contender, how many values its metrics have; without those that have none."""
+    found: dict[str, set[int]] = {}
+    for metric in results.metrics:
+        for name, values in metric.values.items():
+            if count := sum(value is not None for value in values):
+                found.setdefault(name, set()).add(count)
+    return found
 
 
 def heading(text: str) -> list[str]:
@@ -186,6 +214,6 @@ def heading(text: str) -> list[str]:
     return [text, "-" * len(text)]
 
 
-def wrapped(sentence: str) -> list[str]:
+def wrap_item(sentence: str) -> list[str]:
     """A list's item in lines."""
     return textwrap.wrap(sentence, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)

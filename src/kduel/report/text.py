@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, ClassVar
 from kduel.analysis.matrix import shape
 from kduel.core.results import Results
 from kduel.core.text import PLAIN_WIDTH, obeys_escapes
-from kduel.report import Format
+from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.closing import EXACT_MEANS, closing, with_command
 from kduel.report.content.counted import counted_lines, is_counted, next_command
 from kduel.report.content.digest import ContenderSummary, Digest, digest
+from kduel.report.content.factors import cell_lines, factor_groups
 from kduel.report.content.machines import HEAD, MachineTable, machine_tables, part_facts
 from kduel.report.content.matrixtext import all_placed, leads, matrix_parts
+from kduel.report.content.tails import bound_lines, tail_lines
 from kduel.report.content.textgrid import verdict_lines
 from kduel.report.page.tradeoffs import scaling_lines, tradeoffs_lines
 from kduel.store.rundir import EXACT
@@ -36,8 +38,8 @@ class TextFormat(Format):
     summary: ClassVar[str] = "a table and plain words for the terminal"
     suffix: ClassVar[str] = ".txt"
 
-    def render(self, results: Results) -> str:
-        return render_text(results, width=PLAIN_WIDTH, colour=False, all_findings=self.all_findings)
+    def render(self, results: Results, options: ReportOptions = DEFAULTS) -> str:
+        return render_text(results, width=PLAIN_WIDTH, colour=False, all_findings=options.all_findings)
 
 
 PLUGIN = TextFormat()
@@ -82,8 +84,9 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
     said = digest(results)
     title = " · ".join([said.title, *said.facts])
     console.print(title, style="bold")
-    if results.exact is not None:
-        print_exact_part(console, results.exact, f"{run}/{EXACT}" if run else "")
+    if results.exact is not None and said.exact is not None:
+        print_exact_part(console, results.exact, said.exact, f"{run}/{EXACT}" if run else "")
+        console.print(said.second, style="bold")
     matrix = shape(results) if all_placed(results) else None
     if matrix is not None and leads(matrix, results):
         for part in matrix_parts(matrix, results):
@@ -100,7 +103,7 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
         if matrix is None and is_counted(results):
             for line in counted_lines(comparison, width, run):
                 console.print(Text.assemble(*line), overflow="fold")
-        elif comparison.gating and matrix is None:
+        elif comparison.gating and (matrix is None or results.effects):
             for line in verdict_lines(comparison, said.notes, width):
                 console.print(Text.assemble(*line), overflow="fold")
     if is_counted(results):
@@ -111,7 +114,13 @@ def render_text(results: Results, *, width: int, colour: bool, all_findings: boo
             comparison.can = []  # the lines above say each
         print_conclusions(console, comparison, several=len(said.comparisons) > 1)
     for table in machine_tables(results):
-        print_lines(console, f"Machines, {table.title}", [*aligned(table), *([table.spread] if table.spread else [])])
+        print_lines(
+            console, f"Machines, {table.title}", [*align_rows(table), *([table.spread] if table.spread else [])]
+        )
+    for group in factor_groups(results):
+        print_lines(console, f"Cells, {'/'.join(group.group)}", cell_lines(group))
+    print_lines(console, "Bound", bound_lines(results))
+    print_lines(console, "Tails", tail_lines(results))
     print_lines(console, "Merged from", part_facts(results))
     print_lines(console, "Trade-offs", tradeoffs_lines(results, width))
     print_lines(console, "Threads", scaling_lines(results))
@@ -159,11 +168,10 @@ def print_next(console: Console, results: Results, run: str) -> None:
             console.print(line, no_wrap=True, overflow="ignore", crop=False)
 
 
-def print_exact_part(console: Console, results: Results, run: str) -> None:
-    """What was counted before anything was timed, apart from what follows."""
+def print_exact_part(console: Console, results: Results, said: Digest, run: str) -> None:
+    """Print what was counted before the rest, apart from what follows."""
     from rich.text import Text
 
-    said = digest(results)
     console.print()
     console.print(f"Counted first: {' · '.join([said.title, *said.facts])}", style="bold")
     for comparison in said.comparisons:
@@ -173,7 +181,6 @@ def print_exact_part(console: Console, results: Results, run: str) -> None:
     print_next(console, results, run)
     console.print(EXACT_MEANS)
     console.print()
-    console.print("Timed", style="bold")
 
 
 def print_notes(console: Console, said: Digest, all_findings: bool) -> None:
@@ -183,12 +190,12 @@ def print_notes(console: Console, said: Digest, all_findings: bool) -> None:
     console.print()
     console.print("Findings", style="bold")
     console.print(bullets(said.notes.chosen(all_findings), "yellow"))
-    if more := "" if all_findings else said.notes.hidden:
+    if more := "" if all_findings else said.notes.hidden_sentence:
         console.print(f"    {more}")
 
 
 def print_conclusions(console: Console, comparison: ContenderSummary, *, several: bool) -> None:
-    """What can and what cannot be concluded."""
+    """Print what can and what cannot be concluded."""
     of = f" of {comparison.contender}" if several else ""
     for heading, sentences, mark in (
         (f"What can be concluded{of}", comparison.can, "+"),
@@ -209,7 +216,7 @@ def print_lines(console: Console, heading: str, lines: list[str]) -> None:
             console.print(line, overflow="fold")
 
 
-def aligned(table: MachineTable) -> list[str]:
+def align_rows(table: MachineTable) -> list[str]:
     """The table's rows under their heading, in columns."""
     rows = [HEAD, *(row.cells for row in table.rows)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
@@ -223,7 +230,8 @@ def aligned(table: MachineTable) -> list[str]:
 
 
 def print_footer(console: Console, said: Digest) -> None:
-    """How sure one can be, and what touches everything."""
-    console.print()
-    console.print("How sure", style="bold")
-    console.print(bullets([("", sentence) for sentence in [said.sure, *said.caveats] if sentence]))
+    """Print what was measured, how sure one can be, and what touches everything."""
+    for heading, sentences in (("Measured", said.measured), ("How sure", [said.sure, *said.own_caveats])):
+        console.print()
+        console.print(heading, style="bold")
+        console.print(bullets([("", sentence) for sentence in sentences if sentence]))

@@ -1,1 +1,1 @@
-"""What acts in time: preparation, the trial script, the runner, exact counts, bisection."""
+"""All that acts in time: preparation, the trial script, the runner, exact counts, bisection."""

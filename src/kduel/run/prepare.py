@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, structs
 
-from kduel import __version__
+from kduel.benchmarks.support import load
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.experiment import EDITION, Contender, MachineRecord
@@ -17,11 +18,12 @@ from kduel.core.host import OTHER_WORK
 from kduel.core.progress import Progress
 from kduel.core.text import plural
 from kduel.core.this_host import machine_hash
-from kduel.judge.verdict.comparison import of_time
+from kduel.core.version import full_version
+from kduel.judge.verdict.comparison import is_of_time
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, machine_kind
-from kduel.run.script import Dress
-from kduel.store.collect import Prepared
+from kduel.run.script import TrialSetup
+from kduel.store.collect import PreparedSteps
 from kduel.store.documents import Disturbance, HostRecord, KernelRecord, Lock
 from kduel.store.identity import check_same_run
 from kduel.store.rundir import RunDir
@@ -33,26 +35,26 @@ VIRTUAL_TIME = (
     "lengths and scheduling on one CPU, not the speed of hardware. --suite exact counts instructions "
     'per operation, as does mode = "exact" of the benchmark kbench in a study.'
 )
-"""Of times and rates on a machine whose clock counts."""
+"""Warning about times and rates on a machine whose clock counts."""
 QUIET_SECONDS = 10.0
-"""How long to wait for a quiet host where the study does not say it, and nothing shows that the host is ever quiet."""
+"""Longest wait for a quiet host, by default, while nothing shows that the host is ever quiet."""
 BETWEEN_BURSTS_SECONDS = 60.0
-"""The same on a host that has been quiet in the run."""
+"""Longest wait on a host that has been quiet in the run."""
 
 
-class Chosen(Struct, kw_only=True):
+class ResolvedStudy(Struct, kw_only=True):
     """A study with its kernels: all that its machine is to be prepared for."""
 
     study: Study
     kind: MachineKind
     settings: Any
     """The machine's."""
-    prepared: Prepared
+    prepared: PreparedSteps
     arms: list[Arm] = []
     unbuilt: dict[str, str] = {}
-    """As in `Ready`."""
+    """Contenders that have no kernel to boot, and why."""
 
-    def for_part(self, part: Study, origin: str) -> Chosen:
+    def for_part(self, part: Study, origin: str) -> ResolvedStudy:
         """Another study of the same contenders, with these very kernels. Raises InputError."""
         kernels = {arm.contender.name: arm.kernel for arm in self.arms}
         arms = [Arm(one, kernels[one.name]) for one in part.contenders if one.name in kernels]
@@ -65,8 +67,8 @@ class Ready(Struct, kw_only=True):
     study: Study
     arms: list[Arm]
     machine: Machine
-    prepared: Prepared
-    dress: Dress
+    prepared: PreparedSteps
+    setup: TrialSetup
     unbuilt: dict[str, str] = {}
     """Contenders that have no kernel to boot, and why: it does not build. They have no arm."""
 
@@ -85,7 +87,7 @@ def make_ready(
     return get_machine(get_kernels(read_study(study, origin), lock=lock, **means), **means)
 
 
-def read_study(study: Study, origin: str = "") -> Chosen:
+def read_study(study: Study, origin: str = "") -> ResolvedStudy:
     """A study whose settings fit its machine and its benchmarks; nothing is fetched. Raises InputError. `origin`, the
     study's file or suite, is named where the machine's settings are wrong."""
     kind = machine_kind(study.machine)
@@ -93,20 +95,20 @@ def read_study(study: Study, origin: str = "") -> Chosen:
         settings = kind.read_settings(study.machine_settings)
     except InputError as error:
         raise InputError(f"{origin}: {error.message}" if origin else error.message, error.remedy) from error
-    prepared = Prepared(study.steps)
+    prepared = PreparedSteps(study.steps, study.blocks)
     check_counted(study, kind, prepared)
-    return Chosen(study=study, kind=kind, settings=settings, prepared=prepared)
+    return ResolvedStudy(study=study, kind=kind, settings=settings, prepared=prepared)
 
 
 def get_kernels(
-    chosen: Chosen,
+    chosen: ResolvedStudy,
     *,
     cache: Cache,
     progress: Progress,
     offline: bool = False,
     lock: Lock | None = None,
-) -> Chosen:
-    """The same with its kernels. Raises what sources raise.
+) -> ResolvedStudy:
+    """Resolve the study's kernels. Raises what sources raise.
 
     A kernel that does not build is left out where at least one is left to compare with the baseline. With the `lock` of
     a run that goes on, the kernels are those of the run, though newer ones may be out.
@@ -141,46 +143,67 @@ def get_kernels(
     return structs.replace(chosen, arms=arms, unbuilt=unbuilt)
 
 
-def needs_of(chosen: Chosen, dress: Dress) -> Needs:
-    """What the benchmarks and schedulers need on a machine."""
+def collect_needs(chosen: ResolvedStudy, dress: TrialSetup) -> Needs:
+    """Needs of the benchmarks and schedulers on a machine."""
     benchmarks = chosen.prepared.benchmarks
     steps = list(zip(benchmarks, chosen.prepared.parameters, strict=True))
+    loads = {
+        load.of_step(step, given)
+        for step, given in zip(chosen.prepared.steps, chosen.prepared.parameters, strict=True)
+    } - {"", "idle"}
     needs = Needs(
-        packages=tuple(sorted({package for each, given in steps for package in each.packages_for(given)})),
+        packages=tuple(
+            sorted(
+                {package for each, given in steps for package in each.packages_for(given)}
+                | set(load.PACKAGES if loads else ())
+            )
+        ),
         programs=tuple(sorted({program for each in benchmarks for program in each.programs})),
-        scratch=any(each.needs_scratch for each in benchmarks),
-        modules=tuple(sorted({module for each, given in steps for module in each.modules_for(given)})),
+        scratch=any(each.needs_scratch for each in benchmarks) or not loads.isdisjoint(load.NEED_SCRATCH),
+        modules=tuple(
+            sorted(
+                {
+                    module
+                    for each, given in steps
+                    for module in (*each.modules_for(given), *each.loaded_modules(given))
+                }
+            )
+        ),
     )
-    return dress.needs(needs)
+    return dress.add_needs(needs)
 
 
-def get_early(chosen: Chosen, *, cache: Cache, progress: Progress, offline: bool = False) -> None:
+def prepare_early(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offline: bool = False) -> None:
     """Make what the machine will need and no kernel determines, in a thread beside `get_kernels`. Raises what machines
     raise."""
-    needs = needs_of(chosen, Dress(chosen.study, (), chosen.prepared, cache=cache))
+    needs = collect_needs(chosen, TrialSetup(chosen.study, (), chosen.prepared, cache=cache))
     chosen.kind.prepare_early(chosen.settings, needs, cache=cache, progress=progress, offline=offline)
 
 
-def get_machine(chosen: Chosen, *, cache: Cache, progress: Progress, offline: bool = False) -> Ready:
+def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offline: bool = False) -> Ready:
     """Prepare the machine for the kernels. Raises what machines raise."""
     study, arms, prepared = chosen.study, chosen.arms, chosen.prepared
-    dress = Dress(study, arms, prepared, cache=cache)
-    needs = needs_of(chosen, dress)
+    dress = TrialSetup(study, arms, prepared, cache=cache)
+    needs = collect_needs(chosen, dress)
     machine = chosen.kind.prepare(chosen.settings, arms, needs, cache=cache, progress=progress, offline=offline)
     if not machine.reboots and study.blocks.unit != "load":
         raise InputError(
             f"the machine {study.machine} does not reboot, and the study's unit is the boot",
             'Choose the unit: write unit = "load" in [blocks].',
         )
-    if chosen.kind.counts and timed(prepared):
+    if chosen.kind.counts and has_timings(prepared):
         machine.timing_warning = VIRTUAL_TIME
-    return Ready(study=study, arms=arms, machine=machine, prepared=prepared, dress=dress, unbuilt=chosen.unbuilt)
+    steps = [step.on(machine.emulated) for step in study.steps]
+    if steps != study.steps:
+        study = structs.replace(study, steps=steps)
+        prepared = PreparedSteps(steps, study.blocks)
+    return Ready(study=study, arms=arms, machine=machine, prepared=prepared, setup=dress, unbuilt=chosen.unbuilt)
 
 
-def check_counted(study: Study, kind: MachineKind, prepared: Prepared) -> None:
+def check_counted(study: Study, kind: MachineKind, prepared: PreparedSteps) -> None:
     """Raises InputError where a step counts instructions by a clock that does not: its nanoseconds would be taken for them."""
     steps = zip(study.steps, prepared.benchmarks, prepared.parameters, strict=True)
-    counted = [step.label for step, chosen, given in steps if chosen.counted(given)]
+    counted = [step.label for step, chosen, given in steps if chosen.counts_instructions(given)]
     if counted and not kind.counts:
         others = f" and {plural(len(counted) - 1, 'more benchmark')}" if counted[1:] else ""
         raise InputError(
@@ -190,61 +213,92 @@ def check_counted(study: Study, kind: MachineKind, prepared: Prepared) -> None:
         )
 
 
-def timed(prepared: Prepared) -> bool:
-    """Whether a benchmark gives times or rates, and not counts of instructions."""
+def has_timings(prepared: PreparedSteps) -> bool:
+    """True if a benchmark gives times or rates, and not counts of instructions."""
     steps = zip(prepared.benchmarks, prepared.parameters, strict=True)
     return any(
-        of_time(metric.unit)
+        is_of_time(metric.unit)
         for chosen, given in steps
-        if not chosen.counted(given)
+        if not chosen.counts_instructions(given)
         for metric in chosen.metrics(given)
     )
 
 
-def open_run(ready: Ready, path: Path, *, origin: str, seed: int, exact_part: bool = False) -> RunDir:
-    """The run in `path`, made where there is none; `exact_part`: a new one is to have such a part.
-
-    Raises InputError where `path` holds another run.
-    """
-    new = lock_of(ready, seed, origin)
+def open_run(ready: Ready, path: Path, *, origin: str, seed: int) -> RunDir:
+    """The run in `path`, made where there is none. Raises InputError where `path` holds another run."""
+    new = make_lock(ready, seed, origin)
     if not (path / "lock.json").is_file():
-        return RunDir.create(path, ready.study.text, new, make_plan(ready.study, seed), exact_part=exact_part)
+        return RunDir.create(path, ready.study.text, new, make_plan(ready.study, seed))
     run = RunDir.open(path)
-    check_same_run(run.lock(), new, path)
+    old = run.lock(prepared=False)
+    lock = old if old.prepared else add_machine(old, ready)
+    check_same_run(lock, new, path)
+    if not old.prepared:
+        run.complete(lock)
     return run
 
 
-def lock_of(ready: Ready, seed: int, origin: str) -> Lock:
+def open_early(chosen: ResolvedStudy, path: Path, *, origin: str, seed: int) -> RunDir:
+    """The run in `path`, made where there is none, before the machine is prepared: for a run with an exact part."""
+    if (path / "lock.json").is_file():
+        return RunDir.open(path)
+    lock = make_early_lock(chosen.study, chosen.arms, chosen.unbuilt, seed, origin)
+    return RunDir.create(path, chosen.study.text, lock, make_plan(chosen.study, seed))
+
+
+def make_lock(ready: Ready, seed: int, origin: str) -> Lock:
     """lock.json for a study made ready."""
-    study, machine = ready.study, ready.machine
-    kernels = {arm.contender.name: arm.kernel for arm in ready.arms}
+    return add_machine(make_early_lock(ready.study, ready.arms, ready.unbuilt, seed, origin), ready)
+
+
+def make_early_lock(study: Study, arms: Sequence[Arm], unbuilt: dict[str, str], seed: int, origin: str) -> Lock:
+    """lock.json before the machine is prepared."""
+    kernels = {arm.contender.name: arm.kernel for arm in arms}
     return Lock(
-        kduel=__version__,
+        kduel=full_version(),
         seed=seed,
         origin=origin,
         directory=str(Path.cwd()),
         study=study.about,
         blocks=study.blocks,
         settle=study.settle,
-        machine=MachineRecord(
-            kind=study.machine,
-            settings=study.machine_settings,
-            exact=machine.exact,
-            timing_warning=machine.timing_warning,
-            facts=machine.facts,
-        ),
+        machine=MachineRecord(kind=study.machine, settings=study.machine_settings),
         contenders=study.contenders,
-        kernels=[kernel_record(one, kernels.get(one.name), ready) for one in study.contenders],
+        kernels=[kernel_record(one, kernels.get(one.name), unbuilt.get(one.name, "")) for one in study.contenders],
         steps=study.steps,
+        design=study.design,
+        bound=study.bound,
         edition=EDITION,
         host=host_record(),
-        disturbance=disturbance_of(study, machine),
-        covariates=[OTHER_WORK] if study.host.covariate and not machine.exact else [],
+        prepared=False,
     )
 
 
-def disturbance_of(study: Study, machine: Machine) -> Disturbance | None:
-    """What makes a trial `host-disturbed`: the study's rule, else the machine's default; None where nothing does."""
+def add_machine(lock: Lock, ready: Ready) -> Lock:
+    """The lock with what is known once the machine is prepared."""
+    study, machine = ready.study, ready.machine
+    kernels = {arm.contender.name: arm.kernel for arm in ready.arms}
+    return structs.replace(
+        lock,
+        machine=structs.replace(
+            lock.machine, exact=machine.exact, timing_warning=machine.timing_warning, facts=machine.facts
+        ),
+        kernels=[
+            structs.replace(
+                record,
+                modules=machine.modules(kernels[one.name]) if one.name in kernels else None,
+                scheduler=ready.setup.setups[one.name].facts,
+            )
+            for one, record in zip(lock.contenders, lock.kernels, strict=True)
+        ],
+        disturbance=disturbance_rule(study, machine),
+        covariates=[OTHER_WORK] if study.host.covariate and not machine.exact else [],
+        prepared=True,
+    )
+
+
+def disturbance_rule(study: Study, machine: Machine) -> Disturbance | None:
+    """Rule for `host-disturbed` trials: the study's own, else the machine's default; None where nothing does."""
     if machine.exact:
         return None
     if machine.max_wait_pct is None and (study.host.max_wait is not None or study.host.covariate):
@@ -265,18 +319,16 @@ def disturbance_of(study: Study, machine: Machine) -> Disturbance | None:
     )
 
 
-def kernel_record(contender: Contender, kernel: Kernel | None, ready: Ready) -> KernelRecord:
-    """What a contender runs: no path, since the run may travel."""
+def kernel_record(contender: Contender, kernel: Kernel | None, unbuilt: str) -> KernelRecord:
+    """Record of a contender's kernel, without paths, since the run may travel."""
     return KernelRecord(
         spec=kernel.spec if kernel else contender.kernel,
         release=kernel.release if kernel else "",
         architecture=kernel.architecture if kernel else "",
         sha256=kernel.sha256 if kernel else "",
         provenance=kernel.provenance if kernel else {},
-        modules=ready.machine.modules(kernel) if kernel else None,
-        unbuilt=ready.unbuilt.get(contender.name, ""),
+        unbuilt=unbuilt,
         sysctl=contender.sysctl,
-        scheduler=ready.dress.setups[contender.name].facts,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a trial's script is made of, and what must be true of a trial before its numbers count.
+"""Scripts of trials, and the gates that a trial must pass before its numbers count.
 
 A boot of one trial runs that trial's script. A boot that several contenders share (the unit "load") runs one script
 after the other, each into a directory of its own.
@@ -17,19 +17,23 @@ import msgspec
 from msgspec import Struct
 
 from kduel import schedulers
+from kduel.benchmarks.support.load import wrap
 from kduel.core.cache import Cache
-from kduel.core.experiment import Contender, Step, Void
+from kduel.core.experiment import Contender, Void
 from kduel.core.host import BOOT, HostStep
+from kduel.core.slices import slice_label
 from kduel.guest.envelope import LATER
 from kduel.guest.environment import read_environment
 from kduel.guest.hostinside import step_inside
 from kduel.guest.script import ScriptStep, compose
 from kduel.machines import Arm, Needs
-from kduel.store.collect import Prepared, step_directory
+from kduel.store.collect import PreparedSteps, step_directory
 from kduel.store.documents import document_bytes
 from kduel.study.load import Study
 from kduel.study.plan import PlannedTrial
 
+SECONDS_OF_LOAD = 20.0
+"""Until a background load runs, and until it has ended, on a slow and busy host."""
 BOOT_ALLOWANCE = 240.0
 """Seconds that a boot and the way home may take, on a slow and busy host."""
 
@@ -41,22 +45,23 @@ class Script(Struct, frozen=True):
     deadline: float
 
 
-class Dress:
-    """How each contender's trials are dressed: sysctls, scheduler, policy, and the gates that prove them."""
+class TrialSetup:
+    """Setup and gates of each contender: sysctls, scheduler, policy, and the proof of them."""
 
-    def __init__(self, study: Study, arms: Sequence[Arm], prepared: Prepared, *, cache: Cache) -> None:
+    def __init__(self, study: Study, arms: Sequence[Arm], prepared: PreparedSteps, *, cache: Cache) -> None:
         self.study = study
         self.prepared = prepared
         steps = list(zip(prepared.benchmarks, prepared.parameters, strict=True))
+        self.modules = list(dict.fromkeys(module for each, given in steps for module in each.loaded_modules(given)))
         for arm in arms:
             schedulers.validate(arm.contender, arm.kernel, steps, cpus=study.machine_settings.get("cpus"))
         self.setups = {
-            contender.name: schedulers.setup(contender, study.contenders, cache=cache)
+            contender.name: schedulers.make_setup(contender, study.contenders, cache=cache)
             for contender in study.contenders
         }
 
-    def needs(self, needs: Needs) -> Needs:
-        """What the benchmarks need, and the schedulers besides."""
+    def add_needs(self, needs: Needs) -> Needs:
+        """The needs of the benchmarks with those of the schedulers."""
         files = dict(needs.files)
         packages, programs = set(needs.packages), set(needs.programs)
         for setup in self.setups.values():
@@ -74,31 +79,38 @@ class Dress:
         """The script of one contender's trial; `order` is the steps' order, `seed` its block's, `recorded` whether it
         records what the machine does."""
         setup = self.setups[contender.name]
-        parts = [self.part(index, setup) for index in order]
+        parts = [self.make_step(index, setup, piece) for index, piece in self.prepared.in_order(order, seed)]
         draws = any(self.prepared.benchmarks[index].draws for index in order)
         text = compose(
             parts,
             settle=self.study.settle,
             setup=setup.before_all,
+            modules=self.modules,
             seed=seed if draws else None,
             recorded=recorded,
         )
-        return Script(text, self.study.settle.seconds + setup.seconds + sum(part.timeout for part in parts))
+        services = {part.service.name: part.service.timeout for part in parts if part.service}
+        seconds = sum(services.values()) + sum(part.timeout for part in parts)
+        return Script(text, self.study.settle.seconds + setup.seconds + seconds)
 
-    def part(self, index: int, setup: schedulers.Setup) -> ScriptStep:
-        """One step of the script, as a contender with this setup runs it."""
-        chosen, parameters = self.prepared.benchmarks[index], self.prepared.parameters[index]
+    def make_step(self, index: int, setup: schedulers.SchedulerSetup, piece: int = 0) -> ScriptStep:
+        """One step of the script, or a slice of one, as a contender with this setup runs it."""
+        chosen, parameters = self.prepared.benchmarks[index], self.prepared.pieces[index][max(0, piece - 1)]
+        own_load = self.prepared.steps[index].load
+        script = setup.wrap(chosen.script(parameters), native=chosen.takes_policy)
+        service = chosen.service(parameters)
         return ScriptStep(
-            label=self.prepared.steps[index].label,
-            script=setup.wrap(chosen.script(parameters), native=chosen.takes_policy),
-            timeout=chosen.timeout(parameters),
+            label=slice_label(self.prepared.steps[index].label, piece),
+            script=wrap(own_load, f"(\n{script})\n") if own_load else script,
+            timeout=chosen.timeout(parameters) + (SECONDS_OF_LOAD if own_load else 0),
             before=setup.before_each,
             after=setup.after_each,
             number=index + 1,
+            service=service and msgspec.structs.replace(service, start=setup.wrap(service.start)),
         )
 
     def gate(self, trial: Path, contender: str) -> Void | None:
-        """Why the trial is void for its scheduler, policy or sysctls."""
+        """Reason for which the trial is void: its scheduler, policy or sysctls."""
         return self.setups[contender].check(trial)
 
 
@@ -113,7 +125,7 @@ def set_aside(trial: Path) -> list[str]:
     return names
 
 
-def keep_environment(trial: Path) -> None:
+def write_environment(trial: Path) -> None:
     """environment.json next to the raw files that it is read from."""
     if (trial / "environment").is_dir():
         found = read_environment(trial / "environment")
@@ -124,11 +136,11 @@ def keep_environment(trial: Path) -> None:
         (trial / "environment.json").write_bytes(text)
 
 
-def boot_script(study: Study, dress: Dress, boot: Sequence[PlannedTrial], *, recorded: bool = False) -> Script:
+def boot_script(study: Study, setup: TrialSetup, boot: Sequence[PlannedTrial], *, recorded: bool = False) -> Script:
     """The script of one boot."""
     contenders = {contender.name: contender for contender in study.contenders}
     scripts = [
-        dress.script(contenders[planned.contender], planned.steps, planned.seed, recorded=recorded)
+        setup.script(contenders[planned.contender], planned.steps, planned.seed, recorded=recorded)
         for planned in boot
     ]
     deadline = BOOT_ALLOWANCE + sum(script.deadline for script in scripts)
@@ -140,19 +152,19 @@ def boot_script(study: Study, dress: Dress, boot: Sequence[PlannedTrial], *, rec
         lines.append(f"cat >\"$1/load-{number}.sh\" <<'{mark}'\n{script.text}\n{mark}")
         lines.append(f'sh "$1/load-{number}.sh" "$1/load-{number}"')
         # What the contender set is put back by the contender's own lines, in a shell that may fail.
-        lines.append(f"(\n{dress.setups[planned.contender].after_all or ':'}\n)")
+        lines.append(f"(\n{setup.setups[planned.contender].after_all or ':'}\n)")
     return Script("\n".join([*lines, "exit 0", ""]), deadline)
 
 
-def host_parts(
-    boot: Sequence[PlannedTrial], steps: Sequence[Step], found: Sequence[tuple[str, HostStep]]
+def split_host_record(
+    boot: Sequence[PlannedTrial], prepared: PreparedSteps, found: Sequence[tuple[str, HostStep]]
 ) -> list[dict[str, HostStep]]:
     """For each trial of a boot what the host did, by step label; by BOOT where it was cut off before its first step.
     `found` is the boot's record in the order of time.
 
     Where a boot of several trials lacks a record, those that are there cannot be attributed, and none is kept.
     """
-    labels = [labels_of(planned, steps) for planned in boot]
+    labels = [step_labels(planned, prepared) for planned in boot]
     if [name for name, _ in found] == [BOOT]:
         return [dict(found) for _ in boot]
     if len(boot) == 1:
@@ -163,26 +175,31 @@ def host_parts(
     return [{label: next(records)[1] for label in names.values()} for names in labels]
 
 
-def inside_parts(
-    boot: Sequence[PlannedTrial], steps: Sequence[Step], parts: Sequence[Path]
+def read_inside_records(
+    boot: Sequence[PlannedTrial], prepared: PreparedSteps, parts: Sequence[Path]
 ) -> list[dict[str, HostStep]]:
-    """The same of a machine that was recorded from inside: from the files of each trial, in its directory in `parts`."""
+    """For each trial of a boot that recorded its host from inside, the record by step label; `parts` has the trials' directories."""
     return [
         {
             label: record
-            for name, label in labels_of(planned, steps).items()
+            for name, label in step_labels(planned, prepared).items()
             if (record := step_inside(part, name)) is not None
         }
         for planned, part in zip(boot, parts, strict=True)
     ]
 
 
-def labels_of(planned: PlannedTrial, steps: Sequence[Step]) -> dict[str, str]:
-    """By the name of its directory, the label of each step of a trial."""
-    return {step_directory(Path(), index, steps[index].label).name: steps[index].label for index in planned.steps}
+def step_labels(planned: PlannedTrial, prepared: PreparedSteps) -> dict[str, str]:
+    """By the name of its directory, the label of each step or slice of a trial, in the order of the trial."""
+    return {
+        step_directory(Path(), index, prepared.steps[index].label, piece).name: slice_label(
+            prepared.steps[index].label, piece
+        )
+        for index, piece in prepared.in_order(planned.steps, planned.seed)
+    }
 
 
-def bring_home(staged: Path, boot: Sequence[PlannedTrial], stage: Callable[[], Path]) -> list[Path]:
+def split_boot(staged: Path, boot: Sequence[PlannedTrial], stage: Callable[[], Path]) -> list[Path]:
     """The directories of a boot's trials: `staged` itself, or what a shared boot left, split up."""
     if len(boot) == 1:
         return [staged]

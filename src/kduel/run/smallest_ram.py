@@ -15,28 +15,28 @@ from kduel.machines import Arm, Outcome, Trial
 from kduel.machines.qemu import InQemu
 
 PATIENCE = 4.0
-"""How many times as long as the first boot, with plenty of RAM, a boot may take before it counts as failed."""
+"""A boot fails when it takes so many times as long as the first one, with plenty of RAM."""
 LEAST_SECONDS = 20.0
 
 
 class SmallestRam(Struct, frozen=True, kw_only=True):
-    """What a search came to."""
+    """Result of a search."""
 
     boots_in: int
     """MiB."""
     not_in: int
     """MiB: the largest that was tried without success; 0 where the smallest possible did."""
     why_not: str
-    """What became of that boot."""
+    """Outcome of that boot."""
     boots: int
-    """How many boots it took."""
+    """Number of boots that it took."""
 
 
-Told = Callable[[int, Outcome, int], None]
+BootTried = Callable[[int, Outcome, int], None]
 """Called after each boot with the RAM in MiB, what became of it, and the MiB between the bounds now."""
 
 
-def smallest(machine: InQemu, arm: Arm, *, step: int, told: Told) -> SmallestRam:
+def find_smallest_ram(machine: InQemu, arm: Arm, *, step: int, watch: BootTried) -> SmallestRam:
     """Search between 0 and the machine's own RAM, to `step` MiB.
 
     Raises NotMeasuredError where the kernel does not boot in all of the machine's RAM.
@@ -47,20 +47,20 @@ def smallest(machine: InQemu, arm: Arm, *, step: int, told: Told) -> SmallestRam
         raise InputError(
             f"a step of {step} MiB is no smaller than the machine's {high} MiB", "Give a smaller --step."
         )
-    first = boot(machine, arm)
+    first = try_boot(machine, arm)
     if first.void:
         raise NotMeasuredError(
             f"{arm.contender.name} does not boot in {high} MiB: {first.void}: {first.message}",
             "Give the machine more: --machine KIND:memory=1G.",
         )
-    told(high, first, high)
+    watch(high, first, high)
     deadline = min(settings.boot_deadline, max(LEAST_SECONDS, PATIENCE * first.timings.get("ready", 0)))
     low, why, boots = 0, "", 1
     while high - low > step:
         middle = (low + high) // 2 // step * step
         middle = middle if low < middle < high else low + step
         try:
-            outcome = boot(machine.altered(memory=f"{middle}M", boot_deadline=deadline), arm)
+            outcome = try_boot(machine.altered(memory=f"{middle}M", boot_deadline=deadline), arm)
         except HostError as error:
             # With more RAM it started: some boards have nowhere to put the initial RAM disk then.
             outcome = Outcome(void="no-start", message=error.message.splitlines()[0])
@@ -69,11 +69,11 @@ def smallest(machine: InQemu, arm: Arm, *, step: int, told: Told) -> SmallestRam
             low, why = middle, f"{outcome.void}: {outcome.message}"
         else:
             high = middle
-        told(middle, outcome, high - low)
+        watch(middle, outcome, high - low)
     return SmallestRam(boots_in=high, not_in=low, why_not=why, boots=boots)
 
 
-def boot(machine: InQemu, arm: Arm) -> Outcome:
+def try_boot(machine: InQemu, arm: Arm) -> Outcome:
     """One boot with a script that does nothing. The message of one that fails is the line that shows why."""
     script = compose([], settle=Settle(mode="fixed", seconds=0))
     with temporary_directory() as into:

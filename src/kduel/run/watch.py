@@ -1,4 +1,4 @@
-"""What a run reports while it runs: each boot that begins, each trial that ends, and how far a boot has come."""
+"""Reports of a run while it runs: each boot that begins, each trial that ends, and how far a boot has come."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ STEP = re.compile(rf"kduel: step (\d\d)-({LABEL.pattern})$", re.MULTILINE)
 
 
 class TrialDone(Struct, kw_only=True):
-    """What is known after a trial, for whoever shows it."""
+    """State of the run after a trial, for the display."""
 
     done: int
     planned: int
     record: TrialRecord
     block_done: bool
-    """Whether this trial made a block complete."""
+    """True if this trial made a block complete."""
     mean_seconds: float
-    """Of a trial so far, with the boots that were made again for it, for an estimate of the time left."""
+    """Mean seconds of a trial so far, with the boots that were made again for it, to estimate the time left."""
     metrics: list[MetricResult]
     """The primary ones after the complete blocks, without the statistics beside."""
     hopeless: list[Hopeless]
-    """What is unlikely to be decided within the plan's blocks, by the rule of futility."""
+    """Metrics that are unlikely to be decided within the plan's blocks, by the rule of futility."""
 
 
 Watcher = Callable[[TrialDone], None]
-Begun = Callable[[list[PlannedTrial], Path], None]
-"""Hears of a boot that begins: its trials, and where its raw files appear (`phase_of` reads them). May be called
+BootStarted = Callable[[list[PlannedTrial], Path], None]
+"""Called when a boot starts, with its trials, and where its raw files appear (`boot_phase` reads them). May be called
 from several threads."""
 GiveUp = Callable[["list[Hopeless]", "Rule"], bool]
-"""Hears what is unlikely to be decided within the maximum; whether the run ends there."""
+"""Called with the metrics that are unlikely to be decided within the maximum; True ends the run."""
 
 
-def phase_of(staged: Path) -> str:
+def boot_phase(staged: Path) -> str:
     """`starting`, `booting`, or the step that the guest has announced last, such as `step 2, fork`.
 
     A machine whose console does not come while it runs stays at `starting`; a guest can claim any step that a study may

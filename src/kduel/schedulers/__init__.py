@@ -1,15 +1,15 @@
 """Schedulers as contenders: sched_ext schedulers, policies, knobs. Known before the boot, checked around each step.
 
 validate(contender, kernel, steps, cpus=2)         InputError for what this kernel cannot have
-setup(contender, contenders, cache=cache)          shell for the guest script, files and programs for the guest
-Setup.check(trial)                                 None, or why the trial is void
+make_setup(contender, contenders, cache=cache)     shell for the guest script, files and programs for the guest
+SchedulerSetup.check(trial)                        None, or why the trial is void
 """
 
 from __future__ import annotations
 
 from kduel.schedulers.check import sysctls_seen
 from kduel.schedulers.policy import Policy, parse_policy
-from kduel.schedulers.snippets import Setup, setup
+from kduel.schedulers.snippets import SchedulerSetup, make_setup
 from kduel.schedulers.validate import validate
 
-__all__ = ["Policy", "Setup", "parse_policy", "setup", "sysctls_seen", "validate"]
+__all__ = ["Policy", "SchedulerSetup", "make_setup", "parse_policy", "sysctls_seen", "validate"]

@@ -16,13 +16,12 @@ from kduel.core.progress import Progress
 from kduel.core.temporary import temporary_directory
 from kduel.kernels.files.store import sha256
 from kduel.schedulers.bundle import Bundle, make_bundle, read_bundle
-from kduel.schedulers.catalogue import KNOWN, PLAIN, Known, known
+from kduel.schedulers.catalogue import KNOWN, PLAIN, CatalogueEntry, find_entry
 
 KIND = "schedulers"
 LEAST_CLANG = 17
 LEAST_RUST = (1, 91)
 HEADERS = {"libelf": "libelf-dev", "zlib": "zlib1g-dev"}
-LEAST_MEMORY = 2 << 30
 
 
 class Tools:
@@ -38,7 +37,7 @@ class Tools:
             if shutil.which(tool) is None:
                 self._lacks(tool, tool)
         for module, package in HEADERS.items():
-            if shutil.which("pkg-config") and output("pkg-config", "--modversion", module) is None:
+            if shutil.which("pkg-config") and command_output("pkg-config", "--modversion", module) is None:
                 self._lacks(f"the headers of {module}", package)
 
     def _lacks(self, what: str, package: str = "") -> None:
@@ -51,7 +50,7 @@ class Tools:
         named = os.environ.get("BPF_CLANG")
         newest = [f"clang-{version}" for version in range(29, LEAST_CLANG - 1, -1)]
         for candidate in [named] if named else [*newest, "clang"]:
-            said = output(candidate, "--version") or ""
+            said = command_output(candidate, "--version") or ""
             match = re.search(r"clang version (\d+)\.([\d.]+)", said)
             if match and int(match[1]) >= LEAST_CLANG:
                 self.versions["clang"] = f"{match[1]}.{match[2]}"
@@ -61,7 +60,7 @@ class Tools:
         return ""
 
     def _rust(self) -> None:
-        said = output("cargo", "--version") or ""
+        said = command_output("cargo", "--version") or ""
         match = re.search(r"cargo (\d+)\.(\d+)\S*", said)
         wanted = ".".join(map(str, LEAST_RUST))
         if not match:
@@ -82,16 +81,16 @@ class Tools:
 
     @property
     def llvm_libraries(self) -> Path | None:
-        """Where the libclang of the chosen clang is, for bindgen; None where bindgen finds it by itself."""
-        found = output(self.clang, "-print-prog-name=clang")
+        """Directory of the libclang of the chosen clang, for bindgen; None where bindgen finds it by itself."""
+        found = command_output(self.clang, "-print-prog-name=clang")
         if not found:
             return None
         directory = Path(found).resolve().parent.parent / "lib"
         return directory if any(directory.glob("libclang*.so*")) else None
 
 
-def output(*command: str) -> str | None:
-    """What a command prints, stripped; None where it is not there or fails."""
+def command_output(*command: str) -> str | None:
+    """Output of a command, stripped; None where it is not there or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     except OSError:
@@ -99,17 +98,17 @@ def output(*command: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def key_of(chosen: Known) -> str:
+def key_of(chosen: CatalogueEntry) -> str:
     """The cache's key of a built one."""
     return f"{chosen.name}-{chosen.version}-{platform.machine()}"
 
 
-def build(names: list[str], *, cache: Cache, progress: Progress, jobs: int) -> list[tuple[Bundle, Path]]:
+def build_schedulers(names: list[str], *, cache: Cache, progress: Progress, jobs: int) -> list[tuple[Bundle, Path]]:
     """The schedulers, built where the cache lacks them, one after the other. Takes 2 to 7 minutes each.
 
     Raises InputError for an unknown one, HostError where a tool is missing or the build fails.
     """
-    wanted = [known(name) for name in names]
+    wanted = [find_entry(name) for name in names]
     lacking = [chosen for chosen in wanted if not cache.has(KIND, key_of(chosen))]
     if lacking:
         tools = Tools()
@@ -118,16 +117,18 @@ def build(names: list[str], *, cache: Cache, progress: Progress, jobs: int) -> l
         with temporary_directory(cache.root, ".building-", as_cache_error(cache.root)) as target:
             for chosen in lacking:
                 _build_one(chosen, tools, target, cache, progress, jobs)
-    return [cached(chosen, cache) for chosen in wanted]
+    return [find_built(chosen, cache) for chosen in wanted]
 
 
-def cached(chosen: Known, cache: Cache) -> tuple[Bundle, Path]:
+def find_built(chosen: CatalogueEntry, cache: Cache) -> tuple[Bundle, Path]:
     """A built scheduler and its directory."""
     directory = cache.path(KIND, key_of(chosen))
     return read_bundle(directory), directory
 
 
-def _build_one(chosen: Known, tools: Tools, target: Path, cache: Cache, progress: Progress, jobs: int) -> None:
+def _build_one(
+    chosen: CatalogueEntry, tools: Tools, target: Path, cache: Cache, progress: Progress, jobs: int
+) -> None:
     environment = os.environ | {
         "BPF_CLANG": tools.clang,
         "CARGO_BUILD_JOBS": str(jobs),
@@ -160,7 +161,7 @@ def _build_one(chosen: Known, tools: Tools, target: Path, cache: Cache, progress
                 ).returncode  # fmt: skip
             if status != 0:
                 raise HostError(
-                    f"building {chosen.name} {chosen.version} failed:\n{tail(log)}",
+                    f"building {chosen.name} {chosen.version} failed:\n{end_of_log(log)}",
                     f"It was tried with {', '.join(f'{tool} {version}' for tool, version in tools.versions.items())}. "
                     "Another clang is used where BPF_CLANG names one; a scheduler in PATH needs no building.",
                 )
@@ -176,7 +177,7 @@ def _yield_to_others() -> None:
     os.nice(19)
 
 
-def tail(log: Path, lines: int = 25) -> str:
+def end_of_log(log: Path, lines: int = 25) -> str:
     """The last lines of a build's log, from its first error on where there is one."""
     text = log.read_text("utf-8", errors="replace").splitlines()
     errors = [number for number, line in enumerate(text) if line.startswith("error")]
@@ -184,14 +185,14 @@ def tail(log: Path, lines: int = 25) -> str:
     return "\n".join(text[first:][-lines:] if not errors else text[first : first + lines])
 
 
-def find(command: str, *, cache: Cache) -> tuple[Bundle, Path]:
+def find_scheduler(command: str, *, cache: Cache) -> tuple[Bundle, Path]:
     """The scheduler that a contender's `scheduler` begins with: a path, a built one, or one in PATH; with its directory.
 
     Raises InputError with the command that gets it.
     """
     name = command.split()[0]
     if "/" not in name and name in KNOWN and cache.has(KIND, key_of(KNOWN[name])):
-        return cached(KNOWN[name], cache)
+        return find_built(KNOWN[name], cache)
     place = name if "/" in name else shutil.which(name)
     if place is None or not Path(place).is_file():
         remedy = (
@@ -205,7 +206,7 @@ def find(command: str, *, cache: Cache) -> tuple[Bundle, Path]:
     key = f"{short}-path-{sha256(program)[:24]}"
 
     def into(directory: Path) -> None:
-        version = (output(str(program), "--version") or "").splitlines()[:1]
+        version = (command_output(str(program), "--version") or "").splitlines()[:1]
         words = version[0].split() if version else []
         make_bundle(program, short, directory, version=words[-1] if words else "", source="path", tools={})
 

@@ -32,12 +32,12 @@ class Bundle(Struct, frozen=True, kw_only=True):
     source: str
     """`crate`, or `path` for one that was in PATH."""
     sha256: str
-    """Of the program."""
+    """SHA-256 of the program."""
     tools: dict[str, str] = {}
-    """What it was built with."""
+    """Tools that it was built with."""
 
     def files(self, directory: Path) -> tuple[tuple[str, Path], ...]:
-        """What goes into the guest: where below $KDUEL_PROGRAMS, and which file."""
+        """Files for the guest: the place below $KDUEL_PROGRAMS, and the file."""
         return tuple(
             (f"sched/{self.name}/{path.relative_to(directory)}", path)
             for path in sorted(directory.rglob("*"))

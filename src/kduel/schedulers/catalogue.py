@@ -11,7 +11,7 @@ PLAIN = "scx_plain"
 PLAIN_ABOUT = "KDuel's own, needs no building: one queue for all CPUs, first come first served"
 
 
-class Known(Struct, frozen=True):
+class CatalogueEntry(Struct, frozen=True):
     """A scheduler of the sched-ext project, published as a crate of the same name."""
 
     name: str
@@ -22,16 +22,18 @@ class Known(Struct, frozen=True):
 KNOWN = {
     known.name: known
     for known in (
-        Known("scx_bpfland", "1.1.4", "virtual run time, interactive tasks first"),
-        Known("scx_cosmos", "1.1.7", "light, keeps tasks on their CPU"),
-        Known("scx_flash", "1.1.4", "earliest deadline first, for multimedia and audio"),
-        Known("scx_lavd", "1.1.4", "latency-critical tasks first, for games; modes --performance, --powersave, ..."),
+        CatalogueEntry("scx_bpfland", "1.1.4", "virtual run time, interactive tasks first"),
+        CatalogueEntry("scx_cosmos", "1.1.7", "light, keeps tasks on their CPU"),
+        CatalogueEntry("scx_flash", "1.1.4", "earliest deadline first, for multimedia and audio"),
+        CatalogueEntry(
+            "scx_lavd", "1.1.4", "latency-critical tasks first, for games; modes --performance, --powersave, ..."
+        ),
     )
 }
 """All four were built, loaded and measured with KDuel at these versions."""
 
 
-def known(name: str) -> Known:
+def find_entry(name: str) -> CatalogueEntry:
     """The scheduler of that name. Raises InputError that lists what there is."""
     if name == PLAIN:
         raise InputError(f"{PLAIN} needs no building", f'It is KDuel\'s own: write scheduler = "{PLAIN}".')

@@ -1,4 +1,4 @@
-"""Whether a trial ran under the scheduler, policy and knobs that it should have: judged from what its gates wrote."""
+"""Checks from the output of its gates that a trial ran under its scheduler, policy and knobs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from kduel.core.experiment import Contender, Void
-from kduel.core.untrusted import Garbled, exit_status, read
+from kduel.core.untrusted import MalformedError, exit_status, read
 
 SAME = ("ops", "enable_seq", "nr_rejected")
 SHOWN = 6
@@ -16,11 +16,11 @@ SHOWN = 6
 
 
 class SchedulerSnapshot(Struct, kw_only=True):
-    """What one gate saw."""
+    """Record of one gate."""
 
     facts: dict[str, str] = field(default_factory=dict)
     knobs: dict[str, str] = field(default_factory=dict)
-    """By file (and, of a file of features, the feature): its value when the gate looked."""
+    """Values when the gate looked, by file (and, in a file of features, the feature)."""
     failed: str = ""
     kernel: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
@@ -32,7 +32,7 @@ class SchedulerSnapshot(Struct, kw_only=True):
         return "".join(f"\n  {line}" for line in lines[-SHOWN:])
 
 
-def read_look(text: str) -> SchedulerSnapshot:
+def parse_snapshot(text: str) -> SchedulerSnapshot:
     """A gate's output. Lines that it does not know are left out: a guest may print anything."""
     look = SchedulerSnapshot()
     for line in text.splitlines():
@@ -54,18 +54,18 @@ def read_look(text: str) -> SchedulerSnapshot:
     return look
 
 
-def check(trial: Path, contender: Contender) -> Void | None:
-    """Why a trial is void, if any of its gates failed. `trial` is its directory, with gates/.
+def check_gates(trial: Path, contender: Contender) -> Void | None:
+    """Reason why a trial is void, if any of its gates failed. `trial` is its directory, with gates/.
 
     Neither the contender's name nor any measured value plays a part.
     """
-    begun = look_at(trial / "setup" / "stdout")
+    begun = read_snapshot(trial / "setup" / "stdout")
     if begun.failed:
-        name, why = named(begun.failed)
+        name, why = split_failure(begun.failed)
         return Void(name, f"{why}{begun.words}")
     gates = trial / "gates"
-    before = {path.name.removesuffix(".before"): look_at(path) for path in sorted(gates.glob("*.before"))}
-    after = {path.name.removesuffix(".after"): look_at(path) for path in sorted(gates.glob("*.after"))}
+    before = {path.name.removesuffix(".before"): read_snapshot(path) for path in sorted(gates.glob("*.before"))}
+    after = {path.name.removesuffix(".after"): read_snapshot(path) for path in sorted(gates.glob("*.after"))}
     if not before and (status := setup_status(trial)):
         late = ": its time was up" if status in (124, 137) else ""
         what = f"what starts the scheduler and sets the knobs ended with status {status}{late}{begun.words}"
@@ -75,7 +75,7 @@ def check(trial: Path, contender: Contender) -> Void | None:
     started = next(iter(before.values()))
     for step in before:
         for when, look in (("before", before[step]), ("after", after[step])):
-            name, why = judge(look, started, contender)
+            name, why = compare_with_first(look, started, contender)
             if name:
                 return Void(name, f"{when} {step}: {why}{look.words}")
     return None
@@ -84,7 +84,7 @@ def check(trial: Path, contender: Contender) -> Void | None:
 def sysctls_seen(trial: Path) -> dict[str, str]:
     """The sysctls that the contender set, by name, as the first gate saw them. `trial` is its directory, with gates/."""
     first = next(iter(sorted((trial / "gates").glob("*.before"))), None)
-    knobs = look_at(first).knobs if first else {}
+    knobs = read_snapshot(first).knobs if first else {}
     return {
         path.removeprefix("/proc/sys/").replace("/", "."): value
         for path, value in knobs.items()
@@ -96,28 +96,28 @@ def setup_status(trial: Path) -> int:
     """The exit status of the setup; 0 where it is not known."""
     try:
         return exit_status(trial / "setup")
-    except Garbled:
+    except MalformedError:
         return 0
 
 
-def named(failure: str) -> tuple[str, str]:
+def split_failure(failure: str) -> tuple[str, str]:
     """A `failed` line's name and words."""
     name, _, why = failure.partition(" ")
     return (name, why) if re.fullmatch(r"[a-z-]{3,40}", name) else ("gate-failed", failure)
 
 
-def look_at(path: Path) -> SchedulerSnapshot:
+def read_snapshot(path: Path) -> SchedulerSnapshot:
     """The gate's record in a file, read leniently and bounded; an empty one where there is none."""
     try:
-        return read_look(read(path, 1 << 16))
+        return parse_snapshot(read(path, 1 << 16))
     except OSError:
         return SchedulerSnapshot()
 
 
-def judge(look: SchedulerSnapshot, started: SchedulerSnapshot, contender: Contender) -> tuple[str, str]:
-    """What is wrong with one look, against the first one of the contender."""
+def compare_with_first(look: SchedulerSnapshot, started: SchedulerSnapshot, contender: Contender) -> tuple[str, str]:
+    """Code and words for what is wrong with a snapshot, compared with the first one of the contender."""
     if look.failed:
-        return named(look.failed)
+        return split_failure(look.failed)
     if "state" not in look.facts:
         return "gates-missing", "the gate's record has no state"
     if look.knobs != started.knobs:
@@ -133,13 +133,13 @@ def judge(look: SchedulerSnapshot, started: SchedulerSnapshot, contender: Conten
         return "", ""
     process = look.facts.get("process", "")
     if state != "enabled":
-        return "scheduler-ejected", f"sched_ext is {state}, {told_process(process)}. The kernel's reason:"
+        return "scheduler-ejected", f"sched_ext is {state}, {describe_process(process)}. The kernel's reason:"
     wanted = Path(contender.scheduler.split()[0]).name.removeprefix("scx_")
     ops = look.facts.get("ops", "")
     if not ops.startswith(wanted):
         return "wrong-scheduler", f"the kernel runs {ops or 'none'}, not {wanted}"
     if not process.endswith(" alive"):
-        return "scheduler-ended", told_process(process)
+        return "scheduler-ended", describe_process(process)
     if look.facts.get("switch_all") != "1":
         return "not-all-tasks", "the scheduler does not have all tasks (switch_all is not 1)"
     for name in SAME:
@@ -148,7 +148,7 @@ def judge(look: SchedulerSnapshot, started: SchedulerSnapshot, contender: Conten
     return "", ""
 
 
-def told_process(process: str) -> str:
+def describe_process(process: str) -> str:
     """The scheduler's process in words. SIGKILL and SIGTERM look alike in the kernel's log, not here."""
     match = re.fullmatch(r"[0-9]+ ended ([0-9]{1,9})", process)
     if not match:

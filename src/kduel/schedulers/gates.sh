@@ -94,13 +94,19 @@ sched_look() {
     sched_log
 }
 
-# sched_value FILE [FEATURE]: what a knob is now, in one line; of the preemption modes the chosen one, of the features one.
+# sched_value FILE [FEATURE]: what a knob is now, in one line; of choices the one in brackets or, of the preemption modes,
+# in parentheses; of the features one.
 sched_value() {
     # Blanks of any kind are the same: a kernel prints tabs where a person writes spaces.
     value=$(echo $(cat "$1" 2>/dev/null))
     case $1 in */preempt)
         value=${value#*"("}
         value=${value%%")"*}
+        ;;
+    esac
+    case $value in *"["*"]"*)
+        value=${value#*"["}
+        value=${value%%"]"*}
         ;;
     esac
     case "${2:+ $value }" in
@@ -138,7 +144,10 @@ sched_knob() {
     mv "$sched_dir/knobs.new" "$sched_dir/knobs"
     echo "$2" >"$1" 2>"$sched_dir/why" || sched_fail "knob-refused $1 = $2: $(cat "$sched_dir/why")"
     echo "$1" >>"$sched_dir/kept"
-    [ "$(sched_value "$1")" = "$(echo $2)" ] || sched_fail "knob-not-set $1 is $(cat "$1"), not $2"
+    is=$(sched_value "$1")
+    # The kernel may print a number in another base than it was written in.
+    case $is,$2 in 0x*,[0-9]*) [ "$((is))" != "$(($2))" ] || return 0 ;; esac
+    [ "$is" = "$(echo $2)" ] || sched_fail "knob-not-set $1 is $(cat "$1"), not $2"
 }
 
 # sched_feature FILE WORD: a scheduler feature, NO_ before it to switch it off.

@@ -1,7 +1,8 @@
-"""Sysctls and the scheduler's debug knobs: set, read back, and put back as they were, by shell in the guest.
+"""Sysctls, files of sysfs and the scheduler's debug knobs: set, read back, and put back as they were, by shell in the guest.
 
-A key is a sysctl (`kernel.sched_autogroup_enabled`) or `debug.sched.NAME`, a file of /sys/kernel/debug/sched, such
-as `debug.sched.base_slice_ns`; `debug.sched.features` takes words such as "NO_RUN_TO_PARITY NEXT_BUDDY".
+A key is a sysctl (`kernel.sched_autogroup_enabled`), a path below /sys (`/sys/kernel/mm/lru_gen/enabled`), or
+`debug.sched.NAME`, a file of /sys/kernel/debug/sched, such as `debug.sched.base_slice_ns`; `debug.sched.features` takes
+words such as "NO_RUN_TO_PARITY NEXT_BUDDY". Where the kernel prints all choices, the one in brackets is the value.
 """
 
 from __future__ import annotations
@@ -18,8 +19,14 @@ FEATURES = "debug.sched.features"
 
 def knob_path(key: str) -> str:
     """The file that a knob is. Raises InputError for what cannot be a knob's name."""
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_./-]*", key) or ".." in key:
-        raise InputError(f"{key!r} is not a sysctl", "Write it as sysctl does: kernel.sched_autogroup_enabled.")
+    if not re.fullmatch(r"(/sys/)?[A-Za-z0-9_][A-Za-z0-9_.:/-]*", key) or ".." in key:
+        raise InputError(
+            f"{key!r} is neither a sysctl nor a file below /sys",
+            "Write a sysctl as sysctl does, such as kernel.sched_autogroup_enabled, and a file of sysfs by its path, such as "
+            "/sys/kernel/mm/lru_gen/enabled.",
+        )
+    if key.startswith("/sys/"):
+        return key
     if key.startswith(DEBUG):
         return f"/sys/kernel/debug/sched/{key.removeprefix(DEBUG)}"
     # As sysctl(8) has it: dots part names, unless a slash comes first.

@@ -17,7 +17,7 @@ UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 FIXED = ("other", "batch", "idle", "ext")
 FAIR = ("other", "batch", "ext")
 REALTIME_SHARE = 0.95
-"""Of all CPUs: what the kernel gives to real-time and deadline tasks by default (sched_rt_runtime_us)."""
+"""Share of all CPUs that the kernel gives to real-time and deadline tasks by default (sched_rt_runtime_us)."""
 WORDS = (
     "A policy is one of other, batch, idle, ext, fifo:1..99, rr:1..99, deadline:RUNTIME,DEADLINE,PERIOD, and for other "
     "and batch also nice:-20..19 and slice:0.1ms..100ms. Times have a unit: 500us, 10ms, 1s."
@@ -37,13 +37,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     period: int = 0
 
     @property
-    def realtime(self) -> bool:
-        """Whether its tasks go before all ordinary ones."""
-        return self.kind in ("fifo", "rr", "deadline")
-
-    @property
     def canonical(self) -> str:
-        """As our C programs take it: no blank, times in ns."""
+        """Argument for our C programs: no blank, times in ns."""
         if self.kind in ("fifo", "rr"):
             return f"{self.kind}:{self.priority}"
         if self.kind == "deadline":
@@ -61,14 +56,14 @@ def parse_policy(text: str) -> Policy:
     for word in words:
         for key, value in _word(text, word).items():
             if key in found:
-                raise refused(text, f"it gives {'the policy' if key == 'kind' else key} twice")
+                raise policy_error(text, f"it gives {'the policy' if key == 'kind' else key} twice")
             found[key] = value
     if not words:
-        raise refused(text, "it is empty")
+        raise policy_error(text, "it is empty")
     kind = found.setdefault("kind", "other")
     for option in ("nice", "slice"):
         if option in found and kind not in FAIR:
-            raise refused(text, f"{kind} has no {option}")
+            raise policy_error(text, f"{kind} has no {option}")
     policy = Policy(text=text, **found)  # type: ignore[arg-type]
     if policy.kind == "deadline":
         check_deadline(policy)
@@ -87,56 +82,58 @@ def _word(text: str, word: str) -> dict[str, str | int]:
         "slice": _slice,
     }
     if name not in readers or not value:
-        raise refused(text, f"{word!r} is not known")
+        raise policy_error(text, f"{word!r} is not known")
     if name in ("fifo", "rr", "deadline"):
         return {"kind": name, **readers[name](text, value)}
     return readers[name](text, value)
 
 
-def _whole(text: str, value: str, least: int, most: int, what: str) -> int:
+def _read_whole(text: str, value: str, least: int, most: int, what: str) -> int:
     if not re.fullmatch(r"-?\d{1,4}", value) or not least <= int(value) <= most:
-        raise refused(text, f"the {what} is {value}, not a whole number from {least} to {most}")
+        raise policy_error(text, f"the {what} is {value}, not a whole number from {least} to {most}")
     return int(value)
 
 
 def _priority(text: str, value: str) -> dict[str, str | int]:
-    return {"priority": _whole(text, value, 1, 99, "priority")}
+    return {"priority": _read_whole(text, value, 1, 99, "priority")}
 
 
 def _nice(text: str, value: str) -> dict[str, str | int]:
-    return {"nice": _whole(text, value, -20, 19, "nice level")}
+    return {"nice": _read_whole(text, value, -20, 19, "nice level")}
 
 
 def _slice(text: str, value: str) -> dict[str, str | int]:
     length = _time(text, value)
     # The kernel would clamp other values silently.
     if not 100_000 <= length <= 100_000_000:
-        raise refused(text, f"the slice of {value} is outside the kernel's 0.1 to 100 ms")
+        raise policy_error(text, f"the slice of {value} is outside the kernel's 0.1 to 100 ms")
     return {"slice": length}
 
 
 def _deadline(text: str, value: str) -> dict[str, str | int]:
     parts = value.split(",")
     if len(parts) != 3:
-        raise refused(text, "deadline takes three times: runtime, deadline, period")
+        raise policy_error(text, "deadline takes three times: runtime, deadline, period")
     return dict(zip(("runtime", "deadline", "period"), (_time(text, part) for part in parts), strict=True))
 
 
 def _time(text: str, value: str) -> int:
     match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,9})?)(ns|us|ms|s)", value)
     if not match:
-        raise refused(text, f"{value!r} is not a time with a unit (ns, us, ms, s)")
+        raise policy_error(text, f"{value!r} is not a time with a unit (ns, us, ms, s)")
     return round(float(match[1]) * UNITS[match[2]])
 
 
 def check_deadline(policy: Policy) -> None:
     """Raises InputError for parameters that every kernel refuses (__checkparam_dl)."""
     if policy.runtime < 1024:
-        raise refused(policy.text, "the runtime is below the kernel's least, 1024 ns")
+        raise policy_error(policy.text, "the runtime is below the kernel's least, 1024 ns")
     if not policy.runtime <= policy.deadline <= policy.period:
-        raise refused(policy.text, "the kernel requires runtime <= deadline <= period")
+        raise policy_error(policy.text, "the kernel requires runtime <= deadline <= period")
     if not 100_000 <= policy.period <= 4_194_304_000:
-        raise refused(policy.text, "the period is outside the kernel's 100 us to 4.19 s (sched_deadline_period_*)")
+        raise policy_error(
+            policy.text, "the period is outside the kernel's 100 us to 4.19 s (sched_deadline_period_*)"
+        )
 
 
 def check_admission(policy: Policy, processes: int, cpus: int) -> None:
@@ -146,7 +143,7 @@ def check_admission(policy: Policy, processes: int, cpus: int) -> None:
     """
     share = processes * policy.runtime / policy.period if policy.kind == "deadline" else 0.0
     if share > REALTIME_SHARE * cpus:
-        raise refused(
+        raise policy_error(
             policy.text,
             f"{processes} such processes reserve {share:.3g} CPUs, and the kernel admits {REALTIME_SHARE * cpus:.3g} "
             f"of this machine's {cpus}",
@@ -154,6 +151,6 @@ def check_admission(policy: Policy, processes: int, cpus: int) -> None:
         )
 
 
-def refused(text: str, why: str, remedy: str = WORDS) -> InputError:
+def policy_error(text: str, why: str, remedy: str = WORDS) -> InputError:
     """The error for a policy that is not to be had."""
     return InputError(f"the policy {text!r} is not usable: {why}", remedy)

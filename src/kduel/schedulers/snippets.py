@@ -1,4 +1,4 @@
-"""What a contender's scheduler, policy and knobs add to the guest script, and to what the guest needs."""
+"""Parts that a contender's scheduler, policy and knobs add to the guest script, and to what the guest needs."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from msgspec import Struct
 
 from kduel.core.cache import Cache
 from kduel.core.experiment import Contender, Void
-from kduel.schedulers.build import find
+from kduel.schedulers.build import find_scheduler
 from kduel.schedulers.catalogue import PLAIN
-from kduel.schedulers.check import check
+from kduel.schedulers.check import check_gates
 from kduel.schedulers.knobs import set_knobs
 from kduel.schedulers.policy import parse_policy
 
 START_LIMIT = 240
 """Seconds that a scheduler may take to be at work: scx_lavd took 43 under TCG on an idle host, 140 on a busy one."""
 DIRECTORY = '"${KDUEL_SCHED_DIR:-/run/kduel-sched}"'
-"""Where the gates keep their functions and state, in shell. Root sources them, so that nobody else may write there: not
+"""Directory where the gates keep their functions and state, in shell. Root sources them, so that nobody else may write there: not
 below /tmp, where whoever comes first makes the directory."""
 LIBRARY = f"{DIRECTORY}/gates.sh"
 USE = f". {LIBRARY}\n"
 
 
-class Setup(Struct, frozen=True, kw_only=True):
+class SchedulerSetup(Struct, frozen=True, kw_only=True):
     """Shell for the places where the guest script has room for it; each empty where the contender needs nothing."""
 
     contender: Contender
@@ -41,12 +41,12 @@ class Setup(Struct, frozen=True, kw_only=True):
     after_all: str = ""
     """After the last step: the kernel's own scheduler and all knobs as they were, for the next one in this boot."""
     policy: str = ""
-    """As our programs take it; empty for the kernel's default."""
+    """Argument for our programs; empty for the kernel's default."""
     programs: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     files: tuple[tuple[str, Path], ...] = ()
     seconds: float = 0.0
-    """What `before_all` and `after_all` may take at most, for the deadline."""
+    """Seconds that `before_all` and `after_all` may take at most, for the deadline."""
     facts: dict[str, str] = {}
     """For the lock: the scheduler's version and SHA-256."""
 
@@ -60,11 +60,11 @@ class Setup(Struct, frozen=True, kw_only=True):
         return f'exec "$KDUEL_PROGRAMS/kpolicy" {shlex.quote(self.policy)} sh -ec {shlex.quote(script)}\n'
 
     def check(self, trial: Path) -> Void | None:
-        """Why the trial is void, if anything of what the contender sets was not in force."""
-        return check(trial, self.contender) if self.before_each else None
+        """Reason why the trial is void, if anything of what the contender sets was not in force."""
+        return check_gates(trial, self.contender) if self.before_each else None
 
 
-def setup(contender: Contender, contenders: Sequence[Contender], *, cache: Cache) -> Setup:
+def make_setup(contender: Contender, contenders: Sequence[Contender], *, cache: Cache) -> SchedulerSetup:
     """The setup of one of a study's contenders. Raises InputError for a scheduler that is not to be had.
 
     Where any contender of the study has a sched_ext scheduler, those without one are checked to have none.
@@ -73,7 +73,7 @@ def setup(contender: Contender, contenders: Sequence[Contender], *, cache: Cache
     programs: tuple[str, ...] = ("kpolicy",) if policy else ()
     preempt = preempt_mode(contender.cmdline)
     if not (any(other.scheduler for other in contenders) or contender.sysctl or preempt):
-        return Setup(contender=contender, policy=policy, programs=programs)
+        return SchedulerSetup(contender=contender, policy=policy, programs=programs)
     placed: tuple[tuple[str, Path], ...] = ()
     facts: dict[str, str] = {}
     begin = ["sched_begin\n", set_knobs(contender.sysctl)]
@@ -86,17 +86,17 @@ def setup(contender: Contender, contenders: Sequence[Contender], *, cache: Cache
             facts = {"source": "kduel"}
             program = f'"$KDUEL_PROGRAMS/{PLAIN}"'
         else:
-            bundle, directory = find(contender.scheduler, cache=cache)
+            bundle, directory = find_scheduler(contender.scheduler, cache=cache)
             placed = bundle.files(directory)
             facts = {"version": bundle.version, "sha256": bundle.sha256, "source": bundle.source}
             program = f'"$KDUEL_PROGRAMS/sched/{bundle.name}/{bundle.name}"'
         arguments = [shlex.quote(word) for word in words]
         begin.append(" ".join(["sched_start", str(START_LIMIT), program, *arguments]) + "\n")
     begin.append("sched_ready\n")
-    return Setup(
+    return SchedulerSetup(
         contender=contender,
         # In a shell of its own: where it ends early, the script goes on, and every gate reports it.
-        before_all=f"{install()}(\n{USE}{''.join(begin)}) || :\n",
+        before_all=f"{install_gates()}(\n{USE}{''.join(begin)}) || :\n",
         before_each=f"{USE}sched_before\n",
         after_each=f"{USE}sched_look\n",
         after_all=f"{USE}sched_stop\n",
@@ -109,7 +109,7 @@ def setup(contender: Contender, contenders: Sequence[Contender], *, cache: Cache
 
 
 @cache
-def install() -> str:
+def install_gates() -> str:
     """Shell that puts the gates' functions where the gates find them."""
     library = files("kduel.schedulers").joinpath("gates.sh").read_text("utf-8")
     return f"(umask 077; mkdir -p {DIRECTORY}; cat >{LIBRARY}) <<'KDUEL_GATES'\n{library}KDUEL_GATES\n"

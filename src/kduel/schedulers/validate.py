@@ -1,4 +1,4 @@
-"""What can be known before the first boot: whether a kernel and a machine can give a contender its scheduler."""
+"""Checks before the first boot: whether a kernel and a machine can give a contender its scheduler."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXT_SINCE = (6, 12)
 
 
 def validate(
-    contender: Contender, kernel: Kernel, steps: Sequence[tuple[Benchmark, Any]] = (), *, cpus: int | None = None
+    contender: Contender, kernel: Kernel, steps: Sequence[tuple[Benchmark[Any], Any]] = (), *, cpus: int | None = None
 ) -> None:
     """Raises InputError for what this kernel, these benchmarks (with their parameters) and so many CPUs cannot have."""
     options = Options(kernel)
@@ -52,17 +52,17 @@ class Options:
                 raise InputError(f"cannot read {kernel.config}: {error.strerror}") from error
 
     def has(self, option: str) -> bool | None:
-        """Whether it is built in; None where the configuration is not known."""
+        """True if it is built in; None where the configuration is not known."""
         if self.text is None:
             return None
         return re.search(rf"^CONFIG_{option}=y$", self.text, re.MULTILINE) is not None
 
     def knows(self, option: str) -> bool:
-        """Whether the option is to be chosen at all, set or not; True where the configuration is not known."""
+        """True if the option can be chosen at all, set or not, and where the configuration is not known."""
         return self.text is None or re.search(rf"CONFIG_{option}[= ]", self.text) is not None
 
     def older_than(self, since: tuple[int, int]) -> bool:
-        """Whether the release is known to be older."""
+        """True if the release is known to be older."""
         return self.version is not None and self.version < since
 
     def require(self, option: str, contender: Contender, what: str) -> None:
@@ -120,7 +120,7 @@ def check_policy(
     policy: Policy,
     contender: Contender,
     options: Options,
-    steps: Sequence[tuple[Benchmark, Any]],
+    steps: Sequence[tuple[Benchmark[Any], Any]],
     cpus: int | None,
 ) -> None:
     """Raises InputError for a policy that the kernel lacks, or that a benchmark cannot run under."""

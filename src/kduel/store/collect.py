@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from kduel.benchmarks import Benchmark, ParseError, Raw, benchmark
 from kduel.core.experiment import Metric, Step
 from kduel.core.host import OTHER_WORK
-from kduel.core.samples import Details, Samples, StepResult
+from kduel.core.samples import Details, Samples, StepResult, within_reason
+from kduel.core.slices import ALL, SliceValue, interleave, plain_mean, reduce_slices, slice_label
+from kduel.core.untrusted import MalformedError, decode, read
 from kduel.core.void_codes import never_began
 from kduel.store.documents import Lock, TrialRecord
 from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir
+from kduel.study.load import Blocks
+
+BLOCKS = Blocks()
 
 
-def step_directory(trial: Path, index: int, label: str) -> Path:
-    """Where a step's raw files are: `index` counts from 0 in the order of the study, whatever order it ran in."""
-    return trial / f"{index + 1:02d}-{label}"
+def step_directory(trial: Path, index: int, label: str, piece: int = 0) -> Path:
+    """Directory of a step's raw files: `index` counts from 0 in the order of the study, whatever order it ran in; `piece` is
+    the slice's number from 1, 0 for a step in one piece."""
+    return trial / f"{index + 1:02d}-{slice_label(label, piece)}"
 
 
-def parse_step(directory: Path, chosen: Benchmark, parameters: object) -> dict[str, float]:
+def parse_step(directory: Path, chosen: Benchmark[Any], parameters: object) -> dict[str, float]:
     """The step's numbers from its raw files, all of the benchmark's metrics. Raises ParseError with the reason."""
     raw = Raw.read(directory, trial_files=chosen.trial_files)
     if raw.exit_status != 0:
@@ -32,32 +40,119 @@ def parse_step(directory: Path, chosen: Benchmark, parameters: object) -> dict[s
     return chosen.parse(raw, parameters)
 
 
+def start_of(directory: Path) -> float | None:
+    """Seconds after the boot at which a step's directory says that it began; None if it does not."""
+    try:
+        began = decode(read(directory / "exit.json"), dict[str, float | None]).get("started")
+    except (OSError, MalformedError):
+        return None
+    return began if began is not None and within_reason(began) else None
+
+
 Values = dict[int, dict[str, float]]
 """By the step's place in the study, its metrics by name."""
 
 
-class Prepared:
-    """A study's steps with their benchmarks and typed parameters, looked up once."""
+class PreparedSteps:
+    """A study's steps with their benchmarks and typed parameters, looked up once. `blocks` says how steps are cut."""
 
-    def __init__(self, steps: list[Step]) -> None:
+    def __init__(self, steps: list[Step], blocks: Blocks = BLOCKS) -> None:
         self.steps = steps
+        self.reducer = blocks.reduce
         self.benchmarks = [benchmark(step.benchmark) for step in steps]
         self.parameters = [
             chosen.read_parameters(step.parameters) for chosen, step in zip(self.benchmarks, steps, strict=True)
         ]
+        self.wanted = [step.slices or blocks.slices for step in steps]
+        self.pieces = [
+            chosen.cut(parameters, slices)
+            for slices, chosen, parameters in zip(self.wanted, self.benchmarks, self.parameters, strict=True)
+        ]
+        """By step, the parameters of each of its slices; one for a step in one piece."""
+
+    def fewer_slices(self) -> list[str]:
+        """Steps that a longer `time` would cut into the number of slices that they should have, with their number."""
+        fewer = []
+        for step, chosen, parameters, pieces, wanted in zip(
+            self.steps, self.benchmarks, self.parameters, self.pieces, self.wanted, strict=True
+        ):
+            if len(pieces) < wanted and hasattr(parameters, "time"):
+                longer = structs.replace(parameters, time=parameters.time * wanted)
+                if len(chosen.cut(longer, wanted)) == wanted:
+                    fewer.append(f"{step.label} ({len(pieces)} of {wanted})")
+        return fewer
+
+    def slice_labels(self) -> dict[str, list[str]]:
+        """By the label of each step that is cut: the labels of its slices."""
+        return {
+            step.label: [slice_label(step.label, number) for number in range(1, len(pieces) + 1)]
+            for step, pieces in zip(self.steps, self.pieces, strict=True)
+            if len(pieces) > 1
+        }
+
+    def in_order(self, steps: Sequence[int], seed: int) -> list[tuple[int, int]]:
+        """(step, slice) in the order of a trial of a block with this seed; slice 0 is a step in one piece."""
+        return interleave(steps, {step: len(self.pieces[step]) for step in steps}, seed)
 
     def parse(self, trial: Path, index: int) -> dict[str, float]:
-        """One step's numbers. Raises ParseError."""
-        directory = step_directory(trial, index, self.steps[index].label)
-        return parse_step(directory, self.benchmarks[index], self.parameters[index])
+        """One step's numbers. Raises ParseError, naming the slice."""
+        if len(self.pieces[index]) == 1:
+            directory = step_directory(trial, index, self.steps[index].label)
+            return parse_step(directory, self.benchmarks[index], self.parameters[index])
+        found = self.parse_slices(trial, index)
+        values = {
+            metric.name: reduce_slices([one[metric.name] for one in found], metric, self.reducer)
+            for metric in self.metrics_of_one(index)
+            if all(metric.name in one for one in found)
+        }
+        return values | {
+            name + ALL: math.fsum(one[name] for one in found) / len(found)
+            for name in self.slice_means(index)
+            if name in values
+        }
+
+    def parse_slices(self, trial: Path, index: int) -> list[dict[str, float]]:
+        """The numbers of each slice of a step. Raises ParseError, naming the slice: without one the others are no fair sample."""
+        found = []
+        for number, parameters in enumerate(self.pieces[index], 1):
+            directory = step_directory(trial, index, self.steps[index].label, number)
+            try:
+                found.append(parse_step(directory, self.benchmarks[index], parameters))
+            except ParseError as error:
+                raise ParseError(f"slice {number}: {error}") from error
+        return found
+
+    def slice_means(self, index: int) -> list[str]:
+        """Metrics whose plain mean over all slices stands beside the reduced value."""
+        if len(self.pieces[index]) == 1 or self.reducer == "mean":
+            return []
+        return [metric.name for metric in self.metrics_of_one(index) if metric.name in self.steps[index].primary]
 
     def details(self, trial: Path, index: int) -> Details:
         """Details of one step beyond its numbers. Raises ParseError."""
+        if len(self.pieces[index]) > 1:
+            return self.details_of_slices(trial, index)
+        return self.details_of_one(step_directory(trial, index, self.steps[index].label), index)
+
+    def details_of_one(self, directory: Path, index: int, piece: int = 1) -> Details:
+        """Details of one slice, or of a step in one piece, in its directory. Raises ParseError."""
         chosen = self.benchmarks[index]
         if type(chosen).details is Benchmark.details:
             return Details()
-        directory = step_directory(trial, index, self.steps[index].label)
-        return chosen.details(Raw.read(directory, trial_files=chosen.trial_files), self.parameters[index])
+        return chosen.details(Raw.read(directory, trial_files=chosen.trial_files), self.pieces[index][piece - 1])
+
+    def details_of_slices(self, trial: Path, index: int) -> Details:
+        """Each slice's value of the primary metrics. Raises ParseError."""
+        label = self.steps[index].label
+        slices: dict[str, list[SliceValue]] = {name: [] for name in self.steps[index].primary}
+        for number, values in enumerate(self.parse_slices(trial, index), 1):
+            directory = step_directory(trial, index, label, number)
+            errors = self.details_of_one(directory, index, number).errors
+            for name in slices.keys() & values.keys():
+                slices[name].append(SliceValue(start_of(directory), values[name], errors.get(name)))
+        return Details(
+            slices={name: found for name, found in slices.items() if len(found) == len(self.pieces[index])}
+        )
 
     def parse_trial(self, trial: Path, steps: Sequence[int] | None = None) -> tuple[Values, dict[str, str]]:
         """Every step's numbers, or those of some, and by label why a step gave none."""
@@ -74,20 +169,25 @@ class Prepared:
         """One step with all its parameters."""
         step = self.steps[index]
         parameters = msgspec.to_builtins(self.parameters[index])
-        return StepResult(label=step.label, benchmark=step.benchmark, parameters=parameters)
+        return StepResult(label=step.label, benchmark=step.benchmark, parameters=parameters, load=step.load)
+
+    def metrics_of_one(self, index: int) -> tuple[Metric, ...]:
+        """Metrics of one slice of a step, or of the step in one piece."""
+        return self.benchmarks[index].metrics(self.pieces[index][0])
 
     def metrics(self, index: int) -> tuple[Metric, ...]:
-        """What one step yields."""
-        return self.benchmarks[index].metrics(self.parameters[index])
+        """Metrics of one step, with the means of slices next to reduced values."""
+        found, beside = self.metrics_of_one(index), self.slice_means(index)
+        return (*found, *(plain_mean(metric) for metric in found if metric.name in beside))
 
 
 class Collector:
     """Samples growing trial by trial, so that a runner need not read the whole run again after each block."""
 
-    def __init__(self, run: RunDir, lock: Lock, prepared: Prepared | None = None) -> None:
+    def __init__(self, run: RunDir, lock: Lock, prepared: PreparedSteps | None = None) -> None:
         self.run = run
         self.names = [contender.name for contender in lock.contenders]
-        self.prepared = prepared or Prepared(lock.steps)
+        self.prepared = prepared or PreparedSteps(lock.steps, lock.blocks)
         self.blocks: list[int] = []
         self.found: dict[tuple[int, str], TrialRecord] = {}
         self.values: dict[tuple[int, str], Values] = {}
@@ -144,10 +244,11 @@ class Collector:
                             for name in self.names
                         },
                         order=order,
+                        places=[self.place_of(index, block) for block in chosen],
                         absent=absent if any(map(any, absent.values())) else {},
                         covariates={OTHER_WORK: known} if measured else {},
                         machines=machines,
-                        **self.detailed(index, metric.name, chosen),
+                        **self.detail_fields(index, metric.name, chosen),
                     )
                 )
         return tables
@@ -159,20 +260,31 @@ class Collector:
         places = sorted(record.position for record in records)
         return {record.contender: place for record, place in zip(in_time, places, strict=True)}
 
-    def detailed(self, index: int, metric: str, blocks: list[int]) -> dict[str, Any]:
-        """The fields `conditions` and `modes` of a metric's table; none where the benchmark gives no details."""
+    def place_of(self, index: int, block: int) -> int:
+        """The place of a step among the steps of the block's trials."""
+        orders = (self.found[block, name].steps for name in self.names if (block, name) in self.found)
+        return next((order.index(index) for order in orders if index in order), 0)
 
-        def of(name: str) -> list[Details]:
-            return [self.details.get((block, name), {}).get(index, Details()) for block in blocks]
+    def detail_fields(self, index: int, metric: str, blocks: list[int]) -> dict[str, Any]:
+        """The fields `conditions`, `modes`, `slices`, `distributions` and `printed` of a metric's table; none where the benchmark gives no details."""
 
-        conditions = {name: [details.conditions.get(metric, {}) for details in of(name)] for name in self.names}
-        modes = {
-            name: next((found for details in of(name) if (found := details.modes.get(metric))), [])
-            for name in self.names
+        of_name = {
+            name: [self.details.get((b, name), {}).get(index, Details()) for b in blocks] for name in self.names
         }
+        conditions = {name: [one.conditions.get(metric, {}) for one in given] for name, given in of_name.items()}
+        modes = {
+            name: next((found for one in given if (found := one.modes.get(metric))), [])
+            for name, given in of_name.items()
+        }
+        slices = {name: [one.slices.get(metric, []) for one in given] for name, given in of_name.items()}
+        distributions = {name: [one.distributions.get(metric) for one in given] for name, given in of_name.items()}
+        printed = {name: [one.printed.get(metric) for one in given] for name, given in of_name.items()}
         return {
             "conditions": conditions if any(map(any, conditions.values())) else {},
             "modes": modes if any(modes.values()) else {},
+            "slices": slices if any(map(any, slices.values())) else {},
+            "distributions": distributions if any(map(any, distributions.values())) else {},
+            "printed": printed if any(map(any, printed.values())) else {},
         }
 
 

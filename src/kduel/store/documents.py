@@ -1,11 +1,11 @@
-"""The documents in a run's directory, typed, each with its version: a later one is refused, an older one is converted.
+"""The documents in a run's directory, typed, each with its version: one of another version is refused.
 
 lock.json and trial.json are read here; plan.jsonl follows from the lock (kduel.store.integrity).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,18 +14,18 @@ from typing import Any, Self, TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from kduel import __version__
 from kduel.core.errors import InputError, cannot_read
-from kduel.core.experiment import EDITION, Contender, MachineRecord, Settle, Step, TrialStatus, Void
+from kduel.core.experiment import EDITION, Bound, Contender, Design, MachineRecord, Settle, Step, TrialStatus, Void
 from kduel.core.host import OTHER_WORK, HostStep
 from kduel.core.untrusted import read_whole
-from kduel.study.load import Blocks, HostTable, Study, StudyHeader, check_numbers
+from kduel.core.version import full_version
+from kduel.study.load import Blocks, HostTable, Study, StudyHeader, check_numbers, parse_study
 from kduel.study.plan import PlannedTrial
 
 LOCK_SCHEMA = 2
-"""Of lock.json and plan.jsonl. Version 0.1.0 wrote no schema: that is 1."""
+"""Of lock.json and plan.jsonl. Schema 1 was never released."""
 TRIAL_SCHEMA = 2
-"""Of trial.json, and of the manifest next to it."""
+"""Of trial.json, and of the manifest next to it. Schema 1 was never released."""
 RESTORE = "The file was changed or damaged; restore it from a copy of the run."
 
 Typed = TypeVar("Typed")
@@ -34,7 +34,7 @@ Table = dict[str, Any]
 
 
 class KernelRecord(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a contender ran, in addition to its definition in the study."""
+    """The kernel that a contender ran, in addition to its definition in the study."""
 
     spec: str
     """The kernel's specification, as it was written."""
@@ -45,8 +45,8 @@ class KernelRecord(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaul
     provenance: Table = field(default_factory=dict)
     """Where the kernel came from; the keys are those of its source."""
     modules: str | None = None
-    """SHA-256 of the modules of the kernel that a trial gets, or `none`; null: not known (older runs), or those that are
-    installed on the measured machine."""
+    """SHA-256 of the modules of the kernel that a trial gets, or `none`; null: those that are installed on the measured
+    machine."""
     unbuilt: str = ""
     """Why there is no kernel: it does not build."""
     sysctl: dict[str, str | int] = field(default_factory=dict)
@@ -67,11 +67,11 @@ class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     them; empty where it has none."""
     load: float = 0.0
     architecture: str = ""
-    """As printed by `uname -m`; empty in older runs."""
+    """As printed by `uname -m`."""
 
 
 class Disturbance(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What of the host's other work a trial may have, resolved from the study's [host] and the machine's default."""
+    """Limits of the host's other work during a trial, resolved from the study's [host] and the machine's default."""
 
     max_wait_pct: float
     """Of the time that the guest's CPUs are ready to run, the per cent that they may wait for a CPU of the host."""
@@ -114,7 +114,6 @@ class Lock(Struct, kw_only=True, forbid_unknown_fields=True):
     """lock.json: everything resolved, so that the run can be understood and repeated years later."""
 
     schema: int = LOCK_SCHEMA
-    """As it was read: a lock of an older version keeps its number."""
     kduel: str
     seed: int
     origin: str
@@ -129,15 +128,22 @@ class Lock(Struct, kw_only=True, forbid_unknown_fields=True):
     kernels: list[KernelRecord]
     """One for each contender."""
     steps: list[Step]
-    edition: int = 1
+    edition: int
     """Of the method that the run was planned by and is judged by: kduel.core.experiment.EDITION."""
     covariates: list[str] = field(default_factory=list)
     """What the machine measures on the host during each trial and the verdict uses, declared before the first trial."""
     host: HostRecord = field(default_factory=HostRecord)
     disturbance: Disturbance | None = None
     """What makes a trial `host-disturbed`; null: nothing does."""
+    design: Design | None = None
+    """The study's factors, where it has any."""
+    bound: Bound | None = None
+    """What single measurements should not exceed."""
     fleet: FleetRecord | None = None
     """The machines, where there are several; `machine` is the first one's then."""
+    prepared: bool = True
+    """Whether the machine was made ready. Before that its facts are not known, and a run has no trials, but its exact part
+    may have some."""
 
     @property
     def hosts(self) -> list[str]:
@@ -153,7 +159,6 @@ class TrialRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     """trial.json: what is known of a trial besides its raw files."""
 
     schema: int = TRIAL_SCHEMA
-    """As it was read. From 2 on a manifest is next to it."""
     id: str
     block: int
     position: int
@@ -187,8 +192,8 @@ class TrialRecord(Struct, kw_only=True, forbid_unknown_fields=True):
             )
 
     @classmethod
-    def unbooted(cls, planned: PlannedTrial, void: Void) -> Self:
-        """That of a planned trial which was not booted."""
+    def of_unbooted(cls, planned: PlannedTrial, void: Void) -> Self:
+        """Record of a planned trial that was not booted."""
         return cls(
             id=planned.id,
             block=planned.block,
@@ -213,8 +218,10 @@ def study_of(lock: Lock, text: str) -> Study:
         settle=lock.settle,
         blocks=lock.blocks,
         steps=lock.steps,
+        design=lock.design,
+        bound=lock.bound,
         text=text,
-        host=host_of(lock),
+        host=host_of(lock) if lock.prepared else parse_study(text, "study.toml").host,
     )
 
 
@@ -238,7 +245,7 @@ def document_bytes(document: object) -> bytes:
 
 
 @contextmanager
-def restored() -> Iterator[None]:
+def as_damage() -> Iterator[None]:
     """Checks of a document's values by the rules for what users give: nobody gives them now, so the remedy is to restore it."""
     try:
         yield
@@ -248,13 +255,13 @@ def restored() -> Iterator[None]:
 
 def read_lock(path: Path) -> Lock:
     """A lock.json. Raises InputError naming the file and the key."""
-    lock = read_document(path, Lock, LOCK_SCHEMA, convert_lock)
+    lock = read_document(path, Lock, LOCK_SCHEMA)
     if not 1 <= lock.edition <= EDITION:
         raise InputError(
             f"{path}: the run was planned by edition {lock.edition} of the method, and this version knows {EDITION} at most",
             "Use the version of KDuel that made the run, or a later one.",
         )
-    with restored():
+    with as_damage():
         check_numbers(lock.study, lock.settle, lock.blocks, str(path))
     for what, names in (
         ("contenders", [one.name for one in lock.contenders]),
@@ -267,27 +274,26 @@ def read_lock(path: Path) -> Lock:
 
 def read_trial(path: Path) -> TrialRecord:
     """A trial.json. Raises InputError naming the file and the key."""
-    return read_document(path, TrialRecord, TRIAL_SCHEMA, convert_trial)
+    return read_document(path, TrialRecord, TRIAL_SCHEMA)
 
 
-def read_document(path: Path, kind: type[Typed], schema: int, convert: Callable[[Table], Table] = dict) -> Typed:
-    """A JSON document of a version up to `schema`; `convert` brings an object of an older one into today's shape.
+def read_document(path: Path, kind: type[Typed], schema: int) -> Typed:
+    """A JSON document with this schema.
 
-    Raises InputError, naming file and key, for one that is missing, damaged, of another shape or of a later version.
+    Raises InputError, naming file and key, for one that is missing, damaged, of another shape or of another version.
     """
     found = read_json(path, Table)
-    version = found.get("schema", 1)
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise InputError(f"{path}: schema is {str(version)[:40]!r}, not a number from 1 up", RESTORE)
-    if version > schema:
-        writer = f"KDuel {found['kduel']}" if isinstance(found.get("kduel"), str) else "a later version of KDuel"
+    version = found.get("schema")
+    if version != schema and isinstance(version, int) and not isinstance(version, bool):
+        writer = f"KDuel {found['kduel']}" if isinstance(found.get("kduel"), str) else "another version of KDuel"
         raise InputError(
-            f"{path} has schema {version} and was written by {writer[:40]}; this is {__version__}, which reads schemas up to "
-            f"{schema}",
-            "Install the version that wrote it, or a later one.",
+            f"{path} has schema {version} and was written by {writer[:40]}; this is {full_version()}, which reads schema {schema}",
+            "Install the version that wrote it.",
         )
+    if version != schema:
+        raise InputError(f"{path}: schema is {str(version)[:40]!r}, not {schema}", RESTORE)
     try:
-        return msgspec.convert(convert(found) if version < schema else found, kind, strict=True)
+        return msgspec.convert(found, kind, strict=True)
     except msgspec.ValidationError as error:
         raise InputError(f"{path}: {error}", RESTORE) from error
 
@@ -301,36 +307,3 @@ def read_json(path: Path, kind: Any) -> Any:
         raise cannot_read(path, error, "Restore it from a copy of the run.") from error
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: {error}", RESTORE) from error
-
-
-def convert_lock(old: Table) -> Table:
-    """Schema 1: one table `study` for all numbers; a kernel that does not build was marked in its provenance."""
-    new = old | {"schema": 1}
-    study, kernels = old.get("study"), old.get("kernels")
-    if isinstance(study, dict):
-        parts = {"study": StudyHeader, "blocks": Blocks}
-        known = {*StudyHeader.__struct_fields__, *Blocks.__struct_fields__, "settle"}
-        new |= {name: {k: study[k] for k in kind.__struct_fields__ if k in study} for name, kind in parts.items()}
-        new |= {"settle": study["settle"]} if "settle" in study else {}
-        new |= {f"study.{key}": value for key, value in study.items() if key not in known}
-    if isinstance(kernels, list):
-        new["kernels"] = [convert_kernel(kernel) for kernel in kernels]
-    return new
-
-
-def convert_kernel(old: Any) -> Any:
-    """Schema 1 of an entry of `kernels`."""
-    if not isinstance(old, dict) or not isinstance(provenance := old.get("provenance"), dict):
-        return old
-    known = {key: value for key, value in provenance.items() if key != "not_built"}
-    return old | {"provenance": known, "unbuilt": provenance.get("not_built", "")}
-
-
-def convert_trial(old: Table) -> Table:
-    """Schema 1: `reason` was the code and the message of a void trial in one string."""
-    new = old | {"schema": 1}
-    reason = new.pop("reason", "")
-    if not isinstance(reason, str):
-        return old
-    code, _, message = reason.partition(": ")
-    return new | {"void": {"code": code, "message": message} if code else None}

@@ -9,10 +9,9 @@ from typing import Literal
 from msgspec import Struct, field, json
 
 from kduel.store.documents import read_document
-from kduel.store.rundir import as_disk_error, write_whole
+from kduel.store.rundir import FLEET, as_disk_error, write_whole
 
 STATE_SCHEMA = 1
-FOLDER = "fleet"
 
 
 class Out(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,14 +26,14 @@ class Out(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class FleetState(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What the controller has decided of the fleet's machines."""
+    """The controller's decisions about the fleet's machines."""
 
     schema: int = STATE_SCHEMA
     out: dict[str, Out] = field(default_factory=dict)
 
 
 class LiveMember(Struct, frozen=True, kw_only=True):
-    """What a member did a few seconds ago."""
+    """A member's activity a few seconds ago."""
 
     state: str
     """idle, ahead, working, waiting, done, lost or quarantined."""
@@ -56,20 +55,20 @@ class Live(Struct, frozen=True, kw_only=True):
 
 
 def read_live(run: Path) -> Live | None:
-    """What the controller saw last, if there is or was one. Raises InputError for a damaged file."""
-    path = run / FOLDER / "live.json"
+    """The fleet as the controller saw it last, if there is or was one. Raises InputError for a damaged file."""
+    path = run / FLEET / "live.json"
     return read_document(path, Live, STATE_SCHEMA) if path.exists() else None
 
 
 def write_live(run: Path, live: Live) -> None:
     """Write it whole. Raises HostError."""
     with as_disk_error(run):
-        write_whole(run / FOLDER / "live.json", json.encode(live))
+        write_whole(run / FLEET / "live.json", json.encode(live))
 
 
 def state_path(run: Path) -> Path:
-    """Where the state of a run's fleet is."""
-    return run / FOLDER / "state.json"
+    """Path of the state of a run's fleet."""
+    return run / FLEET / "state.json"
 
 
 def read_state(run: Path) -> FleetState:

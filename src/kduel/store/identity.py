@@ -1,4 +1,4 @@
-"""Whether a run may be continued: what makes two locks the same experiment, and the facts in which they differ."""
+"""Identity of experiments: the facts that two locks must share for a run to be continued, and those in which they differ."""
 
 from __future__ import annotations
 
@@ -10,23 +10,17 @@ import msgspec
 from msgspec import structs
 
 from kduel.core.errors import InputError
-from kduel.store.documents import Lock, study_of
+from kduel.core.experiment import Step
+from kduel.store.documents import KernelRecord, Lock
 from kduel.study.load import Study
 
 PROVENANCE = ("spec", "provenance")
 """Of a kernel, how it was found: what is compared is what was found."""
-MODULES = "modules"
-"""Of a kernel, what older locks lack, and locks of machines with modules of their own."""
 WAYS = ("entries",)
 """Of a machine's facts, those that only name how it boots what the other facts identify."""
 PROTOCOL_FACTS = ("accelerator", "clock", "root", "busybox", "boot", "compilers")
 """Of a machine's facts, those that belong to how one measures, not to which machine it is. Of an exact machine all do:
 its counts depend on no machine, and on each of these."""
-ADDED = ("priority",)
-"""Facts that earlier locks of the same schema lack: compared where both have them."""
-OLD_ARGV = "argv"
-"""QEMU's arguments, by contender. In schema 1 they held the cache's paths, and were kept by kernel specification; what a
-user can set in them is compared by itself."""
 MOST_NAMED = 5
 """Differences that a message lists."""
 CONTINUED = "Continuing would mix two experiments. Restore what differs, or start a new run with another --out."
@@ -39,11 +33,23 @@ def check_same_run(old: Lock, new: Lock, path: Path, remedy: str = CONTINUED) ->
     do something else with the run."""
     found = differences(old, new)
     if found:
-        raise differs(found, path, remedy)
+        raise mismatch_error(found, path, remedy)
 
 
-def check_same_study(lock: Lock, study: Study, path: Path) -> None:
-    """The same of what is known before anything is prepared: nothing is compared but what the study declares."""
+def check_same_study(lock: Lock, study: Study, path: Path, remedy: str = CONTINUED) -> None:
+    """Raises InputError, naming each fact that differs, where the run in `path` was started from another study."""
+    found = study_differences(lock, study)
+    if found:
+        raise mismatch_error(found, path, remedy)
+
+
+def same_study(lock: Lock, study: Study) -> bool:
+    """True if a run was started from this study, as far as that is known before anything is prepared."""
+    return not study_differences(lock, study)
+
+
+def study_differences(lock: Lock, study: Study) -> list[tuple[str, Any, Any]]:
+    """Differences between a run and a study in what the study declares: known before anything is prepared."""
     new = structs.replace(
         lock,
         study=study.about,
@@ -51,41 +57,41 @@ def check_same_study(lock: Lock, study: Study, path: Path) -> None:
         settle=study.settle,
         machine=structs.replace(lock.machine, kind=study.machine, settings=study.machine_settings),
         contenders=study.contenders,
+        kernels=[KernelRecord(spec="")] * len(study.contenders),  # Not known yet, and not compared.
         steps=study.steps,
     )
-    found = [*declared(lock, new), *compare("machine", *machines(lock, new))]
-    if found:
-        raise differs(found, path)
+    return [*declared_differences(lock, new), *value_differences("machine", *machine_facts(lock, new))]
 
 
-def differs(found: list[tuple[str, Any, Any]], path: Path, remedy: str = CONTINUED) -> InputError:
+def mismatch_error(found: list[tuple[str, Any, Any]], path: Path, remedy: str = CONTINUED) -> InputError:
     """The error about what was `found` between the run in `path` and the one that is to be there."""
     return InputError(
-        f"{path} holds a run that differs from this one:\n{listed(found, ('in the run', 'now'))}", remedy
+        f"{path} holds a run that differs from this one:\n{differences_text(found, ('in the run', 'now'))}", remedy
     )
 
 
-def listed(found: list[tuple[str, Any, Any]], names: tuple[str, str]) -> str:
+def differences_text(found: list[tuple[str, Any, Any]], names: tuple[str, str]) -> str:
     """The first differences, a line each; `names` are the sources of the values."""
-    lines = [f"{what}: {told(was, now, names)}" for what, was, now in found[:MOST_NAMED]]
+    lines = [f"{what}: {value_texts(was, now, names)}" for what, was, now in found[:MOST_NAMED]]
     lines += [f"and {len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else []
     return "\n".join(f"  {line}" for line in lines)
 
 
-def told(was: Any, now: Any, names: tuple[str, str]) -> str:
+def value_texts(was: Any, now: Any, names: tuple[str, str]) -> str:
     """Both values; of two long lists of words, which a message would cut where they are still alike, what only one has."""
     if isinstance(was, str) and isinstance(now, str) and min(len(was), len(now)) > LONGEST:
         lists = was.split(","), now.split(",")
         own = [word for word in lists[0] if word not in lists[1]], [word for word in lists[1] if word not in lists[0]]
-        said = [f"{short(', '.join(words))} only {name}" for words, name in zip(own, names, strict=True) if words]
+        said = [
+            f"{short_value(', '.join(words))} only {name}" for words, name in zip(own, names, strict=True) if words
+        ]
         if said and min(len(words) for words in lists) > 1:
             return "; ".join(said)
-    return f"{short(was)} {names[0]}, {short(now)} {names[1]}"
+    return f"{short_value(was)} {names[0]}, {short_value(now)} {names[1]}"
 
 
 def protocol_differences(first: Lock, other: Lock) -> list[tuple[str, Any, Any]]:
-    """As `differences`, of two runs that may have been made on different machines, with seeds and numbers of blocks of
-    their own; what every trial went through must be the same."""
+    """Differences between two runs in what every trial went through; machines, seeds and numbers of blocks may differ."""
     kind = {lock.blocks.fixed is None for lock in (first, other)}
     free = {"study.max"} | ({"study.fixed"} if len(kind) == 1 else set())
 
@@ -102,102 +108,104 @@ def protocol_differences(first: Lock, other: Lock) -> list[tuple[str, Any, Any]]
         }
 
     found = [one for one in differences(first, other) if not one[0].startswith("machine.") and one[0] not in free]
-    return found + list(compare("machine", protocol(first), protocol(other)))
+    return found + list(value_differences("machine", protocol(first), protocol(other)))
 
 
 def differences(old: Lock, new: Lock) -> list[tuple[str, Any, Any]]:
-    """What was compared and differs: its name, its value in `old`, its value in `new`."""
+    """Facts that differ: name, value in `old`, value in `new`."""
     return [
-        *declared(old, new),
-        *compare("kernels", *kernels(old, new)),
-        *compare("machine", *machines(old, new)),
-        *compare("host", *host_rules(old, new)),
+        *declared_differences(old, new),
+        *value_differences("kernels", *kernel_facts(old, new)),
+        *value_differences("machine", *machine_facts(old, new)),
+        *value_differences("host", *host_rules(old, new)),
     ]
 
 
-def declared(old: Lock, new: Lock) -> list[tuple[str, Any, Any]]:
-    """Of the differences those in what the study declares about contenders, benchmarks and numbers."""
+def declared_differences(old: Lock, new: Lock) -> list[tuple[str, Any, Any]]:
+    """Differences in what the study declares about contenders, benchmarks and numbers."""
     return [
-        *compare("contenders", {one.name: one for one in old.contenders}, {one.name: one for one in new.contenders}),
-        *compare("benchmarks", {one.label: one for one in old.steps}, {one.label: one for one in new.steps}),
-        *compare("order of the benchmarks", [one.label for one in old.steps], [one.label for one in new.steps]),
-        *compare("study", numbers(old), numbers(new)),
+        *value_differences(
+            "contenders", {one.name: one for one in old.contenders}, {one.name: one for one in new.contenders}
+        ),
+        *value_differences("benchmarks", steps_of(old), steps_of(new)),
+        *order_differences(
+            "order of the contenders", [one.name for one in old.contenders], [one.name for one in new.contenders]
+        ),
+        *order_differences(
+            "order of the benchmarks", [one.label for one in old.steps], [one.label for one in new.steps]
+        ),
+        *value_differences("factors", old.design, new.design),
+        *value_differences("bound", old.bound, new.bound),
+        *value_differences("study", study_numbers(old), study_numbers(new)),
     ]
+
+
+def steps_of(lock: Lock) -> dict[str, Step]:
+    """By label, as they are on an emulated machine: whether a study's machine is one may not be known yet."""
+    return {step.label: step.on(emulated=True) for step in lock.steps}
 
 
 def host_rules(old: Lock, new: Lock) -> tuple[Any, Any]:
-    """When a trial is disturbed, by each. A run continues by its own rule where the study declares none: an older
-    version made it, or one with another default."""
+    """The rule of disturbance of each. A run continues by its own rule where the study declares none: a version with
+    another default may have made it."""
     asked = [lock.disturbance for lock in (old, new) if lock.disturbance is not None and lock.disturbance.strict]
     return (old.disturbance, new.disturbance) if asked else (None, None)
 
 
-def compare(name: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
+def value_differences(name: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
     """The leaves in which two values differ, as JSON has them; a missing one is None."""
-    old, new = plain(old), plain(new)
+    old, new = as_json_value(old), as_json_value(new)
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *(key for key in new if key not in old)]:
-            yield from compare(f"{name}.{key}", old.get(key), new.get(key))
+            yield from value_differences(f"{name}.{key}", old.get(key), new.get(key))
     elif old != new:
         yield name, old, new
 
 
-def plain(value: Any) -> Any:
+def order_differences(name: str, old: list[str], new: list[str]) -> Iterator[tuple[str, Any, Any]]:
+    """Both orders, where the same names stand in another one. The first contender is the baseline of every verdict."""
+    if old != new and sorted(old) == sorted(new):
+        yield name, old, new
+
+
+def as_json_value(value: Any) -> Any:
     """The value as it comes back from JSON."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-def kernels(old: Lock, new: Lock) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-    """By contender: the kernel's release and image, its modules where both locks know them, the scheduler, ...; not where
-    they came from."""
+def kernel_facts(old: Lock, new: Lock) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    """By contender: the kernel's release, image and modules, the scheduler, ...; not where they came from."""
     first, second = (
         {
-            contender.name: {key: value for key, value in plain(kernel).items() if key not in PROVENANCE}
+            contender.name: {key: value for key, value in as_json_value(kernel).items() if key not in PROVENANCE}
             for contender, kernel in zip(lock.contenders, lock.kernels, strict=True)
         }
         for lock in (old, new)
     )
-    for name in first.keys() & second.keys():
-        if MODULES not in first[name].keys() & second[name].keys():
-            for kernel in (first[name], second[name]):
-                kernel.pop(MODULES, None)
     return first, second
 
 
-def numbers(lock: Lock) -> dict[str, Any]:
+def study_numbers(lock: Lock) -> dict[str, Any]:
     """The study's numbers; its title and description may change."""
     about = {"delta": lock.study.delta, "alpha": lock.study.alpha, "machines": lock.study.machines}
     return about | {"settle": lock.settle} | structs.asdict(lock.blocks)
 
 
-def machines(old: Lock, new: Lock) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The machines' kinds, settings and facts; where one lock is older, the facts that both have."""
-    was, now = old.machine.facts, new.machine.facts
-    left_out = set(WAYS) | {key for key in ADDED if key not in was or key not in now}
-    if old.schema != new.schema:
-        left_out |= {OLD_ARGV} | (was.keys() ^ now.keys())
+def machine_facts(old: Lock, new: Lock) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The machines' kinds, settings and facts."""
     first, second = (
         {
             "kind": lock.machine.kind,
             "settings": lock.machine.settings,
             "exact": lock.machine.exact,
-            "facts": {key: value for key, value in lock.machine.facts.items() if key not in left_out},
+            "facts": {key: value for key, value in lock.machine.facts.items() if key not in WAYS},
         }
         for lock in (old, new)
     )
     return first, second
 
 
-def same_study(lock: Lock, study: Study) -> bool:
-    """Whether a run was started from this study, as far as that is known before anything is prepared."""
-    known = study_of(lock, study.text)
-    return all(
-        plain(getattr(known, key)) == plain(getattr(study, key))
-        for key in ("contenders", "machine", "machine_settings", "settle", "blocks", "steps")
-    ) and all(getattr(known.about, key) == getattr(study.about, key) for key in ("delta", "alpha", "machines"))
-
-
-def short(value: Any) -> str:
+def short_value(value: Any) -> str:
     """A value in a message."""
     if value is None:
         return "nothing"

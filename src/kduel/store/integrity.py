@@ -1,34 +1,38 @@
-"""Whether a run is as it was left: its plan is the one that its seed gives, its trials are of that plan, and no file was
-changed since. Nothing here repairs anything."""
+"""Check that a run is as it was left: its plan follows from its seed, its trials from the plan, and no file was changed.
+Nothing here repairs anything."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Set
+from pathlib import Path
 
 from msgspec import Struct, structs
 
 from kduel.core.errors import InputError, UnreadableError
-from kduel.core.toml import shortened
+from kduel.core.regular_files import special_files
+from kduel.core.text import visible
+from kduel.core.toml import shorten
+from kduel.core.untrusted import entries
 from kduel.store.documents import Lock, TrialRecord, study_of
 from kduel.store.manifest import FORBIDDEN, RUN_FILES, changes, run_digests
-from kduel.store.rundir import RunDir
+from kduel.store.run_lock import NAME as HELD
+from kduel.store.rundir import EXACT, EXPLAIN, FLEET, PAGE, RESULTS, RunDir
 from kduel.study.plan import PlannedTrial, make_plan
 
-WITH_MANIFEST = 2
-"""The schema of trial.json from which a manifest is next to it."""
+OWN_FILES = {"lock.json", "plan.jsonl", "study.toml", "trials", "repeated", EXACT, EXPLAIN, FLEET, HELD}
+DERIVED = {RESULTS, PAGE.parts[0]}
+"""Of every run: what reports write again."""
 MOST_NAMED = 4
 """Files of one trial that a sentence names."""
 
 
 class Integrity(Struct, frozen=True, kw_only=True):
-    """What was found of a run, or of an import."""
+    """Result of checking a run, or an import."""
 
     checked: int
     """Trials, or imported files, that were compared with their SHA-256."""
-    unprotected: int = 0
-    """Trials of version 0.1.0, which wrote no manifest."""
     changes: list[str]
     """What is not as it was left, a sentence each."""
     unreadable: list[str] = []
@@ -41,7 +45,6 @@ class Integrity(Struct, frozen=True, kw_only=True):
         before = f"{name}: " if name else ""
         return Integrity(
             checked=self.checked + part.checked,
-            unprotected=self.unprotected + part.unprotected,
             changes=[*self.changes, *(f"{before}{change}" for change in part.changes)],
             unreadable=[*self.unreadable, *(f"{before}{one}" for one in part.unreadable)],
             notes=[*self.notes, *(f"{before}{note}" for note in part.notes)],
@@ -49,7 +52,7 @@ class Integrity(Struct, frozen=True, kw_only=True):
 
 
 def follows(record: TrialRecord, planned: PlannedTrial | None, *, exact: bool) -> bool:
-    """Whether a trial is the planned one. On an exact machine later blocks run only those steps that are still open."""
+    """True if a trial is the planned one. On an exact machine later blocks run only those steps that are still open."""
     if planned is None or structs.replace(planned_as(record), seed=planned.seed, steps=planned.steps) != planned:
         return False
     chosen = [step for step in planned.steps if step in record.steps]
@@ -99,8 +102,6 @@ def derived_plan(lock: Lock) -> list[PlannedTrial]:
 def checked_plan(run: RunDir, lock: Lock) -> list[PlannedTrial]:
     """The run's plan. Raises InputError where plan.jsonl is not the one that the lock's study and seed give."""
     plan, derived = run.plan(), derived_plan(lock)
-    if plan and not plan[0].seed:  # planned before trials drew from a seed
-        derived = [structs.replace(trial, seed=0) for trial in derived]
     if plan == derived:
         return plan
     path = run.path / "plan.jsonl"
@@ -113,7 +114,7 @@ def checked_plan(run: RunDir, lock: Lock) -> list[PlannedTrial]:
                     f"{path}, line {number}: {what}, where seed {lock.seed} gives {expected.id!r}", remedy
                 )
             key = next(key for key in found.__struct_fields__ if getattr(found, key) != getattr(expected, key))
-            has, given = (shortened(getattr(trial, key), 80) for trial in (found, expected))
+            has, given = (shorten(getattr(trial, key), 80) for trial in (found, expected))
             raise InputError(
                 f"{path}, line {number}: {what} has {key} {has}, where seed {lock.seed} gives {given}", remedy
             )
@@ -123,7 +124,7 @@ def checked_plan(run: RunDir, lock: Lock) -> list[PlannedTrial]:
 
 
 def verify(run: RunDir) -> Integrity:
-    """As `examine`, of a run of which nothing is known to be whole: each damaged document is one of the changes."""
+    """Examine a run of which nothing is known to be whole: each damaged document is one of the changes."""
     try:
         lock = run.lock()
         expected = {trial.id: trial for trial in derived_plan(lock)}
@@ -142,15 +143,38 @@ def verify(run: RunDir) -> Integrity:
             damaged[name] = error.message
     records.sort(key=lambda record: record.position)
     found = examine(run, lock, records, {*damaged, *forbidden})
-    return structs.replace(
+    found = structs.replace(
         found,
-        changes=[*damaged.values(), *found.changes],
+        changes=[*damaged.values(), *found.changes, *find_added(run.path, OWN_FILES)],
         unreadable=[*forbidden.values(), *found.unreadable],
     )
+    for mark in sorted((run.path / EXPLAIN).glob("*/lock.json")):
+        found = found.together(verify(RunDir.find(mark.parent)), f"{EXPLAIN}/{mark.parent.name}")
+    return found
+
+
+def find_added(path: Path, own: Set[str], place: str = "") -> list[str]:
+    """Names in a directory of a run that are neither its `own` nor of its reports, a sentence each; `place` is what comes
+    before them. Raises HostError."""
+    try:
+        names = sorted(entry.name for entry in entries(path))
+    except OSError:
+        return []  # Whoever reads what should be there reports that.
+    return [f"{place}{visible(name, 200)} was added" for name in names if name not in own | DERIVED]
+
+
+def check_special_files(path: Path) -> Integrity | None:
+    """Result for a run that holds links or special files, of which nothing else is read; None where it holds none."""
+    found = [
+        f"{visible(str(name.relative_to(path)), 200)} was added: it is {kind}" for name, kind in special_files(path)
+    ]
+    if not found:
+        return None
+    return Integrity(checked=0, changes=found, notes=["nothing else was compared"])
 
 
 def of_error(error: InputError) -> Integrity:
-    """What is found of a run whose own documents cannot be read, or are damaged."""
+    """Result for a run whose own documents cannot be read, or are damaged."""
     if isinstance(error, UnreadableError):
         return Integrity(checked=0, changes=[], unreadable=[error.message])
     return Integrity(checked=0, changes=[error.message])
@@ -197,10 +221,8 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord], damaged: Set[st
     known = run_digests(run.path)
     shared = {str(name, "ascii").removeprefix("../../"): name for name in RUN_FILES}
     later: Counter[str] = Counter()
-    protected = [run.directory(record.id) for record in records if record.schema >= WITH_MANIFEST]
-    unprotected = len(records) - len(protected)
-    protected += [directory for directory, _ in put_asides]
-    for trial in protected:
+    directories = [run.directory(record.id) for record in records] + [directory for directory, _ in put_asides]
+    for trial in directories:
         try:
             compared = changes(trial, known)
         except UnreadableError as error:
@@ -221,17 +243,17 @@ def examine(run: RunDir, lock: Lock, records: list[TrialRecord], damaged: Set[st
         if own:
             more = f" and {len(own) - MOST_NAMED} more files" if len(own) > MOST_NAMED else ""
             found.append(f"{place}: {', '.join(own[:MOST_NAMED])}{more}")
-    found += [f"{what} after {count} of {len(protected)} trials had ended" for what, count in later.items()]
+    found += [f"{what} after {count} of {len(directories)} trials had ended" for what, count in later.items()]
     forbidden = list(dict.fromkeys(one for one in forbidden if not named_twice(one, forbidden)))
-    return Integrity(checked=len(protected), unprotected=unprotected, changes=found, unreadable=forbidden)
+    return Integrity(checked=len(directories), changes=found, unreadable=forbidden)
 
 
 def named_twice(one: str, forbidden: list[str]) -> bool:
-    """Whether a document of the run is also named by the error of reading it."""
+    """True if a document of the run is also named by the error of reading it."""
     name = one.removesuffix(f" was {FORBIDDEN}")
     return name != one and any(other.startswith("cannot read ") and f"/{name}:" in other for other in forbidden)
 
 
 def became(what: str) -> str:
-    """What a file is since it differs from its manifest (`manifest.changes`), after its name."""
+    """State of a file that differs from its manifest (`manifest.changes`), as said after its name."""
     return f"{'is' if what in ('missing', 'unreadable') else 'was'} {what}"

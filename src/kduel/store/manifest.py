@@ -9,12 +9,13 @@ It shows what was changed by accident or carelessly; whoever means to deceive ca
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from kduel.core.errors import InputError, cannot_read
+from kduel.core.regular_files import open_regular
 from kduel.core.untrusted import host_faults, read_whole
 
 NAME = "manifest.sha256"
@@ -27,9 +28,11 @@ ESCAPES = {b"\\": b"\\\\", b"\n": b"\\n", b"\r": b"\\r"}
 HEX = 64
 
 
-def write_manifest(trial: Path) -> None:
-    """Write the manifest of a trial that is complete. Symbolic links are not followed, nor listed."""
-    lines = [line(name, digest(os.path.join(os.fsencode(trial), name))) for name in [*files(trial), *RUN_FILES]]  # noqa: PTH118
+def write_manifest(trial: Path, documents: Sequence[bytes] = RUN_FILES) -> None:
+    """Write the manifest of a trial that is complete, and of what it was run by. Symbolic links are not followed, nor
+    listed."""
+    top = os.fsencode(trial) + b"/"
+    lines = [manifest_line(name, digest(top + name)) for name in [*files_below(trial), *documents]]
     (trial / NAME).write_bytes(b"".join(lines))
 
 
@@ -49,27 +52,27 @@ def run_checksum(trials: Path) -> str | None:
 
 
 def changes(trial: Path, known: dict[bytes, str]) -> list[tuple[str, str]]:
-    """What differs from the manifest: each file's name, and `changed`, `missing`, `added`, `unreadable` or FORBIDDEN.
+    """Differences from the manifest: each file's name, and `changed`, `missing`, `added`, `unreadable` or FORBIDDEN.
 
     `known` holds the digests of those of RUN_FILES that are there, which are the same for all trials. Raises InputError
     where the manifest itself is missing or damaged.
     """
     listed = read_manifest(trial / NAME)
-    there = set(files(trial))
-    found = [(name, "added") for name in sorted(there) if name not in listed]
+    there = set(files_below(trial))
+    found = [(name, "added") for name in [*sorted(there), *empty_directories(trial)] if name not in listed]
     for name, expected in listed.items():
         if name in known:
             what = known[name] if known[name] == FORBIDDEN else "" if known[name] == expected else "changed"
         elif name not in there:
-            what = absent(os.path.join(os.fsencode(trial), name))  # noqa: PTH118
+            what = reason_missing(os.path.join(os.fsencode(trial), name))  # noqa: PTH118
         else:
-            what = compared(os.path.join(os.fsencode(trial), name), expected)  # noqa: PTH118
+            what = digest_mismatch(os.path.join(os.fsencode(trial), name), expected)  # noqa: PTH118
         if what:
             found.append((name, what))
     return [(name.decode(errors="replace").removeprefix("../../"), what) for name, what in found]
 
 
-def compared(path: bytes, expected: str) -> str:
+def digest_mismatch(path: bytes, expected: str) -> str:
     """Empty for a file that has this digest, else what is wrong with it."""
     try:
         return "" if digest(path) == expected else "changed"
@@ -79,8 +82,8 @@ def compared(path: bytes, expected: str) -> str:
         return "unreadable"
 
 
-def absent(path: bytes) -> str:
-    """What is wrong with a file that was not found: it is missing, or in a directory that this user may not enter."""
+def reason_missing(path: bytes) -> str:
+    """Reason why a file was not found: it is missing, or in a directory that this user may not enter."""
     try:
         os.lstat(path)
     except PermissionError:
@@ -104,7 +107,7 @@ def run_digests(run: Path) -> dict[bytes, str]:
     return found
 
 
-def files(trial: Path) -> list[bytes]:
+def files_below(trial: Path) -> list[bytes]:
     """The regular files below a trial's directory but the manifest, as names relative to it, in order. Raises HostError."""
     top = os.fsencode(trial)
     found = []
@@ -116,6 +119,14 @@ def files(trial: Path) -> list[bytes]:
     return sorted(name for name in found if name != os.fsencode(NAME))
 
 
+def empty_directories(trial: Path) -> list[bytes]:
+    """The directories below a trial's without any entry: a trial that is kept has none. Names as of `files`."""
+    top = os.fsencode(trial)
+    return sorted(
+        os.path.relpath(folder, top) for folder, *inside in os.walk(top) if folder != top and not any(inside)
+    )
+
+
 def raise_host_fault(error: OSError) -> None:
     """Raises HostError where a directory could not be listed for want of open files or the like: its files would be
     called missing, or be left out of the manifest."""
@@ -125,13 +136,11 @@ def raise_host_fault(error: OSError) -> None:
 
 def digest(path: bytes) -> str:
     """A file's SHA-256, hexadecimal. Raises OSError, also for what is no plain file."""
-    if not os.path.isfile(path):  # noqa: PTH113 - names are bytes: a guest chose them
-        raise OSError(errno.EINVAL, "it is no plain file", path)
-    with host_faults(os.fsdecode(path)), open(path, "rb") as stream:  # noqa: PTH123
+    with host_faults(os.fsdecode(path)), open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def line(name: bytes, found: str) -> bytes:
+def manifest_line(name: bytes, found: str) -> bytes:
     """A line of the manifest."""
     escaped = b"".join(ESCAPES.get(name[i : i + 1], name[i : i + 1]) for i in range(len(name)))
     return (b"\\" if escaped != name else b"") + found.encode() + b"  " + escaped + b"\n"

@@ -19,19 +19,19 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from kduel import __version__
 from kduel.core.errors import InputError
-from kduel.store import holder
+from kduel.core.version import full_version
+from kduel.store import run_lock
 from kduel.store.documents import RESTORE, Lock, MemberRecord, document_bytes, read_document
-from kduel.store.identity import listed, plain, protocol_differences
-from kduel.store.integrity import Integrity, trials_of, verify
+from kduel.store.identity import as_json_value, differences_text, protocol_differences
+from kduel.store.integrity import Integrity, find_added, of_error, trials_of, verify
 from kduel.store.manifest import NAME as MANIFEST
 from kduel.store.manifest import digest
-from kduel.store.rundir import MERGED, RunDir, whole_directory
+from kduel.store.rundir import EXPLAIN, MERGED, RunDir, whole_directory
 from kduel.study.plan import slug
 
 MERGE_SCHEMA = 1
-LEFT_OUT = (holder.NAME, "report", ".new-*")
+LEFT_OUT = (run_lock.NAME, "report", ".new-*")
 """What a copy of a run does without: the runner's own, and reports, which are made again."""
 HARDWARE = ("cpus", "cpu", "memory_mib", "emulated", "product")
 """Facts that distinguish the machines of one host, such as guests with different processors."""
@@ -58,7 +58,7 @@ class Merge(Struct, kw_only=True, forbid_unknown_fields=True):
     """In the order in which their blocks count."""
 
 
-class Opened(Struct, kw_only=True):
+class MergedRun(Struct, kw_only=True):
     """A run to be merged, or one that was."""
 
     part: Part
@@ -72,7 +72,7 @@ class Opened(Struct, kw_only=True):
 
 
 def machine_of(part: str, member: str) -> str:
-    """What a machine of a part is called: the part's machine, or its fleet's member."""
+    """Name of a machine of a part: the part's machine, or its fleet's member."""
     return "/".join(filter(None, (part, member)))
 
 
@@ -90,12 +90,16 @@ def merge(paths: Sequence[Path], out: Path, machines: Sequence[str] = ()) -> Mer
             f"--machines names {len(machines)} machines for {len(paths)} runs",
             "Name the machine of each run, in order.",
         )
-    found = [one for number, path in enumerate(paths) for one in opened(path, machines[number] if machines else "")]
+    found = [
+        one for number, path in enumerate(paths) for one in open_parts(path, machines[number] if machines else "")
+    ]
     check(found)
-    found.sort(key=lambda one: (began(one), one.part.name))
+    found.sort(key=lambda one: (start_time(one), one.part.name))
     name_all(found)
     record = Merge(
-        kduel=__version__, merged=datetime.now(UTC).isoformat(timespec="seconds"), parts=[one.part for one in found]
+        kduel=full_version(),
+        merged=datetime.now(UTC).isoformat(timespec="seconds"),
+        parts=[one.part for one in found],
     )
     with whole_directory(out) as fresh:
         for one in found:
@@ -110,7 +114,7 @@ def merge(paths: Sequence[Path], out: Path, machines: Sequence[str] = ()) -> Mer
     return record
 
 
-def opened(path: Path, machine: str = "") -> list[Opened]:
+def open_parts(path: Path, machine: str = "") -> list[MergedRun]:
     """The run at `path`, or the parts of a merged one. Raises InputError for what cannot be merged."""
     run = RunDir.open(path)
     if run.imported:
@@ -119,10 +123,10 @@ def opened(path: Path, machine: str = "") -> list[Opened]:
             "Give all files to one `kduel import`.",
         )
     if not run.merged:
-        return [Opened(part=Part(name=path.resolve().name, machine=machine), run=run, lock=run.lock())]
+        return [MergedRun(part=Part(name=path.resolve().name, machine=machine), run=run, lock=run.lock())]
     found = parts(path)
     return [
-        Opened(part=Part(name=one.part.name, machine=machine or one.part.machine), run=one.run, lock=one.lock)
+        MergedRun(part=Part(name=one.part.name, machine=machine or one.part.machine), run=one.run, lock=one.lock)
         for one in found
     ]
 
@@ -130,11 +134,11 @@ def opened(path: Path, machine: str = "") -> list[Opened]:
 @contextlib.contextmanager
 def at_rest(run: RunDir) -> Any:
     """Hold a run that a runner may have, so that it is copied whole. Raises InputError where one is at work in it."""
-    with run.held() if (run.path / holder.NAME).exists() else contextlib.nullcontext():
+    with run.hold() if (run.path / run_lock.NAME).exists() else contextlib.nullcontext():
         yield
 
 
-def check(found: Sequence[Opened]) -> None:
+def check(found: Sequence[MergedRun]) -> None:
     """Raises InputError where the runs are not several of one experiment."""
     if len(found) < 2:
         raise InputError("there is one run only", "Name two or more: kduel merge A B --out C")
@@ -146,7 +150,7 @@ def check(found: Sequence[Opened]) -> None:
         if differing := protocol_differences(first.lock, other.lock):
             names = f"in {first.run.path}", f"in {other.run.path}"
             raise InputError(
-                f"{first.run.path} and {other.run.path} are different experiments:\n{listed(differing, names)}",
+                f"{first.run.path} and {other.run.path} are different experiments:\n{differences_text(differing, names)}",
                 "Only runs with the same contenders, benchmarks and protocol can be merged. `kduel diff` compares others.",
             )
     seen: dict[tuple[str, str, str], Path] = {}
@@ -161,13 +165,12 @@ def check(found: Sequence[Opened]) -> None:
                 )
 
 
-def began(one: Opened) -> str:
-    """When the run's first trial started, UTC; empty before there is one. Whoever names the runs in another order gets
-    the same merged run."""
+def start_time(one: MergedRun) -> str:
+    """Start of the run's first trial, UTC; empty before there is one. The order in which runs are named does not matter."""
     return min((record.started for record in one.run.records() if record.started), default="")
 
 
-def name_all(found: Sequence[Opened]) -> None:
+def name_all(found: Sequence[MergedRun]) -> None:
     """Give each part a name of its own that is safe as a directory's, and each machine without a name one: its place,
     or the name of the first run that was made on it."""
     taken: set[str] = set()
@@ -188,7 +191,7 @@ def name_all(found: Sequence[Opened]) -> None:
 
 
 def namesakes(lock: Lock, other: Lock) -> bool:
-    """Whether two fleets have a member of one name that is another machine."""
+    """True if two fleets have a member of one name that is another machine."""
     if lock.fleet is None or other.fleet is None:
         return False
     known = {one.name: one for one in other.fleet.members}
@@ -196,26 +199,26 @@ def namesakes(lock: Lock, other: Lock) -> bool:
 
 
 def member_hardware(member: MemberRecord) -> bytes:
-    """What distinguishes a member of a fleet from others of its name."""
+    """Bytes that distinguish a member of a fleet from others of its name."""
     host = [member.host.machine, member.host.cpu, member.host.cpus]
     facts = {name: member.machine.facts.get(name) for name in HARDWARE}
-    return msgspec.json.encode(plain([member.settings, facts, host]), order="sorted")
+    return msgspec.json.encode(as_json_value([member.settings, facts, host]), order="sorted")
 
 
 def is_place(lock: Lock) -> bool:
-    """Whether the machine is another than the host that drove it, known by its place."""
+    """True if the machine is another than the host that drove it, known by its place."""
     return "place" in lock.machine.settings and "host" not in lock.machine.facts
 
 
 def hardware(lock: Lock) -> bytes:
-    """What distinguishes the run's machine from others: its place, or the host with the settings of its guests."""
+    """Bytes that distinguish the run's machine from others: its place, or the host with the settings of its guests."""
     known: list[Any] = [lock.machine.kind, lock.hosts]
     if is_place(lock):
         known.append(lock.machine.settings["place"])
     else:
         facts = {name: lock.machine.facts.get(name) for name in HARDWARE}
         known += [lock.machine.settings, facts, lock.host.machine, lock.host.cpu, lock.host.cpus]
-    return msgspec.json.encode(plain(known), order="sorted")
+    return msgspec.json.encode(as_json_value(known), order="sorted")
 
 
 def record_of(run: Path) -> Merge:
@@ -229,34 +232,35 @@ def record_of(run: Path) -> Merge:
 
 def examine(run: Path) -> Integrity:
     """Every part compared with its seed and its manifests. Raises InputError where merge.json is damaged."""
-    checked = unprotected = 0
-    changes = []
-    for part in record_of(run).parts:
+    names = [part.name for part in record_of(run).parts]
+    added = [*find_added(run, {MERGED, "runs", EXPLAIN}), *find_added(run / "runs", set(names), "runs/")]
+    found = Integrity(checked=0, changes=added)
+    for name in names:
         try:
-            found = verify(RunDir.open(run / "runs" / part.name))
+            part = verify(RunDir.open(run / "runs" / name))
         except InputError as error:
-            changes.append(error.message)
-            continue
-        checked, unprotected = checked + found.checked, unprotected + found.unprotected
-        changes += [f"runs/{part.name}: {change}" for change in found.changes]
-    if not changes:
+            part = of_error(error)
+        found = found.together(part, f"runs/{name}")
+    if not found.changes:
         try:
             parts(run)
         except InputError as error:
-            changes.append(error.message)
-    return Integrity(checked=checked, unprotected=unprotected, changes=changes)
+            found = found.together(of_error(error), "")
+    return found
 
 
-def parts(run: Path) -> list[Opened]:
+def parts(run: Path) -> list[MergedRun]:
     """The parts of a merged run, opened. Raises InputError where one is missing, damaged, or of another experiment."""
     found = []
     for part in record_of(run).parts:
         one = RunDir.open(run / "runs" / part.name)
         if one.imported or one.merged:
             raise InputError(f"{one.path} is no run that was measured by KDuel", RESTORE)
-        found.append(Opened(part=part, run=one, lock=one.lock()))
+        found.append(MergedRun(part=part, run=one, lock=one.lock()))
     for other in found[1:]:
         if differing := protocol_differences(found[0].lock, other.lock):
             names = f"in {found[0].part.name}", f"in {other.part.name}"
-            raise InputError(f"{run}: its parts are different experiments:\n{listed(differing, names)}", RESTORE)
+            raise InputError(
+                f"{run}: its parts are different experiments:\n{differences_text(differing, names)}", RESTORE
+            )
     return found

@@ -1,8 +1,7 @@
 """A run's directory: the only place where a run's state lives. Raw files are the truth; all else is derived.
 
-    RUN/study.toml  lock.json  plan.jsonl  contenders.json  trials/0007-b04-debian-6.12/...  report/
+    RUN/study.toml  lock.json  plan.jsonl  trials/0007-b04-debian-6.12/...  report/
     RUN/exact/      where something was counted before anything was timed: a run of its own
-        begun.json  while it is all that there is (kduel.store.begun)
         repeated/0007-b04-debian-6.12.1/...   a boot that was put aside and made again, as whole as a trial
 
 A trial becomes visible only whole: written to trials/.new-*, synced, renamed.
@@ -22,26 +21,25 @@ from typing import IO
 
 import msgspec
 
-from kduel.core.errors import InputError, cannot_read, file_trouble
+from kduel.core.errors import InputError, cannot_read, os_errors
+from kduel.core.regular_files import check_no_special_files, remove_special_files
+from kduel.core.temporary import ordinary_mode
 from kduel.core.untrusted import entries, read_whole
 from kduel.store.documents import RESTORE, Lock, TrialRecord, document_bytes, read_lock, read_trial
-from kduel.store.holder import hold
-from kduel.store.manifest import write_manifest
+from kduel.store.manifest import RUN_FILES, write_manifest
+from kduel.store.run_lock import hold
 from kduel.study.plan import PlannedTrial
 
 SYNCS = 16
 """How many files are synced at a time."""
 EXACT = "exact"
-"""The subdirectory of a run that holds its exact part: there before the rest of the run, or empty from its start where the
-part could not be made yet."""
-BEGUN = "begun.json"
-"""In a run of which there is nothing but the exact part yet: its study."""
-FIRST = (EXACT, BEGUN, "trials", ".held", "study.toml", "plan.jsonl")
-"""What may be there of a run before its lock.json, where its exact part is."""
+"""The subdirectory of a run that holds its exact part; empty from its start where the part could not be made yet."""
 RESULTS = "results.json"
 """In a run: its results, written when it has come to its end."""
 PAGE = Path("report/index.html")
 """In a run: its page, written after its results; `kduel report --format html` writes one of an interrupted run, too."""
+FLEET = "fleet"
+"""The subdirectory of a run that holds what its controller and workers exchange."""
 EXPLAIN = "explain"
 """The subdirectory of a run that holds what `kduel explain` found, and the runs of profiled trials."""
 PROFILE_ORIGIN = "kduel explain"
@@ -66,12 +64,12 @@ def as_disk_error(where: Path, remedy: str = GO_ON) -> Iterator[None]:
     except OSError as error:
         elsewhere = is_elsewhere(error.filename, where)
         place = f"cannot use {error.filename}" if elsewhere else f"cannot write to {where}"
-        with file_trouble(place, remedy):
+        with os_errors(place, remedy):
             raise
 
 
 def is_elsewhere(name: object, where: Path) -> bool:
-    """Whether an error's file is neither in `where`, nor on the way to it, nor in a new run that is written next to it."""
+    """True if an error's file is neither in `where`, nor on the way to it, nor in a new run that is written next to it."""
     if not isinstance(name, str):
         return False
     path, run = Path(name).absolute(), where.absolute()
@@ -80,7 +78,7 @@ def is_elsewhere(name: object, where: Path) -> bool:
 
 
 def before_its_name(path: Path) -> str:
-    """How the name begins of what is written beside `path`, to be renamed to it when it is whole."""
+    """Prefix of the name under which `path` is written before it is whole and renamed."""
     return f".{path.name[:40]}-"
 
 
@@ -95,7 +93,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             stream.flush()
             os.fsync(stream.fileno())
         fresh = Path(name)
-        fresh.chmod(0o644)
+        fresh.chmod(ordinary_mode(0o666))
         fresh.replace(path)
         sync_tree_top(path.parent)
     finally:
@@ -119,12 +117,12 @@ def whole_directory(path: Path) -> Iterator[Path]:
         fresh = Path(tempfile.mkdtemp(prefix=before_its_name(path), dir=path.parent))
         try:
             yield fresh
-            fresh.chmod(0o755)
+            fresh.chmod(ordinary_mode(0o777))
             sync_tree(fresh)
             fresh.replace(path)
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                raise occupied(path) from None
+                raise occupied_error(path) from None
             raise
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
@@ -152,7 +150,7 @@ def _sync(path: str | Path) -> None:
         os.close(handle)
 
 
-def occupied(path: Path, names: Sequence[str] = (), remedy: str = "") -> InputError:
+def occupied_error(path: Path, names: Sequence[str] = (), remedy: str = "") -> InputError:
     """The error for a run's name that something else has; `names` of what is in the way."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     told = f": {', '.join(names[:MOST_NAMED])}{more}" if names else ""
@@ -162,9 +160,9 @@ def occupied(path: Path, names: Sequence[str] = (), remedy: str = "") -> InputEr
     )
 
 
-def check_free(path: Path, *, exact_part: bool) -> None:
-    """The rule about where a new run may be: in a place that is not there or empty, or, with `exact_part`, holds its exact part
-    and nothing else. Raises InputError where something is in the way, and HostError where nothing can be written."""
+def check_free(path: Path) -> None:
+    """Raises InputError where a new run cannot be in `path`, which is there and not empty, and HostError where nothing can be
+    written."""
     if not path.is_dir():
         if path.exists() or path.is_symlink():
             raise InputError(f"{path} is there already and is no directory", "Give another --out.")
@@ -173,90 +171,63 @@ def check_free(path: Path, *, exact_part: bool) -> None:
             return
     with as_disk_error(path, CHOOSE):
         names = sorted(entry.name for entry in path.iterdir())
-    if not exact_part or RunDir(path).exact_part is None:
-        if names:
-            raise occupied(path, names)
-        return
-    # One that was killed may have left what it was writing.
-    unfinished = tuple(before_its_name(path / name) for name in (*FIRST, "lock.json"))
-    if others := [name for name in names if name not in FIRST and not name.startswith(unfinished)]:
-        again = f"`kduel resume {shlex.quote(str(path))}`" if (path / BEGUN).is_file() else "the same command"
-        move = f"Move what is not of the run elsewhere; then {again} continues."
-        raise occupied(path, others, "" if set(MARKS) & set(others) else move)
-
-
-def only_exact_part(path: Path) -> Path | None:
-    """The exact part in a directory that holds nothing else of a run yet; None where there is more, or less."""
-    return None if any((path / name).is_file() for name in MARKS) else RunDir(path).exact_part
+    if names:
+        raise occupied_error(path, names)
 
 
 def is_run(path: Path) -> bool:
-    """Whether `path` is the directory of a run, or of one of which nothing but the exact part is there."""
-    return any((path / name).is_file() for name in (*MARKS, f"{EXACT}/lock.json"))
+    """True if `path` is the directory of a run."""
+    return any((path / name).is_file() for name in MARKS)
 
 
-def written_up(path: Path) -> bool:
-    """Whether the run in `path` has come to its end and its report was written."""
+def has_report(path: Path) -> bool:
+    """True if the run in `path` has come to its end and its report was written."""
     return (path / RESULTS).is_file() and (path / PAGE).is_file()
 
 
 class RunDir:
-    """A run's directory, opened. Reading never changes it."""
+    """A run's directory, opened. Reading never changes it. `documents` are what its trials' manifests cover besides."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, documents: Sequence[bytes] = RUN_FILES) -> None:
+        self.path, self.documents = path, documents
         self.trials = path / "trials"
         self.repeated = path / "repeated"
 
     @classmethod
-    def create(
-        cls, path: Path, study_text: str, lock: Lock, plan: list[PlannedTrial], *, exact_part: bool = False
-    ) -> RunDir:
-        """A new run. It appears whole, or not at all; where its exact part is there already, when lock.json does.
-        `exact_part`: it is to have one. Raises InputError where something is in the way."""
-        new = cls(path)
-        files = {
-            "study.toml": study_text.encode(),
-            "plan.jsonl": b"".join(msgspec.json.encode(trial) + b"\n" for trial in plan),
-            "lock.json": document_bytes(lock),
-        }
-        if exact_part and new.exact_part is not None:
-            with as_disk_error(path, CHOOSE), new.held():
-                check_free(path, exact_part=True)
-                new.trials.mkdir(exist_ok=True)
-                for name, data in files.items():
-                    write_whole(path / name, data)
-                (path / BEGUN).unlink(missing_ok=True)
-            return new
-        check_free(path, exact_part=False)
+    def create(cls, path: Path, study_text: str, lock: Lock, plan: list[PlannedTrial]) -> RunDir:
+        """A new run, whole, or not at all; with a place for its exact part where its machine is not prepared yet. Raises
+        InputError where something is in the way."""
+        check_free(path)
         with whole_directory(path) as fresh:
-            for name, data in files.items():
-                (fresh / name).write_bytes(data)
+            (fresh / "study.toml").write_bytes(study_text.encode())
+            (fresh / "plan.jsonl").write_bytes(b"".join(msgspec.json.encode(trial) + b"\n" for trial in plan))
+            (fresh / "lock.json").write_bytes(document_bytes(lock))
             (fresh / "trials").mkdir()
-            if exact_part:
+            if not lock.prepared:
                 (fresh / EXACT).mkdir()
-        return new
+        return cls(path)
 
     @classmethod
     def open(cls, path: Path) -> RunDir:
-        """An existing run. Raises InputError where it is none."""
-        if not any((path / name).is_file() for name in MARKS):
-            if (part := only_exact_part(path)) is not None:
-                counted, planned = len(cls(part).names()), len(cls(part).plan())
-                go_on = (
-                    f"`kduel resume {shlex.quote(str(path))}`"
-                    if (path / BEGUN).is_file()
-                    else "The command that began it"
-                )
-                raise InputError(
-                    f"{path} holds nothing but the exact part of a run so far ({counted} of {planned} boots): {part}",
-                    f"{go_on} goes on; `kduel report {shlex.quote(str(part))}` shows what is counted.",
-                )
+        """An existing run. Raises InputError where it is none, or holds a link or a special file."""
+        run = cls.find(path)
+        check_no_special_files(path)
+        return run
+
+    @classmethod
+    def find(cls, path: Path) -> RunDir:
+        """An existing run, whatever it holds. Raises InputError where it is none."""
+        if not is_run(path):
             raise InputError(
                 f"{path} is not a run of KDuel: it has no lock.json" if path.exists() else f"there is no {path}",
                 "Give the directory that `kduel run`, `kduel import` or `kduel merge` named with --out.",
             )
         return cls(path)
+
+    def complete(self, lock: Lock) -> None:
+        """Write the lock of a run whose machine is prepared now. Raises HostError."""
+        with as_disk_error(self.path):
+            write_whole(self.path / "lock.json", document_bytes(lock))
 
     @property
     def exact_part(self) -> Path | None:
@@ -266,12 +237,12 @@ class RunDir:
 
     @property
     def imported(self) -> bool:
-        """Whether the values were measured elsewhere and brought in by `kduel import`."""
+        """True if the values were measured elsewhere and brought in by `kduel import`."""
         return (self.path / "import.json").is_file()
 
     @property
     def merged(self) -> bool:
-        """Whether it is made of several runs by `kduel merge`."""
+        """True if it is made of several runs by `kduel merge`."""
         return (self.path / MERGED).is_file()
 
     def study_text(self) -> str:
@@ -284,14 +255,26 @@ class RunDir:
         except UnicodeDecodeError as error:
             raise InputError(f"cannot read {path}: it is not UTF-8 text", RESTORE) from error
 
-    def lock(self) -> Lock:
-        """lock.json. Raises InputError where it is damaged, or of a later version, or where runs were merged."""
+    def lock(self, *, prepared: bool = True) -> Lock:
+        """lock.json. Raises InputError where it is damaged, or of a later version, or where runs were merged; with
+        `prepared`, also where the machine was not made ready yet."""
         if self.merged:
             raise InputError(
                 f"{self.path} is a merged run, and this takes a single one",
                 f"Name one of its parts: {self.path / 'runs'}/...",
             )
-        return read_lock(self.path / "lock.json")
+        lock = read_lock(self.path / "lock.json")
+        if prepared and not lock.prepared:
+            counted = (
+                f"; `kduel report {shlex.quote(str(self.exact_part))}` shows what is counted"
+                if self.exact_part
+                else ""
+            )
+            raise InputError(
+                f"nothing of {self.path} is timed yet",
+                f"`kduel resume {shlex.quote(str(self.path))}` goes on{counted}.",
+            )
+        return lock
 
     def plan(self) -> list[PlannedTrial]:
         """plan.jsonl. Raises InputError where it is damaged."""
@@ -331,7 +314,7 @@ class RunDir:
         return record
 
     def directory(self, trial_id: str) -> Path:
-        """Where a trial's raw files are."""
+        """Directory of a trial's raw files."""
         return self.trials / trial_id
 
     def stage(self, position: int | None = None) -> Path:
@@ -341,7 +324,7 @@ class RunDir:
             mark = "" if position is None else f"{position}-"
             return Path(tempfile.mkdtemp(prefix=f".new-{mark}", dir=self.trials))
 
-    def staged(self) -> dict[int, Path]:
+    def staged_boots(self) -> dict[int, Path]:
         """The boots that are under way, by the position of their first trial: where their raw files appear."""
         found = {}
         for path in self.trials.glob(".new-*-*"):
@@ -363,8 +346,9 @@ class RunDir:
     def _keep(self, staged: Path, record: TrialRecord, target: Path) -> None:
         with as_disk_error(target.parent):
             (staged / "trial.json").write_bytes(document_bytes(record))
-            write_manifest(staged)
-            staged.chmod(0o755)
+            remove_special_files(staged)
+            write_manifest(staged, self.documents)
+            staged.chmod(ordinary_mode(0o777))
             sync_tree(staged)
             staged.replace(target)
             sync_tree_top(target.parent)
@@ -386,21 +370,22 @@ class RunDir:
 
     @contextmanager
     def at_work(self, patience: float = 0.0) -> Iterator[None]:
-        """Hold the run, as `held`, to make trials: what is half-written is removed before and after, so that it does not
+        """Hold the run, as `hold`, to make trials: what is half-written is removed before and after, so that it does not
         matter where an interruption falls."""
-        with self.held(patience):
-            self._sweep()
+        with self.hold(patience):
+            self.sweep()
             try:
                 yield
             finally:
-                self._sweep()
+                self.sweep()
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
+        """Remove what a command that was killed has left half-written. The run is held."""
         for entry in self.trials.glob(".new-*"):
             shutil.rmtree(entry, ignore_errors=True)
 
     @contextmanager
-    def held(self, patience: float = 0.0) -> Iterator[None]:
+    def hold(self, patience: float = 0.0) -> Iterator[None]:
         """Hold the run for writing. Raises InputError where another runner has it, for more than `patience` seconds."""
         with as_disk_error(self.path), hold(self.path, patience):
             yield

@@ -1,1 +1,1 @@
-"""What is compared, where, with what and how often: the study file, its suites, the plan."""
+"""The study file, its suites, and the plan that follows from them."""

@@ -22,12 +22,38 @@ def contender_tables(kernels: list[str], numbered: bool) -> str:
     """
     tables = ["\n# From the command line:\n"]
     for number, spec in enumerate(kernels, 1):
-        # A JSON string is a TOML string too.
-        tables.append(f"[[contender]]\nkernel = {msgspec.json.encode(spec).decode()}\n")
+        found = with_settings(spec)
         if numbered:
-            name = f"{short_name(Contender(kernel=spec))} #{number}"
-            tables.append(f"name = {msgspec.json.encode(name).decode()}\n")
+            found["name"] = f"{short_name(Contender(**found))} #{number}"
+        tables += ["[[contender]]\n", *(f"{key} = {as_toml(value)}\n" for key, value in found.items())]
     return "".join(tables)
+
+
+def with_settings(spec: str) -> dict[str, Any]:
+    """The keys of a contender that the command line gives in a word: `debian:6.12,cmdline=mitigations=off`, and any number of
+    `,sysctl=KEY=VALUE`. A value reaches to the next of these keys: command lines have commas of their own."""
+    kernel, *rest = re.split(rf",(?=(?:{'|'.join(SETTINGS)})=)", spec)
+    found: dict[str, Any] = {"kernel": kernel}
+    for setting in rest:
+        key, _, value = setting.partition("=")
+        name, equals, wanted = value.partition("=")
+        if not value or (key == "sysctl" and not (name and equals)) or (key != "sysctl" and key in found):
+            raise InputError(
+                f"{spec}: {setting} is no setting of a contender",
+                "Give cmdline=WORDS, scheduler=NAME or policy=POLICY once each, and sysctl=KEY=VALUE for each sysctl.",
+            )
+        if key == "sysctl":
+            found.setdefault("sysctl", {})[name] = wanted
+        else:
+            found[key] = value
+    return found
+
+
+def as_toml(value: str | dict[str, str]) -> str:
+    """A text, or a table of texts in one line: a JSON string is a TOML string too."""
+    if isinstance(value, str):
+        return msgspec.json.encode(value).decode()
+    return f"{{ {', '.join(f'{as_toml(key)} = {as_toml(text)}' for key, text in value.items())} }}"
 
 
 def tables_of(contenders: list[Contender]) -> str:
@@ -42,6 +68,8 @@ def tables_of(contenders: list[Contender]) -> str:
 
 LONGEST_NAME = 200
 """Characters of a contender's name."""
+SETTINGS = ("cmdline", "sysctl", "scheduler", "policy")
+"""The keys of a contender that a word of the command line may add to its kernel."""
 CROSSED = ("kernel", "scheduler", "policy", "cmdline")
 """The keys of a contender for which a list makes a contender of every combination."""
 
@@ -116,7 +144,7 @@ def check_policies(contenders: list[Contender], origin: str) -> None:
 
 
 def short_name(contender: Contender, parts: int = 1, *, recipe: bool = True) -> str:
-    """What a contender is called where the study gives no name; of a path, that many last parts. `recipe`: whether
+    """Name of a contender where the study gives none; of a path, that many last parts. `recipe`: whether
     the name contains how it is built."""
     kernel, *rest = contender.kernel.split(",")
     options = [word.partition("=")[2] for word in rest if re.match(r"[a-z]+=", word)]

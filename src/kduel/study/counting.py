@@ -1,4 +1,4 @@
-"""What counting asks of a study: operations that are counted once, and steps that a machine cannot count."""
+"""Requirements of exact counting on a study: operations that are counted once, and steps that a machine cannot count."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kduel.core.experiment import Step
 def counted_once(step: Step) -> Step:
     """The step without conditions, where it takes any."""
     chosen = benchmark(step.benchmark)
-    if "conditions" not in chosen.Parameters.__struct_fields__ or not chosen.counted(
+    if "conditions" not in chosen.Parameters.__struct_fields__ or not chosen.counts_instructions(
         chosen.read_parameters(step.parameters)
     ):
         return step

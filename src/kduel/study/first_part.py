@@ -1,4 +1,4 @@
-"""The exact part of a run: the same kernels with eight operations, counted before anything is timed."""
+"""The exact part of a run: the same kernels, counted on one CPU before the rest."""
 
 from __future__ import annotations
 
@@ -8,24 +8,33 @@ from kduel.study.contenders import tables_of
 from kduel.study.load import Study, assemble, parse_study, suite_text
 
 SUITE = "exact-quick"
+"""What it counts, unless the study names another suite."""
 
 
 def first_part(study: Study) -> Study:
     """The study of the exact part. Raises InputError where its machine, an emulator of one CPU, cannot stand for that
     of the study, or the contenders differ in more than kernel and command line."""
-    if study.machine != "qemu":
+    several = study.machine == "icount" and study.machine_settings.get("cpus", 1) != 1
+    if study.machine != "qemu" and not several:
         raise InputError(
-            f"an exact part can come before a run on the machine qemu, not on {study.machine}",
+            f"an exact part can come before a run on the machine qemu, or icount with several CPUs, not on {study.machine}",
             "Run it by itself: --suite exact.",
         )
     others = [one.name for one in study.contenders if one != only_kernel(one)]
     if others:
         raise InputError(
             f"{others[0]} sets a scheduler, a policy or sysctls; the exact part compares kernels and command lines",
-            "Leave out --exact-first.",
+            "Leave out --exact-first, or exact_first in the study.",
         )
-    text = suite_text(SUITE) + tables_of(study.contenders)
-    return assemble(parse_study(text, SUITE), text, SUITE)
+    suite = study.about.exact_first or SUITE
+    text = suite_text(suite) + tables_of(study.contenders)
+    part = assemble(parse_study(text, suite), text, suite)
+    if part.machine != "icount":
+        raise InputError(
+            f"exact_first = {suite!r}: that suite measures on the machine {part.machine}",
+            "Name exact or exact-quick.",
+        )
+    return part
 
 
 def only_kernel(contender: Contender) -> Contender:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import tomllib
 import typing
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -12,12 +14,26 @@ import msgspec
 from msgspec import Struct, field
 
 from kduel.benchmarks import Benchmark, benchmark
+from kduel.benchmarks.support.load import Load
 from kduel.core.errors import InputError
-from kduel.core.experiment import LABEL, Contender, Scope, Settle, Step, check_alpha
-from kduel.core.toml import check_values, parse_toml, read_text, shortened
+from kduel.core.experiment import (
+    LABEL,
+    Bound,
+    Contender,
+    Design,
+    EmulatedRole,
+    Scope,
+    Settle,
+    Step,
+    StepCell,
+    check_alpha,
+)
+from kduel.core.slices import Reducer
+from kduel.core.toml import check_values, parse_toml, read_text, shorten
 from kduel.core.validation import validation_message
-from kduel.study.contenders import CROSSED, check_name, check_policies, check_printable, read_contenders
+from kduel.study.contenders import CROSSED, check_name, check_policies, check_printable
 from kduel.study.counting import counted_once, once_each, without_impossible
+from kduel.study.factors import DesignTable, FactorTable, ReadFactor, cross, cross_steps, design_of, family_name
 from kduel.study.tables import combinations
 
 
@@ -31,6 +47,8 @@ class StudyHeader(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """The smallest effect of interest, in per cent."""
     alpha: float = 0.05
     """The chance, over all primary metrics together, of calling a difference where there is none."""
+    exact_first: str = ""
+    """The suite that is counted on one CPU before the rest, as the exact part of the run."""
     machines: Scope = "these"
     """What verdicts are about where several machines measure: "these" machines, or the "class" that they are a sample
     of, which takes four machines at least."""
@@ -48,6 +66,15 @@ class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     and the unit of the statistics is the load of the scheduler, not the boot."""
     order: Literal["fixed", "shuffled"] = "fixed"
     """The order of the benchmarks inside a trial: the same always, or drawn again for each block."""
+    slices: int = 1
+    """In how many pieces, spread over the trial, a step that stops by the clock is measured; its seconds stay the same."""
+    reduce: Reducer = "better-half"
+    """How the slices become the trial's one number; the mean of all stands beside it."""
+
+    @property
+    def count(self) -> int:
+        """Number of blocks that are planned."""
+        return self.fixed or self.max
 
 
 class HostTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -77,6 +104,9 @@ class Study(Struct, frozen=True, kw_only=True):
     steps: list[Step]
     text: str
     host: HostTable = HostTable()
+    bound: Bound | None = None
+    design: Design | None = None
+    """The factors, where the study has any."""
     left_out: list[str] = []
     """A sentence about each step of the file that the machine cannot carry out with these settings."""
 
@@ -95,6 +125,12 @@ class BenchmarkTable(Struct, kw_only=True):
     use: str
     primary: list[str] | Literal["*"] = field(default_factory=list)
     label: str = ""
+    load: Load | list[Load] = "idle"
+    """A background load for the time of the step; a list is a matrix."""
+    slices: int | None = None
+    """In place of the number in [blocks]; 1 keeps the step in one piece."""
+    emulated: EmulatedRole = "primary"
+    """"exploratory": in an emulator its metrics are shown and do not decide, since they vary too much there."""
 
 
 class StudyFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -102,6 +138,9 @@ class StudyFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     study: StudyHeader
     contender: list[dict[str, Any]] = field(default_factory=list)
+    factor: list[dict[str, Any]] = field(default_factory=list)
+    design: DesignTable = DesignTable()
+    bound: Bound | None = None
     machine: dict[str, Any] = field(default_factory=dict)
     settle: Settle = Settle()
     blocks: Blocks = Blocks()
@@ -110,6 +149,7 @@ class StudyFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 MOST_BLOCKS = 100_000
+MOST_SLICES = 100
 LONGEST_TITLE = 300
 LONGEST_ABOUT = 10_000
 """Characters of a study's title and of its description: reports show both in every format."""
@@ -136,8 +176,17 @@ def suite_text(name: str) -> str:
 
 def read_study(path: Path) -> tuple[str, StudyFile]:
     """A study file's text and content. Raises InputError naming file and line or key."""
-    text = read_text(path, "the study", "Name a study file; `kduel init study.toml` writes one.")
+    text = read_text(find_study(path), "the study", "Name a study file; `kduel init study.toml` writes one.")
     return text, parse_study(text, str(path))
+
+
+def find_study(path: Path) -> Path:
+    """The file at `path`; for a missing `studies/NAME.toml` the one that comes with KDuel, installed or in a checkout."""
+    if not path.exists() and path.parent == Path("studies"):
+        package = Path(str(resources.files("kduel")))
+        places = (package / path, package.parents[1] / path)
+        return next((place for place in places if place.is_file()), path)
+    return path
 
 
 def parse_study(text: str, origin: str) -> StudyFile:
@@ -156,10 +205,12 @@ def parse_study(text: str, origin: str) -> StudyFile:
 
 
 def hint_for(table: dict[str, Any], error: msgspec.ValidationError) -> str:
-    """What to do about it: the keys that the table may have."""
+    """Remedy: the keys that the table may have."""
     if "unknown field" not in str(error):
         return "`kduel init` writes a study file with every key explained."
-    known = {"study": StudyHeader, "settle": Settle, "blocks": Blocks, "host": HostTable}
+    known = {
+        "study": StudyHeader, "settle": Settle, "blocks": Blocks, "host": HostTable, "design": DesignTable
+    }  # fmt: skip
     for name, kind in known.items():
         if name in table and f"$.{name}" in str(error):
             return f"The keys of [{name}]: {', '.join(kind.__struct_fields__)}."
@@ -182,7 +233,15 @@ def assemble(
     `machine` is `KIND[:key=value,...]` and replaces the file's kind, or some of its settings; the block numbers and
     `delta` replace the file's. `single` counts once, in each layout, what is otherwise counted under several conditions.
     """
-    contenders = read_contenders(file.contender, origin)
+    crossed = cross(
+        file.contender,
+        file.factor,
+        file.benchmark,
+        file.design,
+        origin,
+        fixed_blocks or max_blocks or file.blocks.count,
+    )
+    contenders = crossed.contenders
     if len(contenders) < 2:
         raise InputError(
             f"{origin} compares {len(contenders)} contender(s); a duel needs two at least",
@@ -199,7 +258,10 @@ def assemble(
     check_about(about, origin)
     check_numbers(about, file.settle, blocks, origin)
     check_host(file.host, origin)
-    steps = read_steps(file.benchmark, origin)
+    steps, places = read_steps(file.benchmark, origin, crossed.factors)
+    if places:
+        # In one order throughout, a level would be the same as a place in the trial.
+        blocks = msgspec.structs.replace(blocks, order="shuffled")
     if single:
         once = [counted_once(step) for step in steps]
         if once == steps:
@@ -220,7 +282,26 @@ def assemble(
         text=text,
         host=file.host,
         left_out=left_out,
+        bound=check_bound(file.bound, steps, origin),
+        design=design_of(
+            crossed, file.design, {step.label: places[step.label] for step in steps if step.label in places}
+        ),
     )
+
+
+def check_bound(bound: Bound | None, steps: Sequence[Step], origin: str) -> Bound | None:
+    """The bound, where a step keeps such measurements in a unit of time. Raises InputError that lists what there is."""
+    if bound is None:
+        return None
+    kept = [f"{step.label}/{name}" for step in steps for name in benchmark(step.benchmark).distributions]
+    if not any(bound.metric in (one, one.rpartition("/")[2]) for one in kept):
+        raise InputError(
+            f"{origin}: bound.metric is {bound.metric!r}, and no benchmark of this study keeps such measurements",
+            f"There are {', '.join(kept)}."
+            if kept
+            else "Add cyclictest, wakeup or desktop: they keep every measurement.",
+        )
+    return bound
 
 
 def check_about(about: StudyHeader, origin: str) -> None:
@@ -250,10 +331,17 @@ def check_numbers(about: StudyHeader, settle: Settle, blocks: Blocks, origin: st
                 f"{origin}: blocks.{key} is {value}",
                 f"Give a number of blocks from 1 to {MOST_BLOCKS:,}, such as 20.",
             )
+    check_slices(f"{origin}: blocks.slices", blocks.slices)
     if not 0 <= settle.seconds <= 86_400:
         raise InputError(
             f"{origin}: settle.seconds is {settle.seconds:g}", "Give seconds from 0 to 86400, such as 10."
         )
+
+
+def check_slices(key: str, slices: int | None) -> None:
+    """Raises InputError for a number of slices that cannot be meant."""
+    if slices is not None and not 1 <= slices <= MOST_SLICES:
+        raise InputError(f"{key} is {slices}", f"Give a number from 1 to {MOST_SLICES}, such as 6.")
 
 
 def check_host(host: HostTable, origin: str) -> None:
@@ -301,17 +389,40 @@ def read_words(words: str, first: str) -> dict[str, Any]:
     return settings
 
 
-def read_steps(tables: list[dict[str, Any]], origin: str) -> list[Step]:
-    """The [[benchmark]] tables as steps, matrices expanded, labels unique. Raises InputError naming the table."""
+def read_steps(
+    tables: list[dict[str, Any]], origin: str, factors: Sequence[ReadFactor] = ()
+) -> tuple[list[Step], dict[str, StepCell]]:
+    """The [[benchmark]] tables as steps, matrices and factors expanded, labels unique; and by label the place of those that
+    differ in a factor. Raises InputError naming the table."""
     steps: list[Step] = []
+    places: dict[str, StepCell] = {}
     for number, table in enumerate(tables, 1):
         where = f"{origin}: benchmark[#{number}]"
         try:
-            steps += expand(table)
+            cells = [(one.levels, expand(one.table)) for one in cross_steps(table, factors)]
         except InputError as error:
             raise InputError(f"{where}: {error.message}", error.remedy) from error
+        for alike in zip(*(found for _, found in cells), strict=True):
+            if len(alike) > 1:
+                used = {place.family for place in places.values()}
+                family = family_name([step.label for step in alike], used) or alike[0].benchmark
+                places |= {
+                    step.label: StepCell(family=family, levels=levels)
+                    for step, (levels, _) in zip(alike, cells, strict=True)
+                }
+            steps += alike
     if not steps:
         raise InputError(f"{origin} names no benchmark", 'Add [[benchmark]] tables: use = "sysbench-cpu".')
+    unused = [
+        one.factor.name
+        for one in factors
+        if one.of_steps and not any(one.factor.name in p.levels for p in places.values())
+    ]
+    if unused:
+        raise InputError(
+            f"{origin}: no benchmark has all parameters that the factor {unused[0]!r} changes",
+            "Let each of its levels change parameters that one benchmark has.",
+        )
     seen: set[str] = set()
     for step in steps:
         if step.label in seen:
@@ -320,7 +431,14 @@ def read_steps(tables: list[dict[str, Any]], origin: str) -> list[Step]:
                 'Give one of them a label of its own: label = "...".',
             )
         seen.add(step.label)
-    return steps
+    for label in seen:
+        whole, _, piece = label.rpartition(".s")
+        if whole in seen and piece.isdecimal():
+            raise InputError(
+                f"{origin}: the label {label!r} is that of a slice of {whole!r}",
+                'Give one of them a label of its own: label = "...".',
+            )
+    return steps, places
 
 
 def expand(table: dict[str, Any]) -> list[Step]:
@@ -333,12 +451,14 @@ def expand(table: dict[str, Any]) -> list[Step]:
             validation_message(error), 'A benchmark table has use = "NAME", and primary = ["METRIC", ...].'
         ) from error
     chosen = benchmark(use.use)
-    rest = {key: value for key, value in table.items() if key not in head}
-    empty = [name for name in single_valued(chosen) if rest.get(name) == []]
+    own_load = "load" in chosen.Parameters.__struct_fields__
+    rest = {key: value for key, value in table.items() if key not in head or (key == "load" and own_load)}
+    loads = ["idle"] if own_load else use.load if isinstance(use.load, list) else [use.load]
+    empty = [name for name in single_valued(chosen) if rest.get(name) == []] or ([] if loads else ["load"])
     if empty:
         raise InputError(f"{empty[0]} is an empty list", "Give a value, or a list with one at least.")
     steps = []
-    for parameters in combinations(rest, single_valued(chosen)):
+    for load, parameters in itertools.product(loads, combinations(rest, single_valued(chosen))):
         typed = chosen.read_parameters(parameters)
         metrics = [metric.name for metric in chosen.metrics(typed)]
         primary = metrics if use.primary == "*" else list(use.primary)
@@ -352,16 +472,34 @@ def expand(table: dict[str, Any]) -> list[Step]:
         label = chosen.label(typed)
         if use.label:
             label = use.label if parameters == rest else f"{use.label}-{label}"
+        if load != "idle":
+            label = f"{label}-under-{load}"
         if not LABEL.fullmatch(label):
             raise InputError(
-                f"{shortened(repr(label))} cannot be a label: it names a directory",
+                f"{shorten(repr(label))} cannot be a label: it names a directory",
                 'Give label = "..." of at most 100 letters, digits, dots, hyphens and underscores.',
             )
-        steps.append(Step(label=label, benchmark=use.use, parameters=parameters, primary=primary))
+        check_slices("slices", use.slices)
+        if (use.slices or 1) > 1 and len(chosen.cut(typed, use.slices or 1)) == 1:
+            raise InputError(
+                f"slices = {use.slices}, but {label} cannot be cut",
+                "Leave it out; or give a `time` of as many seconds, where the benchmark stops by the clock.",
+            )
+        steps.append(
+            Step(
+                label=label,
+                benchmark=use.use,
+                parameters=parameters,
+                primary=primary,
+                slices=use.slices,
+                emulated=use.emulated,
+                load="" if load == "idle" else load,
+            )
+        )
     return steps
 
 
-def single_valued(chosen: Benchmark) -> list[str]:
+def single_valued(chosen: Benchmark[Any]) -> list[str]:
     """The parameters that take one value, so that a list for them is a matrix."""
     hints = typing.get_type_hints(chosen.Parameters)
     return [
@@ -380,5 +518,8 @@ def schema() -> dict[str, Any]:
         one = contender["properties"][key]
         contender["properties"][key] = {"anyOf": [one, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
     definitions["StudyFile"]["properties"]["contender"]["items"] = contender
+    definitions["StudyFile"]["properties"]["factor"]["items"] = msgspec.json.schema(FactorTable)["$defs"][
+        "FactorTable"
+    ]
     made["title"] = "KDuel study"
     return made

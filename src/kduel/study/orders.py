@@ -12,7 +12,7 @@ VARIED_BY = 4
 same as a difference between the places, and no verdict is possible."""
 
 
-def shuffled(draw: random.Random, items: list[int]) -> list[int]:
+def shuffle(draw: random.Random, items: list[int]) -> list[int]:
     """The items in random order. Only Random.random() is drawn from, whose sequence Python keeps for a seed."""
     return [item for _, item in sorted((draw.random(), item) for item in items)]
 
@@ -22,29 +22,29 @@ def orders(count: int, draw: random.Random) -> Iterator[Order]:
     if count < 2:
         while True:
             yield list(range(count))
-    yield from free(draw) if count == 2 else balanced(count, draw)
+    yield from free_orders(draw) if count == 2 else balanced_orders(count, draw)
 
 
-def free(draw: random.Random) -> Iterator[Order]:
+def free_orders(draw: random.Random) -> Iterator[Order]:
     """Two items: each order drawn by itself. The first four are drawn again while they are all the same."""
-    start = [shuffled(draw, [0, 1]) for _ in range(VARIED_BY)]
+    start = [shuffle(draw, [0, 1]) for _ in range(VARIED_BY)]
     while all(order == start[0] for order in start):
-        start = [shuffled(draw, [0, 1]) for _ in range(VARIED_BY)]
+        start = [shuffle(draw, [0, 1]) for _ in range(VARIED_BY)]
     yield from start
     while True:
-        yield shuffled(draw, [0, 1])
+        yield shuffle(draw, [0, 1])
 
 
-def balanced(count: int, draw: random.Random) -> Iterator[Order]:
+def balanced_orders(count: int, draw: random.Random) -> Iterator[Order]:
     """Three items or more: Williams squares, one after the other, items and rows in random order.
 
     Over the rows of a square each item has each place once, and over one square (two where the number is odd) each
     item follows each other one equally often.
     """
     while True:
-        names = shuffled(draw, list(range(count)))
+        names = shuffle(draw, list(range(count)))
         for square in williams(count):
-            for row in shuffled(draw, list(range(count))):
+            for row in shuffle(draw, list(range(count))):
                 yield [names[item] for item in square[row]]
 
 
@@ -55,9 +55,9 @@ def williams(count: int) -> list[list[Order]]:
     return [square, [order[::-1] for order in square]] if count % 2 else [square]
 
 
-def turned_round(count: int, draw: random.Random) -> Iterator[Order]:
-    """As the first edition drew them: every second block in the reverse of the order before it."""
+def reversed_orders(count: int, draw: random.Random) -> Iterator[Order]:
+    """Orders as the first edition drew them: every second block is the reverse of the one before it."""
     while True:
-        order = shuffled(draw, list(range(count)))
+        order = shuffle(draw, list(range(count)))
         yield order
         yield order[::-1]

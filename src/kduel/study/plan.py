@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kduel.core.experiment import EDITION, Contender
 from kduel.study.load import Study
-from kduel.study.orders import orders, shuffled, turned_round
+from kduel.study.orders import orders, reversed_orders, shuffle
 
 
 class PlannedTrial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -31,7 +31,7 @@ class PlannedTrial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def same_boot(contender: Contender) -> tuple[str, str, str]:
-    """What two contenders must share to run in one boot."""
+    """Properties that two contenders must share to run in one boot."""
     return contender.kernel, contender.modules, contender.cmdline
 
 
@@ -88,7 +88,7 @@ class Stratum:
 
     def __init__(self, study: Study, draw: random.Random, edition: int) -> None:
         self.study, self.draw = study, draw
-        generator = turned_round if edition == 1 else orders
+        generator = reversed_orders if edition == 1 else orders
         groups: dict[object, list[str]] = {}
         for index, contender in enumerate(study.contenders):
             key = same_boot(contender) if study.blocks.unit == "load" else index
@@ -101,7 +101,7 @@ class Stratum:
         """The next block: the order of the steps, and the contenders by boot."""
         steps = list(range(len(self.study.steps)))
         if self.study.blocks.order == "shuffled":
-            steps = shuffled(self.draw, steps)
+            steps = shuffle(self.draw, steps)
         boots = []
         for group in next(self.order_of_boots):
             members = self.boots[group]

@@ -1,4 +1,4 @@
-"""What differs between two columns, gathered into things that one could have changed one at a time."""
+"""Differences between two columns, gathered into things that one could have changed one at a time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from msgspec import Struct
 from kduel.analysis.campaigns.columns import Column
 from kduel.core.results import Difference
 from kduel.core.text import plural
-from kduel.judge.lint.confounds import Declared, differences
+from kduel.judge.lint.confounds import DeclaredDifferences, differences
 
-FOLLOWS = Declared(kernels=True, scheduler=True)
+FOLLOWS = DeclaredDifferences(kernels=True, scheduler=True)
 """What differs because the kernel or the scheduler does, and is no thing of its own."""
 
 
 class Attribution(Struct, kw_only=True):
-    """What a change between two columns may be put down to."""
+    """Possible causes of a change between two columns."""
 
     differs: list[Difference]
     """With the values of `before` and `after`."""
@@ -32,7 +32,7 @@ class Attribution(Struct, kw_only=True):
 
 
 def same_run(before: Column, after: Column) -> bool:
-    """Whether both were measured in turn, in one run of KDuel."""
+    """True if both were measured in turn, in one run of KDuel."""
     return before.run == after.run and not before.imported
 
 
@@ -58,7 +58,7 @@ def attribute(before: Column, after: Column) -> Attribution:
         unknown=unknown,
         cause=alone,
         same_run=together,
-        told=tell(things, unknown, together),
+        told=attribution_sentence(things, unknown, together),
     )
 
 
@@ -82,22 +82,22 @@ def things_of(found: Sequence[Difference]) -> tuple[list[str], list[str]]:
     return list(things), [thing for thing in unknown if thing not in things]
 
 
-def tell(things: Sequence[str], unknown: Sequence[str], same_run: bool) -> str:
+def attribution_sentence(things: Sequence[str], unknown: Sequence[str], same_run: bool) -> str:
     """In words."""
     apart = "" if same_run else " They were not measured in turn: what drifted meanwhile counts as a change too."
-    stated = f"; {few(unknown)} is stated for one of them only" if unknown else ""
+    stated = f"; {list_few(unknown)} is stated for one of them only" if unknown else ""
     if not things and not unknown:
         return f"Nothing that is known differs between them.{apart}"
     if not things:
-        return f"It is not known whether {few(unknown)} differs: it is stated for one of them only.{apart}"
+        return f"It is not known whether {list_few(unknown)} differs: it is stated for one of them only.{apart}"
     if len(things) == 1 and not unknown:
         return f"Only one known property differs: {things[0]}. A change may be attributed to it.{apart}"
     if len(things) == 1:
         return f"{things[0]} differs{stated}: a change cannot be attributed to one of them.{apart}"
-    return f"{plural(len(things), 'thing')} differ ({few(things)}){stated}: no change can be attributed to one of them.{apart}"
+    return f"{plural(len(things), 'thing')} differ ({list_few(things)}){stated}: no change can be attributed to one of them.{apart}"
 
 
-def few(names: Sequence[str], most: int = 6) -> str:
+def list_few(names: Sequence[str], most: int = 6) -> str:
     """`a, b and 7 more`."""
     listed = ", ".join(names[:most])
     return listed if len(names) <= most else f"{listed} and {len(names) - most} more"

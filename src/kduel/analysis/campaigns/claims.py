@@ -122,7 +122,7 @@ def judge_change(claim: Claim, found: Sequence[Column], delta: float | None) -> 
 
 
 def agrees(value: float, printed: str) -> bool:
-    """Whether a printed figure is the value, rounded to the digits that it has. Raises InputError for no number."""
+    """True if a printed figure is the value, rounded to the digits that it has. Raises InputError for no number."""
     try:
         number = float(printed)
     except ValueError as error:
@@ -134,14 +134,14 @@ def agrees(value: float, printed: str) -> bool:
 
 
 def uncertain(change: MetricResult) -> list[str]:
-    """Why the values do not show the change, or nothing."""
+    """Reasons why the values do not show the change."""
     if change.n == 1:
         return ["n = 1: measured once, so the part of chance is unknown."]
     return [change.told] if change.verdict == "undecided" else []
 
 
 def unsteady(claim: Claim, before: Column, after: Column) -> list[str]:
-    """Where the source itself reports repeats that range further than the claimed change."""
+    """Repeats, reported by the source itself, that range further than the claimed change."""
     spread = after.spreads.get(claim.metric) or before.spreads.get(claim.metric)
     if spread is None:
         return []
@@ -163,7 +163,7 @@ def unsteady(claim: Claim, before: Column, after: Column) -> list[str]:
 
 
 def causes(claimed: str, found: str | None) -> bool:
-    """Whether the claimed cause is the one thing that differs; `packages` means any one package."""
+    """True if the claimed cause is the one thing that differs; `packages` means any one package."""
     return found is not None and (found == claimed or found.partition(".")[0] == claimed)
 
 
@@ -190,7 +190,8 @@ def judge_best(claim: Claim, everything: Campaigns) -> JudgedClaim:
         for pair in everything.between
         if claim.best in (pair.before, pair.after)
         for change in pair.changes
-        if f"{change.benchmark}/{change.metric}" == claim.metric and change.verdict not in ("faster", "slower")
+        if f"{change.benchmark}/{change.metric}" == claim.metric
+        and change.verdict not in ("faster", "slower", "more", "fewer")
     ]
     missing = [name for name in names if name not in means]
     reasons = [f"It is the best of {plural(len(means), 'column')} with a value."]

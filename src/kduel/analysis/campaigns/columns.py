@@ -11,6 +11,7 @@ from msgspec import Struct, field, to_builtins
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Metric
+from kduel.core.results import TrialResult
 from kduel.core.samples import Samples
 from kduel.judge.evaluate import environments_of
 from kduel.judge.verdict.voids import missing_in
@@ -61,6 +62,8 @@ class Column(Struct, kw_only=True):
     void: int = 0
     trials: int | None = None
     """How many there were; None for imported results."""
+    outcomes: list[TrialResult] = field(default_factory=list)
+    """Whether each trial is void; empty for imported results."""
     changed: list[str] = field(default_factory=list)
     """What of its run was changed after it had been measured, a sentence each."""
     spreads: dict[str, ReportedRange] = field(default_factory=dict)
@@ -123,7 +126,7 @@ def columns_of(path: Path) -> list[Column]:
 
 
 def own_columns(run: RunDir) -> list[Column]:
-    """Of a run measured by KDuel: what its trials captured, and the machine and scheduler of its lock."""
+    """Columns of a run measured by KDuel: what its trials captured, and the machine and scheduler of its lock."""
     lock = run.lock()
     records = trials_of(run, lock)
     environments = environments_of(run, lock, records)
@@ -155,6 +158,17 @@ def own_columns(run: RunDir) -> list[Column]:
                 else {},
                 void=sum(record.status == "void" for record in own),
                 trials=len(own),
+                outcomes=[
+                    TrialResult(
+                        id=record.id,
+                        block=record.block,
+                        position=record.position,
+                        contender=contender.name,
+                        status=record.status,
+                        void=record.void,
+                    )
+                    for record in own
+                ],
                 changed=changed,
             )
         )
@@ -162,7 +176,7 @@ def own_columns(run: RunDir) -> list[Column]:
 
 
 def imported_columns(path: Path) -> list[Column]:
-    """Of an import: from its conditions."""
+    """Columns of an import, with its conditions."""
     record = record_of(path)
     known = imported.environments(path)
     spreads = conditions_of(path, record).spreads

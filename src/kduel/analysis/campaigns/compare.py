@@ -9,15 +9,15 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, field
 
-from kduel.analysis.campaigns.attribution import Attribution, attribute, few
+from kduel.analysis.campaigns.attribution import Attribution, attribute, list_few
 from kduel.analysis.campaigns.columns import Column, Series, columns
-from kduel.analysis.campaigns.within import declared, judge_within, names_of
+from kduel.analysis.campaigns.within import is_declared_pair, judge_within, names_of
 from kduel.core.experiment import EDITION, Better, Contender, MachineRecord
 from kduel.core.format import parameter_text
 from kduel.core.results import ContenderResult, Difference, MetricResult, Results, StudyResult
 from kduel.core.samples import Samples
 from kduel.judge.lint import examine
-from kduel.judge.lint.confounds import Declared, differences
+from kduel.judge.lint.confounds import DeclaredDifferences, differences
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.unpaired import UNPAIRED_EDITION, judge_unpaired
@@ -62,7 +62,7 @@ class MetricRow(Struct, kw_only=True):
     """How far its values can be trusted, by their own spread."""
 
 
-class Between(Struct, kw_only=True):
+class ColumnChange(Struct, kw_only=True):
     """Two columns: what differs, and how each metric changed."""
 
     before: str
@@ -86,7 +86,7 @@ class Campaigns(Struct, kw_only=True):
     confounds: list[Difference]
     """Everything that differs between any two columns."""
     rows: list[MetricRow]
-    between: list[Between]
+    between: list[ColumnChange]
     left_out: dict[str, str] = field(default_factory=dict)
     """Metrics that cannot be compared over all columns, and why."""
 
@@ -111,15 +111,15 @@ def compare(found: Sequence[Column], *, delta: float | None = None, which: Which
     return Campaigns(
         delta_pct=rule.delta_pct,
         columns=[facts(number, column) for number, column in enumerate(found)],
-        confounds=differences(known, Declared()),
+        confounds=differences(known, DeclaredDifferences()),
         rows=[row(key, found) for key in keys],
-        between=[between(found[first], found[second], keys, rule, share, delta) for first, second in pairs],
+        between=[compare_columns(found[first], found[second], keys, rule, share, delta) for first, second in pairs],
         left_out=left_out,
     )
 
 
 def chosen_pairs(count: int, which: Which) -> Iterable[tuple[int, int]]:
-    """Which columns are compared: each with the first, each with the one before it, both, or all with all."""
+    """Pairs of columns that are compared: each with the first, each with the one before it, both, or all with all."""
     if which == "all":
         return itertools.combinations(range(count), 2)
     first = [(0, number) for number in range(1, count)] if which in ("first", "both") else []
@@ -158,18 +158,18 @@ def comparable(found: Sequence[Column]) -> tuple[list[tuple[str, str]], dict[str
 
 
 def other_unit(have: Sequence[Series]) -> str:
-    """Why columns of a metric cannot stand in one row, or an empty string."""
+    """Reason why columns of a metric cannot stand in one row, or an empty string."""
     for what, values in (
         ("unit", {series.metric.unit for series in have}),
         ("better side", {series.metric.better for series in have}),
     ):
         if len(values) > 1:
-            return f"the {what} differs between the columns: {few(sorted(values), 3)}"
+            return f"the {what} differs between the columns: {list_few(sorted(values), 3)}"
     return ""
 
 
 def measured_alike(key: tuple[str, str], *found: Column) -> bool:
-    """Whether the columns that have the metric measured it with the same parameters of the benchmark."""
+    """True if the columns that have the metric measured it with the same parameters of the benchmark."""
     have = [column.series[key] for column in found if key in column.series and column.series[key].values]
     return len({msgspec.json.encode(series.parameters, order="sorted") for series in have}) <= 1
 
@@ -220,7 +220,7 @@ def cell(series: Series | None) -> Summary | None:
 
 
 def reliability(key: str, found: Sequence[Column], have: Sequence[Series | None]) -> str:
-    """How far repeats of the metric lie apart, by its own values or as its source states."""
+    """Distance of repeats of the metric, by its own values or as its source states."""
     import statistics
 
     stated = next((column.spreads[key] for column in found if key in column.spreads), None)
@@ -247,20 +247,20 @@ def reliability(key: str, found: Sequence[Column], have: Sequence[Series | None]
 
 
 def undeclared_share(pairs: Sequence[tuple[Column, Column]]) -> float:
-    """Of a run's alpha, what each comparison gets that the run itself does not make: together no more than it has."""
-    extra = [pair for pair in pairs if of_one_run(*pair) and not declared(*pair)]
+    """Share of a run's alpha for each comparison that the run itself does not make: together no more than it has."""
+    extra = [pair for pair in pairs if of_one_run(*pair) and not is_declared_pair(*pair)]
     contenders = min((len(names_of(before)) for before, _ in extra), default=2)
     return min(1.0, (contenders - 1) / max(1, len(extra)))
 
 
 def of_one_run(before: Column, after: Column) -> bool:
-    """Whether both are contenders of one run, measured here or imported, which has a rule and a baseline of its own."""
+    """True if both are contenders of one run, measured here or imported, which has a rule and a baseline of its own."""
     return before.run == after.run
 
 
-def between(
+def compare_columns(
     before: Column, after: Column, keys: Sequence[tuple[str, str]], rule: Rule, share: float, delta: float | None
-) -> Between:
+) -> ColumnChange:
     """Two columns, judged as far as the way they were measured allows, with the lint's findings."""
     attribution = attribute(before, after)
     common = [key for key in keys if all(key in c.series and c.series[key].values for c in (before, after))]
@@ -269,7 +269,7 @@ def between(
     exact = bool(before.exact) and before.exact == after.exact
     within = of_one_run(before, after)
     if within:
-        changes, tables = judge_within(before, after, 1.0 if declared(before, after) else share, delta)
+        changes, tables = judge_within(before, after, 1.0 if is_declared_pair(before, after) else share, delta)
         changes = [change for change in changes if (change.benchmark, change.metric) in keys]
     elif exact:
         tables = [table for key in keys if (table := block_by_block(key, before, after)) is not None]
@@ -287,12 +287,20 @@ def between(
         ),
         machine=MachineRecord(exact=exact),
         contenders=[ContenderResult(name=name, kernel="") for name in names],
-        trials=[],
+        trials=[
+            msgspec.structs.replace(trial, contender=column.name)
+            for column in (before, after)
+            for trial in column.outcomes
+        ],
         metrics=changes,
     )
     examine(results, tables, {name: [] for name in names}, [Contender(kernel=name, name=name) for name in names])
+    # That trials are void is a finding of a whole run; here every metric has its own list.
+    crashed = [warning for warning in results.warnings if warning.code == "crashes"]
+    for change in changes:
+        change.warnings = [*crashed, *change.warnings]
     otherwise = [] if exact or attribution.same_run else counted_otherwise(before, after)
-    return Between(
+    return ColumnChange(
         before=before.name,
         after=after.name,
         attribution=attribution,
@@ -304,7 +312,7 @@ def between(
 
 
 def counted_otherwise(before: Column, after: Column) -> list[str]:
-    """What two columns of exact counts differ in, that counts depend on: conditions are drawn by the seed, and what is counted
+    """Differences between two columns of exact counts that counts depend on: conditions are drawn by the seed, and what is counted
     before an operation is a part of its conditions."""
     if not (before.exact and after.exact):
         return []

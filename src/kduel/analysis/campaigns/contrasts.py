@@ -1,4 +1,4 @@
-"""How much of a series' sum of squares each stretch's mean explains: the statistic of the search for changes."""
+"""Share of a series' sum of squares that each stretch's mean explains: the statistic of the search for changes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ PIECE = 32_768
 Floats = NDArray[np.float64]
 
 
-def contrasts(sums: Floats) -> Iterator[tuple[int, int, Floats]]:
-    """Of each length: the first start, and by start and series the explained sum of squares, up to the factor 1 / n.
+def explained_shares(sums: Floats) -> Iterator[tuple[int, int, Floats]]:
+    """For each length: the first start, and by start and series the explained sum of squares, up to the factor 1 / n.
 
     `sums` has the running sums of centred series, a column each, and begins with 0. A stretch has FEWEST values or more,
     and none or as many on each side. The stretch at the end is left out: it is the rest of one at the start.
@@ -45,7 +45,7 @@ def largest_shares(rows: Floats) -> Floats:
     for begin in range(0, len(rows), size):
         sums, total = running_sums(rows[begin : begin + size])
         largest = np.zeros(sums.shape[1])
-        for _, _, explained in contrasts(sums):
+        for _, _, explained in explained_shares(sums):
             np.maximum(largest, explained.max(axis=0), out=largest)
         found.append(count * largest / total)
     return np.concatenate(found)
@@ -55,7 +55,7 @@ def strongest_stretch(values: Floats) -> tuple[float, int, int]:
     """The largest explained share of a series, and where its stretch begins and ends."""
     sums, total = running_sums(values[None, :])
     best = (-1.0, 0, 0)
-    for first, length, explained in contrasts(sums):
+    for first, length, explained in explained_shares(sums):
         at = int(explained.argmax())
         if explained[at, 0] > best[0]:
             best = float(explained[at, 0]), first + at, first + at + length

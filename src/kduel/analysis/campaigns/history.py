@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from kduel.analysis.campaigns.attribution import attribute
 from kduel.analysis.campaigns.columns import Column, columns_of
 from kduel.analysis.campaigns.steps import LevelChange, change_points
-from kduel.analysis.machine_name import UNKNOWN, apart, machine_name
+from kduel.analysis.machine_name import UNKNOWN, machine_name, separation_notes
 from kduel.core.errors import InputError
 from kduel.store.rundir import EXPLAIN, MARKS, MERGED
 
@@ -38,8 +38,8 @@ class Point(Struct, kw_only=True):
         return 0.0 if self.sd is None else self.sd / math.sqrt(self.n)
 
     @property
-    def shown(self) -> str:
-        """When it was measured: a day, or a day and a time of it (UTC)."""
+    def time_text(self) -> str:
+        """Time of measurement: a day, or a day and a time of it (UTC)."""
         return self.when[:16].replace("T", " ")
 
 
@@ -95,7 +95,7 @@ def runs_below(places: Iterable[Path]) -> list[Path]:
 
 
 def is_part(path: Path) -> bool:
-    """Whether a run belongs to another: a part of a merged run, or the profiled trials of a timed one."""
+    """True if a run belongs to another: a part of a merged run, or the profiled trials of a timed one."""
     above = path.parent.parent
     profiled = path.parent.name == EXPLAIN and any((above / name).is_file() for name in MARKS)
     return profiled or (above / MERGED).is_file()
@@ -150,7 +150,7 @@ def history(places: Sequence[Path], *, metric: str = "", contender: str = "", al
                     lambda before, after, known=column_of: attribute(known[before], known[after]).told,  # type: ignore[misc]
                 )
             )
-    divided = apart((place[0], point.run) for place, entries in gathered.items() for point, _ in entries)
+    divided = separation_notes((place[0], point.run) for place, entries in gathered.items() for point, _ in entries)
     return MetricHistory(lines=lines, runs=runs, alpha=alpha, skipped=skipped, changed=changed, apart=divided)
 
 

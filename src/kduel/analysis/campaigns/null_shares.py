@@ -48,7 +48,7 @@ def chance(share: float, count: int, neighbours: float = CORRELATION) -> float:
         known = simulated_shares(count)
         beyond = known.size - int(np.searchsorted(known, share - 1e-12, side="left"))
         return (1 + beyond) / (1 + known.size)
-    known, chances = interpolated(count, neighbours)
+    known, chances = interpolate_quantiles(count, neighbours)
     if share > known[-1]:
         return 1 / (1 + SIMULATED)
     return float(np.exp(np.interp(share, known, np.log(chances))))
@@ -58,10 +58,10 @@ def chance(share: float, count: int, neighbours: float = CORRELATION) -> float:
 def simulated_shares(count: int) -> Floats:
     """In rising order: the largest explained share in each of many simulated short series."""
     generator = np.random.default_rng([count, SIMULATED])
-    return np.sort(largest_shares(simulated(generator, SIMULATED, count, CORRELATION)))
+    return np.sort(largest_shares(simulate_series(generator, SIMULATED, count, CORRELATION)))
 
 
-def simulated(generator: np.random.Generator, rows: int, count: int, neighbours: float) -> Floats:
+def simulate_series(generator: np.random.Generator, rows: int, count: int, neighbours: float) -> Floats:
     """Series of noise, AR(1): normal ones, and with tails as Student's t with 3 degrees of freedom where they are long.
 
     In a long series heavy tails alone make a stretch of three that stands out; in a short one they do not.
@@ -80,7 +80,7 @@ def table() -> Quantiles:
 
 
 @lru_cache(maxsize=4096)
-def interpolated(count: int, neighbours: float) -> tuple[Floats, Floats]:
+def interpolate_quantiles(count: int, neighbours: float) -> tuple[Floats, Floats]:
     """Shares in rising order, and the chance of each: between the two lengths of the table, by their logarithm."""
     known = table()
     of_length = np.array(known.shares[known.correlations.index(neighbours)])

@@ -29,7 +29,7 @@ class LevelChange(Struct, kw_only=True):
 
 
 def change_points(values: Sequence[float], *, alpha: float = 0.01, errors: Sequence[float] = ()) -> list[LevelChange]:
-    """Where the level of a series changed, in the order of time. The same values always give the same answer.
+    """Places where the level of a series changed, in the order of time. The same values always give the same answer.
 
     `errors` are the standard errors of the values, 0 for an unknown one: a contrast that they explain is no change.
     A series without any change is called changed with a probability of at most `alpha`, neighbours correlated or not.
@@ -47,7 +47,7 @@ def change_points(values: Sequence[float], *, alpha: float = 0.01, errors: Seque
         cuts |= dict.fromkeys(inner, found[2])
         edges = [start, *inner, end]
         stretches += list(itertools.pairwise(edges))
-    kept = pruned(series, variances, sorted(cuts), alpha)
+    kept = prune_cuts(series, variances, sorted(cuts), alpha)
     edges = [0, *kept, series.size]
     return [
         LevelChange(
@@ -70,10 +70,10 @@ def strongest(values: Floats, variances: Floats) -> tuple[int, int, float] | Non
         return None
     share, start, end = strongest_stretch(values)
     neighbours = round(correlation(values, start, end), 1)
-    return start, end, chance(floored(share, values, variances), count, neighbours)
+    return start, end, chance(share_above_errors(share, values, variances), count, neighbours)
 
 
-def floored(share: float, values: Floats, variances: Floats) -> float:
+def share_above_errors(share: float, values: Floats, variances: Floats) -> float:
     """The explained share, with a residual variance that is not below the values' own error."""
     total = float(((values - values.mean()) ** 2).sum())
     least = (values.size - 2) * float(variances.mean())
@@ -97,12 +97,12 @@ def correlation(values: Floats, start: int, end: int) -> float:
     return float(np.clip(seen, CORRELATION, CORRELATIONS[-1]))
 
 
-def pruned(series: Floats, variances: Floats, cuts: list[int], alpha: float) -> list[int]:
+def prune_cuts(series: Floats, variances: Floats, cuts: list[int], alpha: float) -> list[int]:
     """The cuts whose two sides differ by themselves; the weakest that does not goes first."""
     while cuts:
         edges = [0, *cuts, series.size]
         chances = [
-            alone(series[edges[n] : edges[n + 2]], variances[edges[n] : edges[n + 2]], cut - edges[n])
+            chance_at_cut(series[edges[n] : edges[n + 2]], variances[edges[n] : edges[n + 2]], cut - edges[n])
             for n, cut in enumerate(cuts)
         ]
         if max(chances) <= alpha:
@@ -111,6 +111,6 @@ def pruned(series: Floats, variances: Floats, cuts: list[int], alpha: float) -> 
     return cuts
 
 
-def alone(values: Floats, variances: Floats, cut: int) -> float:
+def chance_at_cut(values: Floats, variances: Floats, cut: int) -> float:
     """The chance of a contrast so strong at this one place, or at any other, by noise."""
-    return chance(floored(share_of_cut(values, cut), values, variances), values.size)
+    return chance(share_above_errors(share_of_cut(values, cut), values, variances), values.size)

@@ -8,7 +8,7 @@ from kduel.analysis.campaigns.columns import Column
 from kduel.core.results import MetricResult
 from kduel.core.samples import Samples
 from kduel.judge.evaluate import rule_of
-from kduel.judge.imported import judged as judge_imported
+from kduel.judge.imported import judge_imported
 from kduel.judge.imported import rule_of as imported_rule
 from kduel.judge.verdict.judge import judge
 from kduel.store import imported
@@ -16,8 +16,8 @@ from kduel.store.collect import collect
 from kduel.store.rundir import RunDir
 
 
-def declared(before: Column, after: Column) -> bool:
-    """Whether the run itself compares the two: one of them is its baseline."""
+def is_declared_pair(before: Column, after: Column) -> bool:
+    """True if the run itself compares the two: one of them is its baseline."""
     return names_of(before)[0] in (before.contender, after.contender)
 
 
@@ -40,20 +40,20 @@ def judge_within(
     rule = imported_rule(run.path) if run.imported else rule_of(run.lock())
     rule = msgspec.structs.replace(rule, alpha=share * rule.alpha, delta_pct=delta or rule.delta_pct)
     # All contenders stay, so that alpha is split over as many comparisons as in the run.
-    tables = [first(table, before.contender) for table in collect(run.path)]
+    tables = [with_baseline(table, before.contender) for table in collect(run.path)]
     judged = judge_imported(tables, rule) if run.imported else judge(tables, rule, exact=run.lock().machine.exact)
     names = {before.contender: before.name, after.contender: after.name}
-    results = [renamed(result, names) for result in judged if result.contender == after.contender]
-    return results, [of_two(table, names) for table in tables]
+    results = [rename_contenders(result, names) for result in judged if result.contender == after.contender]
+    return results, [select_two(table, names) for table in tables]
 
 
-def first(table: Samples, baseline: str) -> Samples:
+def with_baseline(table: Samples, baseline: str) -> Samples:
     """The table with that contender as the baseline."""
     values = {baseline: table.values[baseline]} | table.values
     return msgspec.structs.replace(table, values=values)
 
 
-def of_two(table: Samples, names: dict[str, str]) -> Samples:
+def select_two(table: Samples, names: dict[str, str]) -> Samples:
     """The table of these contenders alone, under new names."""
     return msgspec.structs.replace(
         table,
@@ -63,7 +63,7 @@ def of_two(table: Samples, names: dict[str, str]) -> Samples:
     )
 
 
-def renamed(result: MetricResult, names: dict[str, str]) -> MetricResult:
+def rename_contenders(result: MetricResult, names: dict[str, str]) -> MetricResult:
     """The result under new names."""
     return msgspec.structs.replace(
         result,

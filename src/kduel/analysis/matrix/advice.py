@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field, structs
 
 from kduel.core.experiment import Aspect, Statistic
-from kduel.core.format import plus
+from kduel.core.format import MISSING, amount, effect_with_interval, percent
 from kduel.core.results import MetricResult, Results
 
 USES: dict[str, dict[Aspect, tuple[Statistic, ...]]] = {
@@ -34,7 +34,7 @@ class Support(Struct, frozen=True):
 
 
 class Advice(Struct, kw_only=True):
-    """What is supported about one contender for one use."""
+    """Supported advice about one contender for one use."""
 
     use: str
     contender: str
@@ -62,7 +62,7 @@ def advise(results: Results) -> list[Advice]:
 
 
 def concerns(metric: MetricResult, wanted: Mapping[Aspect, tuple[Statistic, ...]]) -> bool:
-    """Whether a metric matters to a use."""
+    """True if a metric matters to a use."""
     statistics = wanted.get(metric.aspect)
     return statistics is not None and (not statistics or metric.statistic in statistics)
 
@@ -70,34 +70,34 @@ def concerns(metric: MetricResult, wanted: Mapping[Aspect, tuple[Statistic, ...]
 def sentence(use: str, contender: str, metrics: list[MetricResult]) -> Advice:
     """The sentence that these verdicts carry."""
     baseline = metrics[0].baseline
-    better = [support(m) for m in metrics if m.verdict == "faster" and not m.below_delta]
-    worse = [support(m) for m in metrics if m.verdict == "slower" and not m.below_delta]
+    better = [support(m) for m in metrics if m.verdict in ("faster", "fewer") and not m.below_delta]
+    worse = [support(m) for m in metrics if m.verdict in ("slower", "more") and not m.below_delta]
     same = [structs.replace(support(m), verdict="equivalent") for m in metrics if no_matter(m)]
-    rest = others(len(same), len(metrics) - len(better) - len(worse) - len(same))
+    rest = other_metrics_text(len(same), len(metrics) - len(better) - len(worse) - len(same))
     if better and not worse:
-        told = f"For {use}, {contender} is better than {baseline}: {listed(better)}{rest}."
+        told = f"For {use}, {contender} is better than {baseline}: {list_supports(better)}{rest}."
     elif worse and not better:
-        told = f"For {use}, {contender} is worse than {baseline}: {listed(worse)}{rest}."
+        told = f"For {use}, {contender} is worse than {baseline}: {list_supports(worse)}{rest}."
     elif better:
         told = (
-            f"For {use}, {contender} against {baseline} is a trade: better in {listed(better)}; "
-            f"worse in {listed(worse)}{rest}."
+            f"For {use}, {contender} against {baseline} is a trade: better in {list_supports(better)}; "
+            f"worse in {list_supports(worse)}{rest}."
         )
     elif len(same) == len(metrics):
-        told = f"For {use}, {contender} and {baseline} make no difference that matters: {listed(same)}."
+        told = f"For {use}, {contender} and {baseline} make no difference that matters: {list_supports(same)}."
     else:
         told = f"For {use}, nothing is decided between {contender} and {baseline} ({len(metrics)} metrics examined)."
     return Advice(use=use, contender=contender, baseline=baseline, told=told, better=better, worse=worse, same=same)
 
 
 def no_matter(metric: MetricResult) -> bool:
-    """Whether it is shown that the difference, if any, is below the smallest one that matters."""
-    decided = metric.verdict in ("faster", "slower")
+    """True if it is shown that the difference, if any, is below the smallest one that matters."""
+    decided = metric.verdict in ("faster", "slower", "more", "fewer")
     return metric.verdict in ("equivalent", "equal") or (decided and metric.below_delta)
 
 
-def others(same: int, undecided: int) -> str:
-    """What came of the other metrics of the use: a sentence rests on all, not on the few that stand out."""
+def other_metrics_text(same: int, undecided: int) -> str:
+    """Verdicts on the other metrics of the use: a sentence rests on all, not on the few that stand out."""
     words = [f"no difference that matters in {same} more"] if same else []
     words += [f"{undecided} more undecided"] if undecided else []
     return f" ({', '.join(words)})" if words else ""
@@ -105,21 +105,16 @@ def others(same: int, undecided: int) -> str:
 
 def support(metric: MetricResult) -> Support:
     """A verdict in short."""
-    known = metric.effect_pct is not None and metric.ci_low_pct is not None and metric.ci_high_pct is not None
-    if known and not (metric.scale == "exact" and metric.ci_low_pct == metric.ci_high_pct):
-        effect = f"{plus(metric.effect_pct or 0, '.1f')} % [{plus(metric.ci_low_pct or 0, '.1f')}, {plus(metric.ci_high_pct or 0, '.1f')}]"
-    elif metric.effect is None:
-        effect = ""
-    elif metric.scale == "exact" and metric.baseline_mean:
+    effect = effect_with_interval(metric)
+    if metric.scale == "exact" and metric.effect is not None and metric.baseline_mean:
         share = metric.effect / abs(metric.baseline_mean)
-        times = f"{1 + share:,.0f}" if share > 99 else f"{1 + share:.3g}"
-        effect = f"{times} times" if share > MANY else f"{plus(100 * share, '.1f')} %"
-    else:
-        effect = f"{plus(metric.effect, '.4g')} {'percentage points' if metric.unit == '%' else metric.unit}"
-    return Support(metric.benchmark, metric.metric, metric.verdict, effect)
+        effect = f"{amount(1 + share, 1 + share)} times" if share > MANY else percent(100 * share)
+    elif metric.scale == "difference" and metric.unit == "%":
+        effect = effect.replace(" %", " percentage points")
+    return Support(metric.benchmark, metric.metric, metric.verdict, "" if effect == MISSING else effect)
 
 
-def listed(supports: list[Support]) -> str:
+def list_supports(supports: list[Support]) -> str:
     """Names with effects, the first four."""
     words = [f"{s.benchmark} {s.metric} {s.effect}".strip() for s in supports[:4]]
     rest = len(supports) - len(words)

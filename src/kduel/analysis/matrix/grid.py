@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from kduel.core.results import ContenderResult, Results
 from kduel.core.samples import StepResult
+from kduel.study.factors import family_name
 
 FACTORS = ("kernel", "cmdline", "scheduler", "policy", "sysctl")
 
 
 class GridPoint(Struct, frozen=True):
-    """Where a benchmark stands: its family, and the number in which it differs from the others of the family."""
+    """Position of a benchmark: its family, and the number in which it differs from the others of the family."""
 
     label: str
     family: str
@@ -32,7 +33,9 @@ def places(steps: Sequence[StepResult]) -> list[GridPoint]:
     for step in steps:
         for name, count in step.parameters.items():
             if isinstance(count, int) and not isinstance(count, bool) and count > 0:
-                others = repr(sorted((key, value) for key, value in step.parameters.items() if key != name))
+                others = step.load + repr(
+                    sorted((key, value) for key, value in step.parameters.items() if key != name)
+                )
                 groups.setdefault((step.benchmark, name, others), {})[step.label] = count
     found: list[GridPoint] = []
     taken: set[str] = set()
@@ -52,14 +55,6 @@ def places(steps: Sequence[StepResult]) -> list[GridPoint]:
     return sorted(found, key=lambda place: (first[place.family], place.count))
 
 
-def family_name(labels: Sequence[str], used: Container[str]) -> str:
-    """What the labels have in common (`kload-cpu` of `kload-cpu-10` and `kload-cpu-100`), or all of them where
-    another family has that name; empty where they have nothing in common."""
-    words = [label.split("-") for label in labels]
-    common = "-".join(word for word in words[0] if all(word in others for others in words[1:]))
-    return ", ".join(labels) if common in used else common
-
-
 class Pair(Struct, frozen=True):
     """Two contenders that differ in one thing only: `reference` has the level that the baseline has."""
 
@@ -74,7 +69,7 @@ class Pair(Struct, frozen=True):
 
 
 def level(contender: ContenderResult, factor: str, contenders: Sequence[ContenderResult]) -> str:
-    """What the contender has of a factor, as text; of sysctls those that not all have alike."""
+    """Level of a factor that the contender has, as text; of sysctls those that not all have alike."""
     if factor == "sysctl":
         tables = [sysctls(each) for each in contenders]
         return " ".join(
@@ -86,7 +81,7 @@ def level(contender: ContenderResult, factor: str, contenders: Sequence[Contende
 
 
 def sysctls(contender: ContenderResult) -> dict[str, object]:
-    """What a contender sets."""
+    """Sysctls that a contender sets."""
     found = contender.facts.get("sysctl")
     return found if isinstance(found, dict) else {}
 

@@ -1,4 +1,4 @@
-"""How a cost grows with the number of processes: the exponent b of cost = a * count^b, with its interval."""
+"""Growth of a cost with the number of processes: the exponent b of cost = a * count^b, with its interval."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ def growth(
     found.steps = [float(step) for step in steps.mean(axis=0)]
     if len(counts) > 2:
         found.rise, found.rise_low, found.rise_high = bounds(steps[:, -1] - steps[:, 0])
-    found.told = tell(found, times)
+    found.told = growth_sentence(found, times)
     return found
 
 
-def tell(found: Growth, times: bool = False) -> str:
+def growth_sentence(found: Growth, times: bool = False) -> str:
     """The growth in words, no stronger than its interval."""
     if found.exact:
-        return tell_exact(found)
+        return exact_growth_sentence(found)
     what = f"{found.metric} grows as n^{found.exponent:.2f} [{found.low:.2f}, {found.high:.2f}]"
     # By the digits that are shown: n^1.001 is linear to everybody but a test.
     if round(found.low, 2) > 1:
@@ -121,7 +121,7 @@ def tell(found: Growth, times: bool = False) -> str:
     return f"{what}: {kind}; {bend}{exponential(found) if times else ''}"
 
 
-def tell_exact(found: Growth) -> str:
+def exact_growth_sentence(found: Growth) -> str:
     """Counted growth in words: the slope, and each step's own where there are several."""
     told = f"{found.metric} grows as n^{found.exponent:.3f} (counted, not estimated"
     told += f"; {found.low:.3f} to {found.high:.3f} over {found.n} blocks)" if found.n > 1 else ")"
@@ -134,7 +134,7 @@ def tell_exact(found: Growth) -> str:
 
 
 def exponential(found: Growth) -> str:
-    """What an exponential through the first two counts would have come to at the last: the claim, put to the test."""
+    """Value at the last count of an exponential through the first two: the claim, put to the test."""
     (c0, c1), cz = found.counts[:2], found.counts[-1]
     m0, m1, mz = found.means[0], found.means[1], found.means[-1]
     if c1 == cz or m1 <= m0:

@@ -1,4 +1,4 @@
-"""How a rate grows with threads: in all, for each thread, and what is left of the first thread's share."""
+"""Growth of a rate with threads: in all, for each thread, and what is left of the first thread's share."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Scaling(Struct, kw_only=True):
 
 
 def scaling(results: Results) -> list[Scaling]:
-    """Of every benchmark that gives a throughput and was run at several numbers of threads."""
+    """Scaling of every benchmark that gives a throughput and was run at several numbers of threads."""
     values, metrics = tables(results)
     families: dict[str, dict[int, tuple[str, str]]] = {}
     for place in places(measured_steps(results)):
@@ -87,20 +87,20 @@ def scale(benchmark: str, contender: str, unit: str, columns: dict[int, list[flo
     if len(steps) < 2 or steps[0].threads != fewest:
         return None
     found = Scaling(benchmark=benchmark, contender=contender, unit=unit, steps=steps)
-    found.told = tell(found)
+    found.told = scaling_sentence(found)
     return found
 
 
 def efficiency_interval(logs: list[float]) -> tuple[float | None, float | None]:
-    """Of the mean ratio, in per cent; without bounds for fewer than LEAST_BLOCKS blocks."""
+    """Interval of the mean ratio, in per cent; without bounds for fewer than LEAST_BLOCKS blocks."""
     from kduel.judge.verdict.student import mean_interval
 
     found = mean_interval(logs) if len(logs) >= LEAST_BLOCKS else None
     return (None, None) if found is None else (100 * math.exp(found[1]), 100 * math.exp(found[2]))
 
 
-def tell(found: Scaling) -> str:
-    """What the last threads brought, which is where SMT shows."""
+def scaling_sentence(found: Scaling) -> str:
+    """Sentence on what the last threads added, which is where SMT shows."""
     before, last = found.steps[-2:]
     gain = 100 * (last.total / before.total - 1)
     sign = "more" if gain >= 0 else "less"

@@ -36,7 +36,7 @@ class JudgedCell(Struct, kw_only=True):
 
 
 class Matrix(Struct, kw_only=True):
-    """What the reports of a matrix are made from."""
+    """Data from which the reports of a matrix are made."""
 
     families: dict[str, list[GridPoint]]
     contenders: list[str]
@@ -200,12 +200,12 @@ def judge_pairs(
                 )
     return [
         JudgedCell(pair=pair, place=place, result=result)
-        for (pair, place), result in zip(keys, judged(results, samples, imported), strict=True)
+        for (pair, place), result in zip(keys, judge_matrix(results, samples, imported), strict=True)
     ]
 
 
 def never_began(values: Values) -> dict[str, list[bool]]:
-    """Of an import, by contender and block: whether the trial has no value of any metric."""
+    """Trials of an import without a value of any metric, by contender and block."""
     held: dict[str, list[list[float | None]]] = {}
     for table in values.values():
         for arm, column in table.items():
@@ -216,7 +216,7 @@ def never_began(values: Values) -> dict[str, list[bool]]:
     }
 
 
-def judged(results: Results, samples: list[Samples], imported: bool) -> list[MetricResult]:
+def judge_matrix(results: Results, samples: list[Samples], imported: bool) -> list[MetricResult]:
     """The verdicts, by the rule that the study declares."""
     if not samples:
         return []

@@ -90,7 +90,7 @@ def row(name: str, one: Duels) -> Aspect:
 
 
 def best_of(one: Duels, there: Sequence[str]) -> tuple[dict[str, Standing], str]:
-    """Who is marked, and why. Nobody is where a verdict that the mark needs is missing."""
+    """Contenders that are marked, and why. None is where a verdict that the mark needs is missing."""
     if one.first.better == "none":
         return {}, "neither way is better"
     if len(there) < 2:

@@ -8,10 +8,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kduel.analysis.matrix.shape import judged, tables
+from kduel.analysis.matrix.shape import judge_matrix, tables
 from kduel.core.results import MetricResult, Results
 from kduel.core.samples import Samples
-from kduel.judge.verdict.comparison import compared
+from kduel.judge.verdict.comparison import compared_values
+from kduel.judge.verdict.headline import side
 from kduel.judge.verdict.rule import planned_rule
 
 Relation = Literal["better", "worse", "same", "undecided"]
@@ -36,7 +37,7 @@ class Duels(Struct, kw_only=True):
         return self.first.benchmark, self.first.metric
 
     def relation(self, one: str, other: str) -> Relation:
-        """How the first of two stands to the second. A difference too small to matter counts as none."""
+        """Relation of the first of two to the second. A difference too small to matter counts as none."""
         if (other, one) in self.results:
             return relation(self.results[other, one])
         if (one, other) in self.results:
@@ -44,7 +45,7 @@ class Duels(Struct, kw_only=True):
         return "undecided"
 
     def mean(self, contender: str) -> float | None:
-        """Of these values; None without any."""
+        """Mean of the values; None if there is none."""
         there = self.values[contender]
         return sum(there) / len(there) if there else None
 
@@ -57,11 +58,8 @@ def relation(result: MetricResult) -> Relation:
         return "undecided"
     if result.below_delta:
         return "same"
-    if result.verdict in ("faster", "slower"):
-        return "better" if result.verdict == "faster" else "worse"
-    if result.verdict == "different" and result.effect:
-        return "better" if (result.effect > 0) == (result.better == "higher") else "worse"
-    return "undecided"
+    found = side(result)
+    return "undecided" if found == "neutral" else found
 
 
 def duels(results: Results, wanted: Sequence[tuple[str, str]]) -> list[Duels]:
@@ -94,9 +92,9 @@ def duels(results: Results, wanted: Sequence[tuple[str, str]]) -> list[Duels]:
             order=order,
         )
 
-    whole = compared([table(*key, names) for key in kept], planned_rule(results.study))
+    whole = compared_values([table(*key, names) for key in kept], planned_rule(results.study))
     samples = [table(*key, pair) for key, pair in missing]
-    for (key, pair), result in zip(missing, judged(results, samples, imported), strict=True):
+    for (key, pair), result in zip(missing, judge_matrix(results, samples, imported), strict=True):
         against[key][pair] = result
     return [
         Duels(

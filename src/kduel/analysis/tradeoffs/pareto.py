@@ -23,7 +23,7 @@ Axis = Literal["throughput", "latency", "power"]
 
 
 class Position(Struct, kw_only=True):
-    """Where a contender stands on an axis: its change against the baseline in per cent, with its interval."""
+    """Position of a contender on an axis: its change against the baseline in per cent, with its interval."""
 
     contender: str
     effect: float
@@ -59,27 +59,27 @@ class Front(Struct, kw_only=True):
         return [name for name in self.contenders if name not in self.beaten]
 
     @property
-    def told(self) -> list[str]:
+    def statements(self) -> list[str]:
         """Supported statements, a sentence each."""
-        over = listed([f"{scale.benchmark}/{scale.metric}" for scale in self.scales])
+        over = join_names([f"{scale.benchmark}/{scale.metric}" for scale in self.scales])
         said = [
-            f"{name} is beaten by {listed(by)} over {over}: nowhere better, somewhere worse."
+            f"{name} is beaten by {join_names(by)} over {over}: nowhere better, somewhere worse."
             for name, by in self.beaten.items()
         ]
         if len(self.unbeaten) == 1:
             said.append(f"{self.unbeaten[0]} beats every other over {over}.")
         elif self.undecided:
             said.append(
-                f"Not shown to be beaten over {over}: {listed(self.unbeaten)}. Verdicts are missing for more."
+                f"Not shown to be beaten over {over}: {join_names(self.unbeaten)}. Verdicts are missing for more."
             )
         else:
             said.append(
-                f"Choosing among {listed(self.unbeaten)} depends on preference: none beats another over {over}."
+                f"Choosing among {join_names(self.unbeaten)} depends on preference: none beats another over {over}."
             )
         return said
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """`a, b and c`."""
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
@@ -133,7 +133,7 @@ def scale_of(axis: str, one: Duels) -> Scale | None:
 
 
 def place_of(result: MetricResult) -> Position | None:
-    """Where its interval is known."""
+    """Position of a result on its axis; None where its interval is unknown."""
     effect, low, high = result.effect_pct, result.ci_low_pct, result.ci_high_pct
     if effect is None or low is None or high is None:
         return None

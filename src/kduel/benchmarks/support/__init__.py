@@ -1,1 +1,1 @@
-"""What several benchmarks share: strict reading, parameters, background load, kernel logs."""
+"""Parts that several benchmarks share: strict reading, parameters, background load, kernel logs."""

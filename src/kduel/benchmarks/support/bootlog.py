@@ -17,7 +17,7 @@ from msgspec import Struct
 HEAD = r"(?:<\d{1,3}>)?(?:\[ *(?P<clock>\d{1,9}\.\d{1,9})\](?:\[ *[TC]\d{1,9}\])? ?)?"
 LINE = re.compile(rf"^(?P<host> *\d{{1,9}}\.\d{{3}}) {HEAD}(?P<text>.*)$", re.ASCII)
 STAMP = re.compile(r"\[ *\d{1,9}\.\d{6}\] ", re.ASCII)
-"""Of the kernel, within a line."""
+"""Time stamp of the kernel within a line."""
 LATE = 0.05
 """Seconds of the kernel's own time that must have passed before the console spoke for it to count as late."""
 BURST = 0.02
@@ -32,7 +32,7 @@ INIT: dict[Init, tuple[str, str]] = {
     "kernel": (r"Run \S+ as init process", "Run ... as init process"),
     "greeting": (r"kduel: init$|INIT: version \d|init started: |systemd\[1\]: systemd \d", "the first words of init"),
 }
-"""By which line init begins, in which words, and how an error names them. Init's own words come later than the
+"""Expression for the line by which init begins, and its name in an error. Init's own words come later than the
 kernel's, by up to seconds: what is compared must be reported by the same of the two."""
 MARKS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("version", re.compile(r"Linux version \d"), "Linux version ..."),
@@ -44,7 +44,7 @@ MARKS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("init", re.compile("|".join(pattern for pattern, _ in INIT.values())), "Run /init as init process"),
     ("ready", re.compile(r"kduel: script$|(?:^|\s)\S*login: *$"), "login:"),
 )
-"""What begins a stage, the lines that mark it, and how an error names it; in the order of a boot."""
+"""Moments that begin a stage, in the order of a boot: name, lines that mark it, its name in an error."""
 STAGES = {
     "load": ("begin", "version"),
     "kernel": ("version", "freed"),
@@ -74,7 +74,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
     moments: dict[str, float]
     """begin, version, freed, init, ready: those that the console shows, in this order."""
     late: float = 0.0
-    """How much of the kernel's own time had passed before its console spoke: that much of the stage `kernel` is reported
+    """Seconds of the kernel's own time that had passed before its console spoke: that much of the stage `kernel` is reported
     as `load`. 0 where it spoke at once (earlycon)."""
 
     def stages(self) -> dict[str, float]:
@@ -119,10 +119,10 @@ def timeline(lines: Sequence[ConsoleLine], init: Init | None = None) -> Timeline
         moments[name] = lines[found].host
         # One line may be two marks: where no line reports it, init begins as its first words appear.
         at = found
-    return Timeline(moments=moments, late=_late(lines, moments.get("version")))
+    return Timeline(moments=moments, late=_late_seconds(lines, moments.get("version")))
 
 
-def _late(lines: Sequence[ConsoleLine], version: float | None) -> float:
+def _late_seconds(lines: Sequence[ConsoleLine], version: float | None) -> float:
     """The kernel's own time of the last line that came in one burst with its first."""
     if version is None:
         return 0.0

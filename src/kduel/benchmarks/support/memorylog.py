@@ -1,4 +1,4 @@
-"""What a kernel reports about memory: the boot message `Memory: ...`, /proc/meminfo, and whom it killed for the last
+"""Reports of a kernel about memory: the boot message `Memory: ...`, /proc/meminfo, and whom it killed for the last
 of it.
 
 Forms of the boot message that are known, oldest first:
@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from kduel.benchmarks.support.reading import single
+from kduel.benchmarks.support.reading import check_unique
 
 KIB = r"(\d{1,15})(?:k|K|KB|kB)"
 AVAILABLE = re.compile(
@@ -30,7 +30,7 @@ ACCOUNT = re.compile(r"anon-rss:(\d{1,15})kB", re.ASCII)
 OURS = re.compile(r"Killed process \d+,? \(kmem\)", re.ASCII)
 
 
-def boot_message(kernel_log: str) -> dict[str, int]:
+def read_boot_message(kernel_log: str) -> dict[str, int]:
     """KiB by name, of the first `Memory: ... available` in a kernel's log; {} where there is none.
 
     Names: available, physical, code, data (rwdata and rodata together), rwdata, rodata, init, bss, reserved, ...;
@@ -51,16 +51,16 @@ def boot_message(kernel_log: str) -> dict[str, int]:
     return found
 
 
-def meminfo(text: str) -> dict[str, int]:
+def read_meminfo(text: str) -> dict[str, int]:
     """/proc/meminfo in KiB. The table of bytes with which 2.4 begins is passed over.
 
     Raises ParseError where a name is there twice."""
     found = MEMINFO.findall(text)
-    single((name for name, _ in found), "the line of /proc/meminfo")
+    check_unique((name for name, _ in found), "the line of /proc/meminfo")
     return {name: int(number) for name, number in found}
 
 
-def killed_with(kernel_log: str) -> int | None:
+def memory_when_killed(kernel_log: str) -> int | None:
     """KiB of anonymous memory that our program had when the kernel killed it, as reported by the kernel; None where
     it does not report that."""
     accounts = [

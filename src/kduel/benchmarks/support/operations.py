@@ -67,6 +67,7 @@ ABOUT = {
     "ext4-fsync": "the same of 4 KiB, with fsync: a transaction of the journal",
     "netfilter-100": "a datagram to oneself through 100 rules of nftables",
     "module-load": "load a small module without its signature",
+    "mmap-touch": "mmap, first write and munmap of a page",
 }
 """In the program's own order, which is the numbering of regions in the counting plug-in (from 1), and in its words."""
 OPERATIONS = tuple(ABOUT)
@@ -85,7 +86,7 @@ GROUPS = {
     ),
     "network": ("tcp", "udp", "tcp-connect", "netfilter-100"),
     "processes": ("fork-exit", "fork-exec", "shell", "clone", "namespace", "cgroup-attach", "module-load"),
-    "memory": ("mmap", "fault-anonymous", "fault-file", "brk", "mprotect"),
+    "memory": ("mmap", "mmap-touch", "fault-anonymous", "fault-file", "brk", "mprotect"),
 }  # fmt: skip
 """The operations by subsystem, for reports."""
 GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}

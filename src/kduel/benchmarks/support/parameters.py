@@ -1,4 +1,4 @@
-"""What the benchmarks' parameters have in common: bounded types, and the label that distinguishes them."""
+"""Types and labels that the benchmarks' parameters share: bounded types, and the label that distinguishes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from string import Formatter
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Number = Annotated[int, Meta(ge=0, le=1_000_000_000)]
@@ -35,6 +35,15 @@ def label_of(head: str, parameters: Struct, **forms: str) -> str:
         else:
             words.append(forms.get(field.name, f"{plain}-{{}}").format(slug(value)))
     return "-".join(words)
+
+
+def cut_time(parameters: Any, slices: int, *, whole: bool = True) -> list[Any]:
+    """Slices of equal length of a step with a `time`; with `whole` seconds, the most of them, up to `slices`, that divide it."""
+    count = slices
+    if whole:
+        count = next(number for number in range(min(slices, parameters.time), 0, -1) if parameters.time % number == 0)
+    time = parameters.time // count if whole else parameters.time / count
+    return [replace(parameters, time=time)] * count
 
 
 def slug(value: Any) -> str:

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
-from kduel.benchmarks import ParseError, Raw
-from kduel.core.untrusted import Garbled, decode
+from kduel.benchmarks.support.output import ParseError, Raw
+from kduel.core.untrusted import MalformedError, decode
 
 T = TypeVar("T")
 SHOWN = 60
@@ -37,7 +37,7 @@ Amount = Annotated[float, Meta(ge=0, le=LARGEST_FIGURE)]
 """A duration, rate or size in a program's JSON."""
 
 
-def only(pattern: str, text: str, what: str) -> str:
+def find_one(pattern: str, text: str, what: str) -> str:
     """The one group of `pattern` in the one whole line of `text` that is like it; `what` it is, for the error.
 
     A line counts only with its end, so that a cut number is never taken for a number.
@@ -51,31 +51,31 @@ def only(pattern: str, text: str, what: str) -> str:
     return str(found[0])
 
 
-def number(text: str, what: str) -> float:
+def read_number(text: str, what: str) -> float:
     """A plain decimal number, not negative and no larger than a counter. Raises ParseError for anything else."""
     if not PLAIN.fullmatch(text) or (value := float(text)) > LARGEST_FIGURE:
         raise ParseError(f"{what} is {text[:SHOWN]!r}, not a plain number")
     return value
 
 
-def whole(text: str, what: str) -> int:
+def read_whole(text: str, what: str) -> int:
     """A plain whole number, not negative. Raises ParseError for anything else."""
     if not DIGITS.fullmatch(text):
         raise ParseError(f"{what} is {text[:SHOWN]!r}, not a whole number")
     return int(text)
 
 
-def only_number(pattern: str, text: str, what: str) -> float:
-    """`only`, as a number: its group is best a lavish `(\\S+)`, so that the error can quote what stands there."""
-    return number(only(pattern, text, what), what)
+def find_number(pattern: str, text: str, what: str) -> float:
+    """`find_one`, as a number: its group is best a lavish `(\\S+)`, so that the error can quote what stands there."""
+    return read_number(find_one(pattern, text, what), what)
 
 
-def only_whole(pattern: str, text: str, what: str) -> int:
-    """`only`, as a whole number."""
-    return whole(only(pattern, text, what), what)
+def find_whole(pattern: str, text: str, what: str) -> int:
+    """`find_one`, as a whole number."""
+    return read_whole(find_one(pattern, text, what), what)
 
 
-def whole_lines(text: str, what: str) -> list[str]:
+def split_lines(text: str, what: str) -> list[str]:
     """The lines of `text`, without their ends. Raises ParseError where the last one has no end: it may be cut."""
     lines = text.split("\n")
     if lines.pop():
@@ -85,12 +85,12 @@ def whole_lines(text: str, what: str) -> list[str]:
 
 def expect(pattern: str, text: str, what: str, wanted: object) -> None:
     """Raises ParseError unless the output reports the requested parameter."""
-    seen = only(pattern, text, what)
+    seen = find_one(pattern, text, what)
     if seen != str(wanted):
         raise ParseError(f"{what} is {seen[:SHOWN]!r} in the output; asked for was {wanted}")
 
 
-def agree(one: float, other: float, what: str, share: float = 0.1) -> None:
+def check_agreement(one: float, other: float, what: str, share: float = 0.1) -> None:
     """Raises ParseError where two figures of one output for the same quantity lie further apart than `share`.
 
     Programs take them at slightly different moments; what must not pass is a figure that lost a digit.
@@ -99,7 +99,7 @@ def agree(one: float, other: float, what: str, share: float = 0.1) -> None:
         raise ParseError(f"the output contradicts itself: {what} is {one:g} in one place and {other:g} in another")
 
 
-def ascending(values: dict[str, float], rounding: float = 0.0) -> None:
+def check_ascending(values: dict[str, float], rounding: float = 0.0) -> None:
     """Raises ParseError unless the values rise, or stay, in the order given; by `rounding` one may be too large."""
     pairs = list(values.items())
     for (lower, low), (upper, high) in itertools.pairwise(pairs):
@@ -107,21 +107,38 @@ def ascending(values: dict[str, float], rounding: float = 0.0) -> None:
             raise ParseError(f"the output contradicts itself: {lower} is {low:g}, above {upper}, {high:g}")
 
 
-def positive(value: float, what: str) -> float:
+def check_positive(value: float, what: str) -> float:
     """The value. Raises ParseError where it is not above 0, as it must be after any work done."""
     if not value > 0:
         raise ParseError(f"{what} is {value:g}: nothing was measured")
     return value
 
 
-def carried(samples: float, per_mille: int, what: str) -> None:
+def check_samples(samples: float, per_mille: int, what: str) -> None:
     """Raises ParseError where a percentile (`per_mille` thousandths) has too few samples for one to lie above it."""
     needed = -(-1000 // (1000 - per_mille))
     if samples < needed:
         raise ParseError(f"{what} is of {samples:g} samples, and takes {needed}: measure longer")
 
 
-def single(names: Iterable[str], what: str) -> None:
+def read_table(text: str, columns: Sequence[str], what: str) -> list[list[str]]:
+    """The rows of a table with commas and these headings, all quoted or none. Raises ParseError where it is another one."""
+    rows = [line.split(",") for line in split_lines(text, what)]
+    if rows and all(len(cell) > 1 and cell[0] == cell[-1] == '"' for row in rows for cell in row):
+        rows = [[cell[1:-1] for cell in row] for row in rows]
+    if not rows or rows[0] != list(columns) or any(len(row) != len(columns) for row in rows):
+        raise ParseError(f"{what} is not a table of {', '.join(columns)}")
+    return rows[1:]
+
+
+def percentile_of(ascending_values: Sequence[int], per_mille: int, what: str) -> float:
+    """The smallest of the values, in ascending order, that so many thousandths of them do not exceed. Raises ParseError
+    where there are too few (`check_samples`)."""
+    check_samples(len(ascending_values), per_mille, what)
+    return float(ascending_values[-(-len(ascending_values) * per_mille // 1000) - 1])
+
+
+def check_unique(names: Iterable[str], what: str) -> None:
     """Raises ParseError where a name occurs twice: it is unknown which one counts."""
     seen: set[str] = set()
     for name in names:
@@ -130,22 +147,22 @@ def single(names: Iterable[str], what: str) -> None:
         seen.add(name)
 
 
-def file(raw: Raw, name: str) -> str:
+def read_file(raw: Raw, name: str) -> str:
     """A file that the step left. Raises ParseError where it did not."""
     if name not in raw.files:
         raise ParseError(f"the step left no file {name}")
     return raw.files[name]
 
 
-def json(text: str, shape: type[T], what: str) -> T:
+def read_json(text: str, shape: type[T], what: str) -> T:
     """A program's JSON as `shape`; unknown keys are passed over. Raises ParseError where it is cut, lacks something,
     holds a number beyond bounds or nests without end."""
     try:
         return decode(text, shape)
-    except Garbled as error:
+    except MalformedError as error:
         raise ParseError(f"{what} is incomplete: {error}") from error
 
 
-def json_file(raw: Raw, name: str, shape: type[T]) -> T:
-    """A JSON file that the step left, as `shape`. Raises ParseError as `json` does."""
-    return json(file(raw, name), shape, name)
+def read_json_file(raw: Raw, name: str, shape: type[T]) -> T:
+    """A JSON file that the step left, as `shape`. Raises ParseError as `read_json` does."""
+    return read_json(read_file(raw, name), shape, name)

@@ -1,14 +1,30 @@
-"""What the three sysbench benchmarks share: the report that sysbench 1.0 prints below each test's own figures."""
+"""Code that the three sysbench benchmarks share: the report that sysbench 1.0 prints below each test's own figures.
+
+sysbench divides its rates by the time until it *prints* the report, not by the "total time" of the test. Where the CPU is busy
+the thread that prints waits, for seconds at times, and the printed rate is too low. So rates are computed from what was done in the total
+time; `delay` checks what was printed."""
 
 from __future__ import annotations
 
-from kduel.benchmarks.support.reading import agree, ascending, expect, number, only, only_number, only_whole, positive
+from kduel.benchmarks.support.output import ParseError
+from kduel.benchmarks.support.reading import (
+    check_agreement,
+    check_ascending,
+    check_positive,
+    expect,
+    find_number,
+    find_one,
+    find_whole,
+    read_number,
+)
 from kduel.core.experiment import Metric
 
 PACKAGES = ("sysbench",)
 VALUE = r"(\S+)"
 ROUNDING = 0.0051
-"""Milliseconds that rounding to two decimals takes or gives."""
+"""Error of rounding to two decimals."""
+FEWEST_FOR_P95 = 20
+"""Events of which one lies above the 95th percentile."""
 
 
 def latency_metrics(of: str) -> tuple[Metric, ...]:
@@ -21,6 +37,7 @@ def latency_metrics(of: str) -> tuple[Metric, ...]:
             "lower",
             f"19 of 20 {of}s took no longer; in steps of about 2 % (a histogram's).",
             "p95",
+            optional=True,
         ),
         Metric(
             "latency-max", "ms", "lower", f"The slowest {of}: grows with the duration; a hint, no verdict.", "max"
@@ -47,24 +64,46 @@ def read_report(text: str, threads: int) -> dict[str, float]:
     """
     expect(rf"Number of threads: {VALUE}", text, "the number of threads", threads)
     values = {
-        "total-time": positive(only_number(r" *total time: +(\S+)s", text, "the total time"), "the total time"),
-        "total-events": only_whole(rf" *total number of events: +{VALUE}", text, "the number of events"),
-        "latency-min": only_number(rf" +min: +{VALUE}", text, "the minimum latency"),
-        "latency-p95": only_number(rf" +95th percentile: +{VALUE}", text, "the 95th percentile of latency"),
-        "latency-max": only_number(rf" +max: +{VALUE}", text, "the maximum latency"),
+        "total-time": check_positive(find_number(r" *total time: +(\S+)s", text, "the total time"), "the total time"),
+        "total-events": find_whole(rf" *total number of events: +{VALUE}", text, "the number of events"),
+        "latency-min": find_number(rf" +min: +{VALUE}", text, "the minimum latency"),
+        "latency-p95": find_number(rf" +95th percentile: +{VALUE}", text, "the 95th percentile of latency"),
+        "latency-max": find_number(rf" +max: +{VALUE}", text, "the maximum latency"),
     }
-    positive(values["total-events"], "the number of events")
+    check_positive(values["total-events"], "the number of events")
     # The printed average has two decimals, too coarse for fast operations; the sum has as many for all of them.
-    total = only_number(rf" +sum: +{VALUE}", text, "the sum of latencies")
+    total = find_number(rf" +sum: +{VALUE}", text, "the sum of latencies")
     values["latency-avg"] = total / values["total-events"]
-    printed = only_number(rf" +avg: +{VALUE}", text, "the average latency")
+    printed = find_number(rf" +avg: +{VALUE}", text, "the average latency")
     if abs(printed - values["latency-avg"]) > ROUNDING:
-        agree(printed, values["latency-avg"], "the average latency", 0.001)
-    ascending({name: values[name] for name in ("latency-min", "latency-avg", "latency-max")}, ROUNDING)
+        check_agreement(printed, values["latency-avg"], "the average latency", 0.001)
+    check_ascending({name: values[name] for name in ("latency-min", "latency-avg", "latency-max")}, ROUNDING)
     # The percentile is the upper edge of a histogram's step, which may lie a little above the maximum.
-    ascending({"latency-p95": values["latency-p95"], "1.1 x latency-max": 1.1 * values["latency-max"]}, ROUNDING)
-    events = only(rf" +events \(avg/stddev\): +{VALUE}", text, "the fairness of events")
-    values["events-sd"] = number(events.partition("/")[2], "the standard deviation of events per thread")
+    check_ascending(
+        {"latency-p95": values["latency-p95"], "1.1 x latency-max": 1.1 * values["latency-max"]}, ROUNDING
+    )
+    # No thread works for longer than the test took.
+    if total / 1000 > 1.01 * threads * values["total-time"] + ROUNDING:
+        raise ParseError(
+            f"the output contradicts itself: {total / 1000:g} s of events by {threads} threads in {values['total-time']:g} s"
+        )
+    if values["total-events"] < FEWEST_FOR_P95:
+        del values["latency-p95"]
+    events = find_one(rf" +events \(avg/stddev\): +{VALUE}", text, "the fairness of events")
+    each = read_number(events.partition("/")[0], "the events per thread")
+    check_agreement(each * threads, values["total-events"], "the number of events", 0.001)
+    values["events-sd"] = read_number(events.partition("/")[2], "the standard deviation of events per thread")
     # The report's last line: with it, the report is whole.
-    only(rf" +execution time \(avg/stddev\): +{VALUE}", text, "the fairness of execution time")
+    find_one(rf" +execution time \(avg/stddev\): +{VALUE}", text, "the fairness of execution time")
     return values
+
+
+def compute_rate(amount: float, printed: float, report: dict[str, float], what: str) -> float:
+    """`amount` over the total time, for what sysbench printed as `printed`.
+
+    Raises ParseError where more was printed: the time until the report is never shorter than the test.
+    """
+    rate = check_positive(amount, what) / report["total-time"]
+    if printed > 1.01 * rate + ROUNDING:
+        raise ParseError(f"the output contradicts itself: {what} is {printed:g} in one place and {rate:g} in another")
+    return rate

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kduel.core.errors import file_trouble
+from kduel.core.errors import os_errors
 from kduel.fleets import IDLE, Beat
 
 LOG = "worker.log"
@@ -51,7 +51,7 @@ class Worker:
 
     def launch(self, directory: Path, *, describe: bool) -> None:
         self.todo, self.trouble, self.last, self.describes = set(), "", time.monotonic(), describe
-        with file_trouble("cannot start a worker", "See whether its program is there."):
+        with os_errors("cannot start a worker", "See whether its program is there."):
             log = (directory / LOG).open("ab")
             with log:
                 self.process = subprocess.Popen(
@@ -82,7 +82,7 @@ class Worker:
                 process.kill()
 
     def beat(self, directory: Path) -> Beat:
-        """Whether it works."""
+        """True if it works."""
         process = self.process
         if process is None:
             return IDLE
@@ -103,7 +103,7 @@ class Worker:
 
     @property
     def idle(self) -> bool:
-        """Whether it waits for blocks; one that describes its machine is never idle."""
+        """True if it waits for blocks; one that describes its machine is never idle."""
         return not self.describes and not self.todo
 
     def cancel(self) -> None:

@@ -14,7 +14,14 @@ from pathlib import Path
 from kduel.core.errors import HostError
 from kduel.fleets.workers.process import Worker
 from kduel.guest import untar
-from kduel.machines.remote.connection import REMEDIES, Broken, Connection, Done, Refused, last_line
+from kduel.machines.remote.connection import (
+    REMEDIES,
+    CommandResult,
+    Connection,
+    ConnectionLost,
+    TrialRefused,
+    last_line,
+)
 
 TRIAL = re.compile(r"[0-9]{4,9}-b[0-9]{2,9}-[A-Za-z0-9._+-]{1,60}")
 DESCRIBED = "described.json"
@@ -83,11 +90,11 @@ class RemoteWorker:
         finally:
             shutil.rmtree(staged, ignore_errors=True)
 
-    def ask(self, lines: str, stdin: bytes = b"") -> Done:
+    def ask(self, lines: str, stdin: bytes = b"") -> CommandResult:
         """Shell lines there that must succeed. Raises HostError."""
         try:
             done = self.connection.run(lines, stdin=stdin, timeout=SECONDS, root=False)
-        except (Broken, Refused) as error:
+        except (ConnectionLost, TrialRefused) as error:
             raise HostError(str(error), REMEDIES[getattr(error, "void", "unreachable")]) from error
         if done.status:
             why = last_line(done.stderr, "no reason given")
@@ -100,5 +107,5 @@ class RemoteWorker:
         """Remove the directory there, where it can be reached."""
         try:
             self.connection.run(f"rm -rf {shlex.quote(self.there)}", root=False)
-        except (Broken, Refused):
+        except (ConnectionLost, TrialRefused):
             return

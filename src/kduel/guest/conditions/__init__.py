@@ -36,11 +36,11 @@ class Bands(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     wait: Annotated[float, Meta(ge=0, le=86_400)] = 300.0
     """Seconds to wait for temperature and load."""
     set: tuple[Literal["governor", "platform_profile", "turbo"], ...] = ()
-    """What KDuel may set for a trial, and puts back after it; all else must be so already."""
+    """Conditions that KDuel may set for a trial, and puts back after it; all else must be so already."""
 
     @property
     def asked(self) -> bool:
-        """Whether any condition is required."""
+        """True if any condition is required."""
         return self != Bands(wait=self.wait)
 
 
@@ -133,7 +133,7 @@ esac
 
 
 def read_conditions(path: Path) -> dict[str, Any]:
-    """What `begin` captured: lists for usb, modules and services, else texts. {} where there is no such file."""
+    """Conditions that `begin` captured: lists for usb, modules and services, else texts. {} where there is no such file."""
     try:
         text = read(path, MOST_BYTES)
     except OSError:

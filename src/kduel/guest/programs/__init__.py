@@ -13,9 +13,10 @@ import lzma
 import os
 import platform
 import subprocess
-import sys
 from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
@@ -43,7 +44,7 @@ TARGETS = {
     "ppc64": ("powerpc64-linux-musl", "-mcpu=ppc64"),
     "ppc64le": ("powerpc64le-linux-musl", "-mcpu=ppc64le"),
 }
-"""By `uname -m`: Zig's target and the oldest processor that must be able to run it."""
+"""Targets by `uname -m`: Zig's target and the oldest processor that must be able to run it."""
 
 _FLAGS = ("-static", "-O2", "-s", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fno-ident", "-fwrapv")
 _PLUGIN_FLAGS = ("-shared", "-fPIC", "-O2", "-s", "-std=gnu11", "-Wall", "-Wextra", "-Werror")
@@ -51,13 +52,13 @@ _PLUGIN_GLIBC = "2.28"
 """The oldest C library that a host may have; QEMU itself brings a newer one."""
 
 
-def known() -> tuple[str, ...]:
+def program_names() -> tuple[str, ...]:
     """The names that `build` takes."""
     return tuple(sorted(path.stem for path in SOURCES.glob("*.c")))
 
 
 class ProgramRecipe(Struct, frozen=True):
-    """What a program is compiled from, and how."""
+    """Sources of a program, compiler and flags."""
 
     source: Path
     product: str
@@ -73,10 +74,10 @@ class ProgramRecipe(Struct, frozen=True):
 
 
 def recipe(name: str, architecture: str = "x86_64") -> ProgramRecipe:
-    """How a static program is compiled. Raises InputError for a name or an architecture that there is not."""
+    """Recipe of a static program. Raises InputError for a name or an architecture that there is not."""
     source = SOURCES / f"{name}.c"
     if not source.is_file():
-        raise InputError(f"KDuel has no program {name!r}", f"There are: {', '.join(known())}.")
+        raise InputError(f"KDuel has no program {name!r}", f"There are: {', '.join(program_names())}.")
     if architecture not in TARGETS:
         raise InputError(
             f"KDuel cannot build {name} for {architecture!r}", f"There are: {', '.join(sorted(TARGETS))}."
@@ -86,7 +87,7 @@ def recipe(name: str, architecture: str = "x86_64") -> ProgramRecipe:
 
 
 def plugin_recipe(name: str, *, api: int, host: str) -> ProgramRecipe:
-    """How a shared object for a host's QEMU is compiled. Raises InputError for a name that there is not."""
+    """Recipe of a shared object for a host's QEMU. Raises InputError for a name that there is not."""
     source = SOURCES / "plugin" / f"{name}.c"
     if not source.is_file():
         raise InputError(f"KDuel has no QEMU plug-in {name!r}")
@@ -96,8 +97,10 @@ def plugin_recipe(name: str, *, api: int, host: str) -> ProgramRecipe:
 
 def ready_made() -> list[ProgramRecipe]:
     """All that `built` holds."""
-    programs = [recipe(name, architecture) for architecture in READY_MADE for name in known()]
-    plugins = [plugin_recipe(name, api=api, host=READY_MADE[0]) for name in ("counter", "guard") for api in APIS]
+    programs = [recipe(name, architecture) for architecture in READY_MADE for name in program_names()]
+    plugins = [
+        plugin_recipe(name, api=api, host=READY_MADE[0]) for name in ("counter", "sharing", "guard") for api in APIS
+    ]
     return [*programs, *plugins]
 
 
@@ -106,19 +109,19 @@ def build(name: str, architecture: str = "x86_64", *, cache: Cache) -> Path:
 
     Raises InputError for a name or an architecture that there is not, HostError where it has to be compiled and cannot.
     """
-    return _made(recipe(name, architecture), cache)
+    return _make_program(recipe(name, architecture), cache)
 
 
 def build_plugin(name: str = "counter", *, api: int, cache: Cache) -> Path:
-    """The shared object NAME for this host's QEMU: the plug-in `counter`, for a version of QEMU's plug-in interface (1 or 3),
-    or `guard`, which is preloaded and does not depend on the interface.
+    """The shared object NAME for this host's QEMU: the plug-in `counter` or `sharing`, for a version of QEMU's plug-in interface (1 or
+    3), or `guard`, which is preloaded and does not depend on the interface.
 
     Raises InputError for a name that there is not, HostError where it has to be compiled and cannot.
     """
-    return _made(plugin_recipe(name, api=api, host=platform.machine()), cache)
+    return _make_program(plugin_recipe(name, api=api, host=platform.machine()), cache)
 
 
-def _made(wanted: ProgramRecipe, cache: Cache) -> Path:
+def _make_program(wanted: ProgramRecipe, cache: Cache) -> Path:
     """The program of a recipe: unpacked where it comes ready-made, else compiled."""
 
     def make_into(directory: Path) -> None:
@@ -126,19 +129,22 @@ def _made(wanted: ProgramRecipe, cache: Cache) -> Path:
         if packed.is_file():
             (directory / wanted.product).write_bytes(lzma.decompress(packed.read_bytes()))
         else:
-            compile_into(wanted, directory, zig_cache=cache.root / "zig")
+            with TemporaryDirectory(dir=directory) as zig_cache:
+                compile_into(wanted, directory, zig_cache=Path(zig_cache))
         (directory / wanted.product).chmod(0o755)
 
     return cache.entry("programs", wanted.entry, make_into) / wanted.product
 
 
 def compile_into(wanted: ProgramRecipe, directory: Path, *, zig_cache: Path) -> None:
-    """Compile a program into a directory. Raises HostError where the compiler is missing, or fails."""
-    require_zig(wanted)
-    # The file's name and its place are given relatively, or they would be among the bytes.
-    output = str(directory / wanted.product)
-    command = [sys.executable, "-m", "ziglang", "cc", *wanted.flags, "-o", output, wanted.source.name]
-    environment = os.environ | {
+    """Compile a program into a directory. `zig_cache` must have been used for the same target only: Zig does not notice
+    what else differed when it was filled. Raises HostError where the compiler is missing, or fails."""
+    # The source's name is given relatively, or its place would be among the bytes.
+    command = [str(compiler(wanted)), "cc", *wanted.flags, "-o", str(directory / wanted.product), wanted.source.name]
+    # None of the caller's: CPATH and its kin change the programs, ZIG_LIB_DIR the compiler.
+    environment = {
+        "PATH": os.defpath,
+        "LC_ALL": "C.UTF-8",
         "ZIG_GLOBAL_CACHE_DIR": str(zig_cache),
         "ZIG_LOCAL_CACHE_DIR": str(zig_cache / "local"),
         "SOURCE_DATE_EPOCH": "0",
@@ -159,8 +165,8 @@ def compile_into(wanted: ProgramRecipe, directory: Path, *, zig_cache: Path) -> 
         )
 
 
-def require_zig(wanted: ProgramRecipe) -> None:
-    """Raises HostError, naming the command that installs it, where the compiler of that very version is missing."""
+def compiler(wanted: ProgramRecipe) -> Path:
+    """Zig's binary. Raises HostError, naming the command that installs it, where that very version is missing."""
     try:
         found = version("ziglang")
     except PackageNotFoundError:
@@ -171,3 +177,4 @@ def require_zig(wanted: ProgramRecipe) -> None:
             f"{ZIG}; " + (f"ziglang {found} is installed" if found else "it is not installed"),
             f"Install it (340 MB): {install_command(f'ziglang=={ZIG}')}",
         )
+    return Path(str(files("ziglang"))) / "zig"

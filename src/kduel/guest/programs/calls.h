@@ -32,6 +32,13 @@ static void map_unmap(void) {
     if (area == MAP_FAILED) die("mmap");
     munmap(area, map_size);
 }
+static void open_page_map(long argument) { (void)argument, map_size = (size_t)sysconf(_SC_PAGESIZE); }
+static void map_touch(void) {
+    char *area = mmap(NULL, map_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (area == MAP_FAILED) die("mmap");
+    *(volatile char *)area = 1;
+    munmap(area, map_size);
+}
 static void take_area(int faults, int flags, int fd) {
     fault_bytes = fault_step * (size_t)faults;
     fault_area = mmap(NULL, fault_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | flags, fd, 0);
@@ -172,19 +179,19 @@ static void watched_write(void) {
     if (read(watch_fd, event, sizeof event) <= 0) die("inotify");
 }
 static void rename_back(void) {
-    need(rename(file_name, "kbench.other"), "rename");
-    need(rename("kbench.other", file_name), "rename");
+    need(rename(file_name, other_name), "rename");
+    need(rename(other_name, file_name), "rename");
 }
 static const char *entry_name(int number) {
-    static char name[32];
-    snprintf(name, sizeof name, "kbench.dir/%d", number);
+    static char name[80];
+    snprintf(name, sizeof name, "%s/%d", directory_name, number);
     return name;
 }
 static void open_directory(long argument) {
     (void)argument;
-    need(mkdir("kbench.dir", 0700), "mkdir");
+    need(mkdir(directory_name, 0700), "mkdir");
     for (int i = 0; i < ENTRIES; i++) close((int)need(open(entry_name(i), O_WRONLY | O_CREAT, 0600), "create"));
-    directory_fd = (int)need(open("kbench.dir", O_RDONLY | O_DIRECTORY), "kbench.dir");
+    directory_fd = (int)need(open(directory_name, O_RDONLY | O_DIRECTORY), directory_name);
 }
 static void read_directory(void) {
     static char entries[CHUNK];
@@ -196,7 +203,7 @@ static void read_directory(void) {
 static void close_directory(void) {
     for (int i = 0; i < ENTRIES; i++) unlink(entry_name(i));
     close(directory_fd);
-    rmdir("kbench.dir");
+    rmdir(directory_name);
 }
 static void pipe_close(void) {
     int ends[2];

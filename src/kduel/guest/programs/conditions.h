@@ -76,7 +76,7 @@ static void leave_cgroup(void) {
 }
 
 /* Before the operation is opened. Ends with SITUATION_MISSING where this kernel does not know the situation. */
-static void enter_situation(const char *name) {
+static inline void enter_situation(const char *name) {
     struct sched_param priority = {.sched_priority = 10};
     int there = 1;
     if (!strcmp(name, "session")) new_sessions = 1;

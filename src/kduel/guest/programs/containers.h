@@ -13,7 +13,7 @@
 /* Control groups */
 
 #define GROUPS "/sys/fs/cgroup"
-static const char *const attach_groups[] = {GROUPS "/kbench-a", GROUPS "/kbench-b"};
+static char attach_groups[2][32] = {GROUPS "/kbench-a", GROUPS "/kbench-b"};
 static int attach_files[2], attached, attach_claim, shares_given;
 
 static void join_group(int file) {

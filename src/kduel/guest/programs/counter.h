@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <time.h>
 
-static uint64_t nanoseconds(void) {
+static inline uint64_t nanoseconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
@@ -15,7 +15,7 @@ static uint64_t nanoseconds(void) {
 #if defined __x86_64__ || defined __i386__
 static const char *const counter = "tsc";
 static inline uint64_t ticks(void) { return __builtin_ia32_rdtsc(); }
-static double per_tick(void) { return 1; }
+static inline double per_tick(void) { return 1; }
 #define MARK_BEGIN() __asm__ volatile("xchg %%bx, %%bx" ::: "memory")
 #define MARK_END() __asm__ volatile("xchg %%cx, %%cx" ::: "memory")
 #define MARK_SELECT() __asm__ volatile("xchg %%dx, %%dx" ::: "memory")
@@ -27,7 +27,7 @@ static inline uint64_t ticks(void) {
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(now)::"memory");
     return now;
 }
-static double per_tick(void) {
+static inline double per_tick(void) {
     uint64_t hertz;
     __asm__ volatile("mrs %0, cntfrq_el0" : "=r"(hertz));
     return 1e9 / (double)hertz;
@@ -39,7 +39,7 @@ static double per_tick(void) {
 #else
 static const char *const counter = "clock";
 static inline uint64_t ticks(void) { return nanoseconds(); }
-static double per_tick(void) { return 1; }
+static inline double per_tick(void) { return 1; }
 #define MARK_BEGIN() __asm__ volatile("" ::: "memory")
 #define MARK_END() __asm__ volatile("" ::: "memory")
 #define MARK_SELECT() MARK_BEGIN()

@@ -13,7 +13,8 @@
 #define RAM_DISK "/dev/ram0"
 
 enum { TMPFS, EXT4 };
-static const char *const mount_point = "kbench.mount", *const mounted_file = "kbench.mount/file";
+static const char *const mount_point = "kbench.mount";
+static char mounted_file[64] = "kbench.mount/file";
 static int mount_claim;
 
 /* On a new RAM disk; one that somebody uses is left alone. */

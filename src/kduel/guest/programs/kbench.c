@@ -9,16 +9,12 @@
  * err by less than 1 %. An empty operation is measured alike, and subtracted.
  */
 #define _GNU_SOURCE
-#include "conditions.h"
-#include "counter.h"
+#include "apart.h"
 #include "randomness.h"
-#include "table.h"
 
 #include <math.h>
 
 enum { SAMPLES = 20000, EMPTIES = 200, PER_CONDITION = 5 /* under several conditions, each needs so many times fewer calls */ };
-
-enum { OPERATIONS = sizeof operations / sizeof *operations };
 
 static double samples[SAMPLES], empty_samples[SAMPLES];
 
@@ -113,16 +109,6 @@ static void print_result(const struct operation *what, double empty, long count,
     printf("}\n");
 }
 
-static const struct operation *operation_called(const char *name) {
-    for (int i = 0; i < OPERATIONS; i++)
-        if (!strcmp(operations[i].name, name)) return operations + i;
-    return NULL;
-}
-
-/* What is carried out before, under some conditions: it leaves the kernel's and the processor's state otherwise. */
-static const char *const befores[] = {"fork-exit", "pipe", "fault-anonymous", "create-delete", "mmap", "epoll-10"};
-enum { BEFORES = sizeof befores / sizeof *befores, BEFORE_CALLS = 8 };
-
 static void carry_out_before(const char *name) {
     const struct operation *what = operation_called(name);
     if (what->open) what->open(what->argument);
@@ -150,11 +136,6 @@ static int warm_up(const struct operation *what, long count) {
         if (round >= ROUNDS_MAX && took >= 2 * least) return -round;
         median = now, mean = now_mean;
     }
-}
-
-static void spin(long ticks_long) {
-    uint64_t begin = ticks();
-    while (ticks() - begin < (uint64_t)ticks_long) {}
 }
 
 /* Counts under one condition, or in one situation, in this process. */
@@ -185,35 +166,17 @@ static void exact(const struct operation *what, long count, const struct conditi
     end_children();
 }
 
-/* The same in a process that has the condition from its beginning. Gives its exit status. */
-static int exact_apart(const struct operation *what, long count, const struct condition *c, const char *situation) {
-    char part[64], times[32];
-    int status;
-    char *held = hold(c->held);
-    snprintf(part, sizeof part, "%llu:%u:%s", (unsigned long long)c->seed, c->number, situation);
-    snprintf(times, sizeof times, "%ld", count);
-    pid_t pid = (pid_t)need(fork(), "fork");
-    if (pid == 0) {
-        dress_process(c);
-        execl(own_path, own_path, "--exact", "--part", part, "--count", times, what->name, NULL);
-        die(own_path);
-    }
-    need(waitpid(pid, &status, 0), "waitpid");
-    if (held) munmap(held, (size_t)c->held * 4096);
-    leave_cgroup();
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-}
-
 static void exact_under_conditions(const struct operation *what, long count, unsigned conditions, uint64_t seed) {
+    static char *const again[] = {"--exact", NULL};
     for (unsigned i = 0; i < conditions; i++) {
         struct condition c = condition_of(seed, i, BEFORES);
-        int status = exact_apart(what, count, &c, "");
+        int status = run_apart(again, what, count, &c, "");
         if (status) exit(status);
     }
     struct condition plain = condition_of(seed, 0, BEFORES);
     for (int i = 0; i < SITUATIONS; i++) {
         if (!what->situated || (what->wakes != PROCESSES && !strcmp(situations[i], "session"))) continue;
-        int status = exact_apart(what, count, &plain, situations[i]);
+        int status = run_apart(again, what, count, &plain, situations[i]);
         if (status && status != SITUATION_MISSING) exit(status);
     }
 }
@@ -234,26 +197,6 @@ static void timed(const struct operation *what, double seconds) {
     print_number("clock_error", error);
     print_number("clock_error_pct", 200 * error / (samples[count / 2] * (double)calls));
     print_result(what, empty, count, 1);
-}
-
-static double number(const char *text, double low, double high) {
-    char *end;
-    double value = text ? strtod(text, &end) : -1;
-    if (!text || end == text || *end || !(value >= low && value <= high)) {
-        fprintf(stderr, "kbench: %s is not a number from %g to %g\n", text ? text : "(nothing)", low, high);
-        exit(2);
-    }
-    return value;
-}
-
-/* SEED:NUMBER:SITUATION, as this program says it to itself. */
-static const char *read_part(const char *text, struct condition *into) {
-    unsigned long long seed;
-    unsigned number;
-    int read = 0;
-    if (!text || sscanf(text, "%llu:%u:%n", &seed, &number, &read) != 2 || !read) exit(2);
-    *into = condition_of(seed, number, BEFORES);
-    return text + read;
 }
 
 int main(int count, char **words) {

@@ -85,7 +85,7 @@ static void nothing(void) {}
 /* Simple system calls */
 
 static int zero_fd, null_fd, file_fd;
-static const char *const file_name = "kbench.file";
+static char file_name[64] = "kbench.file", other_name[64] = "kbench.other", directory_name[64] = "kbench.dir";
 
 static void open_file(long argument) {
     (void)argument;

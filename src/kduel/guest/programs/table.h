@@ -104,6 +104,7 @@ static const struct operation operations[] = {
      .close = close_filtered, .argument = 100, .count = 200},
     {"module-load", "load a small module without its signature", .open = open_module, .run = load_small, .close = close_module,
      .rewind = unload_small, .batch = 1, .count = 40},
+    {"mmap-touch", "mmap, first write and munmap of a page", .open = open_page_map, .run = map_touch},
 };
 
 #endif

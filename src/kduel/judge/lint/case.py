@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kduel.core.experiment import Metric
+from kduel.core.format import change, percent
 from kduel.core.results import MetricResult, Results
 from kduel.core.samples import Samples
 from kduel.judge.verdict.rule import Rule, gating_rule
@@ -74,21 +76,23 @@ class Case:
 
     @cached_property
     def steady(self) -> bool:
-        """Whether neither arm varies at all, as sizes and counts do: then nothing here is noise."""
+        """True if neither arm varies at all, as sizes and counts do: then nothing here is noise."""
         return self.result.scale == "exact" or all(np.ptp(arm.values) == 0 for arm in self.arms)
 
     @cached_property
     def positive(self) -> bool:
-        """Whether both means are above 0, so that shares of them mean something."""
+        """True if both means are above 0, so that shares of them mean something."""
         return all(arm.values.mean() > 0 for arm in self.arms)
 
     @cached_property
-    def levelled(self) -> Case:
+    def with_levelled_machines(self) -> Case:
         """The case with each machine's values scaled to the level of all; itself where there is one machine."""
         if len(set(self.table.machines)) < 2 or not self.positive:
             return self
         return replace(
-            self, baseline=levelled(self.baseline, self.table), contender=levelled(self.contender, self.table)
+            self,
+            baseline=level_machines(self.baseline, self.table),
+            contender=level_machines(self.contender, self.table),
         )
 
     @cached_property
@@ -105,7 +109,7 @@ class Case:
 
     @cached_property
     def logarithmic(self) -> bool:
-        """Whether the verdict compares logarithms, and every value has one."""
+        """True if the verdict compares logarithms, and every value has one."""
         return self.result.scale == "ratio" and all((arm.values > 0).all() for arm in self.arms)
 
     @cached_property
@@ -134,7 +138,7 @@ class Case:
         return np.concatenate(values), np.concatenate(places)
 
 
-def levelled(values: ArmValues, table: Samples) -> ArmValues:
+def level_machines(values: ArmValues, table: Samples) -> ArmValues:
     """The arm with each machine's values multiplied so that their mean is that of all."""
     machine_of = dict(zip(table.blocks, table.machines, strict=True))
     machines = np.array([machine_of[block] for block in values.blocks.tolist()])
@@ -181,7 +185,7 @@ def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
             continue
         for name in (result.baseline, result.contender):
             if (*place, name) not in arms:
-                arms[*place, name] = arm(table, name), absent(table, name, void)
+                arms[*place, name] = arm(table, name), absent_values(table, name, void)
         (baseline, fewer), (contender, less) = arms[*place, result.baseline], arms[*place, result.contender]
         if baseline.values.size and contender.values.size:
             yield Case(
@@ -197,7 +201,7 @@ def cases(results: Results, samples: list[Samples]) -> Iterator[Case]:
             )
 
 
-def absent(table: Samples, name: str, void: Set[tuple[str, int]]) -> Missing:
+def absent_values(table: Samples, name: str, void: Set[tuple[str, int]]) -> Missing:
     """The values that the contender's valid trials did not give; of an import, those that trial numbers show."""
     if not table.paired:
         return missing_in(table, name)
@@ -211,11 +215,6 @@ def absent(table: Samples, name: str, void: Set[tuple[str, int]]) -> Missing:
     return Missing(sum(value is None for value in carried_out), len(carried_out))
 
 
-def short(value: float) -> str:
-    """A value as a message quotes it."""
-    return f"{value:.6g}"
-
-
-def amount(value: float, unit: str) -> str:
-    """A value with its unit as a message quotes it."""
-    return short(value) if unit in ("", "1", "count") else f"{short(value)} {unit}"
+def gap_text(gap: float, logarithmic: bool, unit: str) -> str:
+    """A difference on the verdict's scale as a message quotes it."""
+    return percent(100 * math.expm1(gap)) if logarithmic else change(gap, unit)

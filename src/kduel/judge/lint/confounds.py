@@ -1,4 +1,4 @@
-"""What else differs between the arms: their captured environments, compared leaf by leaf."""
+"""Undeclared differences between the arms: their captured environments, compared leaf by leaf."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from kduel.core.experiment import Contender
-from kduel.core.results import Difference, Warning_
-from kduel.core.text import plural
-from kduel.judge.lint.findings import Code
+from kduel.core.results import Difference
 
 Environment = Mapping[str, Any]
 
@@ -104,7 +102,7 @@ NEAR = 0.02
 LONGEST = 300
 
 
-class Declared(Struct, frozen=True, kw_only=True):
+class DeclaredDifferences(Struct, frozen=True, kw_only=True):
     """Declared differences between the contenders."""
 
     kernels: bool = False
@@ -116,8 +114,8 @@ class Declared(Struct, frozen=True, kw_only=True):
     """Further groups (`packages`), keys (`release`) or both (`conditions.cooldown`)."""
 
 
-def declared_by(contenders: Sequence[Contender], keys: Sequence[str] = ()) -> Declared:
-    """What the contenders' tables set differently, and `keys` besides."""
+def declared_by(contenders: Sequence[Contender], keys: Sequence[str] = ()) -> DeclaredDifferences:
+    """Settings that differ between the contenders' tables, and `keys` besides."""
 
     def differ(what: list[Any]) -> bool:
         return any(each != what[0] for each in what)
@@ -125,7 +123,7 @@ def declared_by(contenders: Sequence[Contender], keys: Sequence[str] = ()) -> De
     words = [set(contender.cmdline.split()) for contender in contenders]
     changed: set[str] = set().union(*words) - (set(words[0]).intersection(*words) if words else set())
     sysctls = {key for contender in contenders for key in contender.sysctl}
-    return Declared(
+    return DeclaredDifferences(
         kernels=differ([(contender.kernel, contender.modules) for contender in contenders]),
         cmdline=frozenset(changed | {word.partition("=")[0] for word in changed}),
         sysctl=frozenset(key for key in sysctls if differ([contender.sysctl.get(key) for contender in contenders])),
@@ -134,7 +132,7 @@ def declared_by(contenders: Sequence[Contender], keys: Sequence[str] = ()) -> De
     )
 
 
-def differences(environments: Mapping[str, Sequence[Environment]], declared: Declared) -> list[Difference]:
+def differences(environments: Mapping[str, Sequence[Environment]], declared: DeclaredDifferences) -> list[Difference]:
     """Every leaf of the environments that differs between the contenders, the weightier groups first.
 
     `environments` has each contender's trials. Where trials of one contender differ among themselves, its value shows
@@ -149,7 +147,7 @@ def differences(environments: Mapping[str, Sequence[Environment]], declared: Dec
     for path in dict.fromkeys(path for table in leaves.values() for path in table):
         group, key = path
         values = {name: table.get(path) for name, table in leaves.items()}
-        if alike(group, key, list(values.values())):
+        if are_alike(group, key, list(values.values())):
             continue
         shown = only_different(list(values.values())) if isinstance(next(iter(values.values())), frozenset) else None
         found.append(
@@ -176,9 +174,9 @@ def leaves_of(trials: Sequence[Environment]) -> dict[tuple[str, str], Any]:
             continue
         # Most keys are the same in every trial, and comparing them whole is quick.
         if all(top in trial and trial[top] == first.get(top) for trial in trials):
-            merged |= flattened(top, first[top])
+            merged |= flatten(top, first[top])
             continue
-        tables = [flattened(top, trial.get(top)) for trial in trials]
+        tables = [flatten(top, trial.get(top)) for trial in trials]
         for path in dict.fromkeys(path for table in tables for path in table):
             values = [table.get(path) for table in tables]
             same = all(value == values[0] for value in values)
@@ -186,7 +184,7 @@ def leaves_of(trials: Sequence[Environment]) -> dict[tuple[str, str], Any]:
     return merged
 
 
-def flattened(top: str, value: Any) -> dict[tuple[str, str], Any]:
+def flatten(top: str, value: Any) -> dict[tuple[str, str], Any]:
     """A top-level key as leaves: (group, key) to a scalar, or a set where the order has no meaning."""
     if top == "cmdline" and isinstance(value, str):
         return {("cmdline", word.partition("=")[0]): word for word in value.split()}
@@ -213,8 +211,8 @@ def leaf(value: Any) -> Any:
     return frozenset(map(str, value)) if isinstance(value, list | tuple) else value
 
 
-def alike(group: str, key: str, values: list[Any]) -> bool:
-    """Whether this is no difference."""
+def are_alike(group: str, key: str, values: list[Any]) -> bool:
+    """True if this is no difference."""
     if any(isinstance(value, Counter) for value in values):
         return False
     if group == "config":
@@ -231,8 +229,8 @@ def only_different(values: list[Any]) -> list[Any]:
     return [value - common for value in sets]
 
 
-def is_declared(group: str, key: str, values: list[Any], declared: Declared, same_model: bool) -> bool:
-    """Whether the study declares this difference, or it follows from what it declares."""
+def is_declared(group: str, key: str, values: list[Any], declared: DeclaredDifferences, same_model: bool) -> bool:
+    """True if the study declares this difference, or it follows from what it declares."""
     if any(isinstance(value, Counter) for value in values):
         return False
     if {group, key, f"{group}.{key}"} & declared.keys:
@@ -253,8 +251,10 @@ def is_declared(group: str, key: str, values: list[Any], declared: Declared, sam
     return False
 
 
-def follows(path: tuple[str, str], leaves: Mapping[str, Mapping[tuple[str, str], Any]], declared: Declared) -> bool:
-    """Whether a declared difference of the command lines sets this property: its parameters are declared, and contenders
+def follows(
+    path: tuple[str, str], leaves: Mapping[str, Mapping[tuple[str, str], Any]], declared: DeclaredDifferences
+) -> bool:
+    """True if a declared difference of the command lines sets this property: its parameters are declared, and contenders
     that give them alike have it alike."""
     parameters = SET_BY.get(path, frozenset()) | (EVERY_MITIGATION if path[0] == "mitigations" else frozenset())
     if not parameters & declared.cmdline:
@@ -285,42 +285,14 @@ def text(value: Any) -> str | None:
 
 
 def topic(option: str) -> str:
-    """What a kernel configuration option is about: one of TOPIC_NAMES."""
+    """Topic of a kernel configuration option: one of TOPIC_NAMES."""
     name = option.removeprefix("CONFIG_")
     return next((topic for topic, pattern in TOPICS if re.search(pattern, name)), "other")
 
 
 def weight(difference: Difference) -> tuple[int, int, str]:
-    """Where a difference stands in the table."""
+    """Sort key of a difference in the table."""
     if difference.group == "config":
         return len(ORDER) + 1, TOPIC_NAMES.index(topic(difference.key)), difference.key
     place = ORDER.index(difference.group) if difference.group in ORDER else len(ORDER)
     return place, 0, f"{difference.group}.{difference.key}"
-
-
-def undeclared(found: Sequence[Difference]) -> Iterator[Warning_]:
-    """One warning that counts what the study did not declare, and one that counts a difference in configuration."""
-    undeclared = [difference for difference in found if not difference.declared]
-    if undeclared:
-        groups = Counter(difference.group for difference in undeclared)
-        listed = "; ".join(f"{group}: {quoted([d.key for d in undeclared if d.group == group])}" for group in groups)
-        yield Warning_(
-            code=Code.CONFOUNDS,
-            message=f"The contenders differ in {plural(len(undeclared), 'property', 'properties')} that the study does not declare ({listed}). A difference "
-            "between them may come from any of these: make them equal, or declare them as what is compared.",
-        )
-    options = [difference.key for difference in found if difference.group == "config" and difference.declared]
-    if options:
-        topics = Counter(map(topic, options))
-        counted = ", ".join(f"{topics[name]} {name}" for name in TOPIC_NAMES if topics[name])
-        yield Warning_(
-            code=Code.CONFIG_DIFFERS,
-            message=f"The kernels' configurations differ in {plural(len(options), 'option')} ({counted}). The verdicts compare "
-            "these builds, not the versions alone.",
-        )
-
-
-def quoted(keys: Sequence[str], most: int = 4) -> str:
-    """`a, b and 7 more`."""
-    listed = ", ".join(keys[:most])
-    return listed if len(keys) <= most else f"{listed} and {len(keys) - most} more"

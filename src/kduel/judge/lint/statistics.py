@@ -17,6 +17,13 @@ def t_two_sided(statistic: float, freedom: float) -> float:
     return float(2 * stdtr(freedom, -abs(statistic)))
 
 
+def f_above(ratio: float, freedom: float, other: float) -> float:
+    """The chance of a ratio of two variances that is so large."""
+    from scipy.special import fdtrc
+
+    return float(fdtrc(freedom, other, ratio))
+
+
 TAIL = 3.0
 """The heaviest tails that count as clean: P(|x| > r) falls as r ** -TAIL, as Student's t with 3 degrees of freedom."""
 
@@ -40,10 +47,10 @@ def outlier(values: Floats) -> tuple[int, float]:
         normal = min(1.0, count * t_two_sided(statistic, count - 2))
     if normal == 1.0:
         return farthest, normal
-    return farthest, max(normal, beyond(np.abs(values - np.median(values)), farthest))
+    return farthest, max(normal, chance_of_gap(np.abs(values - np.median(values)), farthest))
 
 
-def beyond(distances: Floats, place: int) -> float:
+def chance_of_gap(distances: Floats, place: int) -> float:
     """The chance under heavy tails that one distance exceeds all others by so much; 1 where it does not."""
     others = np.delete(distances, place)
     if not others.size or distances[place] <= others.max():
@@ -51,13 +58,13 @@ def beyond(distances: Floats, place: int) -> float:
     return float((others.max() / distances[place]) ** TAIL)
 
 
-def combined(first: float, second: float) -> float:
+def combine_chances(first: float, second: float) -> float:
     """The chance of two independent chances whose product is so small (Fisher's method)."""
     product = first * second
     return product * (1 - math.log(product)) if product > 0 else 0.0
 
 
-def serial(values: Sequence[Floats]) -> tuple[float, float]:
+def serial_correlation(values: Sequence[Floats]) -> tuple[float, float]:
     """Lag-1 correlation of the ranks of one or more sequences in the order of time, and the chance of one so high.
 
     A linear trend is taken off first. One-sided; moments of random orders, normal approximation.
@@ -68,7 +75,7 @@ def serial(values: Sequence[Floats]) -> tuple[float, float]:
 
     ranks = midranks(np.concatenate(values))
     parts = np.split(ranks, np.cumsum([part.size for part in values])[:-1])
-    parts = [detrended(part) for part in parts]
+    parts = [detrend(part) for part in parts]
     squares = sum(float((part**2).sum()) for part in parts)
     count = ranks.size
     if squares <= 0 or count < 4:
@@ -78,7 +85,7 @@ def serial(values: Sequence[Floats]) -> tuple[float, float]:
     return correlation, float(ndtr(-(correlation + 1 / (count - 1)) / sd))
 
 
-def detrended(values: Floats) -> Floats:
+def detrend(values: Floats) -> Floats:
     """Less their straight line over the places 0, 1, 2, ..."""
     places = np.arange(values.size) - (values.size - 1) / 2
     centred = values - values.mean()

@@ -38,24 +38,24 @@ class Estimates(NamedTuple):
 def estimates(
     differences: Floats, regressors: Sequence[Floats], pairs: Sequence[int], adjust_from: int | None
 ) -> Estimates:
-    """Of the first `pairs[k]` differences, for each look k: adjusted for `regressors` from `adjust_from` pairs on."""
-    found = plain(differences, pairs)
+    """Estimates from the first `pairs[k]` differences, for each look k: adjusted for `regressors` from `adjust_from` pairs on."""
+    found = plain_means(differences, pairs)
     if not regressors or adjust_from is None or max(pairs, default=0) < adjust_from:
         return found
     use = np.asarray(pairs) >= adjust_from
     return Estimates(
-        *(np.where(use, *both) for both in zip(adjusted(differences, regressors, pairs), found, strict=True))
+        *(np.where(use, *both) for both in zip(adjusted_means(differences, regressors, pairs), found, strict=True))
     )
 
 
-def plain(differences: Floats, pairs: Sequence[int]) -> Estimates:
+def plain_means(differences: Floats, pairs: Sequence[int]) -> Estimates:
     """The mean, with n - 1 degrees of freedom."""
     mean, sd = prefix_statistics(differences, pairs)
     count = np.asarray(pairs, dtype=float)
     return Estimates(mean, sd / np.sqrt(count), np.broadcast_to(count - 1, mean.shape))
 
 
-def adjusted(differences: Floats, regressors: Sequence[Floats], pairs: Sequence[int]) -> Estimates:
+def adjusted_means(differences: Floats, regressors: Sequence[Floats], pairs: Sequence[int]) -> Estimates:
     """The intercept of a linear regression: the difference where every regressor is 0, that is, where the arms share
     place and conditions. Each regressor costs a degree of freedom.
 
@@ -86,7 +86,7 @@ def adjusted(differences: Floats, regressors: Sequence[Floats], pairs: Sequence[
             for k in range(j, len(columns)):
                 products[j][k] = products[j][k] - share * products[i][k]
     left = np.where(products[-1][-1] > ROUNDED * whole[-1], products[-1][-1], 0.0)
-    even = steady(differences, pairs)
+    even = is_constant(differences, pairs)
     variance = np.where(even, 0.0, left / np.maximum(freedom, 1.0))
     mean = np.where(even, differences[..., :1], means[-1] + centre)
     return Estimates(mean, np.sqrt(variance * leverage), np.maximum(freedom, 1.0))
@@ -102,12 +102,12 @@ def prefix_statistics(differences: Floats, pairs: Sequence[int]) -> tuple[Floats
     squares = np.cumsum(centred**2, axis=-1)[..., last]
     variance = np.maximum(squares - count * mean**2, 0.0) / np.maximum(last, 1)
     # Rounding must not give a spread to what has none.
-    even = steady(differences, pairs)
+    even = is_constant(differences, pairs)
     return np.where(even, differences[..., :1], mean + centre), np.where(even, 0.0, np.sqrt(variance))
 
 
-def steady(values: Floats, pairs: Sequence[int]) -> NDArray[np.bool_]:
-    """Whether the first `pairs[k]` values are all the same, for each look k."""
+def is_constant(values: Floats, pairs: Sequence[int]) -> NDArray[np.bool_]:
+    """True, for each look k, if the first `pairs[k]` values are all equal."""
     last = np.asarray(pairs, dtype=int) - 1
     same: NDArray[np.bool_] = np.logical_and.accumulate(values == values[..., :1], axis=-1)[..., last]
     return same

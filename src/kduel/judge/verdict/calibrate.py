@@ -24,7 +24,7 @@ from kduel.judge.verdict.looks import Decision, decide, orders_vary, plan_looks,
 from kduel.judge.verdict.noise import Noise
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import Floats
-from kduel.judge.verdict.voids import flattered
+from kduel.judge.verdict.voids import forbidden_by_missing
 from kduel.study.orders import Order, orders
 
 CHUNK = 2000
@@ -62,7 +62,7 @@ class Characteristics(Struct, kw_only=True):
     """Verdicts that the interval of the same look does not show: 0 if the code does what it promises."""
 
     @property
-    def undecided(self) -> float:
+    def undecided_share(self) -> float:
         """Share of metrics without a verdict."""
         return max(0.0, 1 - self.higher - self.lower - self.equivalent)
 
@@ -130,7 +130,7 @@ def plans(plan: Orders, contenders: int, blocks: int, seed: int) -> NDArray[np.i
     return np.array(found)
 
 
-class Drawn(NamedTuple):
+class SimulatedRuns(NamedTuple):
     """Simulated runs: arrays of shape (runs, metrics, contenders, blocks)."""
 
     logs: Floats
@@ -147,7 +147,7 @@ def draw(
     metrics: int,
     host: float | None,
     generator: np.random.Generator,
-) -> Drawn:
+) -> SimulatedRuns:
     """Boots in the order of time, then sorted to their contenders."""
     order = known[generator.integers(0, len(known), runs)]
     _, blocks, contenders = order.shape
@@ -167,11 +167,11 @@ def draw(
         beside = sorted_to_arms(beside)
     effects = np.log1p(effect_pct / 100) * (np.arange(contenders) > 0)
     places = np.moveaxis(by_arm.reshape(shape), 3, 2).astype(float)
-    return Drawn(sorted_to_arms(logs) + effects[:, None], places, beside)
+    return SimulatedRuns(sorted_to_arms(logs) + effects[:, None], places, beside)
 
 
-class Judged(NamedTuple):
-    """How simulated runs ended."""
+class SimulatedEnds(NamedTuple):
+    """Ends of simulated runs."""
 
     sides: Sides
     """By run and comparison."""
@@ -180,7 +180,7 @@ class Judged(NamedTuple):
     refuted: int
 
 
-def at_once(rule: Rule, drawn: Drawn, futility: bool = False) -> Judged:
+def at_once(rule: Rule, drawn: SimulatedRuns, futility: bool = False) -> SimulatedEnds:
     """Runs without missing values, all of them together."""
     runs, metrics, contenders, blocks = drawn.logs.shape
     comparisons = metrics * (contenders - 1)
@@ -206,10 +206,10 @@ def at_once(rule: Rule, drawn: Drawn, futility: bool = False) -> Judged:
     low, high = (np.take_along_axis(ends, at_end, axis=2)[..., 0] for ends in (low, high))
     sides = np.where(np.take_along_axis(decision.holds, at_end, axis=2)[..., 0], decision.side, UNDECIDED)
     wrong = (sides != UNDECIDED) & ~supports(sides, low, high, border)
-    return Judged(sides, np.array(looks.blocks)[end], int(wrong.sum()))
+    return SimulatedEnds(sides, np.array(looks.blocks)[end], int(wrong.sum()))
 
 
-def one_by_one(rule: Rule, drawn: Drawn) -> Judged:
+def one_by_one(rule: Rule, drawn: SimulatedRuns) -> SimulatedEnds:
     """Runs with missing values: each by itself, as tables like those of a real run."""
     runs, metrics, contenders, blocks = drawn.logs.shape
     sides = np.full((runs, metrics * (contenders - 1)), UNDECIDED)
@@ -219,20 +219,20 @@ def one_by_one(rule: Rule, drawn: Drawn) -> Judged:
         alpha = rule.alpha / len(found)
         decisions = [c.decision(alpha) if c.looks.pairs else None for c in found]
         for block in range(rule.for_comparisons(len(found)).looks()[0], blocks + 1):
-            now = [after(c, decision, block) for c, decision in zip(found, decisions, strict=True)]
+            now = [side_after(c, decision, block) for c, decision in zip(found, decisions, strict=True)]
             if block == blocks or UNDECIDED not in now:
                 sides[run], ends[run] = now, block
                 break
-    return Judged(sides, ends, 0)
+    return SimulatedEnds(sides, ends, 0)
 
 
-def after(c: Comparison, decision: Decision | None, block: int) -> int:
+def side_after(c: Comparison, decision: Decision | None, block: int) -> int:
     """The side that a comparison shows after so many blocks, as in a run at that time."""
     if decision is None or block not in c.looks.blocks or not decision.holds[c.looks.blocks.index(block)]:
         return UNDECIDED
     side = int(decision.side)
     seen = replace(c, blocks=c.blocks[:block], before=c.before[:block], after=c.after[:block])
-    return UNDECIDED if flattered(seen, side) else side
+    return UNDECIDED if forbidden_by_missing(seen, side) else side
 
 
 def tables(logs: Floats, places: Floats) -> list[Samples]:

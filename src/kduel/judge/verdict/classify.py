@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 def supports(side: ArrayLike, low: ArrayLike, high: ArrayLike, margin: ArrayLike) -> NDArray[np.bool_]:
-    """Whether an interval still shows what was decided: lies within +-margin, or excludes 0 on that side."""
+    """True if an interval still shows what was decided: lies within +-margin, or excludes 0 on that side."""
     low, high, margin = np.asarray(low), np.asarray(high), np.asarray(margin)
     within = (np.maximum(-low, high) <= margin) & (margin > 0)
     found: NDArray[np.bool_] = np.select(
@@ -58,9 +58,11 @@ def deciding_means(half: Floats, margin: ArrayLike) -> tuple[Floats, Floats]:
     return half, np.asarray(margin) - half
 
 
-def deciding_half(mean: float, margin: float) -> tuple[float, int]:
-    """The half-width below which an interval around `mean` decides, and as which side. `supports`, solved for the
-    half-width; estimates of a sample size use it."""
+def deciding_half(mean: float, margin: float, only: int | None = None) -> tuple[float, int]:
+    """The half-width below which an interval around `mean` decides, and as which side; as `only`, where nothing else can be
+    decided. `supports`, solved for the half-width; estimates of a sample size use it."""
+    if only is not None:
+        return {ABOVE: mean, BELOW: -mean, WITHIN: margin - abs(mean)}[only], only
     excludes, lies_within = abs(mean), margin - abs(mean)
     if lies_within > excludes:
         return lies_within, WITHIN
@@ -68,7 +70,7 @@ def deciding_half(mean: float, margin: float) -> tuple[float, int]:
 
 
 def verdict(scale: Scale, side: int, better: Better) -> Verdict:
-    """What a side is called."""
+    """The verdict that a side is called by."""
     if side == UNDECIDED:
         return "undecided"
     if side == WITHIN:
@@ -79,7 +81,7 @@ def verdict(scale: Scale, side: int, better: Better) -> Verdict:
 
 
 class Discoveries(NamedTuple):
-    """What Benjamini and Hochberg's procedure makes of many p-values."""
+    """Result of Benjamini and Hochberg's procedure for many p-values."""
 
     tested: int
     """How many p-values there are."""

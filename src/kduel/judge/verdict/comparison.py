@@ -15,7 +15,7 @@ from kduel.core.results import ConditionResult, Scale
 from kduel.core.samples import REASON, Samples, within_reason
 from kduel.core.text import plural
 from kduel.judge.verdict import strata
-from kduel.judge.verdict.adjust import Estimates, estimates, steady
+from kduel.judge.verdict.adjust import Estimates, estimates, is_constant
 from kduel.judge.verdict.looks import Decision, Looks, decide, orders_vary, plan_looks, repeated_interval
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import Floats
@@ -35,8 +35,8 @@ RATE_UNITS = frozenset(("fps", "iops", "bps", "kbps", "mbps", "gbps"))
 """Rates over time whose unit does not show it, in lower case."""
 
 
-def of_time(unit: str) -> bool:
-    """Whether a value of this unit is a time, or a rate over time."""
+def is_of_time(unit: str) -> bool:
+    """True if a value of this unit is a time, or a rate over time."""
     return unit in TIME_UNITS or unit.rpartition("/")[2] in TIME_UNITS or unit.lower() in RATE_UNITS
 
 
@@ -64,7 +64,7 @@ def check(samples: Sequence[Samples]) -> None:
 
 
 def finished_blocks(samples: Sequence[Samples]) -> int:
-    """How many blocks the run has finished, counted from the first.
+    """Number of blocks that the run has finished, counted from the first.
 
     A block at the end in which a trial has not been carried out yet (its `order` is None) does not count, so that
     an interrupted run is looked at exactly where an uninterrupted one is.
@@ -105,7 +105,7 @@ def columns(table: Samples, counted: Sequence[int]) -> dict[str, Floats]:
     }
 
 
-def compared(samples: Sequence[Samples], rule: Rule) -> list[dict[str, list[float]]]:
+def compared_values(samples: Sequence[Samples], rule: Rule) -> list[dict[str, list[float]]]:
     """By table and contender, the values that verdicts rest on, each contender against each other: those of complete
     blocks that count, or all where blocks are no pairs."""
     counted = counted_blocks(samples, rule)
@@ -152,7 +152,7 @@ class Comparison:
 
     @cached_property
     def conditions(self) -> list[ConditionResult]:
-        """What was counted under the same condition of the same block in both arms."""
+        """Counts of both arms under the same condition of the same block."""
         if not self.table.conditions:
             return []
         arms = self.table.conditions[self.baseline], self.table.conditions[self.contender]
@@ -176,7 +176,7 @@ class Comparison:
     def constant(self) -> NDArray[np.bool_]:
         """By look: whether neither arm has varied so far."""
         before, after = self.pairs
-        return steady(before, self.looks.pairs) & steady(after, self.looks.pairs)
+        return is_constant(before, self.looks.pairs) & is_constant(after, self.looks.pairs)
 
     @cached_property
     def scales(self) -> list[Scale]:
@@ -201,7 +201,7 @@ class Comparison:
 
     @cached_property
     def machines(self) -> Machines | None:
-        """The same by complete pair."""
+        """Machine of each complete pair, as in `machines_of_blocks`."""
         return None if self.machines_of_blocks is None else self.machines_of_blocks[self.complete]
 
     @property
@@ -209,7 +209,7 @@ class Comparison:
         """In the order of their first blocks."""
         return list(dict.fromkeys(self.table.machines)) or [""]
 
-    def estimated(self, gaps: Floats, regressors: list[Floats], pairs: Sequence[int]) -> Estimates:
+    def estimates_of(self, gaps: Floats, regressors: list[Floats], pairs: Sequence[int]) -> Estimates:
         """By look: mean and standard error of so many of the paired differences."""
         if self.machines is None or not pairs:
             return estimates(gaps, regressors, pairs, self.rule.adjusts_from)
@@ -222,9 +222,9 @@ class Comparison:
         shares of the blocks that they have now."""
         if self.machines is None or self.machines_of_blocks is None:
             return np.ones(len(self.looks.pairs), dtype=bool)
-        found: NDArray[np.bool_] = strata.enough(self.machines, self.looks.pairs, self.rule.fewest) & strata.balanced(
-            self.machines_of_blocks, self.looks.blocks
-        )
+        found: NDArray[np.bool_] = strata.enough(
+            self.machines, self.looks.pairs, self.rule.fewest
+        ) & strata.is_balanced(self.machines_of_blocks, self.looks.blocks)
         return found
 
     @cached_property
@@ -232,13 +232,13 @@ class Comparison:
         """By look: mean and standard error of the paired differences on that look's scale."""
         before, after = self.pairs
         pairs = self.looks.pairs
-        found = self.estimated(differences(before, after), self.regressors, pairs)
+        found = self.estimates_of(differences(before, after), self.regressors, pairs)
         ratio = np.array([scale == "ratio" for scale in self.scales])
         if ratio.any():
             positive = int(np.logical_and.accumulate((before > 0) & (after > 0)).sum())
             reached = [min(count, positive) for count in pairs]
             known = [column[:positive] for column in self.regressors]
-            logs = self.estimated(log_ratios(before[:positive], after[:positive]), known, reached)
+            logs = self.estimates_of(log_ratios(before[:positive], after[:positive]), known, reached)
             found = Estimates(*(np.where(ratio, *both) for both in zip(logs, found, strict=True)))
         return found
 
@@ -281,12 +281,12 @@ class Comparison:
 
 
 def family(samples: Sequence[Samples]) -> int:
-    """How many primary comparisons there are that chance has a part in: alpha is split over them."""
-    return sum(len(table.values) - 1 for table in samples if table.primary and not determined(table))
+    """Number of primary comparisons that chance has a part in: alpha is split over them."""
+    return sum(len(table.values) - 1 for table in samples if table.primary and not is_deterministic(table))
 
 
-def determined(table: Samples) -> bool:
-    """Whether chance has no part in these values: the benchmark declares it, and no repetition contradicts it."""
+def is_deterministic(table: Samples) -> bool:
+    """True if chance has no part in these values: the benchmark declares it, and no repetition contradicts it."""
     return table.metric.exact and all(
         len({value for value in values if value is not None}) <= 1 for values in table.values.values()
     )

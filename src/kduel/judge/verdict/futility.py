@@ -1,4 +1,4 @@
-"""Whether a run can still decide anything: the chance of a verdict at its last look, by what was measured so far.
+"""Futility of a run: the chance of a verdict at its last look, by what was measured so far.
 
 Stopping for futility ends a run as undecided, which is no false alarm: it costs no alpha, and the power that
 docs/statistics.md states.
@@ -13,16 +13,18 @@ from msgspec import Struct
 from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
+from kduel.core.format import percent_size, share_text
 from kduel.core.samples import Samples
 from kduel.core.text import plural
 from kduel.judge.verdict.adjust import Estimates
-from kduel.judge.verdict.classify import deciding_means
-from kduel.judge.verdict.comparison import Comparison, compare, determined, margin
-from kduel.judge.verdict.judge import gate, split
+from kduel.judge.verdict.classify import ABOVE, BELOW, WITHIN, deciding_means
+from kduel.judge.verdict.comparison import Comparison, compare, is_deterministic, margin
+from kduel.judge.verdict.judge import assess_primary, split
+from kduel.judge.verdict.looks import NEVER
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import reachable_delta_pct
 from kduel.judge.verdict.spending import Floats, critical_t, student_levels
-from kduel.judge.verdict.wording import percent
+from kduel.judge.verdict.wording import AS_MEASURED, more_blocks
 
 FROM_BLOCK = 6
 """Before that, too little is known of the spread."""
@@ -42,6 +44,8 @@ class Hopeless(Struct, kw_only=True):
     """About how many more blocks would decide it; null if unknown."""
     delta_pct: float | None
     """The smallest delta that the rest of the run could settle; null where there is no ratio."""
+    contradicted: bool
+    """Whether the data contradict the verdict of an earlier look."""
     withheld: str
     """Why the verdict that the interval shows is not given."""
 
@@ -63,9 +67,9 @@ def futile(
     alpha = split(samples, rule)
     hopeless = []
     for c in found:
-        if not c.table.primary or determined(c.table) or c.contender in without:
+        if not c.table.primary or is_deterministic(c.table) or c.contender in without:
             continue
-        finding = gate(c, alpha)
+        finding = assess_primary(c, alpha)
         if finding.verdict != "undecided":
             continue
         chance = chance_of(c, alpha) if not finding.withheld else 0.0
@@ -79,6 +83,7 @@ def futile(
                 chance=chance,
                 blocks_more=finding.more,
                 delta_pct=reachable_delta_pct(c, alpha),
+                contradicted=finding.contradicted,
                 withheld=finding.withheld,
             )
         )
@@ -94,13 +99,22 @@ def chance_of(c: Comparison, alpha: float) -> float | None:
     now = Estimates(*(values[-1:] for values in c.estimates))
     rest = c.rule.max_blocks - len(c.blocks)
     border = margin(c.scales[-1], c.rule)
-    return float(chance_to_decide(now, np.array([c.n]), np.array([c.n + rest]), border, c.rule, alpha)[-1])
+    decision = c.decision(alpha)
+    only = None if decision.look == NEVER else int(decision.side)
+    return float(chance_to_decide(now, np.array([c.n]), np.array([c.n + rest]), border, c.rule, alpha, only)[-1])
 
 
 def chance_to_decide(
-    found: Estimates, pairs: ArrayLike, last_pairs: ArrayLike, border: float, rule: Rule, alpha: float
+    found: Estimates,
+    pairs: ArrayLike,
+    last_pairs: ArrayLike,
+    border: float,
+    rule: Rule,
+    alpha: float,
+    only: int | None = None,
 ) -> Floats:
-    """The predictive probability that the last interval excludes 0 or lies within +-border, by look.
+    """The predictive probability that the last interval excludes 0 or lies within +-border, by look; that it shows the side
+    `only`, where an earlier look has decided.
 
     The mean that the run will end with is predicted from the present one with a flat prior (Spiegelhalter, Freedman
     and Blackburn, 1986), the spread taken to be as measured.
@@ -112,31 +126,34 @@ def chance_to_decide(
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = found.error * np.sqrt(1 - count / last)
 
-        def below(bound: Floats) -> Floats:
+        def chance_below(bound: Floats) -> Floats:
             chance: Floats = stdtr(found.freedom, (bound - found.mean) / scale)
             return chance
 
         differs, equivalent = deciding_means(half, border)
-        within = np.where(equivalent > 0, below(equivalent) - below(-equivalent), 0.0)
-        chance: Floats = 1 - below(differs) + below(-differs) + within
+        within = np.where(equivalent > 0, chance_below(equivalent) - chance_below(-equivalent), 0.0)
+        chances = {ABOVE: 1 - chance_below(differs), BELOW: chance_below(-differs), WITHIN: within}
+        chance: Floats = sum(chances.values(), np.zeros(())) if only is None else chances[only]
     # Without a spread, or at the last look, nothing is left to predict.
     return np.where(scale > 0, chance, 1.0)
 
 
-def tell(hopeless: Sequence[Hopeless], rule: Rule, reasons: Sequence[str] = ()) -> str:
-    """What is hopeless, why, and what would help."""
+def futility_text(hopeless: Sequence[Hopeless], rule: Rule, reasons: Sequence[str] = ()) -> str:
+    """Sentences on what is hopeless, why, and what would help."""
     sentences = []
     for one in hopeless:
-        sentence = f"{one.benchmark}/{one.metric} of {one.contender} has a probability of {100 * one.chance:.0f} % of a verdict"
+        sentence = f"{one.benchmark}/{one.metric} of {one.contender} has a probability of {share_text(100 * one.chance)} of a verdict"
         if one.withheld:
             sentence = f"{one.benchmark}/{one.metric} of {one.contender} cannot be decided: {one.withheld}"
+        elif one.contradicted:
+            sentence += "; its data contradict the verdict of an earlier look, and a new run must tell"
         elif one.blocks_more is not None:
-            sentence += f"; it would take about {plural(one.blocks_more, 'more block')} at the measured spread"
+            sentence += f"; it would take {more_blocks(one.blocks_more)} {AS_MEASURED}"
         sentences.append(f"{sentence}.")
     reach = [one.delta_pct for one in hopeless if one.delta_pct is not None]
     help_ = "measure longer in each trial, quiet the host, or raise --max-blocks"
     if reach and max(reach) > rule.delta_pct:
-        help_ += f"; {plural(rule.max_blocks, 'block')} can decide at a delta of {percent(max(reach))} (--delta)"
+        help_ += f"; {plural(rule.max_blocks, 'block')} can decide at a delta of {percent_size(max(reach))} (--delta)"
     return " ".join(
         [
             f"No undecided primary metric is likely to be decided within {plural(rule.max_blocks, 'block')}.",

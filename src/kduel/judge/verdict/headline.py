@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from kduel.core.format import plain_number, share_text
-from kduel.core.results import COUNTED, Headline, MetricResult, Results
+from kduel.core.results import SHARED, Headline, MetricResult, Results
 from kduel.core.text import plural, visible
 
 SAME = ("equivalent", "equal")
@@ -16,20 +16,20 @@ Side = Literal["better", "worse", "neutral"]
 
 
 def side(metric: MetricResult) -> Side:
-    """Whether a decided difference is for the better."""
+    """The contender's side of a decided difference: better, worse, or neither."""
     if metric.verdict in ("faster", "slower"):
         return "better" if metric.verdict == "faster" else "worse"
-    if metric.verdict == "different" and metric.better != "none" and metric.effect:
+    if metric.verdict in ("different", "more", "fewer") and metric.better != "none" and metric.effect:
         return "better" if (metric.effect > 0) == (metric.better == "higher") else "worse"
     return "neutral"
 
 
-def decided(metric: MetricResult) -> bool:
-    """Whether a difference was shown."""
+def shows_difference(metric: MetricResult) -> bool:
+    """True if a difference was shown."""
     return metric.verdict not in (*SAME, "undecided")
 
 
-def compared(results: Results) -> list[tuple[str, str]]:
+def compared_pairs(results: Results) -> list[tuple[str, str]]:
     """Every baseline with every contender that is compared with it."""
     names = [contender.name for contender in results.contenders]
     pairs = [*((names[0], other) for other in names[1:]), *((m.baseline, m.contender) for m in results.metrics)]
@@ -40,7 +40,7 @@ def headlines(results: Results) -> list[Headline]:
     """A sentence for each comparison of a run."""
     return [
         Headline(baseline=baseline, contender=contender, text=headline_of(results, baseline, contender))
-        for baseline, contender in compared(results)
+        for baseline, contender in compared_pairs(results)
     ]
 
 
@@ -50,7 +50,8 @@ def headline_of(results: Results, baseline: str, contender: str) -> str:
     primary = [m for m in mine if m.role == "primary"]
     kind = "primary metric" if primary else "metric"
     names = visible(baseline, 200), visible(contender, 200)
-    return headline(primary or mine, *names, kind, results.study.delta, virtual=results.machine.exact)
+    said = headline(primary or mine, *names, kind, results.study.delta, virtual=results.machine.exact)
+    return said + disagreement(primary or mine, kind)
 
 
 def headline(
@@ -62,14 +63,17 @@ def headline(
     *,
     virtual: bool = False,
 ) -> str:
-    """Which is faster, in one sentence without a number too many. `virtual`: by a clock that counts instructions."""
+    """The sentence on which one is faster, without a number too many. `virtual`: by a clock that counts instructions."""
     if not any(m.n for m in metrics):
         return f"Nothing was measured on both {contender} and {baseline}"
-    large = [m for m in metrics if decided(m) and not m.below_delta]
+    large = [m for m in metrics if shows_difference(m) and not m.below_delta]
     better = [m for m in large if side(m) == "better"]
     worse = [m for m in large if side(m) == "worse"]
-    if all(m.counted for m in large):
-        good, bad, less = f"takes fewer {COUNTED}", f"takes more {COUNTED}", "more"
+    if all(m.more_or_fewer for m in large):
+        verb, what = (
+            ("shares", "cache lines") if all(m.unit == SHARED for m in metrics) else ("takes", "instructions")
+        )
+        good, bad, less = f"{verb} fewer {what}", f"{verb} more {what}", "more"
     else:
         timed = any(m.word in ("faster", "slower") for m in large)
         good, bad, less = ("faster", "slower", "slower") if timed else ("better", "worse", "worse")
@@ -89,23 +93,41 @@ def headline(
     within = f" within ±{plain_number(delta)} %" if delta is not None else ""
     if all(m.verdict == "equal" for m in metrics):
         return f"{contender} and {baseline} are exactly equal" + ("" if len(metrics) == 1 else f" in all {total}")
-    small = [m for m in metrics if decided(m)]
+    small = [m for m in metrics if shows_difference(m)]
     if small:
         return f"{contender} differs from {baseline}{where(small)}, but by too little to matter"
     same = [m for m in metrics if m.verdict in SAME]
     if len(same) == len(metrics):
         everywhere = "" if len(metrics) == 1 else f" in all {total}"
-        return f"{contender} and {baseline} are equivalent{within}{everywhere}{unseen(same)}"
+        return f"{contender} and {baseline} are equivalent{within}{everywhere}{unseen_mode_text(same)}"
     if same:
         return (
             f"No difference shown between {contender} and {baseline}: "
-            f"the same{within} in {len(same)} of {total}{unseen(same)}, {open_ones(metrics)}{former(metrics)}"
+            f"the same{within} in {len(same)} of {total}{unseen_mode_text(same)}, {open_ones(metrics)}{former_verdicts(metrics)}"
         )
     if any(m.depends for m in metrics):
         if len(metrics) == 1:
             return f"The sign of the difference between {contender} and {baseline} depends on {CONDITIONS}"
         return f"None of {total} differs robustly between {contender} and {baseline}: {open_ones(metrics)}"
-    return f"Undecided: this run cannot distinguish {contender} from {baseline}{former(metrics)}"
+    if any(m.contradicted for m in metrics):
+        return f"Undecided: what {contender} and {baseline} showed at first is contradicted later, and a new run must tell{former_verdicts(metrics)}"
+    return f"Undecided: this run cannot distinguish {contender} from {baseline}{former_verdicts(metrics)}"
+
+
+def torn_metrics(metrics: Sequence[MetricResult]) -> list[MetricResult]:
+    """The decided metrics in which a machine would have another verdict than the others."""
+    return [m for m in metrics if m.verdict != "undecided" and m.machines is not None and m.machines.contradicting]
+
+
+def disagreement(metrics: Sequence[MetricResult], kind: str) -> str:
+    """End of a headline whose verdicts are not those of every machine."""
+    torn = torn_metrics(metrics)
+    if not torn:
+        return ""
+    if len(metrics) == 1 and torn[0].machines is not None:
+        named = ", ".join(visible(name, 100) for name in torn[0].machines.contradicting[:3])
+        return f", on the mean of machines that contradict each other ({named})"
+    return f"; the machines contradict each other in {len(torn)} of {plural(len(metrics), kind)}"
 
 
 def open_ones(metrics: Sequence[MetricResult]) -> str:
@@ -116,7 +138,7 @@ def open_ones(metrics: Sequence[MetricResult]) -> str:
     return ", ".join([*said, f"undecided in {others}"] if others else said)
 
 
-def former(metrics: Sequence[MetricResult]) -> str:
+def former_verdicts(metrics: Sequence[MetricResult]) -> str:
     """Verdicts of earlier looks that did not hold, for a headline."""
     lost = [m for m in metrics if m.was]
     if len(metrics) == 1 and lost:
@@ -124,7 +146,7 @@ def former(metrics: Sequence[MetricResult]) -> str:
     return f" (verdicts of earlier looks that no longer hold: {len(lost)})" if lost else ""
 
 
-def unseen(same: Sequence[MetricResult]) -> str:
+def unseen_mode_text(same: Sequence[MetricResult]) -> str:
     """The slow mode that the verdicts of no difference cannot exclude, for a headline."""
     shares = [m.unseen_mode_pct for m in same if m.unseen_mode_pct is not None]
     return f" (a slow mode in up to {share_text(max(shares))} of boots is not excluded)" if shares else ""

@@ -10,12 +10,12 @@ from scipy.special import stdtr
 from kduel.core.results import MetricResult
 from kduel.core.samples import Samples
 from kduel.judge.verdict.classify import UNDECIDED, WITHIN, benjamini_hochberg, classify, verdict
-from kduel.judge.verdict.comparison import Comparison, compare, determined, differences, family, margin
+from kduel.judge.verdict.comparison import Comparison, compare, differences, family, is_deterministic, margin
 from kduel.judge.verdict.looks import NEVER, repeated_interval
 from kduel.judge.verdict.result import Assessment, write
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import blocks_more
-from kduel.judge.verdict.voids import flattered
+from kduel.judge.verdict.voids import forbidden_by_missing
 
 
 def judge(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> list[MetricResult]:
@@ -26,29 +26,37 @@ def judge(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> lis
     """
     comparisons = compare(samples, rule)
     if exact:
-        return [write(c, count(c)) for c in comparisons]
+        return [write(c, assess_exact(c)) for c in comparisons]
     share = split(samples, rule)
-    explored = iter(explore([c for c in comparisons if not c.table.primary and not determined(c.table)], rule))
+    explored = iter(explore([c for c in comparisons if not c.table.primary and not is_deterministic(c.table)], rule))
     findings = (
-        built(c) if determined(c.table) else gate(c, share) if c.table.primary else next(explored)
+        assess_built(c)
+        if is_deterministic(c.table)
+        else assess_primary(c, share)
+        if c.table.primary
+        else next(explored)
         for c in comparisons
     )
     return [write(c, finding) for c, finding in zip(comparisons, findings, strict=True)]
 
 
 def judge_primary(samples: Sequence[Samples], rule: Rule, *, exact: bool = False) -> list[MetricResult]:
-    """As `judge`, of the primary metrics only and without secondary statistics: fast, for a run in progress."""
+    """The primary metrics only, without secondary statistics: a faster `judge` for a run in progress."""
     share = split(samples, rule)
     chosen = [c for c in compare(samples, rule) if c.table.primary]
     return [
-        write(c, count(c) if exact else built(c) if determined(c.table) else gate(c, share), beside=False)
+        write(
+            c,
+            assess_exact(c) if exact else assess_built(c) if is_deterministic(c.table) else assess_primary(c, share),
+            beside=False,
+        )
         for c in chosen
     ]
 
 
-def built(c: Comparison) -> Assessment:
-    """As `count`; but larger or smaller is not slower or faster."""
-    finding = count(c)
+def assess_built(c: Comparison) -> Assessment:
+    """Assessment of something built, like `count`; but larger or smaller is not slower or faster."""
+    finding = assess_exact(c)
     return finding._replace(verdict="different") if finding.verdict in ("faster", "slower") else finding
 
 
@@ -62,9 +70,9 @@ def split(samples: Sequence[Samples], rule: Rule) -> float:
     return rule.alpha / max(1, family(samples))
 
 
-def gate(c: Comparison, alpha: float) -> Assessment:
+def assess_primary(c: Comparison, alpha: float) -> Assessment:
     """A primary metric: the first look that decides, if the present interval still shows it."""
-    finding = present(c, alpha)
+    finding = assess_present(c, alpha)
     if not c.looks.pairs:
         return finding
     decision = c.decision(alpha)
@@ -72,29 +80,35 @@ def gate(c: Comparison, alpha: float) -> Assessment:
         return finding
     look, side = int(decision.look), int(decision.side)
     if decision.holds[-1]:
-        return called(c, finding, side, c.looks.blocks[look])
-    former = verdict(c.scales[look], side, c.table.metric.better)
-    return finding._replace(former=former, former_at=c.looks.blocks[look])
+        return call_verdict(c, finding, side, c.looks.blocks[look])
+    assert finding.low is not None and finding.high is not None
+    now = classify(finding.low, finding.high, c.margins[-1], c.n, c.rule.fewest, c.rule.equivalent_from)
+    contradicted = int(now) not in (UNDECIDED, side)
+    return finding._replace(
+        former=verdict(c.scales[look], side, c.table.metric.better),
+        former_at=c.looks.blocks[look],
+        contradicted=contradicted,
+        more=None if contradicted else more_blocks(c, alpha, side),
+    )
 
 
-def called(c: Comparison, finding: Assessment, side: int, blocks: int) -> Assessment:
+def call_verdict(c: Comparison, finding: Assessment, side: int, blocks: int) -> Assessment:
     """The finding with the verdict that its interval shows after so many blocks, unless missing trials forbid it."""
     if side == UNDECIDED:
         return finding
-    if withheld := flattered(c, side):
-        return finding._replace(withheld=withheld)
+    if withheld := forbidden_by_missing(c, side):
+        return finding._replace(withheld=withheld, more=None)
     shown = verdict(finding.scale, side, c.table.metric.better)
     return finding._replace(verdict=shown, decided_at=blocks, more=None)
 
 
-def present(c: Comparison, alpha: float) -> Assessment:
+def assess_present(c: Comparison, alpha: float) -> Assessment:
     """The present interval, undecided."""
     if not c.looks.pairs:
         return Assessment(scale="ratio", verdict="undecided")
     levels = c.looks.levels(c.rule, alpha)
     low, high = (float(ends[-1]) for ends in repeated_interval(c.estimates, levels))
     mean, error, freedom = (float(values[-1]) for values in c.estimates)
-    spread = float(c.estimates.spread(c.looks.pairs)[-1])
     return Assessment(
         scale=c.scales[-1],
         verdict="undecided",
@@ -106,10 +120,18 @@ def present(c: Comparison, alpha: float) -> Assessment:
         level=float(levels[-1]),
         confounded=not c.orders_vary[-1],
         insufficient=not c.sufficient[-1],
-        more=None
-        if c.machines is not None and c.rule.scope == "class"
-        else blocks_more(mean, spread, c.n, c.complete.size, float(c.margins[-1]), c.rule, alpha),
+        more=more_blocks(c, alpha),
     )
+
+
+def more_blocks(c: Comparison, alpha: float, only: int | None = None) -> int | None:
+    """About how many more blocks decide, if effect and spread stay as measured; None for a class of machines, where more
+    blocks are no more machines. A verdict that was lost can come back as that side `only`."""
+    if c.machines is not None and c.rule.scope == "class":
+        return None
+    mean, spread = float(c.estimates.mean[-1]), float(c.estimates.spread(c.looks.pairs)[-1])
+    share = 1.0 if c.machines is None else float(c.estimates.freedom[-1]) / max(c.n - 1.0, 1.0)
+    return blocks_more(mean, spread, c.n, c.complete.size, float(c.margins[-1]), c.rule, alpha, only, share)
 
 
 def explore(comparisons: list[Comparison], rule: Rule) -> list[Assessment]:
@@ -117,12 +139,12 @@ def explore(comparisons: list[Comparison], rule: Rule) -> list[Assessment]:
     discoveries = benjamini_hochberg([repeated_p(c) for c in comparisons], rule.alpha)
     found = []
     for c, q_value in zip(comparisons, discoveries.q_values, strict=True):
-        finding = present(c, discoveries.level)._replace(q_value=q_value)
+        finding = assess_present(c, discoveries.level)._replace(q_value=q_value)
         if finding.low is not None and finding.high is not None and not finding.confounded | finding.insufficient:
             side = classify(
                 finding.low, finding.high, c.margins[-1], c.n, c.rule.for_exploring().fewest, rule.equivalent_from
             )
-            finding = called(c, finding, int(side), int(c.complete.size))
+            finding = call_verdict(c, finding, int(side), int(c.complete.size))
         found.append(finding)
     return found
 
@@ -148,7 +170,7 @@ def repeated_p(c: Comparison) -> float | None:
     return float(np.exp(np.interp(np.log(p), np.log(levels[::-1]), np.log(REPEATED[::-1]))))
 
 
-def count(c: Comparison) -> Assessment:
+def assess_exact(c: Comparison) -> Assessment:
     """A deterministic machine's values: nothing to estimate. Several pairs (conditions that must not matter, address
     layouts) give a range, which takes the interval's place."""
     if not c.n:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kduel.judge.verdict.adjust import Estimates, steady
+from kduel.judge.verdict.adjust import Estimates, is_constant
 from kduel.judge.verdict.classify import UNDECIDED, Sides, classify, supports
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.spending import Floats, critical_t, student_levels
@@ -50,14 +50,16 @@ def repeated_interval(found: Estimates, levels: Floats) -> tuple[Floats, Floats]
 
 def orders_vary(order: Floats, pairs: Sequence[int], rule: Rule) -> NDArray[np.bool_]:
     """By look: whether arms and places are not confounded. They are while `order` (how many places the contender
-    came after the baseline; NaN where that is not known) has had one value only: there is no verdict then."""
+    came after the baseline; NaN where that is not known) has had one value only: there is no verdict then. A value of 0
+    means that both arms have the same places in every block."""
     if rule.adjust_from is None:
         return np.ones((*order.shape[:-1], len(pairs)), dtype=bool)
-    return ~steady(order, pairs)
+    vary: NDArray[np.bool_] = ~is_constant(order, pairs) | (order[..., :1] == 0)
+    return vary
 
 
 class Decision(NamedTuple):
-    """Which look decided (an index, NEVER for none) and how: ABOVE, BELOW, WITHIN, or UNDECIDED for none."""
+    """The look that decided (an index, NEVER for none) and its side: ABOVE, BELOW, WITHIN, or UNDECIDED for none."""
 
     look: NDArray[np.int_]
     side: Sides

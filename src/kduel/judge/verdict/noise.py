@@ -82,7 +82,7 @@ def step(generator: np.random.Generator, arms: Arms) -> Floats:
     return values
 
 
-def autocorrelated(lag_one: float, generator: np.random.Generator, arms: Arms) -> Floats:
+def autoregression(lag_one: float, generator: np.random.Generator, arms: Arms) -> Floats:
     """A first-order autoregression over trials, stationary, with standard deviation 1."""
     values = normal(generator, arms)
     values[:, 1:] *= np.sqrt(1 - lag_one**2)
@@ -98,7 +98,7 @@ def periodic(trials: int, generator: np.random.Generator, arms: Arms) -> Floats:
     return normal(generator, arms) + wave
 
 
-def place(sds: float, generator: np.random.Generator, arms: Arms) -> Floats:
+def slow_place(sds: float, generator: np.random.Generator, arms: Arms) -> Floats:
     """One place of each block is always slower: the second of two, the middle one of more."""
     contenders = int(arms.max()) + 1
     slower = np.arange(arms.shape[1]) % contenders == contenders // 2
@@ -142,14 +142,14 @@ def missing(generator: np.random.Generator, arms: Arms) -> Floats:
     return np.where(generator.random(arms.shape) < MISSING, np.nan, normal(generator, arms))
 
 
-def censored(generator: np.random.Generator, arms: Arms) -> Floats:
+def censoring(generator: np.random.Generator, arms: Arms) -> Floats:
     """The slowest fifth of the contenders' boots gives no value: they run into a timeout, the baseline's do not."""
     values = normal(generator, arms)
     return np.where((arms > 0) & (values > 0.8416), np.nan, values)
 
 
-def scaled(draw: Draw, scale: float) -> Draw:
-    """The same noise with another coefficient of variation."""
+def scale_noise(draw: Draw, scale: float) -> Draw:
+    """A noise with another coefficient of variation."""
     return lambda generator, arms: scale * draw(generator, arms)
 
 
@@ -160,13 +160,13 @@ def kinds(scale: float) -> dict[str, tuple[str, Draw]]:
         "heavy": ("heavy tails (Student's t, 3 degrees of freedom)", heavy),
         "drift": (f"a linear drift of {DRIFT_SDS:g} SD of a boot over the run", drift),
         "step": (f"a step of {STEP_SDS:g} SD at a random time", step),
-        "ar-0.4": ("autocorrelation .4 from trial to trial", partial(autocorrelated, 0.4)),
-        "ar-0.5": ("autocorrelation .5", partial(autocorrelated, 0.5)),
-        "ar-0.8": ("autocorrelation .8", partial(autocorrelated, 0.8)),
+        "ar-0.4": ("autocorrelation .4 from trial to trial", partial(autoregression, 0.4)),
+        "ar-0.5": ("autocorrelation .5", partial(autoregression, 0.5)),
+        "ar-0.8": ("autocorrelation .8", partial(autoregression, 0.8)),
         "period-3": (f"a sine of period 3 trials, {PERIOD_SDS:g} SD high", partial(periodic, 3)),
         "period-4": (f"a sine of period 4 trials, {PERIOD_SDS:g} SD high", partial(periodic, 4)),
         "period-5": (f"a sine of period 5 trials, {PERIOD_SDS:g} SD high", partial(periodic, 5)),
-        "place": (f"one place of each block {PLACE_SDS:g} SD slower", partial(place, PLACE_SDS)),
+        "place": (f"one place of each block {PLACE_SDS:g} SD slower", partial(slow_place, PLACE_SDS)),
         "growing": ("a spread that doubles over the run", growing),
         "unequal": ("a baseline that varies a tenth as much", unequal),
         "coarse": ("values in steps of one SD", coarse),
@@ -174,15 +174,15 @@ def kinds(scale: float) -> dict[str, tuple[str, Draw]]:
         "sharp": ("two sharp modes, half of the boots each", sharp),
     }
     own: dict[str, tuple[str, Draw]] = {
-        "normal": ("normal", scaled(normal, scale)),
+        "normal": ("normal", scale_noise(normal, scale)),
         "floor": ("a floor and lognormal delays", partial(floor, scale)),
         "counts": ("Poisson counts", partial(counts, scale)),
         "rare-1": ("1 % of the contender's boots 20 % slower", partial(rare, 0.01, scale)),
         "rare-5": ("5 % of the contender's boots 20 % slower", partial(rare, 0.05, scale)),
         "rare-10": ("10 % of the contender's boots 20 % slower", partial(rare, 0.1, scale)),
-        "censored": ("the slowest fifth of the contender's boots void", scaled(censored, scale)),
+        "censored": ("the slowest fifth of the contender's boots void", scale_noise(censoring, scale)),
     }
-    return own | {name: (about, scaled(draw, scale)) for name, (about, draw) in units.items()}
+    return own | {name: (about, scale_noise(draw, scale)) for name, (about, draw) in units.items()}
 
 
 USUAL = ("normal", "floor", "bimodal", "heavy", "drift")
@@ -200,7 +200,7 @@ def made_up(name: str, spread_pct: float) -> Noise:
     return Noise(name, *kinds(float(spread_pct / 100 / np.sqrt(2)))[name])
 
 
-def resampled(c: Comparison) -> Noise:
+def resample_noise(c: Comparison) -> Noise:
     """The noise of a comparison that was measured: the difference of two boots, drawn from what both arms have left
     without their means. Paired values are then scaled to the spread that their ratios had, so that what blocks gain
     is kept.

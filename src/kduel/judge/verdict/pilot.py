@@ -39,7 +39,7 @@ def read_pilot(path: Path) -> Pilot:
             yield row._replace(trial=count)
 
     gathering.add(path, rows())
-    names = gathering.ordered(None)
+    names = gathering.order_contenders(None)
     samples = [
         table_of(
             benchmark, gathering, names, {name: boots[benchmark, metric].get(name, {}) for name in names}, metric

@@ -10,15 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kduel.core.format import relative_pct
-from kduel.core.results import MachineEffect, MachinesResult, MetricResult, Scale, Verdict
+from kduel.core.results import COUNTS, MachineEffect, MachinesResult, MetricResult, Scale, Verdict
 from kduel.core.samples import Samples
 from kduel.judge.verdict import strata
 from kduel.judge.verdict.comparison import Comparison, differences, log_ratios, margin
+from kduel.judge.verdict.components import components
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import detectable
-from kduel.judge.verdict.secondary import beside as shown_beside
+from kduel.judge.verdict.secondary import secondary_statistics
 from kduel.judge.verdict.spending import Floats, critical_t
-from kduel.judge.verdict.wording import tell
+from kduel.judge.verdict.wording import verdict_text
 
 MISSED_MODE = 0.05
 """The probability with which a slow mode of the reported share would not have occurred."""
@@ -44,6 +45,8 @@ class Assessment(NamedTuple):
     former: Verdict | None = None
     """What an earlier look decided and the present interval does not show any more."""
     former_at: int | None = None
+    contradicted: bool = False
+    """Whether the present interval shows another verdict than that."""
     withheld: str = ""
     """Why a verdict that the interval shows is not given."""
     confounded: bool = False
@@ -64,14 +67,14 @@ def write(c: Comparison, finding: Assessment, *, beside: bool = True) -> MetricR
     if finding.scale != "exact" and finding.level is not None and beside:
         ratio = finding.scale == "ratio"
         gaps = log_ratios(before, after) if ratio else differences(before, after)
-        result.beside = shown_beside(before, after, gaps, ratio)
+        result.beside = secondary_statistics(before, after, gaps, ratio)
         if ratio:
             result.beside["ratio_of_means_pct"] = 100 * float(after.mean() / before.mean() - 1)
         else:
             result.beside["mde"] = least_effect(finding)
     if finding.scale != "exact" and finding.level is not None and c.machines is not None:
         result.machines = machines_result(c, finding.scale, finding.level)
-    result.told = tell(result, c.rule, int(c.complete.size))
+    result.told = verdict_text(result, c.rule, int(c.complete.size))
     return result
 
 
@@ -85,9 +88,10 @@ def build(
     before, after = arms
     metric = table.metric
     ratio = finding.scale == "ratio"
-    effect, low, high = shown(finding)
+    effect, low, high = reported_interval(finding)
     least = least_effect(finding)
     same = finding.verdict in ("equivalent", "equal")
+    own_slices = {name: table.slices[name] for name in (table.contenders[0], contender) if table.slices.get(name)}
     return MetricResult(
         benchmark=table.benchmark,
         metric=metric.name,
@@ -114,20 +118,30 @@ def build(
         effect=None if ratio else effect,
         ci_low=None if ratio else low,
         ci_high=None if ratio else high,
-        verdict=finding.verdict,
+        verdict=verdict_in(metric.unit, finding),
         below_delta=below_delta(before, finding, rule),
         decided_at=finding.decided_at,
         former_verdict=finding.former,
         former_at=finding.former_at,
+        contradicted=finding.contradicted,
         withheld=finding.withheld,
         confounded=finding.confounded,
         blocks_more=finding.more,
-        mde_pct=bounded(100 * np.expm1(min(least, 700))) if ratio and least is not None else None,
+        mde_pct=finite_or_none(100 * np.expm1(min(least, 700))) if ratio and least is not None else None,
         unseen_mode_pct=unseen_mode_pct(n) if same and finding.level is not None else None,
         q_value=finding.q_value,
         modes={name: table.modes[name] for name in (table.contenders[0], contender) if table.modes.get(name)},
         values={name: list(values) for name, values in table.values.items()},
+        slices=own_slices,
+        components=components(table, contender),
     )
+
+
+def verdict_in(unit: str, finding: Assessment) -> Verdict:
+    """The finding's verdict: `more` or `fewer` for counts, which are no time."""
+    if finding.scale == "exact" and unit in COUNTS and finding.verdict in ("faster", "slower", "different"):
+        return "more" if (finding.mean or 0) > 0 else "fewer"
+    return finding.verdict
 
 
 def machines_result(c: Comparison, scale: Scale, level: float) -> MachinesResult:
@@ -137,25 +151,25 @@ def machines_result(c: Comparison, scale: Scale, level: float) -> MachinesResult
     adjusting = c.rule.adjusts_from is not None and c.n >= c.rule.adjusts_from
     gaps = log_ratios(before, after) if scale == "ratio" else differences(before, after)
     found = strata.fit(gaps, c.regressors if adjusting else [], c.machines)
-    pooled, alone = strata.on_these(found), strata.singly(found, level)
+    pooled, alone = strata.on_these(found), strata.effects_by_machine(found, level)
     half = critical_t(np.asarray(level), pooled.freedom) * pooled.error
     compared = found.counts.size > 1 and np.isfinite(pooled.error)
     between = strata.heterogeneity(found, c.rule.alpha) if compared else None
     border = margin(scale, c.rule)
 
-    def shown(value: ArrayLike) -> float:
+    def as_reported(value: ArrayLike) -> float:
         number = float(np.asarray(value))
         return 100 * math.expm1(min(number, 700)) if scale == "ratio" else number
 
     def bound(value: ArrayLike) -> float | None:
-        return shown(value) if np.isfinite(value) else None
+        return as_reported(value) if np.isfinite(value) else None
 
     named = strata.differing(found, level)
 
     def others(one: int) -> float:
         rest = [place for place in range(found.counts.size) if place != one]
         agreeing = [place for place in rest if place not in named]
-        return float(strata.on_these(strata.of(found, agreeing or rest)).mean) if rest else math.nan
+        return float(strata.on_these(strata.fit_of(found, agreeing or rest)).mean) if rest else math.nan
 
     def contradicts(one: int) -> bool:
         own, other = float(found.effects[one]), others(one)
@@ -168,7 +182,7 @@ def machines_result(c: Comparison, scale: Scale, level: float) -> MachinesResult
             MachineEffect(
                 machine=c.machine_names[name],
                 n=int(found.counts[one]),
-                effect=shown(found.effects[one]),
+                effect=as_reported(found.effects[one]),
                 low=bound(alone.low[one]),
                 high=bound(alone.high[one]),
                 others=bound(others(one)),
@@ -177,12 +191,12 @@ def machines_result(c: Comparison, scale: Scale, level: float) -> MachinesResult
             )
             for one, name in enumerate(np.unique(c.machines))
         ],
-        pooled=shown(pooled.mean),
+        pooled=as_reported(pooled.mean),
         low=bound(pooled.mean - half),
         high=bound(pooled.mean + half),
-        spread=shown(between.sd) if between else None,
-        spread_low=shown(between.low) if between else None,
-        spread_high=shown(between.high) if between else None,
+        spread=as_reported(between.sd) if between else None,
+        spread_low=as_reported(between.low) if between else None,
+        spread_high=as_reported(between.high) if between else None,
     )
 
 
@@ -198,12 +212,12 @@ def least_effect(finding: Assessment) -> float | None:
     return detectable(finding.error, finding.freedom, finding.level)
 
 
-def shown(finding: Assessment) -> tuple[float | None, float | None, float | None]:
+def reported_interval(finding: Assessment) -> tuple[float | None, float | None, float | None]:
     """Effect and interval as they are reported: per cent for a ratio; all null where one of them has no bound."""
     values = [math.nan if value is None else value for value in (finding.mean, finding.low, finding.high)]
     if finding.scale == "ratio":
         values = [100 * math.expm1(value) if value < 700 else math.inf for value in values]
-    effect, low, high = (bounded(value) for value in values)
+    effect, low, high = (finite_or_none(value) for value in values)
     return (effect, low, high) if low is not None and high is not None else (effect, None, None)
 
 
@@ -230,7 +244,7 @@ def show_shares(result: MetricResult, pairs: Sequence[tuple[float, float]]) -> N
             result.ci_low_pct = result.ci_high_pct = result.effect_pct
 
 
-def bounded(value: float) -> float | None:
+def finite_or_none(value: float) -> float | None:
     """The value, unless it has no bound."""
     return float(value) if math.isfinite(value) else None
 
@@ -245,7 +259,7 @@ def sd_of(values: Floats) -> float | None:
 
 
 def below_delta(before: Floats, finding: Assessment, rule: Rule) -> bool:
-    """Whether a difference was called that lies inside the smallest effect of interest."""
+    """True if a difference was called that lies inside the smallest effect of interest."""
     if finding.verdict in ("equivalent", "equal", "undecided") or finding.low is None or finding.high is None:
         return False
     largest = max(abs(finding.low), abs(finding.high))

@@ -11,25 +11,44 @@ from kduel.core.errors import InputError
 from kduel.core.experiment import EDITION, Scope
 from kduel.core.results import Results, StudyResult
 
-FEWEST_BY_COMPARISONS = ((1, 4), (7, 5), (60, 6))
-"""Up to so many comparisons, a verdict takes so many complete pairs. With n pairs of values that have two sharp modes,
-each comparison is a false alarm with a probability of 2 * 4**-n, however small its share of alpha is."""
-FEWEST_EXPLORATORY = 5
-"""An exploratory metric takes so many: it is a hint, held to a false discovery rate, however many there are."""
 MOST_COVARIATES = 3
 
-ADJUST_AT_LAST_FROM = 7
 
-EDITIONS: dict[int, dict[str, Any]] = {
-    1: {"first_look": 6, "look_every": 2, "fewest_pairs": 5, "adjust_from": None},
-    2: {},
-}
-"""What earlier editions of the method set differently from the defaults of `Rule`."""
+class Edition(Struct, frozen=True, kw_only=True):
+    """All numbers of an edition of the method that a study does not choose. A record is never changed: runs are judged by
+    the edition with which they were planned, so other numbers are a new edition."""
+
+    first_look: int | None
+    look_every: int
+    fewest_pairs: int | None
+    fewest_by_comparisons: tuple[tuple[int, int], ...]
+    fewest_exploratory: int
+    equivalent_from: int
+    adjust_from: int | None
+    adjust_at_last_from: int
+    max_blocks: int
 
 
-def fewest_for(comparisons: int) -> int:
-    """How many complete pairs a verdict takes at least, for one of so many comparisons that share alpha."""
-    for most, pairs in FEWEST_BY_COMPARISONS:
+EDITIONS = {
+    1: Edition(
+        first_look=6, look_every=2, fewest_pairs=5, fewest_by_comparisons=(), fewest_exploratory=5,
+        equivalent_from=10, adjust_from=None, adjust_at_last_from=7, max_blocks=20,
+    ),
+    2: Edition(
+        first_look=None, look_every=1, fewest_pairs=None, fewest_by_comparisons=((1, 4), (7, 5), (60, 6)),
+        fewest_exploratory=5, equivalent_from=10, adjust_from=10, adjust_at_last_from=7, max_blocks=20,
+    ),
+}  # fmt: skip
+PRESENT = EDITIONS[EDITION]
+
+
+def fewest_for(comparisons: int, steps: tuple[tuple[int, int], ...] = PRESENT.fewest_by_comparisons) -> int:
+    """Least number of complete pairs for a verdict, for one of so many comparisons that share alpha.
+
+    With n pairs of values that have two sharp modes, each comparison is a false alarm with a probability of 2 * 4**-n,
+    however small its share of alpha is. `steps`: up to so many comparisons, so many pairs; one more for four times as many.
+    """
+    for most, pairs in steps:
         if comparisons <= most:
             return pairs
     while comparisons > most:
@@ -47,18 +66,24 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The smallest effect of interest, in per cent."""
     alpha: float = 0.05
     """The chance of a false alarm, over all primary comparisons and all looks together."""
-    first_look: int | None = None
+    first_look: int | None = PRESENT.first_look
     """The first look, in blocks; null: as soon as a verdict is possible."""
-    look_every: int = 1
-    max_blocks: int = 20
-    equivalent_from: int = 10
+    look_every: int = PRESENT.look_every
+    max_blocks: int = PRESENT.max_blocks
+    equivalent_from: int = PRESENT.equivalent_from
     """"equivalent" and "equal" need so many complete pairs: fewer would miss a slow mode too easily."""
-    fewest_pairs: int | None = None
+    fewest_pairs: int | None = PRESENT.fewest_pairs
     """No verdict rests on fewer complete pairs; null: as many as the number of comparisons requires."""
-    adjust_from: int | None = 10
+    fewest_by_comparisons: tuple[tuple[int, int], ...] = PRESENT.fewest_by_comparisons
+    """Up to so many comparisons so many pairs, where `fewest_pairs` is null."""
+    fewest_exploratory: int = PRESENT.fewest_exploratory
+    """An exploratory metric takes so many: it is a hint, held to a false discovery rate, however many there are."""
+    adjust_from: int | None = PRESENT.adjust_from
     """From so many complete pairs on, the place of a trial within its block and the covariates enter the interval;
     null: never. With fewer pairs each degree of freedom is worth more than what they explain, and noise that has two
     modes would give false alarms (docs/statistics.md)."""
+    adjust_at_last_from: int = PRESENT.adjust_at_last_from
+    """A run of at most this many blocks is never adjusted; one that ends before `adjust_from` is, at its last look."""
     covariates: tuple[str, ...] = ()
     """Names of the host's figures, measured with each trial, that enter the interval; declared before the run."""
     scope: Scope = "these"
@@ -80,11 +105,11 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def adjusts_from(self) -> int | None:
-        """`adjust_from`, or the maximum of a shorter run, if that is seven blocks or more: its last look has so much of
+        """`adjust_from`, or the maximum of a shorter run, if that is `adjust_at_last_from` or more: its last look has so much of
         alpha that an order of six to one would make an effect of the place look like one of the kernel."""
         if self.adjust_from is None:
             return None
-        return min(self.adjust_from, max(ADJUST_AT_LAST_FROM, self.max_blocks))
+        return min(self.adjust_from, max(self.adjust_at_last_from, self.max_blocks))
 
     @classmethod
     def of_edition(cls, edition: int, **numbers: Any) -> Rule:
@@ -94,25 +119,27 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
                 f"the run was planned by edition {edition} of the method, and this version knows {EDITION} at most",
                 "Use the version of KDuel that made the run, or a later one.",
             )
-        return cls(**EDITIONS[edition] | numbers)
+        return cls(**msgspec.structs.asdict(EDITIONS[edition]) | numbers)
 
     @classmethod
-    def fixed(cls, blocks: int, *, edition: int = EDITION, **numbers: Any) -> Rule:
+    def fixed_blocks(cls, blocks: int, *, edition: int = EDITION, **numbers: Any) -> Rule:
         """Exactly so many blocks and a single look at the end, which has all of alpha."""
         return cls.of_edition(edition, **numbers | {"first_look": blocks, "max_blocks": blocks})
 
     def for_comparisons(self, count: int) -> Rule:
-        """The same rule with what follows from the number of primary comparisons filled in."""
-        return msgspec.structs.replace(self, fewest_pairs=self.fewest_pairs or fewest_for(count))
+        """The rule with what follows from the number of primary comparisons filled in."""
+        return msgspec.structs.replace(
+            self, fewest_pairs=self.fewest_pairs or fewest_for(count, self.fewest_by_comparisons)
+        )
 
     def for_exploring(self) -> Rule:
-        """The same rule for exploratory metrics."""
-        return msgspec.structs.replace(self, fewest_pairs=max(self.fewest, FEWEST_EXPLORATORY))
+        """The rule for exploratory metrics."""
+        return msgspec.structs.replace(self, fewest_pairs=max(self.fewest, self.fewest_exploratory))
 
     @property
     def fewest(self) -> int:
         """The complete pairs that a verdict takes; for a single comparison unless `for_comparisons` was called."""
-        return self.fewest_pairs or fewest_for(1)
+        return self.fewest_pairs or fewest_for(1, self.fewest_by_comparisons)
 
     def looks(self) -> tuple[int, ...]:
         """The numbers of blocks after which a decision may be taken, the last one being the maximum."""
@@ -131,11 +158,11 @@ def planned_rule(study: StudyResult) -> Rule:
         "scope": study.machines,
     }
     if study.fixed is not None:
-        return Rule.fixed(study.fixed, **given)
-    return Rule.of_edition(max_blocks=20 if study.max is None else study.max, **given)
+        return Rule.fixed_blocks(study.fixed, **given)
+    return Rule.of_edition(**given if study.max is None else given | {"max_blocks": study.max})
 
 
 def gating_rule(results: Results) -> Rule:
     """The rule that gave these results' primary metrics their verdicts: the planned one, for so many comparisons."""
-    primary = sum(metric.role == "primary" and metric.scale != "exact" for metric in results.metrics)
+    primary = sum(metric.role == "primary" and metric.scale != "exact" for metric in results.gating)
     return planned_rule(results.study).for_comparisons(primary)

@@ -25,6 +25,8 @@ SURE = 0.8
 MOST_BLOCKS = 1_000_000
 MOST_ITERATIONS = 100
 LEVELS_UP_TO = 200
+INTERACTION = "ratio"
+"""The unit of an interaction: its arms are ratios already."""
 FEWEST_FOR_SPREAD = 5
 """Pairs without which a pilot has no estimate of the spread."""
 
@@ -36,10 +38,10 @@ def detectable(error: float, freedom: float, level: float, power: float = POWER)
     return error * shift if math.isfinite(shift) else None
 
 
-def reach(sd: float, pairs: int, level: float, power: float = POWER) -> float:
+def reach(sd: float, pairs: int, level: float, power: float = POWER, share: float = 1.0) -> float:
     """Half an interval and what chance may add to it with `power`: estimates nearer than this to a border of the
-    region of equivalence, or to 0, are likely to stay undecided."""
-    freedom = pairs - 1.0
+    region of equivalence, or to 0, are likely to stay undecided. `share` of the pairs' degrees of freedom counts."""
+    freedom = max(share * (pairs - 1.0), 1.0)
     return float(stdtrit(freedom, power) - stdtrit(freedom, level / 2)) * sd / math.sqrt(pairs)
 
 
@@ -58,9 +60,18 @@ def fewest(enough: Callable[[int], bool], start: int) -> int | None:
 
 
 def blocks_more(
-    mean: float, sd: float, pairs: int, blocks: int, margin: float, rule: Rule, alpha: float
+    mean: float,
+    sd: float,
+    pairs: int,
+    blocks: int,
+    margin: float,
+    rule: Rule,
+    alpha: float,
+    only: int | None = None,
+    share: float = 1.0,
 ) -> int | None:
-    """About how many more blocks would decide, at the mean and spread of the pairs so far.
+    """About how many more blocks would decide, at the mean and spread of the pairs so far; as the side `only`, where an
+    earlier look has decided. `share` of the degrees of freedom counts: less than 1 where one of several machines is noisier.
 
     First the looks that the rule still has, then a longer run's single look. A decision comes when half the interval
     falls below the distance to 0, or below the distance to the border of the region of equivalence (+-margin),
@@ -68,7 +79,7 @@ def blocks_more(
     """
     if pairs < rule.fewest:
         return None
-    distance, side = deciding_half(mean, margin)
+    distance, side = deciding_half(mean, margin, only)
     if not distance > 0:
         return None
     floor = rule.equivalent_from if side == WITHIN else rule.fewest
@@ -78,16 +89,16 @@ def blocks_more(
     looks = before + ahead
     levels = student_levels(alpha, looks, [look - missed for look in looks], rule.max_blocks).tolist()
     for look, level in list(zip(looks, levels, strict=True))[len(before) :]:
-        if look - missed >= floor and reach(sd, look - missed, level) <= distance:
+        if look - missed >= floor and reach(sd, look - missed, level, share=share) <= distance:
             return look - blocks
     last = levels[-1] if levels else alpha
     start = max(floor, pairs + (ahead[-1] - blocks if ahead else 0) + 1)
-    total = fewest(lambda count: reach(sd, count, last) <= distance, start)
+    total = fewest(lambda count: reach(sd, count, last, share=share) <= distance, start)
     return None if total is None else total - pairs
 
 
 class VerdictCost(Struct, kw_only=True):
-    """What a verdict at delta costs for one metric of one contender. Blocks are what to give as --max-blocks."""
+    """Cost of a verdict at delta for one metric of one contender. Blocks are what to give as --max-blocks."""
 
     benchmark: str
     metric: str
@@ -105,8 +116,14 @@ class VerdictCost(Struct, kw_only=True):
     """The same if the spread is as high as it may well be."""
     delta_difference: int | None
     """Blocks that find a difference as large as delta with 80 % power."""
+    interaction: int | None = None
+    """Blocks that find an interaction as large as delta with 80 % power, in a study that crosses the pair with a factor of two
+    levels: a difference of two such differences. null for what is one already."""
     delta_reached_pct: float
     """The smallest delta for which the rule's own maximum of blocks would do."""
+    seen_effect: int | None = None
+    """Blocks of which a run like the pilot, at its effect and spread, is decided; null where it is decided, or no number is
+    enough. Reports state these less the blocks that are there."""
     seconds: float | None = None
     """For `no_difference` blocks; null where the duration of a block was not given."""
 
@@ -139,6 +156,9 @@ def cost(c: Comparison, alpha: float, seconds_per_block: float | None = None) ->
         no_difference=none,
         no_difference_safe=blocks_for(high, border, c.rule, alpha, EITHER_POWER, c.rule.equivalent_from),
         delta_difference=blocks_for(sd, border, c.rule, alpha, POWER, c.rule.fewest),
+        interaction=None
+        if c.table.metric.unit == INTERACTION
+        else blocks_for(math.sqrt(2) * sd, border, c.rule, alpha, POWER, c.rule.fewest),
         delta_reached_pct=reachable_delta_pct(c, alpha) or 0.0,
         seconds=None if seconds_per_block is None or none is None else none * seconds_per_block,
     )
@@ -178,12 +198,12 @@ def last_level(rule: Rule, alpha: float, blocks: int) -> float:
 
 
 def reaches(sd: float, border: float, level: float, power: float, pairs: int) -> bool:
-    """Whether so many pairs are enough."""
+    """True if so many pairs are enough."""
     return reach(sd, pairs, level, power) <= border
 
 
 class Parts(NamedTuple):
-    """How much a metric varies between boots and from iteration to iteration within one, as shares of its mean."""
+    """Variation of a metric between boots, and between iterations of one boot, as shares of its mean."""
 
     between: float
     within: float
@@ -216,7 +236,7 @@ def variance_parts(boots: Sequence[Sequence[float]]) -> Parts | None:
     )
 
 
-def pooled(arms: Sequence[Parts]) -> Parts:
+def pool_parts(arms: Sequence[Parts]) -> Parts:
     """Several arms as one: the root mean squares of their parts."""
     return Parts(
         between=math.sqrt(sum(arm.between**2 for arm in arms) / len(arms)),
@@ -227,7 +247,7 @@ def pooled(arms: Sequence[Parts]) -> Parts:
 
 
 def best_iterations(parts: Parts, boot_seconds: float, iteration_seconds: float) -> int:
-    """How many iterations in each boot give the narrowest interval for a given time.
+    """Number of iterations in each boot that gives the narrowest interval for a given time.
 
     The square root of (cost of a boot / cost of an iteration) * (variance within / variance between). Where boots do
     not differ at all there is no best number: one boot would do, and MOST_ITERATIONS is returned.
@@ -265,12 +285,12 @@ def divide(
     boot_seconds: float | None,
     iteration_seconds: float | None,
 ) -> Division | None:
-    """How to spend the time: `arms` holds each contender's boots, each a list of iterations. None where no boot has
+    """Division of the time: `arms` holds each contender's boots, each a list of iterations. None where no boot has
     two iterations or values are not positive."""
     known = [parts for parts in map(variance_parts, arms) if parts is not None]
     if not known:
         return None
-    parts = pooled(known)
+    parts = pool_parts(known)
     found = Division(
         metric=metric,
         boots=parts.boots,

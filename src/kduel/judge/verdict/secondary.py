@@ -1,4 +1,4 @@
-"""What is reported next to a verdict and never decides it: rank and permutation statistics, effect sizes, spread.
+"""Statistics reported next to a verdict, which never decide it: rank and permutation statistics, effect sizes, spread.
 
 Written here on scipy.special because importing scipy.stats takes two seconds; the tests compare with scipy.stats.
 """
@@ -178,7 +178,7 @@ def walsh_means(differences: Floats, places: list[int]) -> Floats:
 
 @lru_cache(maxsize=1024)
 def signed_rank_cut(n: int, level: float) -> int | None:
-    """How many of the smallest (and largest) pairwise means lie outside the interval; None where there is none."""
+    """Number of the smallest (and largest) pairwise means outside the interval; None where there is none."""
     if n <= SIGNED_RANKS_EXACT_UP_TO:
         below = np.cumsum(rank_sum_chances(tuple(range(1, n + 1))))
         cut = int(np.searchsorted(below, level / 2, side="right"))
@@ -238,7 +238,9 @@ def welch(before: Floats, after: Floats) -> float | None:
     gap = abs(after.mean() - before.mean())
     if parts.sum() <= (1e-12 * gap) ** 2:
         return 0.0 if gap else 1.0
-    freedom = parts.sum() ** 2 / (parts**2 / (np.array([before.size, after.size]) - 1)).sum()
+    # Near 1, so that its square is neither 0 nor infinite; by a power of two, which rounds nothing.
+    near = np.ldexp(parts, -np.frexp(parts.sum())[1])
+    freedom = near.sum() ** 2 / (near**2 / (np.array([before.size, after.size]) - 1)).sum()
     return float(2 * stdtr(freedom, -gap / np.sqrt(parts.sum())))
 
 
@@ -263,7 +265,7 @@ def brown_forsythe(before: Floats, after: Floats) -> float | None:
     return float(betainc(freedom / 2, 0.5, within / (within + between)))
 
 
-def beside(before: Floats, after: Floats, differences: Floats, ratio: bool) -> dict[str, float | None]:
+def secondary_statistics(before: Floats, after: Floats, differences: Floats, ratio: bool) -> dict[str, float | None]:
     """All of them for the complete pairs of one comparison; `differences` on its scale, logarithms for a ratio."""
     delta = cliffs_delta(before, after)
     shift: tuple[float | None, ...] = hodges_lehmann(differences) or (None, None, None)

@@ -1,4 +1,4 @@
-"""How extreme a look must be: group-sequential bounds by alpha spending.
+"""Group-sequential bounds by alpha spending: how extreme a look must be.
 
 Of the two-sided alpha a rule has spent alpha * t**2 when the fraction t of its blocks is there (the power family of
 Kim and DeMets, 1987, with rho = 2; Lan and DeMets, 1983, for the principle). Each side of the test spends half. The
@@ -31,7 +31,7 @@ REACH = 8.0
 """Standard deviations beyond which a normal density is nothing."""
 
 
-def spent(alpha: float, fraction: float) -> float:
+def spent_alpha(alpha: float, fraction: float) -> float:
     """The part of alpha that may be used up when `fraction` of the blocks is there."""
     return alpha * math.pow(min(fraction, 1.0), RHO)
 
@@ -44,14 +44,14 @@ def normal_levels(alpha: float, looks: Sequence[int], pairs: Sequence[float], ma
     """
     seen: dict[float, float] = {}
     for blocks, count in zip(looks, pairs, strict=True):
-        seen.setdefault(count, spent(alpha, blocks / max_blocks))
+        seen.setdefault(count, spent_alpha(alpha, blocks / max_blocks))
     bounds = one_sided_bounds(tuple(seen), tuple(total / 2 for total in seen.values()))
     level = dict(zip(seen, 2.0 * ndtr(-np.array(bounds)), strict=True))
     return np.array([level[count] for count in pairs])
 
 
 def student_levels(alpha: float, looks: Sequence[int], pairs: Sequence[int], max_blocks: int) -> Floats:
-    """As `normal_levels`, for t tests.
+    """Levels as of `normal_levels`, for t tests.
 
     The t statistics of neighbouring looks have less in common than z statistics, the less the farther out they are.
     Near a bound of z they behave as if n pairs held the information of n exp(-z**2 / 2n). Without that the looks
@@ -63,7 +63,7 @@ def student_levels(alpha: float, looks: Sequence[int], pairs: Sequence[int], max
 
 @lru_cache(maxsize=4096)
 def known_levels(alpha: float, looks: tuple[int, ...], pairs: tuple[int, ...], max_blocks: int) -> Floats:
-    """As `student_levels`: most metrics of a run have the same looks. Not to be written to."""
+    """Cached `student_levels`, as most metrics of a run have the same looks. Not to be written to."""
     count = np.asarray(pairs, dtype=float)
     normal = ndtri(normal_levels(alpha, looks, pairs, max_blocks) / 2)
     information = np.maximum.accumulate(count * np.exp(-(normal**2) / (2 * count)))

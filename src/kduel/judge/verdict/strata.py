@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtri
+from scipy.special import fdtrc, fdtri, stdtrit
 
 from kduel.core.experiment import Scope
 from kduel.judge.verdict.adjust import ROUNDED, SINGULAR, Estimates
@@ -20,6 +20,11 @@ from kduel.judge.verdict.spending import Floats, critical_t
 
 FEWEST_OF_CLASS = 4
 """Machines without which nothing is claimed about a class."""
+LOUDER = 0.2
+"""The F test's level from which the noisiest machine has its own degrees of freedom: at lower levels a part of three blocks
+gives up to 6.5 % false positives; at higher ones equal machines pay for it (docs/statistics.md)."""
+FREEDOMS = np.geomspace(1.0, 1e6, 600)
+QUANTILES = stdtrit(FREEDOMS, 0.975)
 Machines = NDArray[np.int_]
 """By pair: which machine measured it, from 0."""
 
@@ -76,7 +81,7 @@ class Spread(NamedTuple):
     """Degrees of freedom, at least 1; fewer than pairs less machines where machines do not vary equally."""
 
 
-def within(found: Fit) -> Spread:
+def variance_within(found: Fit) -> Spread:
     """Pooled over machines. The degrees of freedom are Satterthwaite's (1946), so that a noisy machine counts as one."""
     freedom = found.counts - 1.0
     total = freedom.sum() - found.used
@@ -92,9 +97,46 @@ def within(found: Fit) -> Spread:
 def on_these(found: Fit) -> Estimates:
     """The effect on these machines, each counted by its blocks: the machines are fixed, only their noise is chance."""
     share = found.counts / found.counts.sum()
-    noise = within(found)
-    leverage = 1 / found.counts.sum() + ((found.slopes @ share) ** 2).sum(axis=0)
-    return Estimates((found.effects * share).sum(axis=-1), np.sqrt(noise.variance * leverage), noise.freedom)
+    noise = variance_within(found)
+    tilt = ((found.slopes @ share) ** 2).sum(axis=0)
+    error, freedom = np.sqrt(noise.variance * (1 / found.counts.sum() + tilt)), noise.freedom
+    if (found.counts > 1).sum() > 1:
+        error, freedom = widen_for_loudest(found, noise, tilt, error)
+    return Estimates((found.effects * share).sum(axis=-1), error, freedom)
+
+
+def widen_for_loudest(found: Fit, noise: Spread, tilt: Floats, error: Floats) -> tuple[Floats, Floats]:
+    """Error and degrees of freedom of the mean, larger and fewer where the noisiest machine is louder than the others.
+
+    The pooled variance counts a machine by its degrees of freedom, the mean by its blocks: a small, noisy part is then
+    underrated. Satterthwaite's degrees of freedom are not enough, as the part's own variance is of few pairs. So its share
+    of the variance has Student's t of its own degrees of freedom, and the others theirs (Banerjee, 1961).
+    """
+    known = found.counts > 1
+    own_freedom = np.maximum(found.counts - 1.0, 1.0)
+    variances = np.where(known, found.squares / own_freedom, 0.0)
+    loudest = variances.argmax(axis=-1)[..., None]
+    is_loudest = np.arange(found.counts.size) == loudest
+    mine = own_freedom[loudest[..., 0]]
+    others = (found.counts - 1.0).sum() - mine
+    rest = np.where(is_loudest, 0.0, found.squares).sum(axis=-1) / others
+    top = variances.max(axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        chance = known.sum() * fdtrc(mine, others, np.where(rest > 0, top / rest, np.where(top > 0, np.inf, 1.0)))
+    parts = np.where(known, variances, noise.variance[..., None]) * found.counts / found.counts.sum() ** 2
+    loud = np.where(is_loudest, parts, 0.0).sum(axis=-1)
+    quiet_parts = np.where(is_loudest, 0.0, parts)
+    quiet = quiet_parts.sum(axis=-1)
+    squares = (quiet_parts**2 / own_freedom).sum(axis=-1)
+    quiet_freedom = np.clip(np.where(squares > 0, quiet**2 / np.maximum(squares, 1e-300), others), 1.0, others)
+    own = np.sqrt(loud + quiet + noise.variance * tilt)
+    half = np.sqrt(stdtrit(mine, 0.975) ** 2 * loud + stdtrit(quiet_freedom, 0.975) ** 2 * (own**2 - loud))
+    wider = (chance < LOUDER) & np.isfinite(own) & (half > stdtrit(noise.freedom, 0.975) * error)
+    error = np.where(wider, np.maximum(own, error), error)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        quantile = np.where(wider & (error > 0), half / error, 2.0)
+    logarithm = np.interp(-quantile, -QUANTILES, np.log(FREEDOMS))
+    return error, np.where(wider, np.minimum(np.exp(logarithm), noise.freedom), noise.freedom)
 
 
 def on_the_class(found: Fit) -> Estimates:
@@ -119,7 +161,7 @@ def estimates(
     adjust_from: int | None,
     scope: Scope,
 ) -> Estimates:
-    """Of the first `pairs[k]` differences, for each look k, as `kduel.judge.verdict.adjust.estimates` has them."""
+    """Estimates from the first `pairs[k]` differences, for each look k, like those of `kduel.judge.verdict.adjust.estimates`."""
     chosen = on_the_class if scope == "class" else on_these
     looks = []
     for count in pairs:
@@ -140,7 +182,7 @@ def enough(machines: Machines, pairs: Sequence[int], fewest: int) -> NDArray[np.
     return np.array(found, dtype=bool)
 
 
-def balanced(machines: Machines, blocks: Sequence[int]) -> NDArray[np.bool_]:
+def is_balanced(machines: Machines, blocks: Sequence[int]) -> NDArray[np.bool_]:
     """By look after so many blocks: whether each machine has the share of them that it has of all `machines`.
 
     A mean over machines whose effects differ is another quantity while their shares are others, as in the middle of a
@@ -154,7 +196,7 @@ def balanced(machines: Machines, blocks: Sequence[int]) -> NDArray[np.bool_]:
 
 
 class Heterogeneity(NamedTuple):
-    """How much the true effects differ between machines: standard deviation, with its interval."""
+    """Variation of the true effects between machines: standard deviation, with its interval."""
 
     sd: Floats
     low: Floats
@@ -166,7 +208,7 @@ def heterogeneity(found: Fit, level: float) -> Heterogeneity:
 
     Zero to infinity where nothing is known of the noise.
     """
-    noise = within(found)
+    noise = variance_within(found)
     between = found.counts.size - 1.0
     lower, middle, upper = (
         between * fdtri(between, noise.freedom, quantile) for quantile in (level / 2, 0.5, 1 - level / 2)
@@ -206,13 +248,13 @@ class Single(NamedTuple):
     differs. 0 where nothing is known of the noise."""
 
 
-def singly(found: Fit, level: float) -> Single:
+def effects_by_machine(found: Fit, level: float) -> Single:
     """Each machine by its own noise, and against the others; infinite where it has a single pair.
 
     Against the others no machine counts as quieter than all of them together: with few pairs each, some machine always
     looks quiet by chance.
     """
-    noise = within(found)
+    noise = variance_within(found)
     count = found.counts.astype(float)
     share = np.maximum(1 - found.used / max((count - 1).sum(), 1.0), 0.0)[..., None]
     freedom = (count - 1.0) * share
@@ -225,7 +267,7 @@ def singly(found: Fit, level: float) -> Single:
     own_freedom = np.where(louder, np.maximum(freedom, 1.0), noise.freedom[..., None])
     others, excess = np.zeros_like(found.effects), np.zeros(found.effects.shape)
     for one in range(count.size) if count.size > 1 else ():
-        pooled = on_these(of(found, np.arange(count.size) != one))
+        pooled = on_these(fit_of(found, np.arange(count.size) != one))
         others[..., one] = pooled.mean
         both = own[..., one] + pooled.error**2
         known = np.isfinite(both) & (both > 0)
@@ -238,8 +280,8 @@ def singly(found: Fit, level: float) -> Single:
     return Single(found.effects - half, found.effects + half, others, excess)
 
 
-def of(found: Fit, machines: NDArray[np.bool_] | Sequence[int]) -> Fit:
-    """The same of some machines."""
+def fit_of(found: Fit, machines: NDArray[np.bool_] | Sequence[int]) -> Fit:
+    """The fit of some machines."""
     chosen = np.asarray(machines)
     return found._replace(
         counts=found.counts[chosen],
@@ -255,7 +297,7 @@ def differing(found: Fit, level: float) -> list[int]:
     rest = list(range(found.counts.size))
     named: list[int] = []
     while len(rest) > 1:
-        excess = singly(of(found, rest), level).excess
+        excess = effects_by_machine(fit_of(found, rest), level).excess
         if excess.max() <= 1:
             break
         if len(rest) == 2:

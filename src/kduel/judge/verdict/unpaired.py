@@ -13,18 +13,24 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
+from kduel.core.format import detectable, effect_in_words, percent
 from kduel.core.results import MetricResult, Scale
 from kduel.core.samples import Samples
 from kduel.core.text import plural
 from kduel.judge.verdict.classify import UNDECIDED, WITHIN, benjamini_hochberg, classify, deciding_half, verdict
-from kduel.judge.verdict.comparison import check, differences, margin, of_time
+from kduel.judge.verdict.comparison import check, differences, is_of_time, margin
 from kduel.judge.verdict.result import Assessment, build, show_shares
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.sample_size import POWER, fewest
 from kduel.judge.verdict.secondary import brown_forsythe, cliffs_delta, mann_whitney
 from kduel.judge.verdict.spending import Floats, critical_t
 from kduel.judge.verdict.voids import forbidden, missing_in
-from kduel.judge.verdict.wording import amount, differs, equivalent, no_verdict, percent
+from kduel.judge.verdict.wording import (
+    AS_MEASURED,
+    difference_sentences,
+    equivalent_text,
+    no_verdict,
+)
 
 UNPAIRED_EDITION = 1
 """There is one look, and no order: of the rule's editions only the fewest values matter, which are five, however many
@@ -81,9 +87,9 @@ def judge_unpaired(samples: Sequence[Samples], rule: Rule) -> list[MetricResult]
     gating = rule.for_comparisons(primary)
     exploring = gating.for_exploring()
     return [
-        write(m, find(m, gating, rule.alpha / max(1, primary), None), gating)
+        write(m, assess_unpaired(m, gating, rule.alpha / max(1, primary), None), gating)
         if m.table.primary
-        else write(m, find(m, exploring, discoveries.level, q_value), exploring)
+        else write(m, assess_unpaired(m, exploring, discoveries.level, q_value), exploring)
         for m, q_value in zip(matches, discoveries.q_values, strict=True)
     ]
 
@@ -95,7 +101,7 @@ def match(table: Samples, contender: str) -> Match:
         for name in (table.contenders[0], contender)
     )
     found = estimate(before, after)
-    if found is not None and found.scale == "exact" and of_time(table.metric.unit):
+    if found is not None and found.scale == "exact" and is_of_time(table.metric.unit):
         found = None
     return Match(table, contender, before, after, found)
 
@@ -117,7 +123,7 @@ def estimate(before: Floats, after: Floats) -> Estimate | None:
     return Estimate(scale, float(arms[1].mean() - arms[0].mean()), math.sqrt(total), float(freedom), least)
 
 
-def find(m: Match, rule: Rule, alpha: float, q_value: float | None) -> Assessment:
+def assess_unpaired(m: Match, rule: Rule, alpha: float, q_value: float | None) -> Assessment:
     """Interval and verdict; the effect alone where its error cannot be estimated."""
     found = m.estimate
     if found is None:
@@ -169,7 +175,7 @@ def write(m: Match, finding: Assessment, rule: Rule) -> MetricResult:
             "cliffs_delta": delta,
             "a12": None if delta is None else (delta + 1) / 2,
         }
-    result.told = told(result, rule)
+    result.told = verdict_text(result, rule)
     return result
 
 
@@ -188,18 +194,18 @@ def trials_more(found: Estimate, border: float, rule: Rule, alpha: float) -> int
     return None if total is None else total - found.fewest
 
 
-def told(result: MetricResult, rule: Rule) -> str:
+def verdict_text(result: MetricResult, rule: Rule) -> str:
     """The verdict in plain words."""
-    each = f"{plural(result.n, 'trial')} of {fewer(result)}"
+    each = f"{plural(result.n, 'trial')} of {fewer_values(result)}"
     match result.verdict:
         case "undecided":
-            return undecided(result, rule, each)
+            return undecided_text(result, rule, each)
         case "equivalent":
-            said = equivalent(result, rule, "trials")
+            said = equivalent_text(result, rule, "trials")
         case "equal":
             said = f"Equal in all trials, {each} at least."
         case _:
-            said = " ".join(differs(result, rule, "trials"))
+            said = " ".join(difference_sentences(result, rule, "trials"))
     if result.q_value is not None:
         said += f" Exploratory: q = {result.q_value:.2g} over all exploratory metrics."
     return said
@@ -208,7 +214,7 @@ def told(result: MetricResult, rule: Rule) -> str:
 EACH = "each contender"
 
 
-def fewer(result: MetricResult) -> str:
+def fewer_values(result: MetricResult) -> str:
     """The contender that has fewer values, or that both have as many."""
     before, after = (
         sum(value is not None for value in result.values.get(name, []))
@@ -217,24 +223,24 @@ def fewer(result: MetricResult) -> str:
     return EACH if before == after else result.baseline if before < after else result.contender
 
 
-def undecided(result: MetricResult, rule: Rule, each: str) -> str:
+def undecided_text(result: MetricResult, rule: Rule, each: str) -> str:
     """For no decision: why, and what would help."""
     if result.n == 0:
         arm = result.contender if result.mean is None else result.baseline
         return f"Cannot decide: {arm} has no value of this metric."
     if result.n == 1:
-        seen = "" if result.effect_pct is None else f" The values differ by {percent(result.effect_pct, sign=True)}."
+        seen = "" if result.effect_pct is None else f" The values differ by {percent(result.effect_pct)}."
         return f"Cannot decide: a contender was measured once, so the part of chance is unknown.{seen}"
     if result.n < rule.fewest:
         return f"Cannot decide: there are {each}, and a verdict takes {rule.fewest} at least."
     if result.ci_low_pct is None and result.ci_low is None:
         return "Cannot decide: no value varies, so the step of the clock hides how much is chance."
-    said = f"Undecided: {amount(result)}."
+    said = f"Undecided: {effect_in_words(result)}."
     if result.withheld:
         return f"{said} {no_verdict(result)}"
     if result.mde_pct is not None:
-        shown = each.capitalize() if fewer(result) == EACH else "These trials"
-        said += f" {shown} would probably have shown a difference of {percent(result.mde_pct)}."
+        shown = each.capitalize() if fewer_values(result) == EACH else "These trials"
+        said += f" {shown} would probably have shown a difference of {detectable(result)}."
     if result.blocks_more is not None:
-        said += f" About {plural(result.blocks_more, 'more trial')} of each contender would decide it at the measured spread."
+        said += f" About {plural(result.blocks_more, 'more trial')} of each contender would decide it {AS_MEASURED}."
     return said

@@ -19,15 +19,15 @@ ALL_OF_ONE_ARM = 2
 
 
 class Missing(NamedTuple):
-    """How many of an arm's trials gave no value."""
+    """Number of an arm's trials that gave no value."""
 
     missing: int
     trials: int
 
 
 def missing(table: Samples, arm: str, values: Floats, blocks: Sequence[int]) -> Missing:
-    """Of the trials of these blocks that were carried out, void ones included, but for those that never began: how many
-    have NaN in `values`."""
+    """Number of trials of these blocks that were carried out, and of those with NaN in `values`. Void trials count, except
+    those that never began."""
     gone = np.isnan(values)
     if arm in table.order:
         position_of = dict(zip(table.blocks, table.order[arm], strict=False))
@@ -41,7 +41,7 @@ def missing(table: Samples, arm: str, values: Floats, blocks: Sequence[int]) -> 
 
 
 def missing_in(table: Samples, arm: str) -> Missing:
-    """The same over all blocks of a table, as imported values are judged."""
+    """Missing values over all blocks of a table, as imported values are judged."""
     return missing(table, arm, np.array(table.values.get(arm, []), dtype=float), table.blocks)
 
 
@@ -56,14 +56,14 @@ def depends(first: Missing, second: Missing) -> str:
     return ""
 
 
-def flattered(c: Comparison, side: int) -> str:
-    """As `forbidden`, over the blocks that count."""
+def forbidden_by_missing(c: Comparison, side: int) -> str:
+    """Reason of `forbidden`, over the blocks that count."""
     first = missing(c.table, c.baseline, c.before, c.blocks)
     return forbidden(c.table, c.contender, (first, missing(c.table, c.contender, c.after, c.blocks)), side)
 
 
 def forbidden(table: Samples, contender: str, counts: tuple[Missing, Missing], side: int) -> str:
-    """Why a verdict for this side must not be given, or an empty string. `counts` are the baseline's and the contender's.
+    """Reason why a verdict for this side must not be given, or an empty string. `counts` are the baseline's and the contender's.
 
     What is missing may be what was slow, so that the arm that misses more looks better than it is: it may be called
     worse, but neither better nor equivalent; where no side is better, nothing may be called.

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from kduel.core.format import decimals, exact_change, relative_pct, share_text, signed, with_minus
+from kduel.core.format import (
+    amount,
+    change,
+    detectable,
+    difference,
+    effect_in_words,
+    effect_numbers,
+    quantity,
+    share_text,
+)
 from kduel.core.results import MachinesResult, MetricResult
 from kduel.core.text import plural
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.strata import FEWEST_OF_CLASS
 
+AS_MEASURED = "if effect and spread stay as measured"
 HOPELESS = 1000
 """Blocks that nobody will add."""
 
 
-def tell(result: MetricResult, rule: Rule, blocks: int) -> str:
+def verdict_text(result: MetricResult, rule: Rule, blocks: int) -> str:
     """One short paragraph. `blocks` is how many blocks of the run count."""
     if result.n == 0:
         return f"Cannot decide: none of {plural(blocks, 'block')} gave a value for both contenders."
@@ -46,14 +56,14 @@ def about_machines(result: MetricResult) -> str:
     said = [about_class(found, unit) if found.scope == "class" else f"This is about these {count} machines alone."]
     if found.spread is not None and found.spread_low is not None and found.spread_high is not None and count > 1:
         said.append(
-            f"Their effects differ by {shown(found.spread, unit)} (standard deviation, interval "
-            f"{shown(found.spread_low, unit)} to {shown(found.spread_high, unit)})."
+            f"Their effects differ by {quantity(found.spread, unit, found.spread)} (standard deviation, interval "
+            f"{quantity(found.spread_low, unit, found.spread)} to {quantity(found.spread_high, unit, found.spread)})."
         )
     for one in found.effects:
         if one.contradicts and one.others is not None:
             said.append(
-                f"{one.machine} contradicts the others: {shown(one.effect, unit, True)} there, "
-                f"{shown(one.others, unit, True)} elsewhere."
+                f"{one.machine} contradicts the others: {change(one.effect, unit)} there, "
+                f"{change(one.others, unit)} elsewhere."
             )
     return " ".join(said)
 
@@ -67,91 +77,85 @@ def about_class(found: MachinesResult, unit: str) -> str:
         said = f"This is about machines like these {count}, if they are a random sample of their class."
     if found.low is not None and found.high is not None:
         said += (
-            f" On these alone: {shown(found.pooled, unit, True)} (interval {shown(found.low, unit, True)} to "
-            f"{shown(found.high, unit, True)})."
+            f" On these alone: {change(found.pooled, unit)} (interval {change(found.low, unit)} to "
+            f"{change(found.high, unit)})."
         )
     return said
 
 
-def shown(value: float, unit: str, sign: bool = False) -> str:
-    """A number of MachinesResult with its unit."""
-    return percent(value, sign) if unit == "%" else f"{number(value, sign)} {unit}".rstrip()
-
-
 def verdict_sentences(result: MetricResult, rule: Rule) -> list[str]:
-    """What was decided, or why nothing was."""
+    """Sentences on what was decided, or why nothing was."""
     if result.verdict == "undecided":
-        return undecided(result, rule)
+        return undecided_sentences(result, rule)
     if result.verdict == "equivalent" and result.scale == "exact":
         return [
-            f"Equivalent: no difference of {rule.delta_pct:g} % or more in any of {len(result.conditions)} conditions, "
-            f"{amount(result)}."
+            f"Equivalent: no difference of more than {rule.delta_pct:g} % in any of {len(result.conditions)} conditions, "
+            f"{effect_in_words(result)}."
         ]
     if result.verdict == "equivalent":
-        return [equivalent(result, rule)]
+        return [equivalent_text(result, rule)]
     if result.verdict == "equal":
-        return equal(result)
-    return differs(result, rule)
+        return equal_sentences(result)
+    return difference_sentences(result, rule)
 
 
-def differs(result: MetricResult, rule: Rule, each: str = "blocks") -> list[str]:
+def difference_sentences(result: MetricResult, rule: Rule, each: str = "blocks") -> list[str]:
     """For a difference that was called. `each` is what was repeated."""
-    effect = result.effect_pct if result.scale == "ratio" else result.effect
-    way = "higher" if (effect or 0) > 0 else "lower"
+    way = "higher" if (effect_numbers(result)[0] or 0) > 0 else "lower"
     aim = f", and {result.better} is better" if result.better != "none" else ""
     name = result.verdict.capitalize()
     if result.conditions:
         number = f"{len(result.conditions)} of {plural(len(result.conditions), 'condition')}"
         sentences = [
-            f"{result.word.capitalize()} with {result.contender} in {number}: {amount(result)}.",
-            modes(result),
+            f"{result.word.capitalize()} with {result.contender} in {number}: {effect_in_words(result)}.",
+            modes_text(result),
         ]
     elif result.word != result.verdict:
-        sentences = [f"{result.word.capitalize()} with {result.contender}: {amount(result)}."]
+        sentences = [f"{result.word.capitalize()} with {result.contender}: {effect_in_words(result)}."]
     elif name.lower() == way:
-        sentences = [f"{name} with {result.contender}: {amount(result)}."]
+        sentences = [f"{name} with {result.contender}: {effect_in_words(result)}."]
     else:
-        sentences = [f"{name}: with {result.contender} it is {way}, {amount(result)}{aim}."]
+        sentences = [f"{name}: with {result.contender} it is {way}, {effect_in_words(result)}{aim}."]
     if result.below_delta:
-        sentences.append(f"The difference is real, but below your {rule.delta_pct:g} %.")
+        sentences.append(f"The difference is real, but within your ±{rule.delta_pct:g} %.")
     if result.scale == "exact" and result.n > 1 and result.sd == result.baseline_sd == 0:
         sentences.append(f"Neither contender varied in {result.n} {each}.")
     return sentences
 
 
-def equivalent(result: MetricResult, rule: Rule, each: str = "boots") -> str:
+def equivalent_text(result: MetricResult, rule: Rule, each: str = "boots") -> str:
     """For no difference that matters, with what so few boots cannot exclude."""
-    said = f"Equivalent: no difference of {rule.delta_pct:g} % or more, {amount(result)}"
-    return f"{said}; {unseen(result, each)}." if result.unseen_mode_pct is not None else f"{said}."
+    said = f"Equivalent: no difference of more than {rule.delta_pct:g} %, {effect_in_words(result)}"
+    return f"{said}; {unseen_text(result, each)}." if result.unseen_mode_pct is not None else f"{said}."
 
 
-def equal(result: MetricResult) -> list[str]:
+def equal_sentences(result: MetricResult) -> list[str]:
     """For values that are the same."""
     if result.sd:
         return ["Equal: in each block both contenders gave the same value."]
-    said = f"Equal: {number(result.mean)} {result.unit} with both"
-    return [f"{said}; {unseen(result)}." if result.unseen_mode_pct is not None else f"{said}."]
+    said = f"Equal: {amount(result.mean)} {result.unit} with both"
+    return [f"{said}; {unseen_text(result)}." if result.unseen_mode_pct is not None else f"{said}."]
 
 
-def unseen(result: MetricResult, each: str = "boots") -> str:
-    """What so few boots cannot exclude."""
+def unseen_text(result: MetricResult, each: str = "boots") -> str:
+    """Sentence on what so few boots cannot exclude."""
     return f"a slow mode in up to {share_text(result.unseen_mode_pct or 0)} of {each} cannot be excluded"
 
 
 def no_verdict(result: MetricResult) -> str:
-    """Why missing values forbid a verdict."""
+    """Sentence on why missing values forbid a verdict."""
     return (
         f"No verdict: {result.withheld}. Missing trials may be the slow ones, so the contender that misses more "
         "cannot be called better or equivalent."
     )
 
 
-def undecided(result: MetricResult, rule: Rule) -> list[str]:
-    """Why there is no decision, what can be excluded, and what would help."""
+def undecided_sentences(result: MetricResult, rule: Rule) -> list[str]:
+    """Sentences on why there is no decision, what can be excluded, and what would help."""
     if result.depends and result.conditions:
-        return depends(result)
+        return dependence_sentences(result)
     if result.scale == "exact" and result.ci_low != result.ci_high:
-        return [f"Undecided: the difference has no constant sign, {amount(result)}."]
+        return [f"Undecided: the difference has no constant sign, {effect_in_words(result)}."]
     if result.n == 1:
         return ["Cannot decide: one complete pair cannot distinguish a difference from chance."]
     sentences = []
@@ -162,24 +166,26 @@ def undecided(result: MetricResult, rule: Rule) -> list[str]:
     elif result.confounded:
         sentences.append(
             f"Cannot decide: in all {result.n} complete pairs the contenders had the same order, so that an effect of the order "
-            f"cannot be distinguished from an effect of the kernel; {amount(result)}."
+            f"cannot be distinguished from an effect of the kernel; {effect_in_words(result)}."
         )
     elif result.scale == "exact":
-        sentences.append(f"Undecided: neither contender varied in {result.n} blocks, {amount(result)}.")
+        sentences.append(f"Undecided: neither contender varied in {result.n} blocks, {effect_in_words(result)}.")
         if result.unit in TIME_UNITS and not result.effect:
             sentences.append("The resolution of the clock may hide a difference.")
     else:
-        sentences.append(f"Undecided: {amount(result)}.")
+        sentences.append(f"Undecided: {effect_in_words(result)}.")
     if result.was:
-        sentences.append(f"It {result.was}; the interval over all blocks no longer shows that.")
+        sentences.append(
+            f"It {result.was}; the interval over all blocks contradicts that, and a new run must tell."
+            if result.contradicted
+            else f"It {result.was}; the interval over all blocks no longer shows that."
+        )
     if result.withheld:
         sentences.append(no_verdict(result))
     if result.mde_pct is not None and result.n >= rule.fewest:
-        sentences.append(
-            f"These {result.n} pairs had a chance of 80 % to show a difference of {percent(result.mde_pct)}."
-        )
+        sentences.append(f"These {result.n} pairs had a chance of 80 % to show a difference of {detectable(result)}.")
     if result.blocks_more is not None:
-        sentences.append(needed(result.blocks_more, rule))
+        sentences.append(needed_text(result.blocks_more, rule))
     return sentences
 
 
@@ -187,85 +193,41 @@ NAMED_CONDITIONS = 2
 """Of the conditions that flip a sign, how many are described."""
 
 
-def depends(result: MetricResult) -> list[str]:
+def dependence_sentences(result: MetricResult) -> list[str]:
     """For a difference whose sign conditions decide that must not matter: which, and by how much."""
     agreeing = result.agreeing
     against = [one for one in result.conditions if one not in agreeing]
     against.sort(key=lambda one: -abs(one.difference))
     way, other = ("more", "fewer") if (result.effect or 0) > 0 else ("fewer", "more")
-    described = "; ".join(f"{one.name} ({number(one.difference, True)})" for one in against[:NAMED_CONDITIONS])
+    described = "; ".join(f"{one.name} ({difference(one)})" for one in against[:NAMED_CONDITIONS])
     rest = len(against) - NAMED_CONDITIONS
     return [
-        f"Depends on conditions: {way} in {len(agreeing)} of {len(result.conditions)}, {amount(result)};",
+        f"Depends on conditions: {way} in {len(agreeing)} of {len(result.conditions)}, {effect_in_words(result)};",
         f"{other} or equal with: {described}" + (f"; and {rest} more." if rest > 0 else "."),
-        modes(result),
+        modes_text(result),
     ]
 
 
-def modes(result: MetricResult) -> str:
+def modes_text(result: MetricResult) -> str:
     """The modes of single calls, where an arm has several."""
     if max((len(found) for found in result.modes.values()), default=0) < 2:
         return ""
 
-    def listed(name: str) -> str:
+    def modes_of(name: str) -> str:
         return ", ".join(
-            f"{number(mode.value)} ({100 * mode.share:.0f} %)" for mode in result.modes.get(name, [])[:4]
+            f"{amount(mode.value)} ({share_text(100 * mode.share)})" for mode in result.modes.get(name, [])[:4]
         )
 
-    return f"Modes of single calls: {listed(result.baseline)} against {listed(result.contender)}."
+    return f"Modes of single calls: {modes_of(result.baseline)} against {modes_of(result.contender)}."
 
 
-def needed(blocks: int, rule: Rule) -> str:
-    """How much more it takes, or that it is hopeless."""
+def needed_text(blocks: int, rule: Rule) -> str:
+    """Sentence on how much more it takes, or that it is hopeless."""
     if blocks > HOPELESS:
-        return f"It varies too much for {rule.delta_pct:g} %: more than {HOPELESS:,} more blocks would be needed."
-    rounded = blocks if blocks < 100 else round(blocks, -1)
-    return f"About {plural(rounded, 'more block')} would decide it at the measured spread."
+        return f"It varies too much for {rule.delta_pct:g} %: {more_blocks(blocks)} would be needed."
+    return f"{more_blocks(blocks).capitalize()} would decide it {AS_MEASURED}."
 
 
-def bounds_of(result: MetricResult) -> tuple[float | None, float | None]:
-    """In per cent for a ratio, else in the unit."""
-    if result.scale == "ratio":
-        return result.ci_low_pct, result.ci_high_pct
-    return result.ci_low, result.ci_high
-
-
-def amount(result: MetricResult) -> str:
-    """Effect and interval, in per cent or in the unit."""
-    low, high = bounds_of(result)
-    if result.scale == "ratio":
-        if result.effect_pct is None or low is None or high is None:
-            return "with an interval that has no bound"
-        return f"{percent(result.effect_pct, True)} (interval {percent(low, True)} to {percent(high, True)})"
-    exact = result.scale == "exact" and result.effect is not None
-    change = signed(*exact_change(result.effect or 0, result)) if exact else number(result.effect, True)
-    said = f"{change} {result.unit}".rstrip()
-    if exact and (share := relative_pct(result)) is not None:
-        said += f" ({percent(share, True)})"
-    if low is not None and high is not None and low != high:
-        kind = "range" if result.scale == "exact" else "interval"
-        said += f" ({kind} {number(low, True)} to {number(high, True)})"
-    return said
-
-
-def percent(value: float, sign: bool = False) -> str:
-    """With the digits that matter."""
-    size = abs(value)
-    digits = 3 if 0 < size < 0.1 else 2 if size < 10 else 1 if size < 1000 else 0
-    if 0 < size < 0.0005:
-        digits = decimals(size, 1)
-    return with_minus(f"{value:{'+' if sign else ''}.{digits}f} %")
-
-
-def number(value: float | None, sign: bool = False) -> str:
-    """A value in the metric's unit: whole numbers whole, others to six digits, or to a decimal."""
-    if value is None:
-        return "none"
-    plus = "+" if sign else ""
-    if value == int(value) and abs(value) < 1e15:
-        return with_minus(f"{int(value):{plus},}")
-    size = abs(value)
-    if 1e3 <= size < 1e15:
-        places = 2 if size < 1e4 else 1
-        return with_minus(f"{value:{plus},.{places}f}".rstrip("0").rstrip("."))
-    return with_minus(f"{value:{plus}.6g}")
+def more_blocks(blocks: int) -> str:
+    """`about 655 more blocks`, the same number wherever it is stated; or that it is more than anybody will measure."""
+    return f"more than {HOPELESS:,} more blocks" if blocks > HOPELESS else f"about {plural(blocks, 'more block')}"

@@ -1,4 +1,4 @@
-"""What apt prints, read: which suites it took, which it refused and why."""
+"""Reads apt's output: which suites it took, which it refused and why."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SAYS_NOTHING = ("Download Failed", "have been ignored, or old ones used instead
 
 
 def suites_answered(said: Sequence[str]) -> tuple[set[str], dict[str, str]]:
-    """From the lines of `apt-get update`: the suites that were read and verified, and those that the mirror has but that
+    """Read the lines of `apt-get update`: the suites that were read and verified, and those that the mirror has but that
     failed, each with the reason. One that the mirror does not have is in neither."""
     answered: set[str] = set()
     failed: dict[str, str] = {}

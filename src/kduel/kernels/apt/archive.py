@@ -40,10 +40,17 @@ APT_HELPER = Path("/usr/lib/apt/apt-helper")
 WANTED = re.compile(
     rb"(?:\A|\n\n)Package: (linux-(?:image|binary|modules|base|config|source)\b(?!\S*-(?:dbg|signed-template)\n)\S*)\n"
 )
-HOST_SETTINGS_LEFT_OUT = re.compile(
-    r"Acquire::(IndexTargets|Languages|GzipIndexes|CompressionTypes|PDiffs|Changelogs|cdrom|Allow\w+)\b",
+HOST_SETTINGS = re.compile(
+    r"Acquire::("
+    r"(https?|ftp|tor)::(Proxy(::[^ ]+)?|Proxy-?Auto-?Detect|Timeout|ConnectionAttemptDelayMsec|Dl-Limit|No-Cache"
+    r"|Pipeline-Depth|User-Agent)"
+    r"|https::(CAInfo|CAPath|SslCert|SslKey)"
+    r"|ForceIPv[46]|EnableSrvRecords|Queue-Mode|Retries"
+    r") ",
     re.IGNORECASE,
 )
+"""Settings of the host's apt that are taken over: how it reaches the network. No other is: `Check-Valid-Until`,
+`https::Verify-Peer` or `AllowInsecureRepositories` would switch a check off."""
 
 
 class GoneError(HostError):
@@ -58,7 +65,7 @@ class Package(Struct, frozen=True, kw_only=True):
     architecture: str
     suites: tuple[str, ...]
     size: int
-    """Of the .deb, bytes."""
+    """Size of the .deb, bytes."""
     sha256: str
     file: str
     """Path below the archive's address."""
@@ -73,7 +80,7 @@ class Package(Struct, frozen=True, kw_only=True):
 
 
 class Index(Struct, frozen=True, kw_only=True):
-    """What the suites offered when apt last looked."""
+    """Packages that the suites offered when apt last looked."""
 
     schema: int
     made: float
@@ -161,8 +168,8 @@ class Archive:
                 shutil.copyfile(original, file)
         return files
 
-    def fetched(self, fetch: Callable[[], T]) -> T:
-        """What `fetch` gives. Once more with fresh lists where the archive has moved on since they were read, within
+    def fetch_fresh(self, fetch: Callable[[], T]) -> T:
+        """Return what `fetch` gives, tried once more with fresh lists where the archive has moved on since they were read, within
         the day that they are trusted. Raises what `fetch` raises."""
         try:
             return fetch()
@@ -171,9 +178,9 @@ class Archive:
             return fetch()
 
     def index(self) -> Index:
-        """What is offered: from the cache where that is younger than a day (or offline), else from apt."""
+        """Offered packages: from the cache where that is younger than a day (or offline), else from apt."""
         if self._index is None:
-            stored = self._stored()
+            stored = self._read_stored()
             if stored is None and self.offline:
                 raise HostError(
                     "the cache has no list of Debian's kernels, and --offline forbids fetching", GO_ONLINE
@@ -184,7 +191,7 @@ class Archive:
     def refresh(self, known: Index | None = None) -> Index:
         """Ask the archive again, unless another process has just done so. `known` is what serves if it is silent."""
         with self.cache.lock(f"archive-{self.architecture}"):
-            stored = self._stored()
+            stored = self._read_stored()
             if stored and stored != known and _is_fresh(stored):
                 self._index = stored
                 return stored
@@ -201,7 +208,7 @@ class Archive:
     def _download_only(self, packages: Sequence[Package], into: Path) -> None:
         self.download(packages, into)
 
-    def _stored(self) -> Index | None:
+    def _read_stored(self) -> Index | None:
         with as_cache_error(self.place):
             try:
                 text = (self.place / "index.json").read_bytes()
@@ -219,7 +226,7 @@ class Archive:
         if not shutil.which("apt-get") or not APT_HELPER.exists():
             raise HostError(
                 "this host has no apt, which fetches Debian's kernels",
-                "Give kernels as files instead: a vmlinuz with its modules, or .deb packages.",
+                "Give kernels as files instead, a vmlinuz with its modules, or bring them in a bundle (docs/offline.md).",
             )
         self._write_sources()
         said: list[str] = []
@@ -304,16 +311,14 @@ class Archive:
                 raise
 
     def _environment(self) -> dict[str, str]:
-        return {**os.environ, "APT_CONFIG": str(self.place / "apt.conf"), "LC_ALL": "C.UTF-8"}
+        """Environment of apt, whose temporary files are in the cache: a full TMPDIR is no hindrance."""
+        own = {"APT_CONFIG": self.place / "apt.conf", "TMPDIR": self.place / "state"}
+        return {**os.environ, **{name: str(path) for name, path in own.items()}, "LC_ALL": "C.UTF-8"}
 
     def _write_settings(self) -> None:
         """apt's configuration: everything below our own directory, and of the host's only how it reaches the net."""
         dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, errors="replace", check=False)
-        reach = [
-            line
-            for line in dump.stdout.splitlines()
-            if line.startswith("Acquire::") and not HOST_SETTINGS_LEFT_OUT.match(line)
-        ]
+        reach = filter(HOST_SETTINGS.match, dump.stdout.splitlines())
         nowhere = ("parts", "main", "sourceparts", "preferences", "preferencesparts", "trusted", "trustedparts")
         lines = [
             'Acquire::Retries "3";',
@@ -355,9 +360,13 @@ class Archive:
                     f"Types: deb\nURIs: {address}\nSuites: {' '.join(names)}\nComponents: main\n"
                     f"Architectures: {self.architecture}\nSigned-By: {keys}\n{extra}"
                 )
+        text, path = "\n".join(stanzas), self.place / "debian.sources"
         with as_cache_error(self.place):
             self.place.mkdir(parents=True, exist_ok=True)
-            (self.place / "debian.sources").write_text("\n".join(stanzas), encoding="utf-8")
+            if not path.exists() or path.read_text("utf-8") != text:
+                # apt keeps the lists of other mirrors where a suite of this one fails.
+                shutil.rmtree(self.place / "state/lists", ignore_errors=True)
+                path.write_text(text, encoding="utf-8")
 
 
 CHECK_MIRROR = (

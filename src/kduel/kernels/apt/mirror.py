@@ -1,4 +1,4 @@
-"""Where Debian's archive is: from the environment, the host's own apt sources, or what the system ships."""
+"""Address of Debian's archive: from the environment, the host's own apt sources, or what the system ships."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def debian_mirror() -> str:
     $KDUEL_DEBIAN_MIRROR; else, on Debian, what the host's apt uses; else what Debian's tools name as their default.
     Raises HostError where none of them gives one.
     """
-    found = os.environ.get("KDUEL_DEBIAN_MIRROR") or _host_source(security=False) or _shipped(security=False)
+    found = os.environ.get("KDUEL_DEBIAN_MIRROR") or _host_source(security=False) or shipped_address(security=False)
     if not found:
         raise HostError(
             "no Debian mirror is known on this host",
@@ -47,7 +47,7 @@ def security_mirror() -> str:
     given = os.environ.get("KDUEL_DEBIAN_SECURITY_MIRROR")
     if not given and os.environ.get("KDUEL_DEBIAN_MIRROR"):
         given = f"{debian_mirror()}-security"
-    found = given or _host_source(security=True) or _shipped(security=True) or f"{debian_mirror()}-security"
+    found = given or _host_source(security=True) or shipped_address(security=True) or f"{debian_mirror()}-security"
     return found.rstrip("/")
 
 
@@ -105,7 +105,7 @@ def _first_of_mirror_list(address: str) -> str:
     return next((line.split()[0] for line in lines if line.strip() and not line.startswith("#")), "")
 
 
-def _shipped(*, security: bool) -> str:
+def shipped_address(*, security: bool) -> str:
     for path in SHIPPED:
         try:
             text = path.read_text(encoding="utf-8", errors="replace")

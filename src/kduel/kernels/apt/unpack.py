@@ -1,4 +1,4 @@
-"""What a kernel needs out of Debian packages: image, config and modules; nothing else is written."""
+"""Unpacks from Debian packages what a kernel needs: image, config and modules; nothing else is written."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ PLACES = (
         rf"|(?:kernel|updates|extra)/(?:{NAME}/)*{NAME}\.ko(?:\.(?:xz|zst|gz))?)$"
     ),
 )
-"""Where packages have them; `module` is the path below the modules' directory."""
+"""Paths of these files in packages; `module` is the path below the modules' directory."""
 
 
-class Unpacked(Struct, frozen=True, kw_only=True):
+class UnpackedKernel(Struct, frozen=True, kw_only=True):
     """Files of one kernel, as they lie in the directory that was unpacked into."""
 
     release: str
@@ -36,7 +36,7 @@ class Unpacked(Struct, frozen=True, kw_only=True):
     modules: Path | None
 
 
-def unpack(packages: Sequence[Path], into: Path) -> Unpacked:
+def unpack(packages: Sequence[Path], into: Path) -> UnpackedKernel:
     """Unpack one kernel's packages as `vmlinuz`, `config` and `lib/modules/RELEASE` below `into`.
 
     Raises InputError for a damaged package, or packages that are not exactly one kernel; HostError without dpkg.
@@ -60,7 +60,7 @@ def unpack(packages: Sequence[Path], into: Path) -> Unpacked:
         )
     (release,) = releases
     modules = into / "lib/modules" / release
-    return Unpacked(
+    return UnpackedKernel(
         release=release,
         image=image,
         config=config if config.exists() else None,
@@ -79,7 +79,7 @@ def _unpack_one(package: Path, into: Path) -> set[str]:
         try:
             with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
                 for member in archive:
-                    place = _place(member)
+                    place = locate_member(member)
                     if place is None:
                         continue
                     release, path = place
@@ -87,7 +87,7 @@ def _unpack_one(package: Path, into: Path) -> set[str]:
                     content = archive.extractfile(member)
                     assert content is not None
                     with as_cache_error(into):
-                        _write(content, into / path)
+                        write_member(content, into / path)
             # What follows the archive's end must be read too, or dpkg-deb ends by SIGPIPE.
             while process.stdout.read(1 << 16):
                 pass
@@ -102,13 +102,13 @@ def _unpack_one(package: Path, into: Path) -> set[str]:
     return releases
 
 
-def _write(content: IO[bytes], target: Path) -> None:
+def write_member(content: IO[bytes], target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("wb") as stream:
         shutil.copyfileobj(content, stream, 1 << 20)
 
 
-def _place(member: tarfile.TarInfo) -> tuple[str, Path] | None:
+def locate_member(member: tarfile.TarInfo) -> tuple[str, Path] | None:
     """The release that a file is of, and where it goes; None for what a guest does not need."""
     if not member.isfile():
         return None

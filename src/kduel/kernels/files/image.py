@@ -52,9 +52,9 @@ class Image(Struct, frozen=True, kw_only=True):
     format: str
     """bzImage, Image, vmlinux."""
     architecture: str
-    """As `uname -m`."""
+    """Output of `uname -m`."""
     release: str
-    """As `uname -r`."""
+    """Output of `uname -r`."""
 
 
 def identify(path: Path) -> Image:
@@ -72,7 +72,7 @@ def identify(path: Path) -> Image:
 
 def embedded_config(path: Path) -> str | None:
     """The .config inside an image built with CONFIG_IKCONFIG; None where there is none."""
-    data = contents(path)
+    data = kernel_contents(path)
     start = data.find(IKCONFIG[0])
     end = data.find(IKCONFIG[1], start)
     if start < 0 or end < 0:
@@ -83,7 +83,7 @@ def embedded_config(path: Path) -> str | None:
         return None
 
 
-def contents(path: Path) -> bytes:
+def kernel_contents(path: Path) -> bytes:
     """The kernel proper inside an image, uncompressed. Raises InputError for a damaged image, HostError for a
     compression that this host cannot undo."""
     with memory_file() as stream:
@@ -98,14 +98,14 @@ def _write_contents(path: Path, stream: IO[bytes]) -> None:
         data = _bzimage_payload(data, path)
         _write_decompressed(data, stream, path)
     else:
-        stream.write(_unwrapped(data, path))
+        stream.write(unwrap(data, path))
 
 
-def uncompressed(kernel: Kernel, cache: Cache) -> Path | None:
+def uncompressed_kernel(kernel: Kernel, cache: Cache) -> Path | None:
     """The kernel as an ELF that QEMU boots by its PVH entry, skipping the decompressor; kept in the cache.
 
     None where the kernel has no such entry (another architecture, or built without CONFIG_PVH).
-    Raises InputError, HostError as `contents`.
+    Raises InputError, HostError as `kernel_contents`.
     """
     if kernel.architecture != "x86_64":
         return None
@@ -126,18 +126,18 @@ def uncompressed(kernel: Kernel, cache: Cache) -> Path | None:
     return found if found.exists() else None
 
 
-def entered_alike(kernels: Mapping[str, Kernel], cache: Cache) -> dict[str, Path]:
-    """What QEMU is to boot, by the same keys: all kernels by their PVH entries, or none, since the way in takes time.
+def images_entered_alike(kernels: Mapping[str, Kernel], cache: Cache) -> dict[str, Path]:
+    """Files that QEMU is to boot, by the same keys: all kernels by their PVH entries, or none, since the way in takes time.
 
-    Raises InputError, HostError as `contents`.
+    Raises InputError, HostError as `kernel_contents`.
     """
-    plain = {key: uncompressed(kernel, cache) for key, kernel in kernels.items()}
+    plain = {key: uncompressed_kernel(kernel, cache) for key, kernel in kernels.items()}
     same = all(plain.values())
     return {key: (same and plain[key]) or kernel.image for key, kernel in kernels.items()}
 
 
 def has_pvh_entry(elf: Bytes) -> bool:
-    """Whether this is a 64-bit little-endian ELF with a PVH note."""
+    """True if this is a 64-bit little-endian ELF with a PVH note."""
     return pvh_entry(elf) is not None
 
 
@@ -221,7 +221,7 @@ def _identify(data: Bytes, path: Path) -> Image:
         if not words:
             raise InputError(f"{path} looks like a bzImage but names no release", _WHAT_TO_GIVE)
         return Image(format="bzImage", architecture="x86_64" if flags & 1 else "i686", release=words[0])
-    plain = _unwrapped(data, path)
+    plain = unwrap(data, path)
     banner = BANNER.search(plain)
     if banner:
         release = banner[1].decode("utf-8", errors="replace")
@@ -269,8 +269,8 @@ def _bzimage_payload(data: Bytes, path: Path) -> bytes:
     return data[start : start + length]
 
 
-def _unwrapped(data: Bytes, path: Path) -> Bytes:
-    """What is inside an EFI zboot image or a gzip file; other data as it is."""
+def unwrap(data: Bytes, path: Path) -> Bytes:
+    """Content of an EFI zboot image or a gzip file; other data as it is."""
     if data[:2] == b"MZ" and data[4:8] == b"zimg" and len(data) >= 64:
         offset, size = struct.unpack_from("<II", data, 8)
         if offset + size > len(data):

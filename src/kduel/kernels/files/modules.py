@@ -1,4 +1,4 @@
-"""Which module files a guest needs, in the order of loading: from each module's own .modinfo, as Debian's packages
+"""Module files that a guest needs, in the order of loading: from each module's own .modinfo, as Debian's packages
 ship no modules.dep. What `modprobe` does with softdeps and crypto aliases is done here too."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NO_MODULES = "none"
 MODULE_FILE = re.compile(r"^(?P<name>[^/]+)\.ko(?:\.(?:xz|zst|gz))?$")
 
 
-def closure(modules_dir: Path, names: Iterable[str]) -> list[Path]:
+def modules_with_dependencies(modules_dir: Path, names: Iterable[str]) -> list[Path]:
     """The files of these modules and of all that they need, each after what it needs; built-in ones give none.
 
     `modules_dir` is lib/modules/RELEASE. Softdeps come along where they exist; one that stands for an algorithm
@@ -31,18 +31,18 @@ def closure(modules_dir: Path, names: Iterable[str]) -> list[Path]:
     """
     tree = _Tree(modules_dir)
     for name in names:
-        tree.need(_canonical(name), "")
+        tree.need(canonical_name(name), "")
     return list(tree.ordered)
 
 
-def loadable(modules_dir: Path, names: Iterable[str]) -> dict[str, list[Path]]:
-    """For each of these modules that the kernel has as a file: what to load for it, itself last. Raises as `closure`."""
+def modules_to_load(modules_dir: Path, names: Iterable[str]) -> dict[str, list[Path]]:
+    """For each of these modules that the kernel has as a file: what to load for it, itself last. Raises as `modules_with_dependencies`."""
     tree = _Tree(modules_dir)
     found = {}
     for name in names:
-        if _canonical(name) in tree.files:
+        if canonical_name(name) in tree.files:
             tree.ordered = {}
-            tree.need(_canonical(name), "")
+            tree.need(canonical_name(name), "")
             found[name] = list(tree.ordered)
     return found
 
@@ -111,7 +111,7 @@ def module_files(modules_dir: Path) -> dict[str, Path]:
         subdirectories.sort()
         for file in files:
             if match := MODULE_FILE.match(file):
-                found.setdefault(_canonical(match["name"]), Path(directory, file))
+                found.setdefault(canonical_name(match["name"]), Path(directory, file))
     return found
 
 
@@ -165,7 +165,7 @@ class _Tree:
 
     def want(self, soft: str) -> None:
         """A softdep: loaded if it is there."""
-        name = _canonical(soft)
+        name = canonical_name(soft)
         if name in self.files:
             self.need(name, "")
         elif name not in self.builtin:
@@ -179,20 +179,20 @@ class _Tree:
             for name, path in sorted(self.files.items()):
                 if {"crypto", "lib"} & set(path.relative_to(self.place).parts[:-1]):
                     for alias in modinfo(path).get("alias", []):
-                        self._algorithms.setdefault(_canonical(alias), []).append(name)
+                        self._algorithms.setdefault(canonical_name(alias), []).append(name)
         return self._algorithms
 
 
-def _canonical(name: str) -> str:
+def canonical_name(name: str) -> str:
     return name.replace("-", "_")
 
 
 def _depends(info: dict[str, list[str]]) -> list[str]:
-    return [_canonical(name) for text in info.get("depends", []) for name in text.split(",") if name]
+    return [canonical_name(name) for text in info.get("depends", []) for name in text.split(",") if name]
 
 
 def _softdeps(text: str, which: str) -> list[str]:
-    """Of `pre: a b post: c`, the words of one part."""
+    """Words of one part of `pre: a b post: c`."""
     words: list[str] = []
     part = ""
     for word in text.split():
@@ -209,7 +209,7 @@ def _builtin(modules_dir: Path) -> set[str]:
         listed = (modules_dir / "modules.builtin").read_text(encoding="utf-8", errors="replace").split()
     except FileNotFoundError:
         return set()
-    return {_canonical(Path(line).name.partition(".")[0]) for line in listed}
+    return {canonical_name(Path(line).name.partition(".")[0]) for line in listed}
 
 
 def _modinfo_section(elf: bytes, path: Path) -> bytes:

@@ -57,7 +57,7 @@ def read(entry: Path, spec: str) -> Kernel:
     with as_cache_error(entry):
         intact = image.is_file() and sha256(image) == record.sha256
     if not intact:
-        raise _damaged(entry, "the kernel image is not the one that was stored")
+        raise damage_error(entry, "the kernel image is not the one that was stored")
     return Kernel(
         spec=spec,
         release=record.release,
@@ -72,7 +72,7 @@ def read(entry: Path, spec: str) -> Kernel:
 
 
 def entries(cache: Cache, prefix: str) -> Iterator[tuple[Path, Record]]:
-    """What is in the cache under keys that begin with `prefix`."""
+    """Entries of the cache under keys that begin with `prefix`."""
     with as_cache_error(cache.root):
         paths = sorted((cache.root / KIND).glob(f"{prefix}*/kernel.json"))
     for path in paths:
@@ -80,7 +80,7 @@ def entries(cache: Cache, prefix: str) -> Iterator[tuple[Path, Record]]:
 
 
 def sha256(path: Path) -> str:
-    """Of a file, hexadecimal."""
+    """SHA-256 of a file, hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -101,8 +101,8 @@ def _record(entry: Path) -> Record:
     try:
         return msgspec.json.decode(text, type=Record)
     except msgspec.DecodeError as error:
-        raise _damaged(entry, f"kernel.json: {error}") from error
+        raise damage_error(entry, f"kernel.json: {error}") from error
 
 
-def _damaged(entry: Path, what: str) -> HostError:
+def damage_error(entry: Path, what: str) -> HostError:
     return HostError(f"the cached kernel in {entry} is damaged: {what}", f"Remove it: rm -r {entry}")

@@ -1,1 +1,1 @@
-"""Where a kernel's bytes are: by section, subsystem, symbol and configuration option."""
+"""Location of a kernel's bytes: by section, subsystem, symbol and configuration option."""

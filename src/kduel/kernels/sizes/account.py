@@ -1,4 +1,4 @@
-"""Where a kernel's bytes are, by subsystem, symbol and option; every byte that size(1) counts appears once."""
+"""Location of a kernel's bytes, by subsystem, symbol and option; every byte that size(1) counts appears once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kduel.core.errors import InputError
 from kduel.kernels.sizes.elf import Elf, ElfSection, Kind, Symbol, read_elf
 
 GENERATED = "(linker)"
-"""Where no object has the symbol: what the linker and the last steps of a build add."""
+"""Symbols of no object: what the linker and the last steps of a build add."""
 NAMELESS = "(no symbol)"
 UNIQUE = re.compile(r"^__UNIQUE_ID_|^__addressable_|^__initcall__|^__key\b|^__func__|^__already_done|^__warned")
 
@@ -24,10 +24,10 @@ class Piece(Struct, frozen=True):
     """Bytes of vmlinux that belong together."""
 
     directory: str
-    """Of the object, or GENERATED, or NAMELESS."""
+    """Path of the object, or GENERATED, or NAMELESS."""
     object: str
     option: str
-    """That brings the object, without CONFIG_; or nothing."""
+    """Option that brings the object, without CONFIG_; or nothing."""
     symbol: str
     """Without the compiler's counters; NAMELESS with the section's name for what has none."""
     kind: Kind
@@ -39,11 +39,11 @@ class SizeAccount(Struct, frozen=True, kw_only=True):
 
     pieces: list[Piece]
     totals: dict[Kind, int]
-    """As size(1) prints them; the pieces add up to them."""
+    """Totals as size(1) prints them; the pieces add up to them."""
     placed: bool
-    """Whether it is known which object a symbol came from."""
+    """True if it is known which object a symbol came from."""
 
-    def by(self, key: Callable[[Piece], str]) -> Counter[str]:
+    def bytes_by(self, key: Callable[[Piece], str]) -> Counter[str]:
         """Bytes by whatever of a piece."""
         found: Counter[str] = Counter()
         for piece in self.pieces:
@@ -64,22 +64,22 @@ class SizeLine(Struct, frozen=True, kw_only=True):
         return (self.contender or 0) - (self.baseline or 0)
 
 
-def account(vmlinux: Path, objects: Path | None) -> SizeAccount:
+def account_for(vmlinux: Path, objects: Path | None) -> SizeAccount:
     """Account for a vmlinux. `objects` is what kduel.kernels.sizes.objects left of its build. Raises InputError."""
     elf = read_elf(vmlinux)
     origin = Origins(objects) if objects is not None and objects.is_file() else None
     pieces = []
-    for section, symbol, size in spread(elf):
+    for section, symbol, size in spread_symbols(elf):
         path, option = ("", "")
         if symbol is not None and origin is not None:
-            path, option = origin.of(symbol)
+            path, option = origin.find(symbol)
         directory = str(PurePosixPath(path).parent) if path else NAMELESS if symbol is None else GENERATED
-        name = plain(symbol.name) if symbol is not None else f"{NAMELESS} {section.name}"
+        name = stable_name(symbol.name) if symbol is not None else f"{NAMELESS} {section.name}"
         pieces.append(Piece(directory, path, option, name, section.kind, size))
     return SizeAccount(pieces=pieces, totals=elf.totals(), placed=origin is not None)
 
 
-def spread(elf: Elf) -> Iterable[tuple[ElfSection, Symbol | None, int]]:
+def spread_symbols(elf: Elf) -> Iterable[tuple[ElfSection, Symbol | None, int]]:
     """Every byte of every section, once: given to the first of the symbols that cover it, or to none."""
     of: dict[int, list[Symbol]] = defaultdict(list)
     for symbol in elf.symbols:
@@ -87,7 +87,7 @@ def spread(elf: Elf) -> Iterable[tuple[ElfSection, Symbol | None, int]]:
     for section in elf.sections:
         at, named = section.address, 0
         end = section.address + section.size
-        for symbol in sorted(of[section.index], key=first):
+        for symbol in sorted(of[section.index], key=first_symbol):
             start, stop = max(at, symbol.value), min(symbol.value + symbol.size, end)
             if stop > start:
                 yield section, symbol, stop - start
@@ -97,12 +97,12 @@ def spread(elf: Elf) -> Iterable[tuple[ElfSection, Symbol | None, int]]:
             yield section, None, section.size - named
 
 
-def first(symbol: Symbol) -> tuple[int, int, int, str]:
-    """Of several names for the same bytes the outermost, then the one with the fewest underscores before it."""
+def first_symbol(symbol: Symbol) -> tuple[int, int, int, str]:
+    """Choose from several names for the same bytes: the outermost, then the one with the fewest underscores before it."""
     return symbol.value, -symbol.size, len(symbol.name) - len(symbol.name.lstrip("_")), symbol.name
 
 
-def plain(name: str) -> str:
+def stable_name(name: str) -> str:
     """A symbol's name without what the compiler numbers again in every build."""
     name = re.sub(r"\.\d+(?=\.|$)", "", name)
     return re.sub(r"\d+$", "", name) if UNIQUE.match(name) else name
@@ -124,7 +124,7 @@ class Origins:
                 f"{path} is damaged: {error}", "Remove the kernel from the cache, and build it again."
             ) from error
 
-    def of(self, symbol: Symbol) -> tuple[str, str]:
+    def find(self, symbol: Symbol) -> tuple[str, str]:
         """The object's path and its option; two empty strings where no object has such a symbol."""
         candidates = self.waiting.get(symbol.name)
         if not candidates:
@@ -141,7 +141,7 @@ class Origins:
         return best[0], best[1]
 
 
-def lines(baseline: Counter[str], contender: Counter[str]) -> list[SizeLine]:
+def compare_pieces(baseline: Counter[str], contender: Counter[str]) -> list[SizeLine]:
     """Both side by side, the largest difference first; what is the same in both is there too."""
     found = [
         SizeLine(name=name, baseline=baseline.get(name), contender=contender.get(name))
@@ -150,13 +150,13 @@ def lines(baseline: Counter[str], contender: Counter[str]) -> list[SizeLine]:
     return sorted(found, key=lambda line: (-abs(line.change), line.name))
 
 
-def shortened(directory: str, depth: int) -> str:
+def shorten_path(directory: str, depth: int) -> str:
     """The first parts of a directory's path."""
     return "/".join(directory.split("/")[:depth])
 
 
 def kinds_of_change(rows: Iterable[SizeLine]) -> str:
-    """As scripts/bloat-o-meter ends: what was added and removed, what grew and shrank."""
+    """Last line of scripts/bloat-o-meter: what was added and removed, what grew and shrank."""
     counts: Counter[str] = Counter()
     up = down = 0
     for row in rows:

@@ -39,7 +39,7 @@ class Symbol(Struct, frozen=True):
 
 
 class Elf(Struct, frozen=True):
-    """What is of interest."""
+    """Parts of an ELF file that matter for sizes."""
 
     sections: list[ElfSection]
     symbols: list[Symbol]

@@ -1,4 +1,4 @@
-"""What of a build is kept for its sizes: vmlinux with its symbols, and which object each symbol came from."""
+"""Files of a build that are kept for its sizes: vmlinux with its symbols, and which object each symbol came from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kduel.core.errors import InputError
-from kduel.kernels.build.toolchain import Target
+from kduel.kernels.compile.toolchain import Target
 from kduel.kernels.sizes.elf import read_elf
 from kduel.kernels.sizes.options import OptionSizes
 
@@ -20,7 +20,7 @@ BESIDE = ("init/version-timestamp.o", ".vmlinux.export.o")
 """Linked without being in any archive."""
 
 
-def keep(build: Path, into: Path, target: Target, tree: Path) -> None:
+def keep_objects_list(build: Path, into: Path, target: Target, tree: Path) -> None:
     """Leave `vmlinux` (without debugging information) and `objects.gz` of a build. Raises InputError."""
     vmlinux = into / "vmlinux"
     done = subprocess.run(
@@ -31,21 +31,21 @@ def keep(build: Path, into: Path, target: Target, tree: Path) -> None:
         shutil.copyfile(build / "vmlinux", vmlinux)
     options = OptionSizes(tree)
     with gzip.open(into / NAME, "wt", encoding="utf-8", compresslevel=6) as stream:
-        for path in objects(build):
+        for path in linked_objects(build):
             try:
                 symbols = read_elf(build / path).symbols
             except InputError:
                 continue
             for symbol in symbols:
-                stream.write(f"{path}\t{options.of(path)}\t{symbol.size}\t{symbol.name}\n")
+                stream.write(f"{path}\t{options.option_of(path)}\t{symbol.size}\t{symbol.name}\n")
 
 
-def objects(build: Path) -> list[str]:
+def linked_objects(build: Path) -> list[str]:
     """The objects that vmlinux was linked from, as far as the archives name them; paths below the build directory."""
     found: dict[str, None] = dict.fromkeys(
         str(path.relative_to(build)) for path in sorted(build.glob("arch/*/kernel/head*.o"))
     )
-    for archive in _archives(build):
+    for archive in linked_archives(build):
         done = subprocess.run(
             ["ar", "t", archive], cwd=build, capture_output=True, text=True, errors="replace", check=False
         )
@@ -59,7 +59,7 @@ def objects(build: Path) -> list[str]:
     return list(found)
 
 
-def _archives(build: Path) -> Iterator[str]:
+def linked_archives(build: Path) -> Iterator[str]:
     """The outermost built-in.a of each directory, then what is linked as libraries."""
     whole = [name for name in ("vmlinux.a", "built-in.a") if (build / name).is_file()]
     if whole:

@@ -1,4 +1,4 @@
-"""Which configuration option brings which object, as the tree's Makefiles say it."""
+"""Configuration option that brings each object, as the tree's Makefiles say it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ class OptionSizes:
 
     def __init__(self, tree: Path) -> None:
         self.tree = tree
-        self.lists = cache(self._lists)
-        self.of = cache(self._of)
+        self.lists = cache(self._read_lists)
+        self.option_of = cache(self._option_of)
 
-    def _of(self, path: str) -> str:
+    def _option_of(self, path: str) -> str:
         """The option, without CONFIG_, that an object or a directory (`fs/ext4/`) is built for; empty where none is
         named, so that it is always built."""
         place = PurePosixPath(path)
         parent = "" if str(place.parent) == "." else f"{place.parent}/"
         name = place.name + ("/" if path.endswith("/") else "")
-        own = self._in(parent, name)
-        return own if own is not None else self.of(parent) if parent else ""
+        own = self._option_in(parent, name)
+        return own if own is not None else self.option_of(parent) if parent else ""
 
-    def _in(self, directory: str, name: str, depth: int = 0) -> str | None:
-        """As the directory's own Makefile says; None where it has none, or obj-y."""
+    def _option_in(self, directory: str, name: str, depth: int = 0) -> str | None:
+        """Option in the directory's own Makefile; None where it has none, or obj-y."""
         for target, option, members in self.lists(directory):
             if name not in members:
                 continue
@@ -36,14 +36,14 @@ class OptionSizes:
                 return option
             if target not in ("obj", "lib", "core", "drivers", "libs") and depth < 5:
                 # Part of an object that is put together from several.
-                return self._in(directory, f"{target}.o", depth + 1)
+                return self._option_in(directory, f"{target}.o", depth + 1)
         return None
 
-    def _lists(self, directory: str) -> list[tuple[str, str, frozenset[str]]]:
+    def _read_lists(self, directory: str) -> list[tuple[str, str, frozenset[str]]]:
         """The lists of a directory's Makefile: what they belong to, their option or nothing, their members."""
-        return list(self._read(directory))
+        return list(self._assignments(directory))
 
-    def _read(self, directory: str) -> Iterator[tuple[str, str, frozenset[str]]]:
+    def _assignments(self, directory: str) -> Iterator[tuple[str, str, frozenset[str]]]:
         for name in ("Kbuild", "Makefile"):
             try:
                 text = (self.tree / directory / name).read_text("utf-8", errors="replace")

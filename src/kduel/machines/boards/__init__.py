@@ -90,7 +90,7 @@ class Board(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     busybox: str = ""
 
 
-def known() -> dict[str, Board]:
+def known_boards() -> dict[str, Board]:
     """The boards that come along, by name."""
     folder = resources.files("kduel.machines.boards")
     return {
@@ -104,8 +104,8 @@ def board(name: str) -> Board:
     """The board of that name, or of the file that `name` is the path of. Raises InputError."""
     if name.endswith(".toml"):
         text = read_text(Path(name), "the board", "Name a board's description; see docs/boards.md.")
-        return beside(read(text, name), Path(name).resolve().parent)
-    found = known()
+        return resolve_files(read(text, name), Path(name).resolve().parent)
+    found = known_boards()
     if name not in found:
         raise InputError(
             f"there is no board {name!r}" if name else "the machine board needs a board",
@@ -114,7 +114,7 @@ def board(name: str) -> Board:
     return found[name]
 
 
-def beside(found: Board, folder: Path) -> Board:
+def resolve_files(found: Board, folder: Path) -> Board:
     """With the files that a description names taken from the folder that it lies in."""
     if found.busybox:
         found = structs.replace(found, busybox=str(folder / Path(found.busybox).expanduser()))

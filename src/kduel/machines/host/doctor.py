@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -14,20 +14,21 @@ from msgspec import Struct
 
 from kduel.core.cache import cache_root
 from kduel.core.errors import HostError
+from kduel.core.host_packages import install_command
 from kduel.core.text import plural
 from kduel.guest import confine, priority
 from kduel.guest.emulator import has_patching_fault
+from kduel.guest.namespaces import explain_refusal
+from kduel.guest.root import BUNDLE
+from kduel.kernels.apt.mirror import keyring
 
 MEMORY_FOR_GUEST = 5 << 30
 DISK_FOR_CACHE = 4 << 30
 STOLEN = 0.01
 """Share of steal time from which on it is reported."""
-PROGRAMS = {
-    "qemu-system-x86_64": "qemu-system-x86",
-    "mmdebstrap": "mmdebstrap",
-    "mksquashfs": "squashfs-tools",
-    "mkfs.ext4": "e2fsprogs",
-}
+PROGRAMS = ("qemu-system-x86_64", "mkfs.ext4", "setpriv", "zstd")
+ROOT_PROGRAMS = ("mmdebstrap", "mksquashfs", "apt-get", "dpkg-deb")
+"""What fetching Debian's kernels and making a guest's root takes."""
 BUSY_SERVICES = ("apt-daily", "unattended-upgrades", "packagekit", "tracker-miner-fs", "laptop-mode", "tlp", "tuned")
 
 TUNERS = (
@@ -56,6 +57,7 @@ def examine_host(root: Path = Path("/")) -> list[Check]:
     """Everything worth telling, what prevents first."""
     looks = (
         programs,
+        guest_root,
         kvm,
         memory,
         disk,
@@ -93,11 +95,35 @@ def read(path: Path) -> str | None:
 
 def programs(_: Path) -> Iterator[Check]:
     """The programs that the machine qemu needs."""
+    for problem in missing_programs(PROGRAMS):
+        yield Check(weight="prevents", what=problem.message, remedy=problem.remedy)
+
+
+def missing_programs(wanted: Sequence[str]) -> list[HostError]:
+    """Programs that this host lacks, each with the command that installs it."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    for program, package in PROGRAMS.items():
-        if shutil.which(program, path=path):
-            continue
-        yield Check(weight="prevents", what=f"{program} is missing", remedy=f"apt-get install {package}")
+    return [
+        HostError(f"{program} is missing", install_command(program))
+        for program in wanted
+        if not shutil.which(program, path=path)
+    ]
+
+
+def guest_root(_: Path) -> Iterator[Check]:
+    """What fetching Debian's kernels and making a guest's root takes; less matters where a root is in the cache."""
+    problems: list[HostError | None] = [*missing_programs(ROOT_PROGRAMS), explain_refusal()]
+    try:
+        keyring()
+    except HostError as error:
+        problems.append(error)
+    bundled = any((cache_root() / "root").glob("*"))
+    for problem in filter(None, problems):
+        yield Check(
+            weight="disturbs" if bundled else "prevents",
+            what=problem.message,
+            effect="Kernels and guest roots cannot be made here; those in the cache can be used.",
+            remedy=f"{problem.remedy} {BUNDLE}",
+        )
 
 
 def kvm(root: Path) -> Iterator[Check]:
@@ -188,7 +214,7 @@ def weight(root: Path) -> Iterator[Check]:
     """The weight that a guest gets against other work, tried on a process that sleeps."""
     if root != Path("/"):
         return
-    got = priority.obtainable()
+    got = priority.find_obtainable()
     if got:
         yield Check(weight="good", what=f"guests have priority over other work: {', '.join(got)}")
     if not any(word.startswith(("autogroup", "cgroup")) for word in got):
@@ -219,7 +245,7 @@ def emulator(root: Path) -> Iterator[Check]:
             weight="disturbs",
             what=f"QEMU {version.split()[0]} fails now and then while an emulated kernel patches its code (fixed in 8.1)",
             effect="On a busy host up to one boot in six ends with an int3 oops, and is repeated.",
-            remedy="Install a newer QEMU, such as apt-get install -t bookworm-backports qemu-system-x86; or give cpus = 1.",
+            remedy="Install a newer QEMU (Debian 12: apt-get install -t bookworm-backports qemu-system-x86); or give cpus = 1.",
         )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kduel.core.errors import HostError
+from kduel.core.host_packages import install_command
 from kduel.machines.boards import Real
 from kduel.machines.remote.connection import last_line
 
@@ -120,5 +121,5 @@ def need(program: str, package: str) -> None:
     if shutil.which(program) is None:
         raise HostError(
             f"{program} is not installed, and the board's boot loader speaks fastboot",
-            f"Install it: apt-get install {package}.",
+            f"Install it: {install_command(program, package)}.",
         )

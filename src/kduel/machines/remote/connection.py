@@ -36,7 +36,7 @@ REMEDIES = {
 }
 
 
-class Done(Struct, frozen=True):
+class CommandResult(Struct, frozen=True):
     """A command that ended on the other machine."""
 
     status: int
@@ -49,11 +49,11 @@ class Done(Struct, frozen=True):
         return self.stdout.decode("utf-8", errors="replace")
 
 
-class Broken(Exception):
+class ConnectionLost(Exception):
     """The connection did not come about or did not last: worth another try."""
 
 
-class Refused(Exception):
+class TrialRefused(Exception):
     """No other try will help. `void` names the trouble."""
 
     def __init__(self, void: str, message: str) -> None:
@@ -95,9 +95,9 @@ class Connection:
         timeout: float = 60.0,
         root: bool = True,
         out: BinaryIO | None = None,
-    ) -> Done:
+    ) -> CommandResult:
         """Shell lines there, as root by default. What they print goes to the file `out` where one is given,
-        and is else in `Done`. Raises Broken and Refused."""
+        and is else in `CommandResult`. Raises ConnectionLost and TrialRefused."""
         command = f"sh -c {shlex.quote(script)}"
         if root and self.sudo:
             command = f"sudo -n {command}"
@@ -119,15 +119,17 @@ class Connection:
                     process.wait()
             kept.seek(0)
             err.seek(0)
-            done = Done(status, kept.read(MOST_BYTES), err.read(64 << 10).decode("utf-8", errors="replace"))
+            done = CommandResult(status, kept.read(MOST_BYTES), err.read(64 << 10).decode("utf-8", errors="replace"))
         if status == 255:
             self.complain(done)
         if root and self.sudo and status == 1 and "sudo:" in done.stderr:
-            raise Refused("no-sudo", f"{self.place}: sudo asks for a password or refuses: {last_line(done.stderr)}")
+            raise TrialRefused(
+                "no-sudo", f"{self.place}: sudo asks for a password or refuses: {last_line(done.stderr)}"
+            )
         return done
 
     def wait(self, process: subprocess.Popen[bytes], out: int, timeout: float) -> int:
-        """The exit status. Raises Broken when the time is up or the output without bounds."""
+        """The exit status. Raises ConnectionLost when the time is up or the output without bounds."""
         end = time.monotonic() + timeout
         while True:
             try:
@@ -135,16 +137,16 @@ class Connection:
             except subprocess.TimeoutExpired:
                 pass
             if os.fstat(out).st_size > MOST_BYTES:
-                raise Refused("too-much-output", f"{self.place} sent more than {MOST_BYTES >> 20} MiB")
+                raise TrialRefused("too-much-output", f"{self.place} sent more than {MOST_BYTES >> 20} MiB")
             if time.monotonic() >= end:
-                raise Broken(f"{self.place} did not answer within {timeout:.0f} s")
+                raise ConnectionLost(f"{self.place} did not answer within {timeout:.0f} s")
 
-    def complain(self, done: Done) -> None:
+    def complain(self, done: CommandResult) -> None:
         """Raises what ssh's own failure means."""
         for words, void, told in FATAL:
             if words in done.stderr:
-                raise Refused(void, f"{self.place} cannot be used: {told} ({last_line(done.stderr)})")
-        raise Broken(f"{self.place} cannot be reached: {last_line(done.stderr)}")
+                raise TrialRefused(void, f"{self.place} cannot be used: {told} ({last_line(done.stderr)})")
+        raise ConnectionLost(f"{self.place} cannot be reached: {last_line(done.stderr)}")
 
 
 def last_line(text: str, nothing: str = "ssh printed no message") -> str:

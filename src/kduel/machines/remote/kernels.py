@@ -11,7 +11,7 @@ import tarfile
 
 from kduel.core.errors import HostError, InputError
 from kduel.kernels import Kernel
-from kduel.machines.remote.connection import REMEDIES, Broken, Connection, Refused, last_line
+from kduel.machines.remote.connection import REMEDIES, Connection, ConnectionLost, TrialRefused, last_line
 
 NOTED = "/var/lib/kduel-kernels"
 OCCUPIED, FULL = 17, 28
@@ -29,7 +29,7 @@ def bring(connection: Connection, kernel: Kernel, directory: str) -> None:
     Raises InputError where the machine has another kernel of that release, HostError for what it lacks.
     """
     release, place = shlex.quote(kernel.release), shlex.quote(f"{directory.rstrip('/')}/kduel-kernel")
-    packed = luggage(kernel)
+    packed = kernel_archive(kernel)
     script = f"""
 if [ -e /boot/vmlinuz-{release} ] && ! grep -qxF {release} {NOTED} 2>/dev/null; then exit {OCCUPIED}; fi
 room() {{ [ "$(df -Pk "$1" | awk 'END {{print $4}}')" -gt "$2" ] || {{ echo "$1 has too little room" >&2; exit {FULL}; }}; }}
@@ -54,7 +54,7 @@ sync
 """
     try:
         done = connection.run(script, stdin=packed, timeout=1200)
-    except (Broken, Refused) as error:
+    except (ConnectionLost, TrialRefused) as error:
         raise HostError(f"the kernel cannot be copied there: {error}", REMEDIES["unreachable"]) from error
     if done.status == OCCUPIED:
         raise InputError(
@@ -68,7 +68,7 @@ sync
         )
 
 
-def luggage(kernel: Kernel) -> bytes:
+def kernel_archive(kernel: Kernel) -> bytes:
     """A tar with boot/vmlinuz-RELEASE, boot/config-RELEASE and modules/."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", dereference=False) as tar:
@@ -80,12 +80,14 @@ def luggage(kernel: Kernel) -> bytes:
             tar.add(
                 kernel.modules,
                 "modules",
-                filter=lambda member: None if member.name in ("modules/build", "modules/source") else rooted(member),
+                filter=lambda member: (
+                    None if member.name in ("modules/build", "modules/source") else give_to_root(member)
+                ),
             )
     return packed.getvalue()
 
 
-def rooted(member: tarfile.TarInfo) -> tarfile.TarInfo:
+def give_to_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Root's there, whoever built it here."""
     member.uid = member.gid = 0
     member.uname = member.gname = "root"

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import kduel
+from kduel import core
 from kduel.core.cache import cache_root
 from kduel.core.errors import HostError, InputError
 from kduel.machines.remote import grub, sdboot
@@ -33,10 +33,10 @@ def unit_text(run: Path) -> str:
         "KDUEL_CACHE": str(cache_root().absolute()),
         "HOME": os.environ.get("HOME", "/root"),
         "PATH": os.environ.get("PATH", os.defpath),
-        "PYTHONPATH": str(Path(kduel.__file__).resolve().parents[1]),
+        "PYTHONPATH": str(Path(core.__file__).resolve().parents[2]),
     }
-    lines = "\n".join(f"Environment={quoted(f'{key}={value}')}" for key, value in environment.items())
-    command = " ".join(quoted(word) for word in (sys.executable, "-m", "kduel", "resume", str(run)))
+    lines = "\n".join(f"Environment={quote_word(f'{key}={value}')}" for key, value in environment.items())
+    command = " ".join(quote_word(word) for word in (sys.executable, "-P", "-m", "kduel", "resume", str(run)))
     return f"""{RUN_MARK}{run}
 # Installed by `kduel local install`; `kduel local remove` removes it.
 [Unit]
@@ -61,7 +61,7 @@ def percent(text: str) -> str:
     return text.replace("%", "%%")
 
 
-def quoted(word: str) -> str:
+def quote_word(word: str) -> str:
     """A word as systemd reads it."""
     return '"' + percent(word).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$") + '"'
 
@@ -141,7 +141,7 @@ def remove(root: Path = ROOT) -> list[str]:
 
 
 def running(root: Path) -> bool:
-    """Whether systemd runs there now."""
+    """True if systemd runs there now."""
     return root == ROOT and Path("/run/systemd/system").is_dir()
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from kduel.machines.remote.connection import Broken, Connection, Done, last_line
+from kduel.machines.remote.connection import CommandResult, Connection, ConnectionLost, last_line
 
 
-class Here(Connection):
+class LocalConnection(Connection):
     """No ssh, no sudo: KDuel itself must be root."""
 
     def __init__(self) -> None:
@@ -15,6 +15,6 @@ class Here(Connection):
         # As sshd does: what it is given is one line for a shell.
         self.argv = ["sh", "-c"]
 
-    def complain(self, done: Done) -> NoReturn:
-        """Raises Broken: 255 is the script's own status."""
-        raise Broken(f"the script ended with 255: {last_line(done.stderr)}")
+    def complain(self, done: CommandResult) -> NoReturn:
+        """Raises ConnectionLost: 255 is the script's own status."""
+        raise ConnectionLost(f"the script ended with 255: {last_line(done.stderr)}")

@@ -11,13 +11,13 @@ from kduel.core.progress import Progress
 from kduel.kernels import InstalledKernel
 from kduel.machines import Arm
 from kduel.machines.remote import grub, kernels, sdboot
-from kduel.machines.remote.connection import Broken, Connection, Refused
+from kduel.machines.remote.connection import Connection, ConnectionLost, TrialRefused
 from kduel.machines.remote.grub import MenuEntry
-from kduel.machines.remote.retry import asked
+from kduel.machines.remote.retry import run_or_fail
 from kduel.machines.remote.ssh_trial import RETRY, Observation, going, look
 
 
-class Lent(Protocol):
+class LoanSettings(Protocol):
     """Of a machine's settings, what lending needs."""
 
     @property
@@ -33,7 +33,7 @@ class Lent(Protocol):
 class Loan:
     """Knows how to take away what was put there."""
 
-    def __init__(self, settings: Lent, connection: Connection, progress: Progress) -> None:
+    def __init__(self, settings: LoanSettings, connection: Connection, progress: Progress) -> None:
         self.settings, self.connection, self.progress = settings, connection, progress
         self.releases: list[str] = []
         self.undo: list[str] = []
@@ -53,7 +53,7 @@ class Loan:
                 self.wait_for_another_boot(now)
             done = self.connection.run("; ".join(self.undo), timeout=300)
             trouble = done.stderr.strip() if done.status else ""
-        except (Broken, Refused) as error:
+        except (ConnectionLost, TrialRefused) as error:
             trouble = str(error)
         if trouble:
             self.progress.warn(
@@ -63,16 +63,16 @@ class Loan:
         self.undo = []
 
     def wait_for_another_boot(self, before: Observation) -> None:
-        """Raises Broken when the deadline passes."""
+        """Raises ConnectionLost when the deadline passes."""
         end = time.monotonic() + self.settings.boot_deadline
         while True:
             try:
                 if look(self.connection).boot_id != before.boot_id:
                     return
-            except Broken:
+            except ConnectionLost:
                 pass
             if time.monotonic() > end:
-                raise Broken("it did not come back from its reboot")
+                raise ConnectionLost("it did not come back from its reboot")
             time.sleep(RETRY)
 
 
@@ -80,7 +80,7 @@ def bring_kernels(loan: Loan, arms: Sequence[Arm], now: Observation, facts: dict
     """Install there what is not installed there. Raises InputError, HostError."""
     wanted = {arm.kernel.release: arm for arm in arms if not isinstance(arm.kernel, InstalledKernel)}
     if now.release not in wanted:
-        asked(loan.connection, kernels.REMOVE, "kernels of an earlier run cannot be removed")
+        run_or_fail(loan.connection, kernels.REMOVE, "kernels of an earlier run cannot be removed")
     for release, arm in wanted.items():
         if arm.kernel.architecture != now.architecture:
             raise InputError(
@@ -105,7 +105,7 @@ def boot_entries(loan: Loan, arms: Sequence[Arm], now: Observation) -> dict[str,
 
 def grub_entries(loan: Loan, arms: Sequence[Arm], now: Observation) -> dict[str, MenuEntry]:
     """GRUB's. Raises HostError where one is missing, or a choice would not be forgotten."""
-    config = asked(loan.connection, "cat /boot/grub/grub.cfg", "GRUB's configuration cannot be read")
+    config = run_or_fail(loan.connection, "cat /boot/grub/grub.cfg", "GRUB's configuration cannot be read")
     grub.check_once(config)
     there = {entry.release for entry in grub.entries(config)}
     found, texts = {}, []
@@ -123,13 +123,13 @@ def grub_entries(loan: Loan, arms: Sequence[Arm], now: Observation) -> dict[str,
         texts.append(text)
     if texts:
         loan.undo.append(f"({grub.custom_script([])})")
-        asked(loan.connection, grub.custom_script(texts), f"{grub.CUSTOM} cannot be written")
+        run_or_fail(loan.connection, grub.custom_script(texts), f"{grub.CUSTOM} cannot be written")
     return found
 
 
 def sdboot_entries(loan: Loan, arms: Sequence[Arm]) -> dict[str, MenuEntry]:
     """systemd-boot's. Raises HostError where one is missing."""
-    listing = asked(loan.connection, sdboot.LIST, "systemd-boot's entries cannot be read")
+    listing = run_or_fail(loan.connection, sdboot.LIST, "systemd-boot's entries cannot be read")
     found: dict[str, MenuEntry] = {}
     for number, arm in enumerate(arms, 1):
         entry = sdboot.entry_of(listing, arm.kernel.release)
@@ -139,6 +139,6 @@ def sdboot_entries(loan: Loan, arms: Sequence[Arm]) -> dict[str, MenuEntry]:
                 # What a crash left must not stay next to it.
                 script = f"{sdboot.FORGET}; {script}"
                 loan.undo = [sdboot.FORGET]
-            asked(loan.connection, script, "an entry for systemd-boot cannot be written")
+            run_or_fail(loan.connection, script, "an entry for systemd-boot cannot be written")
         found[arm.contender.name] = entry
     return found

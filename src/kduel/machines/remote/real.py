@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import shlex
-import tarfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 import msgspec
@@ -15,10 +13,10 @@ from kduel.core.errors import HostError
 from kduel.kernels import InstalledKernel, Kernel
 from kduel.kernels.files.modules import modules_digest
 from kduel.machines import Arm, Machine, Needs, Outcome, Trial
-from kduel.machines.remote.connection import REMEDIES, Broken, Connection, Refused
+from kduel.machines.remote.connection import REMEDIES, Connection, ConnectionLost, TrialRefused
 from kduel.machines.remote.grub import MenuEntry
 from kduel.machines.remote.provision import Loan
-from kduel.machines.remote.retry import asked
+from kduel.machines.remote.retry import run_or_fail
 from kduel.machines.remote.ssh_trial import Journey, RealSettings
 
 
@@ -37,10 +35,10 @@ class RealMachine(Machine):
         connection: Connection,
         entries: dict[str, MenuEntry],
         facts: dict[str, Any],
-        bundle: bytes,
+        programs: Mapping[str, bytes],
         loan: Loan,
     ) -> None:
-        self.settings, self.connection, self.entries, self.bundle = settings, connection, entries, bundle
+        self.settings, self.connection, self.entries, self.programs = settings, connection, entries, programs
         self.facts, self.loan = facts, loan
 
     def modules(self, kernel: Kernel) -> str | None:
@@ -56,13 +54,13 @@ class RealMachine(Machine):
             boot=self.facts["boot"],
             entries=self.entries,
             cmdline=self.facts.get("cmdline", ""),
-            bundle=self.bundle,
+            programs=self.programs,
         )
         try:
             outcome = journey.go()
-        except Refused as error:
+        except TrialRefused as error:
             outcome = cut_off(error.void, str(error), in_boot="launched" in journey.timings)
-        except Broken as error:
+        except ConnectionLost as error:
             outcome = cut_off(self.broken, str(error), in_boot="launched" in journey.timings)
         (trial.into / "console.log").write_text("".join(journey.log), "utf-8", errors="replace")
         return msgspec.structs.replace(outcome, timings=journey.timings, facts=journey.facts)
@@ -81,7 +79,7 @@ def cut_off(void: str, message: str, *, in_boot: bool) -> Outcome:
     )
 
 
-class Surveyed(Protocol):
+class SurveySettings(Protocol):
     """Of a machine's settings, what looking at it needs."""
 
     @property
@@ -92,18 +90,18 @@ class Surveyed(Protocol):
     def free_mib(self) -> int: ...
 
 
-def survey(connection: Connection, settings: Surveyed, arms: Sequence[Arm], *, boot: str) -> dict[str, Any]:
+def survey(connection: Connection, settings: SurveySettings, arms: Sequence[Arm], *, boot: str) -> dict[str, Any]:
     """What is true of the machine for the whole run. Raises HostError for what it lacks."""
     tools = ["setsid", "tar", "sha256sum", "awk"]
     tools += {"no": ["ps"], "slurm": []}.get(boot, ["systemctl", boot])
-    missing = asked(
+    missing = run_or_fail(
         connection,
         f"for t in {' '.join(tools)}; do command -v $t >/dev/null || echo $t; done",
         "it cannot be examined",
     ).split()
     if missing:
         raise HostError(f"{settings.place} lacks {', '.join(missing)}", "Install them there.")
-    free = asked(
+    free = run_or_fail(
         connection, f"df -Pk {shlex.quote(settings.directory)}", f"there is no {settings.directory}"
     ).split()[-3]
     if int(free) < settings.free_mib * 1024:
@@ -116,7 +114,7 @@ def survey(connection: Connection, settings: Surveyed, arms: Sequence[Arm], *, b
         if boot in ("no", "slurm") or not isinstance(arm.kernel, InstalledKernel):
             continue
         path = f"/boot/vmlinuz-{arm.kernel.release}"
-        found = asked(connection, f"ls /boot; sha256sum {path} 2>/dev/null || true", "its /boot cannot be read")
+        found = run_or_fail(connection, f"ls /boot; sha256sum {path} 2>/dev/null || true", "its /boot cannot be read")
         words = found.splitlines()[-1].split()
         if len(words) != 2 or words[1] != path:
             if boot == "bootctl":
@@ -127,8 +125,10 @@ def survey(connection: Connection, settings: Surveyed, arms: Sequence[Arm], *, b
                 f"{settings.place} has no kernel {arm.kernel.release}; it has {', '.join(there)}", "Install it there."
             )
         images[arm.kernel.release] = words[0]
-    cpu = asked(connection, "grep -m1 '^model name' /proc/cpuinfo || true", "its CPU cannot be read")
-    product = asked(connection, "cat /sys/class/dmi/id/product_name 2>/dev/null || true", "it cannot be examined")
+    cpu = run_or_fail(connection, "grep -m1 '^model name' /proc/cpuinfo || true", "its CPU cannot be read")
+    product = run_or_fail(
+        connection, "cat /sys/class/dmi/id/product_name 2>/dev/null || true", "it cannot be examined"
+    )
     return {
         "place": settings.place,
         "boot": boot,
@@ -138,13 +138,6 @@ def survey(connection: Connection, settings: Surveyed, arms: Sequence[Arm], *, b
     }
 
 
-def packed(needs: Needs, architecture: str, cache: Cache) -> bytes:
-    """A tar of the programs that trials bring along below programs/; empty where there are none."""
-    files = needs.brought(architecture, cache=cache)
-    if not files:
-        return b""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar:
-        for name, path in files:
-            tar.add(path, f"programs/{name}", recursive=False)
-    return packed.getvalue()
+def read_programs(needs: Needs, architecture: str, cache: Cache) -> dict[str, bytes]:
+    """The programs that trials bring along, by name: the cache may be cleared while the run lasts."""
+    return {name: path.read_bytes() for name, path in needs.brought(architecture, cache=cache)}

@@ -7,7 +7,7 @@ import re
 from pathlib import Path, PurePosixPath
 
 from kduel.core.errors import HostError
-from kduel.machines.remote.connection import REMEDIES, Broken, Connection, Refused
+from kduel.machines.remote.connection import REMEDIES, Connection, ConnectionLost, TrialRefused
 
 FILES = (
     "/proc/loadavg /proc/meminfo /proc/[0-9]*/comm /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor "
@@ -32,8 +32,8 @@ def bring(connection: Connection, into: Path) -> Path:
     """The tree below `into`. Raises HostError where the machine cannot be reached. Nothing there is changed."""
     try:
         done = connection.run(SCRIPT, root=False)
-    except (Broken, Refused) as error:
-        name = error.void if isinstance(error, Refused) else "unreachable"
+    except (ConnectionLost, TrialRefused) as error:
+        name = error.void if isinstance(error, TrialRefused) else "unreachable"
         raise HostError(str(error), REMEDIES.get(name, "")) from error
     units: list[str] | None = []
     texts: dict[PurePosixPath, list[str]] = {}

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
-from kduel.core.untrusted import tail
+from kduel.core.untrusted import read_end
 from kduel.guest import envelope
 from kduel.guest.conditions import OUT_OF_BAND, Bands
 from kduel.guest.conditions import script as conditions_script
@@ -22,7 +22,7 @@ from kduel.guest.diagnosis import findings_in
 from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import gate
 from kduel.machines import MachineKind, Outcome, Seconds, Trial
-from kduel.machines.remote.connection import Broken, Connection, Done, Refused, last_line
+from kduel.machines.remote.connection import CommandResult, Connection, ConnectionLost, TrialRefused, last_line
 from kduel.machines.remote.grub import MenuEntry
 from kduel.schedulers.snippets import UNDO
 
@@ -94,10 +94,10 @@ class Journey:
         boot: str,
         entries: Mapping[str, MenuEntry],
         cmdline: str,
-        bundle: bytes,
+        programs: Mapping[str, bytes],
     ) -> None:
         self.settings, self.connection, self.trial, self.boot = settings, connection, trial, boot
-        self.entries, self.default, self.bundle = entries, cmdline, bundle
+        self.entries, self.default, self.programs = entries, cmdline, programs
         self.start = time.monotonic()
         self.log: list[str] = []
         self.timings: dict[str, float] = {}
@@ -113,13 +113,13 @@ class Journey:
         self.timings[name] = round(time.monotonic() - self.start, 3)
 
     def go(self) -> Outcome:
-        """The whole way. Raises Broken and Refused where the connection is lost."""
+        """The whole way. Raises ConnectionLost and TrialRefused where the connection is lost."""
         before = self.patiently(lambda: look(self.connection), 120.0)
         self.reboot(before)
         self.mark("launched")
         try:
             now = self.come_back(before)
-        except Broken as error:
+        except ConnectionLost as error:
             self.tell(f"it did not come back: {error}")
             return Outcome(
                 void="no-return",
@@ -130,7 +130,7 @@ class Journey:
         return self.measure(now)
 
     def measure(self, now: Observation) -> Outcome:
-        """In the boot that is there: verify it, run the script, bring its files home. Raises Broken and Refused."""
+        """In the boot that is there: verify it, run the script, bring its files home. Raises ConnectionLost and TrialRefused."""
         self.facts["boot_id"] = now.boot_id
         wanted = self.trial.arm.kernel.release
         if now.release != wanted:
@@ -152,8 +152,8 @@ class Journey:
         return self.bring_home(after)
 
     def died(self) -> Outcome:
-        """The machine went down in mid-trial: keep its messages, and remove the trial's files there. Raises Broken,
-        Refused."""
+        """The machine went down in mid-trial: keep its messages, and remove the trial's files there. Raises ConnectionLost,
+        TrialRefused."""
         self.tell(self.last_words())
         place = shlex.quote(self.directory)
         clear = f"cd {place} && [ -O . ] || exit 0; sh conditions.sh restore >&2; s=$?; rm -rf {place}; exit $s"
@@ -166,19 +166,19 @@ class Journey:
         )
 
     def patiently(self, what: Callable[[], T], seconds: float) -> T:
-        """The result of `what`, tried again until the time is up. Raises the last Broken, or Refused at once."""
+        """The result of `what`, tried again until the time is up. Raises the last ConnectionLost, or TrialRefused at once."""
         end = time.monotonic() + seconds
         while True:
             try:
                 return what()
-            except Broken as error:
+            except ConnectionLost as error:
                 if time.monotonic() + RETRY > end:
                     raise
                 self.tell(f"trying again: {error}")
                 time.sleep(RETRY)
 
     def reboot(self, before: Observation) -> None:
-        """Choose the kernel for one boot, and go. Raises Refused where it cannot be chosen."""
+        """Choose the kernel for one boot, and go. Raises TrialRefused where it cannot be chosen."""
         release = self.trial.arm.kernel.release
         if self.boot != "kexec":
             command = {"grub-reboot": "grub-reboot", "bootctl": "bootctl set-oneshot --"}[self.boot]
@@ -192,15 +192,17 @@ class Journey:
         self.tell(f"rebooting from {before.release} into {release} ({self.boot})")
         done = self.connection.run(f"set -e; {choose} >&2; {going(leave)}")
         if done.status:
-            raise Refused("boot-refused", f"{release} cannot be chosen for the next boot: {last_line(done.stderr)}")
+            raise TrialRefused(
+                "boot-refused", f"{release} cannot be chosen for the next boot: {last_line(done.stderr)}"
+            )
 
     def come_back(self, before: Observation) -> Observation:
-        """The machine in its new boot. Raises Broken when the deadline passes."""
+        """The machine in its new boot. Raises ConnectionLost when the deadline passes."""
 
         def new_boot() -> Observation:
             found = look(self.connection)
             if found.boot_id == before.boot_id:
-                raise Broken("it has not shut down yet")
+                raise ConnectionLost("it has not shut down yet")
             return found
 
         found = self.patiently(new_boot, self.settings.boot_deadline)
@@ -215,11 +217,13 @@ class Journey:
             f'[ "$free" -ge {self.settings.free_mib * 1024} ] || {{ echo "only $free KiB are free" >&2; exit 28; }}'
         )
         fill = f"rm -rf {place}; umask 077; mkdir {place} && cd {place} && tar -xf - && mkdir -p scratch programs && printf 999 >status.room"
-        done = self.connection.run(f"{room}; {enough}; {fill}", stdin=self.luggage(), timeout=300)
+        done = self.connection.run(f"{room}; {enough}; {fill}", stdin=self.input_archive(), timeout=300)
         if done.status == 28 or "No space left" in done.stderr:
-            raise Refused("disk-full", f"{self.settings.directory} has too little room: {last_line(done.stderr)}")
+            raise TrialRefused(
+                "disk-full", f"{self.settings.directory} has too little room: {last_line(done.stderr)}"
+            )
         if done.status:
-            raise Refused(
+            raise TrialRefused(
                 "setup-failed", f"the script cannot be copied to {self.directory}: {last_line(done.stderr)}"
             )
         # Not `&&`: whatever was set is put back, however the script ended.
@@ -239,23 +243,22 @@ class Journey:
         """Shell that starts a script apart from the connection."""
         return f"setsid nohup sh -c {shlex.quote(run)} >/dev/null 2>&1 </dev/null &"
 
-    def luggage(self) -> bytes:
+    def input_archive(self) -> bytes:
         """A tar with guest.sh, conditions.sh and programs/."""
+        files = {
+            "guest.sh": self.trial.script.encode(),
+            "conditions.sh": conditions_script(self.settings.conditions, RESTORE, UNDO).encode(),
+        } | {f"programs/{name}": data for name, data in self.programs.items()}
         packed = io.BytesIO()
-        packed.write(self.bundle)
-        with tarfile.open(fileobj=packed, mode="w" if not self.bundle else "a") as tar:
-            for name, text in (
-                ("guest.sh", self.trial.script),
-                ("conditions.sh", conditions_script(self.settings.conditions, RESTORE, UNDO)),
-            ):
-                data = text.encode()
+        with tarfile.open(fileobj=packed, mode="w") as tar:
+            for name, data in files.items():
                 member = tarfile.TarInfo(name)
-                member.size, member.mode = len(data), 0o644
+                member.size, member.mode = len(data), 0o755
                 tar.addfile(member, io.BytesIO(data))
         return packed.getvalue()
 
     def attend(self, began: Observation) -> Observation:
-        """Wait for the script's end, over as many connections as it takes. Raises Broken after the deadline.
+        """Wait for the script's end, over as many connections as it takes. Raises ConnectionLost after the deadline.
 
         The machine waits by itself: a connection every few seconds would disturb what it measures.
         """
@@ -264,7 +267,7 @@ class Journey:
         while True:
             left = end - time.monotonic()
             if left <= 0:
-                raise Refused("deadline", "the script did not end in time")
+                raise TrialRefused("deadline", "the script did not end in time")
             turns = max(1, int(min(left, 600) / 2))
             place = shlex.quote(self.directory)
             same = f'read b </proc/sys/kernel/random/boot_id; [ "$b" = {shlex.quote(began.boot_id)} ]'
@@ -274,7 +277,7 @@ class Journey:
                 done = self.connection.run(
                     f"{wait}{LOOK}; [ -e {place}/status ] && echo ended", timeout=min(left, 600) + 60
                 )
-            except Broken as error:
+            except ConnectionLost as error:
                 cuts += 1
                 self.facts["connection_cuts"] = cuts
                 self.tell(f"connection cut in mid-trial: {error}")
@@ -303,7 +306,7 @@ class Journey:
         )
         stream = self.trial.into / envelope.RAW
 
-        def fetch() -> Done:
+        def fetch() -> CommandResult:
             with stream.open("wb") as out:
                 return self.connection.run(pack, timeout=600, out=out)
 
@@ -326,7 +329,7 @@ class Journey:
                 "last may be cut.",
             )
         if status == OUT_OF_BAND:
-            said = tail(self.trial.into / "conditions.log", 1000) or "without an error message"
+            said = read_end(self.trial.into / "conditions.log", 1000) or "without an error message"
             return Outcome(void="conditions", message=f"Conditions were outside the configured limits: {said}.")
         if status != 0:
             return Outcome(void="setup-failed", message=f"The setup lines failed; the script ended with {status}.")
@@ -353,7 +356,7 @@ class Journey:
         )
         try:
             done = self.connection.run(script)
-        except (Broken, Refused):
+        except (ConnectionLost, TrialRefused):
             return "the log of the previous boot cannot be read"
         return f"last lines of the previous boot:\n{done.text[-20000:] or '(the machine keeps no log of it)'}"
 
@@ -369,14 +372,14 @@ def going(leave: str) -> str:
 
 
 def look(connection: Connection) -> Observation:
-    """The machine now. Raises Broken and Refused."""
+    """The machine now. Raises ConnectionLost and TrialRefused."""
     return read_look(connection.run(LOOK).text)
 
 
 def read_look(text: str) -> Observation:
-    """What LOOK printed. Raises Broken where it is cut."""
+    """What LOOK printed. Raises ConnectionLost where it is cut."""
     lines = text.splitlines()
     try:
         return Observation(lines[0], lines[1], lines[2], float(lines[3]), float(lines[4]), lines[5], time.monotonic())
     except (IndexError, ValueError) as error:
-        raise Broken(f"it answered {text[:100]!r}") from error
+        raise ConnectionLost(f"it answered {text[:100]!r}") from error

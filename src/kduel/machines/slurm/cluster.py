@@ -10,11 +10,12 @@ from typing import Protocol
 from msgspec import Struct
 
 from kduel.core.errors import HostError, InputError
+from kduel.core.host_packages import install_command
 
 PROGRAMS = ("sbatch", "squeue", "scancel", "scontrol", "sinfo", "srun")
 ANSWER = 30.0
 """Seconds in which Slurm's programs must answer."""
-INSTALL = "Start KDuel where Slurm's programs are: apt-get install slurm-client."
+INSTALL = f"Start KDuel where Slurm's programs are: {install_command('srun', 'slurm-client')}."
 UNUSABLE = ("DOWN", "DRAIN", "FAIL", "POWER", "UNKNOWN", "FUTURE")
 
 
@@ -117,17 +118,17 @@ class Node(Struct, frozen=True):
 
     @property
     def away(self) -> bool:
-        """Whether it is out of service, or on its way back."""
+        """True if it is out of service, or on its way back."""
         return any(word in self.state for word in UNUSABLE)
 
     @property
     def completing(self) -> bool:
-        """Whether a job on it is ending: killed, or in its epilog."""
+        """True if a job on it is ending: killed, or in its epilog."""
         return "COMPLETING" in self.state
 
     @property
     def usable(self) -> bool:
-        """Whether jobs can be given to it."""
+        """True if jobs can be given to it."""
         return not self.away and not self.state.endswith("*")
 
 
@@ -151,7 +152,7 @@ def nodes() -> list[Node]:
     )
 
 
-def not_started(job: str, node: str, reason: str) -> str:
+def describe_not_started(job: str, node: str, reason: str) -> str:
     """Of a job that Slurm holds because it could not start it: what happened, and where to look."""
     return (
         f"Slurm could not start job {job} on {node}, and holds it ({reason.replace('_', ' ')}). `sinfo -R`, slurmctld's log "

@@ -21,9 +21,9 @@ from msgspec import Meta, field
 
 from kduel.core.errors import HostError
 from kduel.machines import Outcome, Seconds
-from kduel.machines.remote.connection import Broken, Connection, Done, Refused, last_line
+from kduel.machines.remote.connection import CommandResult, Connection, ConnectionLost, TrialRefused, last_line
 from kduel.machines.remote.ssh_trial import Journey, RealSettings, look
-from kduel.machines.slurm.cluster import NOT_STARTED, Silent, job_state, nodes, not_started, slurm, wishes
+from kduel.machines.slurm.cluster import NOT_STARTED, Silent, describe_not_started, job_state, nodes, slurm, wishes
 
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The job's whole environment: nothing of the submitting user's reaches a trial."""
@@ -99,14 +99,14 @@ class NodeConnection(Connection):
         timeout: float = 60.0,
         root: bool = True,
         out: BinaryIO | None = None,
-    ) -> Done:
-        """As by ssh. Raises Broken, and Refused where the job has ended, which takes the node away."""
+    ) -> CommandResult:
+        """As by ssh. Raises ConnectionLost, and TrialRefused where the job has ended, which takes the node away."""
         done = super().run(script, stdin=stdin, timeout=timeout, root=root, out=out)
         if done.status and not EXITED.search(done.stderr):
             self.complain(done)
-        return Done(done.status, done.stdout, EXITED.sub("", done.stderr))
+        return CommandResult(done.status, done.stdout, EXITED.sub("", done.stderr))
 
-    def complain(self, done: Done) -> None:
+    def complain(self, done: CommandResult) -> None:
         """Raises what it means that srun itself failed; nothing where the script ended with 255."""
         if EXITED.search(done.stderr):
             return
@@ -115,8 +115,10 @@ class NodeConnection(Connection):
             state, _ = job_state(self.job)
         if state not in ("RUNNING", "CONFIGURING", "PENDING"):
             code = "no-node" if state in TAKEN else "rebooted"
-            raise Refused(code, f"Slurm ended job {self.job} on {self.place}: {ended_why(self.place, state)}")
-        raise Broken(f"{self.place} cannot be reached by srun: {last_line(done.stderr, 'it gives no reason')}")
+            raise TrialRefused(code, f"Slurm ended job {self.job} on {self.place}: {ended_why(self.place, state)}")
+        raise ConnectionLost(
+            f"{self.place} cannot be reached by srun: {last_line(done.stderr, 'it gives no reason')}"
+        )
 
 
 TAKEN = ("CANCELLED", "PREEMPTED", "DEADLINE", "REVOKED")
@@ -152,7 +154,7 @@ while [ -e {place} ]; do i=$((i + 1)); [ $i -lt {TO_GO} ] || exit 1; sleep 1; do
 
 
 def await_job(job: str, settings: NodeSettings, allocated: Callable[[], None] = lambda: None) -> None:
-    """Wait until a job runs; `allocated` is called when it has its node. Raises Refused where it will not run."""
+    """Wait until a job runs; `allocated` is called when it has its node. Raises TrialRefused where it will not run."""
     began, booting = time.monotonic(), 0.0
     while True:
         try:
@@ -166,14 +168,16 @@ def await_job(job: str, settings: NodeSettings, allocated: Callable[[], None] = 
         if state == "RUNNING":
             return
         if state == "PENDING" and NOT_STARTED.search(reason):
-            raise Refused("no-node", not_started(job, settings.node, reason))
+            raise TrialRefused("no-node", describe_not_started(job, settings.node, reason))
         if state not in ("PENDING", "CONFIGURING"):
             code = "no-node" if state in (*TAKEN, "GONE") else "no-return"
-            raise Refused(code, f"Slurm did not start job {job}: {ended_why(settings.node, state)}")
+            raise TrialRefused(code, f"Slurm did not start job {job}: {ended_why(settings.node, state)}")
         if booting and time.monotonic() - booting > settings.boot_deadline:
-            raise Refused("no-return", f"Slurm did not bring {settings.node} up within {settings.boot_deadline:g} s")
+            raise TrialRefused(
+                "no-return", f"Slurm did not bring {settings.node} up within {settings.boot_deadline:g} s"
+            )
         if not booting and time.monotonic() - began > settings.queue_deadline:
-            raise Refused("no-node", f"job {job} waited for {settings.queue_deadline:g} s: {reason}")
+            raise TrialRefused("no-node", f"job {job} waited for {settings.queue_deadline:g} s: {reason}")
         time.sleep(settings.poll)
 
 
@@ -191,7 +195,7 @@ class NodeJourney(Journey):
     or_else: ClassVar[str] = ", or its helper could not choose that kernel: slurmd's log there has the reason"
 
     def go(self) -> Outcome:
-        """The whole way. Raises Broken and Refused where the node cannot be acquired or reached."""
+        """The whole way. Raises ConnectionLost and TrialRefused where the node cannot be acquired or reached."""
         contender = self.trial.arm.contender.name
         feature = self.settings.feature(contender, self.trial.arm.kernel.release)
         name = job_name(self.trial.into, self.settings.node)
@@ -216,7 +220,7 @@ class NodeJourney(Journey):
             cancel(job)
 
     def submitted(self, name: str, feature: str) -> str:
-        """The number of the trial's job. slurmctld is waited for. Raises Refused."""
+        """The number of the trial's job. slurmctld is waited for. Raises TrialRefused."""
         end = time.monotonic() + self.settings.boot_deadline
         while True:
             try:
@@ -226,11 +230,11 @@ class NodeJourney(Journey):
                 return submit(self.settings, name, self.directory, self.script, feature)
             except Silent as error:
                 if time.monotonic() > end:
-                    raise Refused("no-node", f"slurmctld does not answer: {error.message}") from error
+                    raise TrialRefused("no-node", f"slurmctld does not answer: {error.message}") from error
                 time.sleep(self.settings.poll)
             except HostError as error:
                 code = "boot-refused" if NO_KERNEL.search(error.message) else "no-node"
-                raise Refused(code, f"Slurm refuses the trial's job: {error.message}") from error
+                raise TrialRefused(code, f"Slurm refuses the trial's job: {error.message}") from error
 
     def allocated(self) -> None:
         """The node is ours, and goes down: deadlines count from here, not from the queue."""
@@ -239,7 +243,7 @@ class NodeJourney(Journey):
         self.mark("launched")
 
     def await_node(self) -> None:
-        """Wait until Slurm has the node in service: after a panic it comes back. Raises Refused, HostError.
+        """Wait until Slurm has the node in service: after a panic it comes back. Raises TrialRefused, HostError.
 
         The job before must have ended, too: for a node that has to reboot, and still completes a job, Slurm finds the
         constraints of the next one bad, and looks at it again after a minute.
@@ -248,7 +252,7 @@ class NodeJourney(Journey):
         while away := [one for one in nodes() if one.name == self.settings.node and (one.away or one.completing)]:
             if time.monotonic() > end:
                 why = f": {away[0].reason}" if away[0].reason else ""
-                raise Refused("no-node", f"{away[0].name} is {away[0].state}{why}")
+                raise TrialRefused("no-node", f"{away[0].name} is {away[0].state}{why}")
             time.sleep(self.settings.poll)
 
     def detached(self, run: str) -> str:

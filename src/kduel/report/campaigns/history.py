@@ -7,7 +7,7 @@ from typing import Any
 
 from kduel.analysis.campaigns.history import MetricHistory, MetricSeries
 from kduel.analysis.campaigns.steps import LevelChange
-from kduel.core.format import MISSING, mean_and_sd, percent, plus
+from kduel.core.format import MISSING, mean_and_sd, percent, with_sign
 from kduel.core.text import plural
 from kduel.report.campaigns.page import CampaignPage, CampaignTable, PageSection, changed_lines
 from kduel.report.plots.effects import PICTURE, Spec, base, svg
@@ -26,11 +26,17 @@ def page_of(found: MetricHistory) -> CampaignPage:
     sections = [PageSection(heading="Lines", sentences=[about])]
     for line in sorted(found.lines, key=lambda line: not line.steps):
         rows = [
-            [point.shown, Path(point.run).name, mean_and_sd(point.mean, point.sd), str(point.n), mark(line, number)]
+            [
+                point.time_text,
+                Path(point.run).name,
+                mean_and_sd(point.mean, point.sd),
+                str(point.n),
+                mark(line, number),
+            ]
             for number, point in enumerate(line.points)
         ]
         bullets = [
-            f"Changed by {change(step)} on {line.points[step.index].shown} (p = {step.p:.2g}). {told}"
+            f"Changed by {change(step)} on {line.points[step.index].time_text} (p = {step.p:.2g}). {told}"
             for step, told in zip(line.steps, line.told, strict=True)
         ]
         table = CampaignTable(head=["time", "run", line.unit, "n", "change"], rows=rows, numbers_from=2)
@@ -50,7 +56,7 @@ def change(step: LevelChange) -> str:
     """In per cent where that means something."""
     if step.before > 0:
         return percent(100 * (step.after / step.before - 1))
-    return plus(step.after - step.before, "g")
+    return with_sign(step.after - step.before, "g")
 
 
 def mark(line: MetricSeries, number: int) -> str:
@@ -107,6 +113,6 @@ def picture(found: MetricHistory) -> Spec:
     return spec
 
 
-def drawn(found: MetricHistory) -> str:
+def draw_picture(found: MetricHistory) -> str:
     """The picture as SVG, empty where there is no series."""
     return svg(picture(found)) if found.lines else ""

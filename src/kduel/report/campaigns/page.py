@@ -9,7 +9,7 @@ from html import escape
 from msgspec import Struct, field
 
 from kduel.core.text import visible
-from kduel.report.markdown import escaped
+from kduel.report.markdown import escape_markdown
 
 WIDTH = 110
 WIDEST_CELL, NARROWEST_CELL = 60, 13
@@ -63,7 +63,7 @@ def plain_table(table: CampaignTable) -> list[str]:
     """In columns, as wide as fits; a long cell goes on in the lines below."""
     gaps = 2 * (len(table.head) - 1)
     for widest in range(WIDEST_CELL, NARROWEST_CELL - 1, -1):
-        rows = [[wrapped(cell, widest) for cell in row] for row in [table.head, *table.rows]]
+        rows = [[wrap_cell(cell, widest) for cell in row] for row in [table.head, *table.rows]]
         widths = [max(len(line) for row in rows for line in row[number]) for number in range(len(table.head))]
         if sum(widths) + gaps <= WIDTH:
             break
@@ -81,29 +81,29 @@ def plain_table(table: CampaignTable) -> list[str]:
     return lines
 
 
-def wrapped(cell: str, width: int) -> list[str]:
+def wrap_cell(cell: str, width: int) -> list[str]:
     """A cell's lines, at least one."""
     return textwrap.wrap(visible(cell), width) or [""]
 
 
-def markdown(page: CampaignPage) -> str:
-    """As GitHub and GitLab read it."""
-    parts = [f"# {escaped(visible(page.title))}"]
+def markdown_page(page: CampaignPage) -> str:
+    """Page in Markdown, as GitHub and GitLab read it."""
+    parts = [f"# {escape_markdown(visible(page.title))}"]
     for section in page.sections:
-        parts.append(f"## {escaped(visible(section.heading))}")
-        parts += [escaped(visible(sentence)) for sentence in section.sentences]
+        parts.append(f"## {escape_markdown(visible(section.heading))}")
+        parts += [escape_markdown(visible(sentence)) for sentence in section.sentences]
         if section.table is not None:
             table = section.table
             rules = ["---" if place < table.numbers_from else "--:" for place in range(len(table.head))]
             rows = [table.head, rules, *table.rows]
             parts.append(
                 "\n".join(
-                    f"| {' | '.join(cell if row is rules else escaped(visible(cell)) for cell in row)} |"
+                    f"| {' | '.join(cell if row is rules else escape_markdown(visible(cell)) for cell in row)} |"
                     for row in rows
                 )
             )
         if section.bullets:
-            parts.append("\n".join(f"- {escaped(visible(bullet))}" for bullet in section.bullets))
+            parts.append("\n".join(f"- {escape_markdown(visible(bullet))}" for bullet in section.bullets))
     return "\n\n".join(parts) + "\n"
 
 
@@ -143,3 +143,7 @@ def html_rows(table: CampaignTable, safe: Callable[[str], str]) -> str:
 
     body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in table.rows)
     return f"<thead><tr>{line(table.head, 'th')}</tr></thead><tbody>{body}</tbody>"
+
+
+FORMATS: dict[str, Callable[[CampaignPage], str]] = {"text": text, "markdown": markdown_page, "html": html}
+"""Writers of a page by the names that `--format` takes."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kduel.analysis.campaigns.attribution import few
+from kduel.analysis.campaigns.attribution import list_few
 from kduel.analysis.campaigns.claims import JudgedClaim
-from kduel.analysis.campaigns.compare import Between, Campaigns, MetricRow, Summary
+from kduel.analysis.campaigns.compare import Campaigns, ColumnChange, MetricRow, Summary
 from kduel.core.format import MISSING, effect, interval_text, mean_and_sd, percent
 from kduel.core.results import Difference
 from kduel.core.text import plural
 from kduel.report.campaigns.page import CampaignPage, CampaignTable, PageSection, changed_lines
-from kduel.report.content.digest import sided
+from kduel.report.content.digest import side_words
 
 MOST_CONFOUNDS = 60
 
@@ -36,7 +36,7 @@ def letters(found: Campaigns) -> dict[str, str]:
 
 
 def columns_section(found: Campaigns) -> PageSection:
-    """Which letter is what."""
+    """Section with the meaning of each letter."""
     rows = []
     for column in found.columns:
         trials = MISSING if column.trials is None else str(column.trials)
@@ -51,15 +51,23 @@ def columns_section(found: Campaigns) -> PageSection:
 
 
 def confounds_section(found: Campaigns) -> PageSection:
-    """What else changed: before any result, since it limits what the results can mean."""
+    """Section with what else changed: before any result, since it limits what the results can mean."""
     heads = [column.letter for column in found.columns]
     rows = [
-        [f"{difference.group}: {difference.key}", *(said(difference, column.name) for column in found.columns)]
+        [
+            f"{difference.group}: {difference.key}",
+            *(format_value(difference, column.name) for column in found.columns),
+        ]
         for difference in found.confounds[:MOST_CONFOUNDS]
     ]
     sentences = []
     if not rows:
         sentences.append("Nothing that is known differs between the columns.")
+        sentences += [
+            f"Little is known of {column.name}, which was imported: that nothing differs does not follow."
+            for column in found.columns
+            if column.imported
+        ]
     blind = [column.name for column in found.columns if all(column.name not in d.values for d in found.confounds)]
     if rows and blind:
         sentences.append(f"Nothing is known of {', '.join(blind)}.")
@@ -70,7 +78,7 @@ def confounds_section(found: Campaigns) -> PageSection:
     return PageSection(heading="What differs between the columns", sentences=sentences, table=table, bullets=bullets)
 
 
-def said(difference: Difference, name: str) -> str:
+def format_value(difference: Difference, name: str) -> str:
     """A column's value, or a dash."""
     value = difference.values.get(name)
     return MISSING if value in (None, "") else str(value)
@@ -79,7 +87,11 @@ def said(difference: Difference, name: str) -> str:
 def results_section(found: Campaigns) -> PageSection:
     """One line a metric, one column a campaign."""
     rows = [
-        [f"{row.key} ({row.unit}, {side(row)})", *(shown(cell) for cell in row.cells), str(largest_n(row))]
+        [
+            f"{row.key} ({row.unit}, {better_side(row)})",
+            *(format_mean(cell) for cell in row.cells),
+            str(largest_n(row)),
+        ]
         for row in found.rows
     ]
     head = ["metric", *(column.letter for column in found.columns), "n"]
@@ -87,31 +99,31 @@ def results_section(found: Campaigns) -> PageSection:
     return PageSection(heading="Results", table=CampaignTable(head=head, rows=rows), bullets=bullets)
 
 
-def side(row: MetricRow) -> str:
-    """Which side is better, in words."""
+def better_side(row: MetricRow) -> str:
+    """Side that is better, in words."""
     return "no better side" if row.better == "none" else f"{row.better} is better"
 
 
-def shown(cell: Summary | None) -> str:
+def format_mean(cell: Summary | None) -> str:
     """Mean and SD; a value alone where it was measured once."""
     return MISSING if cell is None else mean_and_sd(cell.mean, cell.sd)
 
 
 def largest_n(row: MetricRow) -> str:
-    """How often the columns measured it."""
+    """Largest number of values in a column."""
     counts = sorted({cell.n for cell in row.cells if cell is not None})
     return f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
 
 
 def attribution_section(found: Campaigns) -> PageSection:
-    """What a change may be put down to, pair by pair."""
+    """Section with what a change may be put down to, pair by pair."""
     names = letters(found)
     bullets = [f"{names[pair.before]} to {names[pair.after]}: {pair.attribution.told}" for pair in found.between]
     return PageSection(heading="What a change may be attributed to", bullets=bullets)
 
 
-def change_section(pair: Between, found: Campaigns) -> PageSection:
-    """How each metric changed between two columns."""
+def change_section(pair: ColumnChange, found: Campaigns) -> PageSection:
+    """Section with the change of each metric between two columns."""
     names = letters(found)
     shown_changes = [change for change in pair.changes if change.n]
     rows = [
@@ -120,7 +132,7 @@ def change_section(pair: Between, found: Campaigns) -> PageSection:
             effect(change),
             interval_text(change),
             str(change.n),
-            ", ".join(filter(None, (change.word, change.size, sided(change)))),
+            ", ".join(filter(None, (change.word, change.size, side_words(change)))),
             ", ".join(warning.code for warning in change.warnings),
         ]
         for change in shown_changes
@@ -133,15 +145,15 @@ def change_section(pair: Between, found: Campaigns) -> PageSection:
             sentences.append("Counted exactly on the same deterministic machine: one value of each is enough.")
     elif pair.otherwise:
         sentences.append(
-            f"Counted exactly, but with {few(pair.otherwise, 3)}: counts under other conditions are not compared as exact."
+            f"Counted exactly, but with {list_few(pair.otherwise, 3)}: counts under other conditions are not compared as exact."
         )
     elif shown_changes and all(change.n == 1 for change in shown_changes):
         sentences.append("n = 1: each was measured once. No interval, no verdict, whatever the size of the change.")
     if pair.attribution.cause is None and rows:
         sentences.append("Not attributable to one cause; see above.")
-    bullets = [f"Without a value on one side: {few(missing, 12)}."] if missing else []
+    bullets = [f"Without a value on one side: {list_few(missing, 12)}."] if missing else []
     bullets += [
-        f"Undecided, as they were not measured alike: {few([key for key, why in pair.unlike.items() if why == reason], 12)}: "
+        f"Undecided, as they were not measured alike: {list_few([key for key, why in pair.unlike.items() if why == reason], 12)}: "
         f"{reason}."
         for reason in dict.fromkeys(pair.unlike.values())
     ]

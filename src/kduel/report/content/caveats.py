@@ -1,4 +1,4 @@
-"""What a reader must know before any verdict: what was run, how sure it is, what went wrong."""
+"""Facts that a reader must know before any verdict: what was run, how sure it is, what went wrong."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 from kduel.core.experiment import HOST_DISTURBED
 from kduel.core.format import plain_number
-from kduel.core.results import COUNTED, Results, TrialResult
+from kduel.core.results import COUNTS, Results, TrialResult
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.rule import gating_rule
 from kduel.report.content.host import host_line
@@ -22,7 +22,8 @@ LONGEST_WHY = 300
 def run_facts(results: Results) -> list[str]:
     """Few words on what was run: how many blocks, on what."""
     blocks, trials = len(results.blocks), len(results.trials)
-    facts = [plural(blocks, "block")] if blocks else []
+    # What was imported has trials that nothing pairs: its caveats and tables say how many.
+    facts = [plural(blocks, "block")] if blocks and not results.study.imported else []
     if trials:
         facts.append(plural(trials, "trial"))
     words = (results.machine.kind, results.machine.facts.get("accelerator"))
@@ -35,7 +36,7 @@ def run_facts(results: Results) -> list[str]:
 
 
 def sureness(results: Results) -> str:
-    """How much trust the intervals deserve, in one sentence."""
+    """Sentence on the trust that the intervals deserve."""
     if results.machine.exact:
         said = "Counted exactly on a deterministic machine: a repetition gives the same numbers, so no statistics are needed."
         return f"{said} {ONCE}" if counted_once(results) else said
@@ -47,9 +48,11 @@ def sureness(results: Results) -> str:
             )
         return "Too few trials for any interval: no difference can be distinguished from chance."
     confidence = f"{plain_number(round(100 * (1 - results.study.alpha), 3))} % confidence"
-    count_primary = len({(m.benchmark, m.metric) for m in results.metrics if m.role == "primary"})
-    contenders = len({m.contender for m in results.metrics})
-    if count_primary * contenders > 1:
+    count_primary = len({(m.benchmark, m.metric) for m in results.gating if m.role == "primary"})
+    contenders = len({m.contender for m in results.gating})
+    if results.effects:
+        confidence += f" over the {plural(len(results.gating), 'effect')} together"
+    elif count_primary * contenders > 1:
         confidence += f" over the {plural(count_primary, 'primary metric')} together"
     if results.study.imported:
         return f"{confidence}, if the trials did not influence each other; for imported data KDuel cannot check that."
@@ -60,20 +63,20 @@ def sureness(results: Results) -> str:
 
 
 def counted_once(results: Results) -> bool:
-    """Whether the operations of kbench were counted under one condition only, and the run has no layouts to vary them."""
-    counted = [m for m in results.metrics if m.metric == COUNTED and m.unit == COUNTED and m.n]
+    """True if operations were counted under one condition only, and the run has no layouts to vary them."""
+    counted = [m for m in results.metrics if m.metric == m.unit in COUNTS and m.n]
     return (
         bool(counted) and results.machine.exact and not any(m.conditions for m in counted) and len(results.blocks) < 2
     )
 
 
 def trial_word(results: Results) -> str:
-    """What a trial is on that machine."""
+    """Word for a trial on that machine."""
     return "clean build" if results.machine.kind == "build" else "boot"
 
 
 def caveats(results: Results) -> list[str]:
-    """What the reader must know before any verdict."""
+    """Sentences that the reader must know before any verdict."""
     said = []
     if results.machine.timing_warning:
         said.append(visible(results.machine.timing_warning))
@@ -95,10 +98,10 @@ def caveats(results: Results) -> list[str]:
         said.append(f"{visible(contender, 200)}: {number} of {plural(total[contender], 'trial')} {what}.")
         if status == "partial":
             said[-1] += without_numbers([trial for trial in results.trials if trial.contender == contender])
-    return [*said, *repetitions(results), *unfinished(results)]
+    return [*said, *repetitions(results), *unfinished_sentence(results)]
 
 
-def unfinished(results: Results) -> list[str]:
+def unfinished_sentence(results: Results) -> list[str]:
     """The blocks in which not every contender has been run yet, in a sentence: the run was interrupted, or continues."""
     if results.study.imported:
         return []
@@ -155,7 +158,7 @@ def kernel_findings(results: Results) -> list[str]:
 
 
 def without_numbers(trials: list[TrialResult]) -> str:
-    """Which benchmarks of these trials gave no number, and the first reason of each."""
+    """Benchmarks of these trials that gave no number, and the first reason of each."""
     reasons: dict[str, str] = {}
     for trial in trials:
         for label, why in trial.failed_steps.items():

@@ -11,7 +11,7 @@ from kduel.core.format import plain_number
 from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.report.content.caveats import counted_once
-from kduel.report.content.counted import is_counted, next_command
+from kduel.report.content.counted import is_counted, is_sharing, next_command
 from kduel.report.content.digest import Digest, digest, largest_first
 from kduel.report.content.notes import Note
 from kduel.report.content.overview import clip, overview
@@ -22,11 +22,15 @@ EXACT_MEANS = (
     "These are path lengths in the kernel, the same on every host: a lower count is a reason to expect a faster kernel, but no proof. "
     "Caches, stalls, other CPUs and scheduling decisions are not in them."
 )
+SHARING_MEANS = (
+    "These are the cache lines that CPUs fight over, the same on every host: more of them is a reason to expect worse scaling to many "
+    "CPUs, but no proof. Waiting, queues and migrations are not in them."
+)
 LINES_EACH = 2
-"""Of a finding or a piece of advice."""
+"""Lines of a finding or a piece of advice."""
 CAVEATS = 2
 FEWEST_ROWS = 4
-"""Of a table: findings give way to it."""
+"""Rows of a table, which findings give way to."""
 
 
 def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
@@ -35,8 +39,9 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
     title = " · ".join([said.title, *said.facts])
     lines: list[Line] = [[(clip(title, width), "dim")]]
     for comparison in said.comparisons[: max(1, height // 8)]:
-        lines += [[(line, "bold")] for line in wrapped(comparison.headline, width, "", LINES_EACH)]
-    means = [[(line, "")] for line in wrapped(EXACT_MEANS, width, "! ", 3)] if is_counted(results) else []
+        lines += [[(line, "bold")] for line in wrap_marked(comparison.headline, width, "", LINES_EACH)]
+    meaning = SHARING_MEANS if is_sharing(results) else EXACT_MEANS
+    means = [[(line, "")] for line in wrap_marked(meaning, width, "! ", 3)] if is_counted(results) else []
     found = findings(said, width)
     after = [*found, *means, *advice(results, said, run, width)]
     metrics = sorted(
@@ -62,7 +67,7 @@ def closing(results: Results, run: str, width: int, height: int) -> list[Line]:
 
 
 def legend(results: Results) -> str:
-    """What the table's marks mean, and how sure it is."""
+    """Meaning of the table's marks, and how sure it is."""
     marks = f"┊ ±{plain_number(results.study.delta)} %, the smallest effect that matters"
     if results.machine.exact:
         once = counted_once(results)
@@ -74,7 +79,7 @@ def findings(said: Digest, width: int) -> list[Line]:
     """The weightiest findings, cut to a few lines each, and what touches every verdict."""
     said_all = [(f"{note.number}. ", short(note)) for note in said.notes.important]
     said_all += [("! ", caveat) for caveat in said.caveats[:CAVEATS]]
-    return [[(line, "")] for mark, text in said_all for line in wrapped(text, width, mark, LINES_EACH)]
+    return [[(line, "")] for mark, text in said_all for line in wrap_marked(text, width, mark, LINES_EACH)]
 
 
 def short(note: Note) -> str:
@@ -88,17 +93,17 @@ def short(note: Note) -> str:
 
 
 def advice(results: Results, said: Digest, run: str, width: int) -> list[Line]:
-    """What to do next: what an open question needs, where a difference comes from, and where all the rest is."""
+    """Next steps: what an open question needs, where a difference comes from, and where all the rest is."""
     sentences: list[tuple[str, str]] = []
-    gating = [m for m in results.metrics if m.role == "primary"] or results.metrics
+    gating = results.gating
     undecided = [m for m in gating if m.verdict == "undecided" and not m.by_harness and not m.conditions]
     if undecided:
-        why, those = next(iter(by_reason(undecided, results.study.delta).items()))
+        why, those = next(iter(by_reason(undecided, results).items()))
         sentences.append((f"{plural(len(those), 'metric')} undecided: {why}.", ""))
     if is_counted(results) and (step := next_command(results, run))[1]:
         sentences.append(step)
     # The report of counts shows those that add something.
-    hidden = 0 if is_counted(results) else len(results.metrics) - len(gating)
+    hidden = 0 if is_counted(results) else sum(metric.role != "primary" for metric in results.metrics)
     more = [plural(len(others), "more finding")] if (others := said.notes.others) else []
     more += [plural(hidden, "exploratory metric")] if hidden else []
     sentences.append((f"{', '.join(more).capitalize() if more else 'All details'}:", f"kduel report {run}"))
@@ -109,12 +114,12 @@ def with_command(sentence: str, command: str, width: int) -> list[str]:
     """`→ sentence command`, the command on a line of its own where both are too long for one: it is to be pasted, so it is
     neither folded nor cut."""
     if not command:
-        return wrapped(sentence, width, "→ ", LINES_EACH)
+        return wrap_marked(sentence, width, "→ ", LINES_EACH)
     whole = f"→ {sentence} {command}"
-    return [whole] if len(whole) <= width else [*wrapped(sentence, width, "→ ", LINES_EACH), f"  {command}"]
+    return [whole] if len(whole) <= width else [*wrap_marked(sentence, width, "→ ", LINES_EACH), f"  {command}"]
 
 
-def wrapped(text: str, width: int, mark: str, most: int) -> list[str]:
+def wrap_marked(text: str, width: int, mark: str, most: int) -> list[str]:
     """`text` behind its mark in at most so many lines, cut with `...`."""
     return textwrap.wrap(
         visible(text), width, initial_indent=mark, subsequent_indent=" " * len(mark), max_lines=most,

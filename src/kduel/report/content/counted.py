@@ -13,10 +13,10 @@ from msgspec import Struct
 from kduel.benchmarks.boot_instructions import PLUGIN as BOOT_PLUGIN
 from kduel.benchmarks.kbench import SITUATIONS
 from kduel.core.format import MISSING, amount, effect, percent, range_text, relative_pct
-from kduel.core.results import COUNTED, MetricResult, Results
+from kduel.core.results import COUNTS, SHARED, MetricResult, Results
 from kduel.core.samples import Mode
 from kduel.core.text import plural, visible
-from kduel.judge.verdict.headline import decided, side
+from kduel.judge.verdict.headline import shows_difference, side
 from kduel.report.content.digest import ContenderSummary, largest_first
 
 Line = list[tuple[str, str]]
@@ -24,7 +24,6 @@ Line = list[tuple[str, str]]
 OTHER = "other"
 OUTSIDE_PCT = 5.0
 """How far from the usual range the difference in a situation, or of the mean, must lie to be shown."""
-MEAN = f"{COUNTED}-mean"
 MOST_CALLS = 0.9
 """Where fewer calls than this share lie about one value, the values are shown."""
 BOOT = BOOT_PLUGIN.name
@@ -38,20 +37,25 @@ MODES_HEADING = "modes: what single calls take, and how many of them"
 
 
 def is_counted(results: Results) -> bool:
-    """Whether a run's primary metrics are counts of instructions on a deterministic machine."""
+    """True if a run's primary metrics are counts of a deterministic machine."""
     primary = [metric for metric in results.metrics if metric.role == "primary"]
-    return bool(results.machine.exact and primary) and all(metric.unit == COUNTED for metric in primary)
+    return bool(results.machine.exact and primary) and all(metric.unit in COUNTS for metric in primary)
+
+
+def is_sharing(results: Results) -> bool:
+    """True if those counts are of shared cache lines."""
+    return is_counted(results) and all(m.unit == SHARED for m in results.metrics if m.role == "primary")
 
 
 def counted_lines(comparison: ContenderSummary, width: int, run: str = "") -> Iterator[Line]:
     """All primary metrics of a comparison, then what the usual call does not show. Lines are `width` columns at most where
     they can be. `run` is the directory as the user may type it, where it is known."""
     measured = [metric for metric in comparison.primary if metric.n]
-    large = sorted((m for m in measured if decided(m) and not m.below_delta), key=largest_first)
-    small = sorted((m for m in measured if decided(m) and m.below_delta), key=largest_first)
+    large = sorted((m for m in measured if shows_difference(m) and not m.below_delta), key=largest_first)
+    small = sorted((m for m in measured if shows_difference(m) and m.below_delta), key=largest_first)
     same = [m for m in measured if m.verdict in ("equal", "equivalent")]
     open_ones = sorted((m for m in measured if m.verdict == "undecided"), key=largest_first)
-    columns = Columns.of(measured, width)
+    columns = Columns.fit(measured, width)
     if measured:
         yield columns.heading()
     for group in dict.fromkeys(m.group or OTHER for m in large):
@@ -76,7 +80,7 @@ def counted_lines(comparison: ContenderSummary, width: int, run: str = "") -> It
 def name(metric: MetricResult) -> str:
     """The operation, which distinguishes the metrics of such a run; with what is counted where that is not the usual call:
     `pipe, mean`."""
-    way = metric.metric.removeprefix(f"{COUNTED}-")
+    way = metric.metric.removeprefix(f"{metric.unit}-")
     return visible(metric.benchmark if way == metric.metric else f"{metric.benchmark}, {way}", 60)
 
 
@@ -92,7 +96,7 @@ class Columns(Struct, frozen=True):
     HEADINGS: ClassVar = ("change", "over conditions", "before → after")
 
     @classmethod
-    def of(cls, metrics: Sequence[MetricResult], width: int) -> Columns:
+    def fit(cls, metrics: Sequence[MetricResult], width: int) -> Columns:
         """Wide enough for these; in too narrow a page only for the usual ones, as a boot has four digits more than any
         other, and in a narrower one with narrow gaps."""
         usual = [m for m in metrics if max(m.baseline_mean or 0, m.mean or 0) < LONG]
@@ -108,7 +112,7 @@ class Columns(Struct, frozen=True):
 
     @property
     def width(self) -> int:
-        """Of a line, without what may follow the figures."""
+        """Columns of a line, without what may follow the figures."""
         return 9 + self.name + len(self.figures(*self.HEADINGS))
 
     def heading(self) -> Line:
@@ -155,21 +159,22 @@ def agreement(metric: MetricResult) -> str:
 
 
 def situation_lines(comparison: ContenderSummary) -> Iterator[Line]:
-    """Where the situation of the tasks changes which way an operation goes, or by how much."""
-    names = {f"{COUNTED}-{situation}" for situation in SITUATIONS}
-    found = otherwise(comparison, [m for m in comparison.exploratory if m.metric in names])
+    """Operations whose change is another one in another situation of the tasks."""
+    found = otherwise(
+        comparison, [m for m in comparison.exploratory if m.metric.removeprefix(f"{m.unit}-") in SITUATIONS]
+    )
     yield from other_lines("a different change in another session or control group, or under SCHED_FIFO", found)
 
 
 def mean_lines(comparison: ContenderSummary) -> Iterator[Line]:
-    """Where the mean over all calls goes another way than the usual call, or by another amount."""
-    found = otherwise(comparison, [m for m in comparison.exploratory if m.metric == MEAN])
+    """Operations whose mean over all calls changes otherwise than the usual call."""
+    found = otherwise(comparison, [m for m in comparison.exploratory if m.metric == f"{m.unit}-mean"])
     yield from other_lines("a different change in the mean over all calls, rare and long ones included", found)
 
 
 def otherwise(comparison: ContenderSummary, metrics: Sequence[MetricResult]) -> list[MetricResult]:
     """Those whose difference is not that of the usual call, the largest first."""
-    usual = {m.benchmark: m for m in comparison.primary if m.metric == COUNTED}
+    usual = {m.benchmark: m for m in comparison.primary if m.metric == m.unit}
     return sorted(
         (m for m in metrics if m.benchmark in usual and differs_from(m, usual[m.benchmark])), key=largest_first
     )
@@ -191,7 +196,7 @@ def other_lines(heading: str, metrics: Sequence[MetricResult]) -> Iterator[Line]
 
 
 def with_modes(comparison: ContenderSummary) -> list[MetricResult]:
-    """Where the usual value is not that of nearly all calls, the least usual first."""
+    """Metrics whose usual value is not that of nearly all calls, the least usual first."""
     found = [
         m for m in comparison.primary if m.n and min(map(largest_share, m.modes.values()), default=1) < MOST_CALLS
     ]
@@ -231,7 +236,7 @@ def modes_of(modes: Sequence[Mode]) -> str:
 
 
 def differs_from(metric: MetricResult, usual: MetricResult) -> bool:
-    """Whether its difference lies outside the usual one's range by more than OUTSIDE_PCT, or goes the other way by delta
+    """True if its difference lies outside the usual one's range by more than OUTSIDE_PCT, or goes the other way by delta
     or more."""
     share, usually = relative_pct(metric), relative_pct(usual)
     if share is None or usually is None:
@@ -245,7 +250,7 @@ def differs_from(metric: MetricResult, usual: MetricResult) -> bool:
 
 def style(metric: MetricResult) -> str:
     """Colour only repeats what the word next to it states."""
-    if decided(metric):
+    if shows_difference(metric):
         return {"better": "bold green", "worse": "bold red", "neutral": "bold magenta"}[side(metric)]
     return "yellow"
 
@@ -253,10 +258,11 @@ def style(metric: MetricResult) -> str:
 def next_command(results: Results, run: str) -> tuple[str, str]:
     """A sentence, and what to type to see where the largest robust difference comes from: of an operation, as the boot takes minutes and much
     memory; both empty where there is none."""
-    found = [m for m in results.metrics if m.role == "primary" and m.counted and not m.below_delta]
-    if not found:
+    found = [m for m in results.metrics if m.role == "primary" and m.more_or_fewer and not m.below_delta]
+    if not found or results.study.imported:
         return "", ""
     largest = min(found, key=lambda metric: (metric.metric == BOOT, *largest_first(metric)))
     sentence = OF_BOOT if largest.metric == BOOT else LARGEST
     of = f" --contender {largest.contender}" if len({m.contender for m in results.metrics}) > 1 else ""
-    return sentence, f"kduel explain {run} -b {largest.benchmark}{of}"
+    way = " --sharing" if is_sharing(results) else ""
+    return sentence, f"kduel explain {run} -b {largest.benchmark}{of}{way}"

@@ -8,13 +8,23 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from kduel.core.format import effect, effect_with_interval, plain_number, relative_pct
-from kduel.core.results import COUNTED, MetricResult, Results, Verdict
+from kduel.core.results import COUNTS, SHARED, MetricResult, Results, Verdict
 from kduel.core.text import plural, visible
 from kduel.explain.compare import UNSEEN
-from kduel.judge.verdict.headline import Side, compared, decided, headline_of, side, unseen
+from kduel.judge.verdict.headline import (
+    Side,
+    compared_pairs,
+    headline_of,
+    shows_difference,
+    side,
+    torn_metrics,
+    unseen_mode_text,
+)
 from kduel.judge.verdict.wording import HOPELESS
 from kduel.report.content.caveats import caveats, run_facts, sureness
-from kduel.report.content.notes import Notes, numbered
+from kduel.report.content.factors import FactorGroup, factor_groups
+from kduel.report.content.notes import Notes, number_notes
+from kduel.report.content.provenance import provenance
 from kduel.report.content.undecided import by_reason
 
 SIGNS: dict[str, str] = {
@@ -22,6 +32,8 @@ SIGNS: dict[str, str] = {
     "slower": "▼",
     "higher": "↑",
     "lower": "↓",
+    "more": "↑",
+    "fewer": "↓",
     "different": "≠",
     "equivalent": "≈",
     "equal": "=",
@@ -29,6 +41,12 @@ SIGNS: dict[str, str] = {
 }
 NAMED = 6
 """How many metrics a sentence names before it says how many more there are."""
+
+NOT_SHARED = (
+    "cache lines that move are counted, not time. Queues, waiting and migrations do not count, nor what grows with the number of "
+    "CPUs; a security module and the configuration add lines of their own."
+)
+"""What a count of shared lines leaves open."""
 
 
 class Statement(Struct, kw_only=True):
@@ -59,8 +77,8 @@ class ContenderSummary(Struct, kw_only=True):
         return self.primary or self.exploratory
 
     @property
-    def beside(self) -> str:
-        """What the exploratory metrics are worth: there is no chance in counts."""
+    def exploratory_note(self) -> str:
+        """Worth of the exploratory metrics in words: there is no chance in counts."""
         return "exact as well" if all(m.scale == "exact" for m in self.exploratory) else "hints, no proof"
 
 
@@ -71,47 +89,60 @@ class Digest(Struct, kw_only=True):
     facts: list[str]
     """Short words about the run: suite, blocks, machine."""
     sure: str
-    """How sure one can be of the verdicts."""
-    caveats: list[str]
-    """What touches every verdict: the emulator, imported data, void trials."""
+    """Sentence on how sure one can be of the verdicts."""
+    measured: list[str]
+    """Measured things: kernels, machine, time and program, in a line each."""
+    own_caveats: list[str]
+    """Caveats of every verdict: the emulator, imported data, void trials."""
     comparisons: list[ContenderSummary]
     notes: Notes
+    exact: Digest | None
+    """The summary of what was counted before the rest, on one CPU."""
+    second: str
+    """What the rest is called."""
+
+    @property
+    def caveats(self) -> list[str]:
+        """Caveats of every verdict, after what the exact part found: for formats that do not show that part itself."""
+        return [*(self.exact_words(self.exact) if self.exact else []), *self.own_caveats]
+
+    @staticmethod
+    def exact_words(exact: Digest) -> list[str]:
+        """Findings of the run's exact part, a sentence for each contender."""
+        return [
+            f"Counted exactly before the rest (instructions, not time): {comparison.headline}. "
+            "That part is a run of its own, in the directory exact of this run."
+            for comparison in exact.comparisons
+        ]
 
 
-def sided(metric: MetricResult) -> str:
-    """Which way is good, in words."""
+def side_words(metric: MetricResult) -> str:
+    """Direction that is good, in words."""
     return {"higher": "higher is better", "lower": "lower is better", "none": "neither way is better"}[metric.better]
 
 
 def digest(results: Results) -> Digest:
     """The digest of a run."""
-    notes = numbered(results)
+    notes = number_notes(results)
     return Digest(
         title=visible(results.study.title or results.study.name or "A run of KDuel", 200),
         facts=run_facts(results),
         sure=sureness(results),
-        caveats=[*exact_words(results), *caveats(results)],
-        comparisons=[compare(results, notes, *pair) for pair in compared(results)],
+        measured=provenance(results),
+        own_caveats=caveats(results),
+        comparisons=[of_factors(group, notes, results) for group in factor_groups(results)]
+        or [compare(results, notes, *pair) for pair in compared_pairs(results)],
         notes=notes,
+        exact=digest(results.exact) if results.exact is not None else None,
+        second="Counted on several CPUs" if results.machine.exact else "Timed",
     )
-
-
-def exact_words(results: Results) -> list[str]:
-    """What the run's exact part found, a sentence for each contender; [] where it has none."""
-    if results.exact is None:
-        return []
-    return [
-        f"Counted exactly before anything was timed (instructions, not time): {comparison.headline}. "
-        "That part is a run of its own, in the directory exact of this run."
-        for comparison in digest(results.exact).comparisons
-    ]
 
 
 def compare(results: Results, notes: Notes, baseline: str, contender: str) -> ContenderSummary:
     """One contender's metrics, sorted into what can and what cannot be concluded."""
     mine = [m for m in results.metrics if (m.baseline, m.contender) == (baseline, contender)]
     primary = [m for m in mine if m.role == "primary"]
-    if results.machine.exact and all(m.unit == COUNTED for m in primary):
+    if results.machine.exact and all(m.unit in COUNTS for m in primary):
         primary.sort(key=lambda m: (m.verdict == "undecided", largest_first(m)))
     exploratory = [m for m in mine if m.role != "primary"]
     gating = primary or exploratory
@@ -128,16 +159,33 @@ def compare(results: Results, notes: Notes, baseline: str, contender: str) -> Co
     )
 
 
+def of_factors(group: FactorGroup, notes: Notes, results: Results) -> ContenderSummary:
+    """One metric's effects of factors, as rows of a comparison."""
+    rows = group.rows
+    delta = results.study.delta
+    primary = [row for row in rows if row.role == "primary"]
+    return ContenderSummary(
+        baseline="first level",
+        contender="other level",
+        primary=primary,
+        exploratory=[row for row in rows if row.role != "primary"],
+        headline=visible(group.headline, 2000),
+        points=points(primary or rows, notes, delta),
+        can=[*conclusions(primary or rows, notes, delta), *(f"{line}." for line in group.told)],
+        cannot=open_questions(results, notes, primary or rows, []),
+    )
+
+
 def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> list[Statement]:
     """The decided metrics with their effects, largest first; the others by group."""
-    different = [m for m in metrics if decided(m)]
+    different = [m for m in metrics if shows_difference(m)]
     found = [
         Statement(
             verdict=m.verdict,
             word=m.word,
             side=side(m),
-            text=f"{notes.marked(m)}: {effect_with_interval(m)}, {sided(m)}"
-            + (", below delta" if m.below_delta else ""),
+            text=f"{notes.with_marks(m)}: {effect_with_interval(m)}, {side_words(m)}"
+            + (", within delta" if m.below_delta else ""),
         )
         for m in foremost(different)
     ]
@@ -155,7 +203,7 @@ def points(metrics: list[MetricResult], notes: Notes, delta: float | None) -> li
         chosen = [m for m in metrics if m.verdict == verdict]
         for word in dict.fromkeys(m.word for m in chosen):
             those = [m for m in chosen if m.word == word]
-            found.append(Statement(verdict=chosen[0].verdict, word=word, text=f"{words}{named(those, notes)}"))
+            found.append(Statement(verdict=chosen[0].verdict, word=word, text=f"{words}{list_metrics(those, notes)}"))
     return found
 
 
@@ -183,41 +231,48 @@ def foremost(different: list[MetricResult]) -> list[MetricResult]:
 
 
 def conclusions(metrics: list[MetricResult], notes: Notes, delta: float | None) -> list[str]:
-    """What can be concluded: every decided metric in its own words, the equivalent ones in one sentence."""
+    """Conclusions: every decided metric in its own words, the equivalent ones in one sentence."""
     metrics = [m for m in metrics if not m.by_harness]
-    different = [m for m in metrics if decided(m)]
-    said = [f"{notes.marked(m)}: {told(m)}" for m in foremost(different)]
+    different = [m for m in metrics if shows_difference(m)]
+    said = [f"{notes.with_marks(m)}: {verdict_sentence(m)}" for m in foremost(different)]
     if len(different) > NAMED:
         said.append(f"{len(different) - NAMED} more metrics differ; the table has them.")
     for verdict, words in (("equivalent", f"Equivalent{bounds(delta)}"), ("equal", "Exactly equal")):
         chosen = [m for m in metrics if m.verdict == verdict]
         if not chosen:
             continue
-        said.append(f"{words}: {named(chosen, notes)}{unseen(chosen)}.")
+        said.append(f"{words}: {list_metrics(chosen, notes)}{unseen_mode_text(chosen)}.")
     return said
 
 
-def told(metric: MetricResult) -> str:
+def verdict_sentence(metric: MetricResult) -> str:
     """The verdict in plain words: the judge's own, or put together here."""
-    return visible(metric.told) or f"{metric.verdict}, {effect_with_interval(metric)}; {sided(metric)}."
+    return visible(metric.told) or f"{metric.verdict}, {effect_with_interval(metric)}; {side_words(metric)}."
 
 
 def open_questions(
     results: Results, notes: Notes, metrics: list[MetricResult], exploratory: list[MetricResult]
 ) -> list[str]:
-    """What cannot be concluded."""
+    """Questions that stay open."""
     said = []
-    said += [f"{notes.marked(m)}: {told(m)}" for m in metrics if m.depends and m.conditions]
+    said += [f"{notes.with_marks(m)}: {verdict_sentence(m)}" for m in metrics if m.depends and m.conditions]
     undecided = [m for m in metrics if m.verdict == "undecided" and not m.by_harness and not m.conditions]
-    for number, (why, chosen) in enumerate(by_reason(undecided, results.study.delta).items()):
+    for number, (why, chosen) in enumerate(by_reason(undecided, results).items()):
         lead = "Undecided, which is not the same as equal" if number == 0 else "Also undecided"
-        said.append(f"{lead}: {named(chosen, notes, with_need=True)}. The reason: {why}.")
+        said.append(f"{lead}: {list_metrics(chosen, notes, need=lacking(results))}. The reason: {why}.")
+    if torn := torn_metrics(metrics):
+        said.append(
+            f"One verdict for all machines: they contradict each other in {list_metrics(torn, notes)}. The verdict is of the "
+            "mean over their blocks: judge them separately."
+        )
     harness = [m for m in metrics if m.by_harness]
     if harness:
         said.append(
-            f"Anything about the kernel from {named(harness, notes)}: the benchmark's settings determine these values."
+            f"Anything about the kernel from {list_metrics(harness, notes)}: the benchmark's settings determine these values."
         )
-    if results.machine.exact:
+    if results.machine.exact and metrics and all(m.unit == SHARED for m in metrics):
+        said.append(f"How long it takes on a real processor: {NOT_SHARED}")
+    elif results.machine.exact:
         said.append(
             f"How long it takes on a real processor: instructions are counted, not time; {UNSEEN} do not count."
         )
@@ -225,11 +280,11 @@ def open_questions(
     differing = (
         []
         if results.machine.exact
-        else [m for m in exploratory if decided(m) and (m.verdict != "different" or m.better == "none")]
+        else [m for m in exploratory if shows_difference(m) and (m.verdict != "different" or m.better == "none")]
     )
     if differing:
         said.append(
-            f"Exploratory, so a hint and no proof: {named(sorted(differing, key=largest_first), notes, with_effect=True)}."
+            f"Exploratory, so a hint and no proof: {list_metrics(sorted(differing, key=largest_first), notes, with_effect=True)}."
         )
     confounds = [d for d in results.differences if not d.declared]
     if confounds and all(warning.code != "confounds" for warning in results.warnings):
@@ -241,17 +296,26 @@ def open_questions(
     return said
 
 
-def named(metrics: Iterable[MetricResult], notes: Notes, with_need: bool = False, with_effect: bool = False) -> str:
-    """`a/b, c/d and 5 more`, each with the blocks it still needs or with its effect on request."""
+def lacking(results: Results) -> tuple[str, str]:
+    """The unit of what an undecided metric still needs, one and many: an import has no blocks."""
+    if results.study.imported:
+        return "more trial of each contender", "more trials of each contender"
+    return "more block", "more blocks"
+
+
+def list_metrics(
+    metrics: Iterable[MetricResult], notes: Notes, need: tuple[str, str] | None = None, with_effect: bool = False
+) -> str:
+    """`a/b, c/d and 5 more`, each with what it still needs, in that unit, or with its effect on request."""
 
     def words(metric: MetricResult) -> str:
         if with_effect:
-            return f"{notes.marked(metric)} {effect(metric)}"
+            return f"{notes.with_marks(metric)} {effect(metric)}"
         few_more = metric.blocks_more if (metric.blocks_more or 0) <= HOPELESS else None
-        if with_need and (few_more or metric.was):
-            more = f"about {plural(few_more, 'more block', 'more blocks')}" if few_more else ""
-            return f"{notes.marked(metric)} ({'; '.join(part for part in (metric.was, more) if part)})"
-        return notes.marked(metric)
+        if need and (few_more or metric.was):
+            more = f"about {plural(few_more, *need)}" if few_more else ""
+            return f"{notes.with_marks(metric)} ({'; '.join(part for part in (metric.was, more) if part)})"
+        return notes.with_marks(metric)
 
     chosen = list(metrics)
     listed = ", ".join(words(m) for m in chosen[:NAMED])

@@ -1,4 +1,4 @@
-"""What the trials ran in, and in what it differed between the contenders, as rows of tables."""
+"""Environment of the trials, and its differences between the contenders, as rows of tables."""
 
 from __future__ import annotations
 

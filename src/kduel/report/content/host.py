@@ -1,4 +1,4 @@
-"""What the host, or a real machine itself, did during the trials: figures for a strip by trial, and one sentence."""
+"""Record of the host, or of a real machine itself, during the trials: figures for a strip by trial, and one sentence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTABLE_STEAL = 0.5
 
 
 class HostFigures(Struct, frozen=True):
-    """Of one trial, over its steps; None is unknown."""
+    """Figures of one trial, over its steps; None is unknown."""
 
     waited: float | None = None
     """Per cent of the time that the guest's CPUs were ready to run, in which they waited for a CPU of the host."""
@@ -29,9 +29,9 @@ class HostFigures(Struct, frozen=True):
     pressed: float | None = None
     """Per cent of the time in which some task waited for a CPU; on a real machine those of the benchmark as well."""
     disk: float | None = None
-    """The same for a disk."""
+    """Share of the time in which some task waited for a disk."""
     memory: float | None = None
-    """The same for memory."""
+    """Share of the time in which some task waited for memory."""
     steal: float | None = None
     """CPU seconds in 100 seconds that a host, itself virtual, could not get."""
     throttled: int | None = None
@@ -42,7 +42,7 @@ def figures(trial: TrialResult) -> HostFigures:
     """The figures of a trial over its steps."""
     steps = list(trial.host.values())
 
-    def of(parts: Iterable[tuple[float, float | None]]) -> float | None:
+    def share_pct(parts: Iterable[tuple[float, float | None]]) -> float | None:
         return per_cent(share(parts))
 
     counts = [step.throttled for step in steps]
@@ -50,9 +50,9 @@ def figures(trial: TrialResult) -> HostFigures:
         waited=per_cent(wait_share(steps)),
         other=per_cent(other_work(steps)),
         pressed=per_cent(pressure(steps)),
-        disk=of((step.seconds, step.psi_io_some) for step in steps),
-        memory=of((step.seconds, step.psi_memory_some) for step in steps),
-        steal=of(
+        disk=share_pct((step.seconds, step.psi_io_some) for step in steps),
+        memory=share_pct((step.seconds, step.psi_memory_some) for step in steps),
+        steal=share_pct(
             (step.seconds, None if step.steal_s is None else step.steal_s / step.seconds)
             for step in steps
             if step.seconds > 0
@@ -69,8 +69,8 @@ def per_cent(part: float | None) -> float | None:
 Drawn = Literal["", "waited", "pressed"]
 
 
-def drawn(results: Results) -> Drawn:
-    """Which figure the strip shows: how long guests waited, where any trial knows it; else the pressure on real machines;
+def drawn_figure(results: Results) -> Drawn:
+    """Figure that the strip shows: how long guests waited, where any trial knows it; else the pressure on real machines;
     nothing where neither is known."""
     found = [figures(trial) for trial in results.trials]
     if any(one.waited is not None for one in found):
@@ -79,11 +79,11 @@ def drawn(results: Results) -> Drawn:
 
 
 def host_line(results: Results) -> str:
-    """What the host did, as a sentence; empty where it was not recorded, or where intervals do not depend on it."""
+    """Sentence on what the host did; empty where it was not recorded, or where intervals do not depend on it."""
     if results.machine.exact:
         return ""
     found = [figures(trial) for trial in results.trials]
-    inside = drawn(results) == "pressed"
+    inside = drawn_figure(results) == "pressed"
     parts = []
     if other := [one.other for one in found if one.other is not None]:
         parts.append(f"other work took {spread(other)} of the CPUs")
@@ -94,10 +94,10 @@ def host_line(results: Results) -> str:
     # On a real machine a benchmark of files or memory waits for these itself.
     for name, what in (("disk", "a disk"), ("memory", "memory")):
         values = [value for one in found if (value := getattr(one, name)) is not None]
-        if values and not inside and mean(values) >= NOTABLE:
+        if values and not inside and mean_of(values) >= NOTABLE:
             parts.append(f"some task waited for {what} for {spread(values)} of the time")
-    if (stolen := [one.steal for one in found if one.steal is not None]) and mean(stolen) >= NOTABLE_STEAL:
-        parts.append(f"other virtual machines took {mean(stolen):.1f} CPU seconds in 100 seconds")
+    if (stolen := [one.steal for one in found if one.steal is not None]) and mean_of(stolen) >= NOTABLE_STEAL:
+        parts.append(f"other virtual machines took {mean_of(stolen):.1f} CPU seconds in 100 seconds")
     if hot := [one.throttled for one in found if one.throttled]:
         parts.append(
             f"CPUs were slowed down for their heat {plural(sum(hot), 'time')} in {plural(len(hot), 'trial')}"
@@ -109,21 +109,21 @@ def host_line(results: Results) -> str:
             f"{plural(again.total(), 'disturbed boot')} {'was' if again.total() == 1 else 'were'} put aside ({by})"
         )
     where = "On the machine" if inside else "On the host"
-    return f"{where} during the trials: {listed(parts)}." if parts else ""
+    return f"{where} during the trials: {join_clauses(parts)}." if parts else ""
 
 
-def listed(parts: list[str]) -> str:
+def join_clauses(parts: list[str]) -> str:
     """Clauses with commas and one `and`."""
     return ", and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-def mean(values: list[float]) -> float:
-    """Of at least one value."""
+def mean_of(values: list[float]) -> float:
+    """Mean of at least one value."""
     return sum(values) / len(values)
 
 
 def spread(values: list[float]) -> str:
     """`12 % (3 to 40 % by trial)`: the mean and the range, in per cent."""
     low, high = min(values), max(values)
-    words = f"{mean(values):.0f} %" if mean(values) >= 1 else f"{mean(values):.1f} %"
+    words = f"{mean_of(values):.0f} %" if mean_of(values) >= 1 else f"{mean_of(values):.1f} %"
     return f"{words} ({low:.0f} to {high:.0f} % by trial)" if round(low) != round(high) else words

@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from msgspec import Struct
 
-from kduel.core.format import MISSING, bounds_text, decimals, signed
+from kduel.core.format import MISSING, bounds_text, decimals, signed_number
 from kduel.core.results import MachinesResult, MetricResult, Results
 from kduel.core.text import plural, visible
 from kduel.report.content.notes import key
@@ -50,9 +50,7 @@ class MachineTable(Struct, frozen=True, kw_only=True):
 
 def machine_tables(results: Results) -> list[MachineTable]:
     """A table for each metric that decides, or for every metric where none does."""
-    found = [metric for metric in results.metrics if metric.machines is not None]
-    primary = [metric for metric in found if metric.role == "primary"]
-    return [table(metric, metric.machines) for metric in primary or found if metric.machines is not None]
+    return [table(metric, metric.machines) for metric in results.gating if metric.machines is not None]
 
 
 def table(metric: MetricResult, found: MachinesResult) -> MachineTable:
@@ -105,13 +103,22 @@ def numbers(effect: float, low: float | None, high: float | None, unit: str) -> 
     width = (high - low) / 2 if low is not None and high is not None else 0.0
     places = min(6, decimals(width or abs(effect), 2))
     interval = MISSING if low is None or high is None else f"{' to '.join(bounds_text(low, high, places))} {unit}"
-    return {"effect": f"{signed(effect, places)} {unit}".rstrip(), "interval": interval.rstrip()}
+    return {"effect": f"{signed_number(effect, places)} {unit}".rstrip(), "interval": interval.rstrip()}
+
+
+PEEKING = (
+    "Decide before the first run how many to merge: merging one more each time that the result is undecided is peeking, and "
+    "false positives grow from 5 % to 6.5, 7.9 and 8.8 % with one, two and three further runs"
+)
+"""The figures are those of docs/statistics.md."""
 
 
 def part_facts(results: Results) -> list[str]:
-    """Where a merged run's trials come from, a sentence each."""
-    return [
+    """Origin of a merged run's trials, a sentence each, and what merging again costs where chance has a part."""
+    facts = [
         f"{visible(part.name, 80)} on {visible(part.machine, 80)}: {plural(part.blocks, 'block')}, seed {part.seed}"
         + (f", from {visible(part.started[:16].replace('T', ' '), 20)} UTC" if part.started else "")
         for part in results.study.parts
     ]
+    chance = any(metric.scale != "exact" for metric in results.metrics)
+    return [*facts, PEEKING] if facts and chance else facts

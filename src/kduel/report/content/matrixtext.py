@@ -8,7 +8,7 @@ from kduel.analysis.matrix import Matrix
 from kduel.analysis.matrix.grid import places
 from kduel.analysis.matrix.shape import JudgedCell, measured_steps
 from kduel.core.experiment import Aspect
-from kduel.core.format import MISSING, amount, effect, mean_and_sd, plain_number, relative_pct, signed
+from kduel.core.format import MISSING, amount, effect, mean_and_sd, plain_number, relative_pct, signed_number
 from kduel.core.results import MetricResult, Results
 from kduel.core.text import visible
 from kduel.report.content.digest import SIGNS
@@ -18,18 +18,18 @@ SUMMED: tuple[Aspect, ...] = ("cpu-time", "activity")
 
 
 def leads(matrix: Matrix | None, results: Results) -> bool:
-    """Whether the run is a matrix and nothing else, so that a report begins with its tables and not with a list of all
+    """True if the run is a matrix and nothing else, so that a report begins with its tables and not with a list of all
     that its cells measured."""
     return matrix is not None and bool(matrix.judged) and all_placed(results)
 
 
 def all_placed(results: Results) -> bool:
-    """Whether every benchmark is a cell of the matrix. Quick, where `shape` judges every pair of cells."""
+    """True if every benchmark is a cell of the matrix. Quick, where `shape` judges every pair of cells."""
     return len(places(measured_steps(results))) == len({metric.benchmark for metric in results.metrics})
 
 
 def matrix_parts(matrix: Matrix, results: Results) -> list[str]:
-    """What the signs mean, and every family's tables."""
+    """Meaning of the signs, and every family's tables."""
     delta = results.study.delta
     small = "" if delta is None else f", ≈ shown to be less than the {plain_number(delta)} % that matter"
     parts = [f"▲ better, ▼ worse, ↑ higher, ↓ lower{small}, ? undecided"]
@@ -39,7 +39,7 @@ def matrix_parts(matrix: Matrix, results: Results) -> list[str]:
 
 
 def matrix_sureness(matrix: Matrix | None, exact: bool) -> str:
-    """How sure the matrix's verdicts are."""
+    """Sentence on how sure the matrix's verdicts are."""
     if matrix is None:
         return ""
     if exact:
@@ -116,7 +116,7 @@ def cell(result: MetricResult) -> str:
     """A cell's sign and its change in per cent."""
     sign = SIGNS["equivalent"] if result.below_delta else SIGNS[result.verdict]
     share = relative_pct(result) if result.scale == "exact" else None
-    return f"{sign} {effect(result) if share is None else signed(share, 2) + ' %'}"
+    return f"{sign} {effect(result) if share is None else signed_number(share, 2) + ' %'}"
 
 
 def grid(rows: Sequence[Sequence[str]]) -> str:

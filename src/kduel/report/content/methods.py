@@ -1,9 +1,10 @@
-"""How the verdicts were reached, in words: for the methods section of whoever writes the run up."""
+"""Description of how the verdicts were reached: for the methods section of whoever writes the run up."""
 
 from __future__ import annotations
 
 from kduel.core.format import plain_number
 from kduel.core.results import Results
+from kduel.core.slices import Reducer
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.rule import Rule, gating_rule
 from kduel.judge.verdict.spending import RHO
@@ -14,9 +15,14 @@ from kduel.report.content.caveats import trial_word
 def methods(results: Results) -> list[str]:
     """Paragraphs, each a thought; only what is true of this run."""
     if results.machine.exact:
-        return [exact(), records(results)]
-    said = [imported(results) if results.study.imported else design(results), rule(results), beside(), void()]
-    return [paragraph for paragraph in [*said, records(results)] if paragraph]
+        return [exact()]
+    said = [
+        import_sentence(results) if results.study.imported else design(results),
+        rule(results),
+        shown_values_sentence(),
+        void(),
+    ]
+    return [paragraph for paragraph in said if paragraph]
 
 
 def exact() -> str:
@@ -28,7 +34,7 @@ def exact() -> str:
     )
 
 
-def imported(results: Results) -> str:
+def import_sentence(results: Results) -> str:
     """For results measured elsewhere."""
     names = [one.name for one in results.study.source]
     source = f" ({visible(', '.join(names), 200)})" if names else ""
@@ -39,7 +45,7 @@ def imported(results: Results) -> str:
 
 
 def design(results: Results) -> str:
-    """What a trial and a block are."""
+    """Sentence on trials and blocks."""
     study = results.study
     seed = f" (seed {study.seed})" if study.seed is not None else ""
     unit = "load of the scheduler" if study.unit == "load" else trial_word(results)
@@ -47,14 +53,25 @@ def design(results: Results) -> str:
         f"A trial is one fresh {unit} of one contender, running all benchmarks; it gives one number a metric, however many "
         f"samples were taken inside. A block holds one trial of every contender in random order{seed}"
         f"{', which every second block reverses' if study.edition == 1 else ''}, so that whatever drifts "
-        f"touches all of them alike. This run has {plural(len(results.blocks), 'block')}."
+        f"touches all of them alike. This run has {plural(len(results.blocks), 'block')}.{slices(study.slices, study.reduce)}"
+    )
+
+
+def slices(count: int, reducer: Reducer) -> str:
+    """Sentence on how slices were taken and reduced; empty for steps in one piece."""
+    if count == 1:
+        return ""
+    value = {"mean": "mean", "median": "median", "better-half": "mean of the better half"}[reducer]
+    return (
+        f" Steps that stop by the clock were measured in up to {count} slices, spread over the trial in an order drawn from the "
+        f"seed; a trial's value is the {value} of its slices."
     )
 
 
 def rule(results: Results) -> str:
-    """How values become a verdict: all numbers are those of the rule that judged."""
+    """Sentences on how values become a verdict: all numbers are those of the rule that judged."""
     imported = results.study.imported
-    primary = sum(m.role == "primary" and m.scale != "exact" for m in results.metrics)
+    primary = sum(m.role == "primary" and m.scale != "exact" for m in results.gating)
     judged = gating_rule(results)
     return " ".join(
         sentence
@@ -81,7 +98,7 @@ def rule(results: Results) -> str:
 
 
 def effect(imported: bool) -> str:
-    """What is estimated."""
+    """Sentence on what is estimated."""
     what = (
         "the difference of the mean logarithms"
         if imported
@@ -94,7 +111,7 @@ def effect(imported: bool) -> str:
 
 
 def looks(judged: Rule) -> str:
-    """When the values are analysed, and what pays for it."""
+    """Sentence on when the values are analysed, and what pays for it."""
     when = judged.looks()
     if len(when) == 1:
         return f"The values are analysed once, after {plural(when[0], 'block')}."
@@ -117,7 +134,7 @@ def adjustment(judged: Rule) -> str:
 
 
 def machines(results: Results) -> str:
-    """How several machines enter the verdict; empty where there is one."""
+    """Sentences on how several machines enter the verdict; empty where there is one."""
     if not any(metric.machines for metric in results.metrics):
         return ""
     merged = "The blocks of the merged runs follow one another. " if results.study.parts else ""
@@ -140,8 +157,8 @@ def ordinal(number: int) -> str:
     return {4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth"}.get(number, f"{number}th")
 
 
-def beside() -> str:
-    """What is shown without deciding."""
+def shown_values_sentence() -> str:
+    """Sentence on what is shown without deciding."""
     return (
         "Means come with the sample standard deviation (n - 1). Permutation and Wilcoxon tests, the Hodges-Lehmann shift, Cliff's "
         "delta and a test for equal variances (Brown-Forsythe) are shown for comparison and decide nothing."
@@ -149,14 +166,8 @@ def beside() -> str:
 
 
 def void() -> str:
-    """What becomes of trials that failed."""
+    """Sentence on trials that failed."""
     return (
         "A trial that panicked, hung or failed a validity check is void: it is kept, shown and counted, and gives no value. The "
         "rules that void a trial look neither at the contender's name nor at what was measured."
     )
-
-
-def records(results: Results) -> str:
-    """What program made this."""
-    version = results.study.kduel
-    return f"Measured with KDuel {visible(version, 40)}." if version else ""

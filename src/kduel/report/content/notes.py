@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from kduel.core.results import MetricResult, Results, Warning_
 from kduel.core.text import visible
-from kduel.judge.lint.findings import BY_CODE
+from kduel.judge.lint.finding import catalogue
 
 MOST_IMPORTANT = 3
 """So many notes a report shows; the others on demand."""
@@ -37,12 +37,12 @@ class Note(Struct, kw_only=True):
 
     @property
     def code(self) -> str:
-        """Of the weightiest finding."""
+        """Code of the weightiest finding."""
         return self.entries[0].code
 
     @property
     def message(self) -> str:
-        """Of the weightiest finding, with its evidence."""
+        """Message of the weightiest finding, with its evidence."""
         return self.entries[0].message
 
     @property
@@ -90,8 +90,8 @@ class Notes(Struct, kw_only=True):
         return self.notes[MOST_IMPORTANT:]
 
     @property
-    def hidden(self) -> str:
-        """What the most important notes leave out, and how to see it; empty where they leave out nothing."""
+    def hidden_sentence(self) -> str:
+        """Sentence on what the most important notes leave out, and how to see it; empty where they leave out nothing."""
         more, details = len(self.others), sum(len(note.details) for note in self.notes)
         if not more and not details:
             return ""
@@ -114,11 +114,11 @@ class Notes(Struct, kw_only=True):
         """The numbers of the notes that touch it."""
         return self.marks.get(id(metric), [])
 
-    def of(self, metric: MetricResult) -> list[Note]:
+    def touching(self, metric: MetricResult) -> list[Note]:
         """The notes that touch it."""
         return [self.notes[number - 1] for number in self.marks_of(metric)]
 
-    def marked(self, metric: MetricResult) -> str:
+    def with_marks(self, metric: MetricResult) -> str:
         """The metric's full name with its marks: `perf-stat/task_clock [2, 3]`."""
         marks = ", ".join(str(number) for number in self.marks_of(metric))
         return f"{key(metric)} [{marks}]" if marks else key(metric)
@@ -126,7 +126,8 @@ class Notes(Struct, kw_only=True):
 
 def key(metric: MetricResult) -> str:
     """The metric's full name, safe to show."""
-    return f"{visible(metric.benchmark, 200)}/{visible(metric.metric, 200)}"
+    name = visible(metric.benchmark, 200)
+    return f"{name}/{visible(metric.metric, 200)}" if metric.metric else name
 
 
 def few(names: list[str]) -> str:
@@ -134,7 +135,7 @@ def few(names: list[str]) -> str:
     return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
-def numbered(results: Results) -> Notes:
+def number_notes(results: Results) -> Notes:
     """The findings by cause, the weightiest cause first: what touches a primary metric or the run counts double."""
     causes: dict[str, list[NoteEntry]] = {}
     touched: dict[str, list[MetricResult]] = {}
@@ -156,7 +157,7 @@ def numbered(results: Results) -> Notes:
     notes = [
         Note(
             number=number,
-            cause=visible(cause, 200) if causes[cause][0].code in BY_CODE else "",
+            cause=visible(cause, 200) if causes[cause][0].code in catalogue() else "",
             entries=sorted(causes[cause], key=lambda one: -one.weight),
         )
         for number, cause in enumerate(order, 1)
@@ -165,13 +166,13 @@ def numbered(results: Results) -> Notes:
 
 
 def cause_of(warning: Warning_) -> str:
-    """What it has in common with other findings; a code that the catalogue does not know stands for itself."""
-    known = BY_CODE.get(warning.code)
-    return str(known.cause) if known else warning.code
+    """Cause that it shares with other findings; a code that the catalogue does not know stands for itself."""
+    known = catalogue().get(warning.code)
+    return known.cause if known else warning.code
 
 
 def entry(warning: Warning_, metric: str, share: float = 1.0) -> NoteEntry:
     """A finding as a note has it; `share` of its weight counts."""
-    known = BY_CODE.get(warning.code)
+    known = catalogue().get(warning.code)
     weight = share * (known.weight if known else 50)
     return NoteEntry(metric=metric, code=visible(warning.code, 80), message=visible(warning.message), weight=weight)

@@ -13,9 +13,19 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from kduel.core.format import MINUS, bounds_text, decimals, effect, effect_numbers, plain_number, relative_pct, signed
+from kduel.core.format import (
+    MINUS,
+    bounds_text,
+    decimals,
+    effect,
+    effect_numbers,
+    plain_number,
+    relative_pct,
+    signed_number,
+)
 from kduel.core.results import MetricResult
 from kduel.core.text import CUT, visible
+from kduel.judge.verdict.wording import HOPELESS
 from kduel.report.content.digest import SIGNS
 from kduel.report.content.notes import key
 from kduel.report.content.textgrid import Line, style
@@ -31,7 +41,6 @@ out is cut, with an arrow."""
 FARTHEST_PCT = 1000.0
 LEAST_PCT = -100.0
 """No change of a ratio is below it, so that no axis begins below it."""
-UNREACHABLE = 999
 TOO_WIDE_PCT = 1000.0
 """The interval of two blocks may go from nothing to any power of ten."""
 NICE = (1, 1.5, 2, 3, 5, 10)
@@ -54,7 +63,7 @@ def overview(
     if bar_width < SHORTEST_BAR or name_width < min(longest, SHORTEST_NAME):
         bar_width, name_width = 0, max(6, min(width - fixed, LONGEST_NAME))
     reach = axis(metrics, delta)
-    names = fitted(names, name_width)
+    names = fit_names(names, name_width)
     out = [heading(name_width, bar_width, reach, "blocks" if needed else "")]
     places = chosen([metric.contender for metric in metrics], several, most - 1)
     lines = [*out]
@@ -106,7 +115,7 @@ def short_names(metrics: Sequence[MetricResult]) -> list[str]:
     ]
 
 
-def fitted(names: Sequence[str], width: int) -> list[str]:
+def fit_names(names: Sequence[str], width: int) -> list[str]:
     """Each in at most so many columns, the end cut; where that makes different names equal, as much of the middle instead as
     leaves them different."""
     ends = [name if len(name) <= width else f"{name[: width - 1]}{CUT}" for name in names]
@@ -162,15 +171,15 @@ def change(metric: MetricResult) -> str:
         text = effect(metric)
         return text if len(text) <= EFFECT else clip(text, EFFECT)
     if abs(share) >= 10_000:
-        return f"{signed(share / abs(share) * 10_000, 0).replace(',', '')[0]}>9999 %"
-    return f"{signed(share, min(2, decimals(abs(share), 3))) if share else '0'} %"
+        return f"{signed_number(share / abs(share) * 10_000, 0).replace(',', '')[0]}>9999 %"
+    return f"{signed_number(share, min(2, decimals(abs(share), 3))) if share else '0'} %"
 
 
 def need(metric: MetricResult) -> str:
     """About how many more blocks an undecided metric needs; empty where that is not known."""
     if metric.verdict != "undecided" or not metric.blocks_more:
         return ""
-    return f">{UNREACHABLE}" if metric.blocks_more > UNREACHABLE else f"~{metric.blocks_more}"
+    return f">{HOPELESS}" if metric.blocks_more > HOPELESS else f"~{metric.blocks_more}"
 
 
 def bounds(metric: MetricResult) -> tuple[float, float, float] | None:
@@ -187,7 +196,7 @@ def bounds(metric: MetricResult) -> tuple[float, float, float] | None:
 
 
 def axis(metrics: Sequence[MetricResult], delta: float) -> float:
-    """Where the common axis ends, in per cent: at a round number that takes in all intervals. Beyond REACH it takes in
+    """End of the common axis, in per cent: at a round number that takes in all intervals. Beyond REACH it takes in
     only the tightest one, if that is not cut anyway: one with zero in it that goes beyond a doubling tells nothing there."""
     spans = [one for metric in metrics if (one := bounds(metric)) is not None]
     found = [(max(abs(low), abs(high)), low > 0) for low, _, high in spans]
@@ -199,7 +208,7 @@ def axis(metrics: Sequence[MetricResult], delta: float) -> float:
 
 
 def beginning(reach: float) -> float:
-    """Where an axis that ends at `reach` per cent begins."""
+    """Beginning of an axis that ends at `reach` per cent."""
     return max(-reach, LEAST_PCT)
 
 
@@ -237,7 +246,9 @@ def interval_words(metric: MetricResult) -> str:
     value, low, high, unit = effect_numbers(metric)
     if metric.scale == "exact" and metric.ci_low_pct is not None and metric.ci_high_pct is not None:
         low, high = metric.ci_low_pct, metric.ci_high_pct
-        return f"{signed(low, 2)} %" if low == high else f"{signed(low, 2)} to {signed(high, 2)} %"
+        return (
+            f"{signed_number(low, 2)} %" if low == high else f"{signed_number(low, 2)} to {signed_number(high, 2)} %"
+        )
     if value is None or low is None or high is None or (unit == "%" and high > TOO_WIDE_PCT):
         return "no interval yet"
     if low == high:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kduel.analysis.profile import CostChange, ProfileRow, TimedProfile
-from kduel.core.format import MISSING, amount, decimals, signed
+from kduel.core.format import MISSING, amount, decimals, signed_number
 from kduel.core.text import PLAIN_WIDTH, plural
-from kduel.explain.flame import Flame, drawn
-from kduel.explain.layout import Figures, Line, laid_out
+from kduel.explain.flame import Flame, draw_flame
+from kduel.explain.layout import Figures, Line, lay_out
 from kduel.explain.samples import CLOCK, SAMPLED_CONTEXTS
 from kduel.explain.show import ONLY
 
@@ -33,11 +33,11 @@ def as_text(found: TimedProfile, limit: int = 25, width: int = PLAIN_WIDTH) -> s
     lines += ["", *(cost_line(cost, places, SAMPLED_CONTEXTS[name]) for name, cost in found.contexts.items())]
     lines += [cost_line(found.whole, places, f"in all, of {plural(found.cpus, 'CPU')}"), "", *notes(found)]
     command = [f"  {found.exact}"] if found.exact else []
-    return "\n".join([*laid_out(lines, width), *command, ""])
+    return "\n".join([*lay_out(lines, width), *command, ""])
 
 
 def notes(found: TimedProfile) -> list[str]:
-    """What a reader must know of the table, a line each."""
+    """Lines that a reader must know of the table."""
     called = [row for row in found.rows if row.called]
     level = f"{100 * (1 - found.level):.4g} %"
     lines = [
@@ -45,7 +45,7 @@ def notes(found: TimedProfile) -> list[str]:
         f"Hochberg; the intervals of functions have a level of {level}, those of sums {100 * (1 - found.alpha):g} %."
     ]
     lines += [
-        f"Overhead of profiling: {signed(cost.slower_pct, 1)} % time per {found.unit} in profiled trials of "
+        f"Overhead of profiling: {signed_number(cost.slower_pct, 1)} % time per {found.unit} in profiled trials of "
         f"{cost.contender}, compared with the run's own."
         for cost in found.overhead
     ]
@@ -54,8 +54,8 @@ def notes(found: TimedProfile) -> list[str]:
         change = found.whole.contender / found.whole.baseline
         own = change * (1 + baseline.slower_pct / 100) / (1 + contender.slower_pct / 100)
         lines.append(
-            f"The whole changes by {signed(100 * (change - 1), 1)} % in profiled trials, and by "
-            f"{signed(100 * (own - 1), 1)} % in the run's own."
+            f"The whole changes by {signed_number(100 * (change - 1), 1)} % in profiled trials, and by "
+            f"{signed_number(100 * (own - 1), 1)} % in the run's own."
         )
     if found.event == CLOCK:
         lines.append(CLOCK_LIMIT)
@@ -63,7 +63,7 @@ def notes(found: TimedProfile) -> list[str]:
         one, other = found.counts
         lines.append(
             f"Exact counts of the same operation: {amount(one)} and {amount(other)} instructions "
-            f"({signed(other - one, 0 if (other - one) == int(other - one) else 2)})."
+            f"({signed_number(other - one, 0 if (other - one) == int(other - one) else 2)})."
         )
     if found.exact:
         lines.append("Instructions of the same operation, function by function:")
@@ -87,8 +87,12 @@ def cost_line(
     """One line of figures. `name`: the text is the name of a function."""
     interval = MISSING
     if cost.low is not None and cost.high is not None:
-        interval = f"{signed(cost.low, places)} to {signed(cost.high, places)}"
-    figures = (f"{cost.baseline:,.{places}f}", f"{cost.contender:,.{places}f}", signed(cost.difference, places))
+        interval = f"{signed_number(cost.low, places)} to {signed_number(cost.high, places)}"
+    figures = (
+        f"{cost.baseline:,.{places}f}",
+        f"{cost.contender:,.{places}f}",
+        signed_number(cost.difference, places),
+    )
     return Figures((*figures, interval, q), text, note, name)
 
 
@@ -97,13 +101,15 @@ def as_svg(found: TimedProfile) -> str:
     one, other = found.whole.baseline, found.whole.contender
 
     def figures(one: int, other: int) -> str:
-        return f"{one / 1000:,.2f} → {other / 1000:,.2f} ({signed((other - one) / 1000, 2)}) ns per {found.unit}"
+        return (
+            f"{one / 1000:,.2f} → {other / 1000:,.2f} ({signed_number((other - one) / 1000, 2)}) ns per {found.unit}"
+        )
 
-    return drawn(
+    return draw_flame(
         Flame(
             name=found.benchmark,
             title=f"{found.benchmark}: {amount(one)} ns of CPU time per {found.unit} in {found.baseline}, {amount(other)} in "
-            f"{found.contender} ({signed(other - one, 1)})",
+            f"{found.contender} ({signed_number(other - one, 1)})",
             note=f" · {found.event}, {plural(sum(found.samples), 'sample')}",
             contender=found.contender,
             stacks=found.stacks,

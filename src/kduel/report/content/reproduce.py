@@ -1,35 +1,172 @@
-"""How a reader repeats a run, in three commands."""
+"""Instructions to measure again what a run measured: commands for a checkout of KDuel, with the kernels that were measured."""
 
 from __future__ import annotations
 
-import re
+import json
 import shlex
+import textwrap
+from typing import Any
 
-from kduel.core.results import Results
-from kduel.core.text import visible
+from msgspec import Struct
 
-LONGEST = 70
-"""Characters of a command in a mail; a longer one is replaced by one that takes the run's study file."""
+from kduel.core.errors import InputError
+from kduel.core.results import ContenderResult, Results
+from kduel.core.text import printable, visible
+from kduel.core.version import commit_of
+from kduel.report.content.provenance import kernel, table
+from kduel.study.contenders import contender_tables, read_contenders
+from kduel.study.load import Study, assemble, parse_study, read_machine, suites
+
 OUT = "again"
+FILE = "study.toml"
+PINNED = "debian:"
+"""Begins the specification of a kernel that everybody can get."""
 
 
-def reproduction(results: Results) -> list[str]:
-    """Commands that get KDuel, measure again with the same seed, and report; empty for imported results."""
+class Reproduction(Struct, frozen=True, kw_only=True):
+    """Commands to paste into a shell, and the study that they need."""
+
+    commands: list[list[str]]
+    """The words of each."""
+    study: str
+    """The text of study.toml; empty where a suite has it."""
+    notes: list[str]
+    """What the commands cannot bring about."""
+
+    def lines(self, width: int) -> list[str]:
+        """The commands in lines of a shell, folded at `width` where a word's end allows it."""
+        comments = [
+            line
+            for one in self.notes
+            for line in textwrap.wrap(one, width, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
+        ]
+        return [*(line for words in self.commands for line in fold_command(words, width)), *comments]
+
+
+def reproduction(results: Results) -> Reproduction | None:
+    """Commands that measure again with the same kernels and seed, and report; None for imported and merged runs."""
     study = results.study
     if study.imported or study.seed is None:
+        return None
+    suite = suite_words(results)
+    text = "" if suite else pinned_study(results)
+    try:
+        asked = assemble(parse_study(study.text, FILE), study.text, FILE)
+        more, notes = options(results, asked)
+    except InputError:
+        more, notes = [], [f"Options of the command line are not known; {FILE} is as it was given."]
+    if results.exact is not None and (text or any(word.startswith("--machine") for word in more)):
+        more.append("--exact-first")
+    commit = commit_of(study.kduel)
+    if not commit or "." in (study.kduel or "").partition("+")[2]:
+        notes.append(f"It was measured by KDuel {visible(study.kduel, 60)}, which no commit holds as it was.")
+    notes += [
+        f"{visible(one.name, 100)} is {kernel(one)}: bring that kernel."
+        for one in results.contenders
+        if not str(table(one.facts, "provenance").get("exact")).startswith(PINNED)
+    ]
+    run = ["./kduel", "run", *(suite or [FILE]), *more, f"--seed={study.seed}", f"--out={OUT}"]
+    checkout = [["git", "checkout", commit]] if commit else []
+    report = ["./kduel", "report", OUT, "--format=mail"]
+    return Reproduction(commands=[*checkout, run, report], study=text, notes=notes)
+
+
+def exact_spec(contender: ContenderResult) -> str:
+    """The specification that means the very kernel that was measured, where its source has one, else the study's."""
+    exact = table(contender.facts, "provenance").get("exact")
+    return visible(exact if isinstance(exact, str) else contender.kernel, 300)
+
+
+def suite_words(results: Results) -> list[str]:
+    """The kernels and the suite, where the study is what these give; else nothing."""
+    study, kernels = results.study, [one.kernel for one in results.contenders]
+    text = suites().get(study.origin or "")
+    if text is None:
         return []
-    version = f"=={study.kduel}" if re.fullmatch(r"[0-9][0-9A-Za-z.+]{0,30}", study.kduel or "") else ""
-    return [f"pip install kduel{version}", run_command(results), f"kduel report {OUT} --format mail"]
+    exact = [exact_spec(one) for one in results.contenders]
+    if study.text == text + contender_tables(kernels, numbered=False):
+        return [*exact, f"--suite={study.origin}"]
+    if study.text == text + contender_tables(kernels, numbered=True):
+        return [f"--aa={len(exact)}", exact[0], f"--suite={study.origin}"]
+    return []
 
 
-def run_command(results: Results) -> str:
-    """`kduel run`, with the kernels and the suite where these are sufficient, else with the study file of the run."""
-    study, words = results.study, [f"--seed={results.study.seed}", f"--out={OUT}"]
-    plain = all(not (one.cmdline or one.scheduler or one.policy) for one in results.contenders)
-    suite = study.origin or ""
-    if plain and suite.isidentifier():
-        kernels = [visible(one.kernel, 200) for one in results.contenders]
-        command = shlex.join(["kduel", "run", *kernels, f"--suite={suite}", *words])
-        if len(command) <= LONGEST:
-            return command
-    return shlex.join(["kduel", "run", "study.toml", *words])
+def pinned_study(results: Results) -> str:
+    """The study's text with the kernels that were measured in place of those that were asked for."""
+    text = results.study.text
+    for one in results.contenders:
+        for quote in "\"'":
+            text = text.replace(f"{quote}{one.kernel}{quote}", f"{quote}{exact_spec(one)}{quote}")
+    try:
+        kernels = [one.kernel for one in read_contenders(parse_study(text, FILE).contender, FILE)]
+    except InputError:
+        kernels = []
+    if kernels != [exact_spec(one) for one in results.contenders]:
+        text = results.study.text
+    return as_toml(text)
+
+
+def as_toml(text: str) -> str:
+    """The text with each character that is not ASCII, or not visible, as TOML escapes it in strings."""
+    plain = "".join(
+        c if c.isascii() else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}" for c in text
+    )
+    return printable(plain).rstrip("\n")
+
+
+def options(results: Results, asked: Study) -> tuple[list[str], list[str]]:
+    """Options of the command line by which the run differs from its study, and a note about what no option says."""
+    study, kind, settings = results.study, results.machine.kind, results.machine.settings
+    words, notes = [], []
+    if (kind, settings) != (asked.machine, asked.machine_settings):
+        known = asked.machine_settings if kind == asked.machine else {}
+        pairs = ",".join(f"{key}={setting(value)}" for key, value in settings.items() if known.get(key) != value)
+        given = f"{kind}:{pairs}" if pairs else kind
+        if read_machine({"kind": asked.machine, **asked.machine_settings}, given) == (kind, settings):
+            words.append(f"--machine={given}")
+        else:
+            notes.append(
+                f"The machine was {visible(kind, 60)} with {visible(json.dumps(settings, default=str), 400)}."
+            )
+    if any(one.parameters.get("conditions") == 0 for one in results.steps) and not any(
+        one.parameters.get("conditions") == 0 for one in asked.steps
+    ):
+        words.append("--single")
+    if study.fixed is not None and study.fixed != asked.blocks.fixed:
+        words.append(f"--blocks={study.fixed}")
+    elif study.fixed is None and (asked.blocks.fixed is not None or study.max != asked.blocks.max):
+        words.append(f"--max-blocks={study.max}")
+    if study.delta != asked.about.delta:
+        words.append(f"--delta={study.delta:g}")
+    return words, notes
+
+
+def setting(value: Any) -> str:
+    """A machine's setting as --machine takes it."""
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def fold_command(words: list[str], width: int) -> list[str]:
+    """A command in lines that a shell reads as one."""
+    lines = [shlex.quote(words[0])]
+    for word in map(shlex.quote, words[1:]):
+        # Room for the backslash.
+        if len(lines[-1]) + 1 + len(word) + 2 <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"    {word}")
+    return lines
+
+
+def shell_lines(found: Reproduction, width: int) -> list[str]:
+    """All of it in lines that a shell takes as they stand."""
+    return [*(here_document(found.study) if found.study else []), *found.lines(width)]
+
+
+def here_document(text: str) -> list[str]:
+    """Lines of a shell that write the text to study.toml, whatever it holds."""
+    lines, end = text.split("\n"), "END"
+    while end in lines:
+        end += "_"
+    return [f"cat >{FILE} <<'{end}'", *lines, end]

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from kduel.core.format import MISSING, arms, effect, interval_text, means
 from kduel.core.results import MetricResult
 from kduel.core.text import visible
-from kduel.judge.verdict.headline import decided, side
-from kduel.report.content.digest import SIGNS, ContenderSummary, sided
+from kduel.judge.verdict.headline import shows_difference, side
+from kduel.report.content.digest import SIGNS, ContenderSummary, side_words
 from kduel.report.content.notes import Notes, key
 
 INDENT = 3
@@ -38,7 +38,7 @@ def verdict_lines(
     widths = column_widths(headings, rows)
     if INDENT + sum(widths) + GAP * (len(widths) - 1) > width:
         headings = ("change", comparison.baseline, comparison.contender, "n", "notes")
-        rows = [stacked(metric, notes, spell) for metric in metrics]
+        rows = [stacked_cells(metric, notes, spell) for metric in metrics]
         widths = column_widths(headings, rows)
     folded = tuple(fold(spell(heading), column) for heading, column in zip(headings, widths, strict=True))
     yield from ([(line, "dim")] for line in column_lines(folded, widths))
@@ -50,7 +50,7 @@ def verdict_lines(
             yield [("primary", "italic")]
         if both and number == len(comparison.primary):
             yield []
-            yield [(f"exploratory: {comparison.beside}", "italic")]
+            yield [(f"exploratory: {comparison.exploratory_note}", "italic")]
         yield name_line(metric, spell)
         yield from ([(line, "")] for line in column_lines(row, widths))
 
@@ -62,7 +62,7 @@ def name_line(metric: MetricResult, spell: Callable[[str], str]) -> Line:
     return [
         (verdict.ljust(VERDICT_WIDTH), style(metric)),
         (spell(key(metric)), "bold"),
-        (spell(f"  {small}{visible(metric.unit, 40)}, {sided(metric)}"), "dim"),
+        (spell(f"  {small}{visible(metric.unit, 40)}, {side_words(metric)}"), "dim"),
     ]
 
 
@@ -79,7 +79,7 @@ def one_line(metric: MetricResult, notes: Notes, spell: Callable[[str], str]) ->
     return tuple((spell(text),) for text in texts)
 
 
-def stacked(metric: MetricResult, notes: Notes, spell: Callable[[str], str]) -> tuple[Cell, ...]:
+def stacked_cells(metric: MetricResult, notes: Notes, spell: Callable[[str], str]) -> tuple[Cell, ...]:
     """For narrow places: the interval below the change, the SD below the mean."""
     bounds = interval_text(metric)
     return (
@@ -131,6 +131,6 @@ def column_lines(cells: tuple[Cell, ...], widths: list[int]) -> list[str]:
 
 def style(metric: MetricResult) -> str:
     """Colour never carries information that the word next to it lacks."""
-    if decided(metric):
+    if shows_difference(metric):
         return {"better": "bold green", "worse": "bold red", "neutral": "bold magenta"}[side(metric)]
     return "yellow" if metric.verdict == "undecided" else "cyan"

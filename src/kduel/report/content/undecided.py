@@ -1,60 +1,70 @@
-"""Why a metric is undecided, as a reason that the reader can act on."""
+"""Reasons why a metric is undecided, which the reader can act on."""
 
 from __future__ import annotations
 
-from kduel.core.results import MachinesResult, MetricResult
-from kduel.judge.lint.findings import Code
-from kduel.judge.verdict.rule import fewest_for
+from kduel.core.results import MachinesResult, MetricResult, Results
+from kduel.judge.lint.finding import catalogue
+from kduel.judge.lint.findings import missing_by_arm
+from kduel.judge.verdict.rule import gating_rule
 from kduel.judge.verdict.strata import FEWEST_OF_CLASS
 
 WORTH_ADDING = 2.0
 """So many times the blocks of the run are a way to a verdict; beyond that something else has to change."""
 
-MISSING = "values are missing, and which ones depends on the contender: repair this first"
-CAUSES: tuple[tuple[frozenset[str], str], ...] = (
-    (frozenset({Code.ONE_TRIAL, Code.ROBUST_DISAGREES}), "a few outlying trials hide the answer: read their logs, then repeat"),
-    (frozenset({Code.TWO_MODES}), "the boots fall into two groups: find what differs between them"),
-    (frozenset({Code.MISSING_BY_ARM}), MISSING),
-    (frozenset({Code.DRIFT, Code.AUTOCORRELATION}), "the machine changed during the run: stop other work on the host"),
-    (frozenset({Code.TIES, Code.QUANTISED}), "the values are too coarse: measure for longer"),
-)  # fmt: skip
-"""Findings that explain a wide interval, with what to do; the first that fits is the reason."""
+
+REMEDIES = {
+    "": "measure longer in each trial, or in slices spread over it",
+    "more-blocks": "it comes from the boots, so that longer trials hardly help; measure more blocks",
+    "more-slices": "measure in more slices",
+    "longer-slices": "measure in longer slices",
+}
+"""By what varies most; without slices it is not known how much of the spread is the boot's."""
 
 
-def reason(metric: MetricResult, delta: float | None) -> str:
-    """Why it is undecided and what would help, as a clause."""
+def advice(metric: MetricResult) -> str:
+    """Advice of its components; empty for a metric in one piece."""
+    parts = metric.components
+    return parts.advice if parts is not None and parts.slices > 1 else ""
+
+
+def reason(metric: MetricResult, delta: float | None, fewest: int) -> str:
+    """Clause on why it is undecided and what would help."""
     if metric.n == 0:
         return (
             "no block gave a value for both contenders: continue the run, or read why trials are void or steps failed"
         )
     if metric.n == 1:
-        return "each contender was measured once: measure more blocks"
+        return "each contender was measured once: measure more"
     if metric.withheld:
-        return MISSING
-    if metric.n < fewest_for(1):
-        return f"only {metric.n} values of each contender can be compared: measure more"
+        return missing_by_arm.PLUGIN.undecided
+    if metric.n < fewest:
+        return f"only {metric.n} values of each contender can be compared, and a verdict takes {fewest}: measure more"
+    if metric.contradicted:
+        return "the data contradict the verdict of an earlier look, which more blocks cannot settle: start a new run"
     if (found := metric.machines) is not None and found.scope == "class":
         return class_reason(found)
     codes = {warning.code for warning in metric.warnings}
-    for known, words in CAUSES:
-        if codes & known:
-            return words
+    for finding in catalogue().values():
+        if finding.undecided and finding.name in codes:
+            return finding.undecided
     if metric.blocks_more and metric.blocks_more <= WORTH_ADDING * metric.n:
-        return "the run is too short at this spread: measure more blocks"
+        return "the run is too short at this spread: measure more"
     target = "" if delta is None else f" for ±{delta:g} %"
-    return f"the spread is too large{target}: measure longer in each trial, stop other work on the host, or accept a larger delta"
+    return f"the spread is too large{target}: {REMEDIES[advice(metric)]}, stop other work on the host, or accept a larger delta"
 
 
 def class_reason(found: MachinesResult) -> str:
-    """Why nothing is decided of a class of machines."""
+    """Reason why nothing is decided of a class of machines."""
     if len(found.effects) < FEWEST_OF_CLASS:
         return f"a verdict about a class takes {FEWEST_OF_CLASS} machines, and {len(found.effects)} measured"
     return "the machines differ too much for a verdict about their class: measure on more machines, not more blocks"
 
 
-def by_reason(metrics: list[MetricResult], delta: float | None) -> dict[str, list[MetricResult]]:
-    """The undecided metrics by their reason, the most frequent reason first."""
+def by_reason(metrics: list[MetricResult], results: Results) -> dict[str, list[MetricResult]]:
+    """The undecided metrics of a run by their reason, the most frequent reason first."""
     found: dict[str, list[MetricResult]] = {}
+    rule = gating_rule(results)
     for metric in metrics:
-        found.setdefault(reason(metric, delta), []).append(metric)
+        fewest = (rule if metric.role == "primary" else rule.for_exploring()).fewest
+        found.setdefault(reason(metric, results.study.delta, fewest), []).append(metric)
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))

@@ -1,4 +1,4 @@
-"""What the page's script draws from: every value once, and each plot's specification once."""
+"""Data that the page's script draws from: every value once, and each plot's specification once."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 from msgspec import Struct
 
 from kduel.core.format import amount
+from kduel.core.host import wait_share
 from kduel.core.results import MetricResult, Results
+from kduel.core.slices import SliceValue, slice_label
 from kduel.core.text import visible
 from kduel.report.content.digest import Digest
-from kduel.report.content.host import drawn, figures
+from kduel.report.content.host import drawn_figure, figures
 from kduel.report.content.notes import key
 from kduel.report.plots import effects as plots
 from kduel.report.plots import values as valueplots
@@ -27,8 +29,13 @@ class MetricGroup(Struct, kw_only=True):
 
     @property
     def primary(self) -> bool:
-        """Whether it decides."""
+        """True if it decides."""
         return any(metric.role == "primary" for metric in self.results)
+
+    @property
+    def sliced(self) -> bool:
+        """True if it was measured in slices."""
+        return any(metric.slices for metric in self.results)
 
 
 def metric_groups(results: Results) -> list[MetricGroup]:
@@ -61,8 +68,9 @@ def page_data(results: Results, groups: list[MetricGroup], said: Digest) -> dict
     arms = {contender.name: number for number, contender in enumerate(results.contenders)}
     delta = results.study.delta
     timed = not results.study.imported
-    shown = drawn(results)
+    shown = drawn_figure(results)
     placeholder = [valueplots.NAMES]
+    sliced = any(group.sliced for group in groups)
     return {
         "names": names,
         "blocks": results.blocks,
@@ -80,7 +88,16 @@ def page_data(results: Results, groups: list[MetricGroup], said: Digest) -> dict
             ]
             for trial in results.trials
         ],
-        "metrics": [{"unit": visible(group.first.unit, 40), "values": group.values} for group in groups],
+        "metrics": [
+            {
+                "name": visible(group.name, 200),
+                "unit": visible(group.first.unit, 40),
+                "lower": group.first.better == "lower",
+                "values": group.values,
+                "slices": slice_rows(results, group, arms),
+            }
+            for group in groups
+        ],
         "forests": [
             plots.vega(plots.forest(comparison.gating, delta, plots.PAGE)) if has_forest(comparison.gating) else None
             for comparison in said.comparisons
@@ -89,13 +106,33 @@ def page_data(results: Results, groups: list[MetricGroup], said: Digest) -> dict
         "points": plots.vega(valueplots.strip(placeholder, plots.PAGE, box=False)),
         "box_from": valueplots.BOX_FROM,
         "order": plots.vega(valueplots.order(placeholder, plots.PAGE, timed=timed)),
+        "slices": plots.vega(valueplots.slices(placeholder, plots.PAGE)) if sliced else None,
+        "spells": plots.vega(valueplots.spells(plots.PAGE)) if sliced else None,
+        "waits": plots.vega(valueplots.spells(plots.PAGE, waiting=True)) if sliced else None,
         "course": plots.vega(valueplots.course(placeholder, plots.PAGE)) if results.trials else None,
         "host": plots.vega(valueplots.host(placeholder, plots.PAGE, shown)) if shown else None,
     }
 
 
+def slice_rows(results: Results, group: MetricGroup, arms: dict[str, int]) -> list[list[float | int | None]]:
+    """Rows of a contender's number, the block, the slice's begin in seconds, its value, and the share (per cent) of its time that
+    the guest waited for a CPU of the host, None where that is not known."""
+    hosts = {(trial.contender, trial.block): trial.host for trial in results.trials}
+    trials: dict[str, list[list[SliceValue]]] = {}
+    for metric in group.results:
+        trials |= metric.slices
+    rows: list[list[float | int | None]] = []
+    for name, blocks in trials.items():
+        for block, found in zip(results.blocks, blocks, strict=True):
+            for number, one in enumerate(found, 1):
+                record = hosts.get((name, block), {}).get(slice_label(group.first.benchmark, number))
+                waited = wait_share([record]) if record else None
+                rows.append([arms[name], block, one.began, one.value, None if waited is None else 100 * waited])
+    return rows
+
+
 def has_forest(metrics: list[MetricResult]) -> bool:
-    """Whether there is an interval in per cent to draw."""
+    """True if there is an interval in per cent to draw."""
     return bool(plots.forest_metrics(metrics))
 
 
@@ -104,7 +141,7 @@ def distinct(names: list[str]) -> list[str]:
     return [name if names.index(name) == number else f"{name} ({number + 1})" for number, name in enumerate(names)]
 
 
-def described(group: MetricGroup, names: list[str]) -> str:
+def describe_plot(group: MetricGroup, names: list[str]) -> str:
     """The plot in words, for those who cannot see it."""
     parts = []
     for name, values in zip(names, group.values, strict=True):

@@ -42,7 +42,7 @@ def tradeoffs_part(results: Results) -> TradeoffsPart | None:
 
 
 def tradeoffs_lines(results: Results, width: int) -> list[str]:
-    """The same as lines of text. Empty for a plain duel, whose verdicts are sufficient; it is shown for three
+    """Trade-offs as lines of text. Empty for a plain duel, whose verdicts are sufficient; it is shown for three
     contenders or more, or where power was measured."""
     view = front(results)
     weighed = view is not None and any(scale.axis == "power" for scale in view.scales)
@@ -51,7 +51,7 @@ def tradeoffs_lines(results: Results, width: int) -> list[str]:
         return []
     lines = aspect_lines(rows, [contender.name for contender in results.contenders], width)
     if view:
-        lines += ["", *(visible(sentence, 2000) for sentence in view.told)]
+        lines += ["", *(visible(sentence, 2000) for sentence in view.statements)]
     advice = advise(results)
     open_uses = [one for one in advice if not (one.better or one.worse or one.same)]
     lines += ["", *(visible(one.told, 2000) for one in advice if one not in open_uses)]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError
+from kduel.report.plots.engine import drawing
 
 SNIPPET = "window.vegaEmbed = vegaEmbed;"
 FILE = "vega.js"
@@ -33,8 +34,6 @@ def build(directory: Path) -> None:
 
 def bundle() -> str:
     """Put the script together; takes about six seconds."""
-    import vl_convert
-
-    script: str = vl_convert.javascript_bundle(snippet=SNIPPET)
+    script: str = drawing().javascript_bundle(snippet=SNIPPET)
     # In a function of its own: hundreds of its names would else be the page's.
     return "(() => {" + ENDING.sub(r"<\\\1", script) + "})();"

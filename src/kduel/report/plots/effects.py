@@ -1,4 +1,4 @@
-"""What all plots share, and the plot of effects. They are Vega-Lite: drawn by the browser in the HTML report, and to
+"""Parts of all plots, and the plot of effects. They are Vega-Lite: drawn by the browser in the HTML report, and to
 SVG or PNG by vl-convert for papers.
 
 Strings of users only ever stand in data, never in a field's name or an expression.
@@ -12,10 +12,11 @@ from msgspec import Struct
 
 from kduel.core.format import effect, effect_with_interval
 from kduel.core.results import MetricResult
-from kduel.judge.verdict.headline import decided, side
+from kduel.judge.verdict.headline import shows_difference, side
 from kduel.report.content.digest import SIGNS
 from kduel.report.content.notes import key
 from kduel.report.content.overview import beginning
+from kduel.report.plots.engine import drawing
 
 Spec = dict[str, Any]
 Row = dict[str, Any]
@@ -64,13 +65,13 @@ FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif'
 
 def tone(metric: MetricResult) -> str:
     """The colour's name of a verdict."""
-    if decided(metric):
+    if shows_difference(metric):
         return side(metric)
     return "undecided" if metric.verdict == "undecided" else "same"
 
 
 def base(theme: Theme, width: int | str, height: int | Spec, data: list[Row] | None) -> Spec:
-    """What all plots share. Without data the plot is a template, whose data set is called "rows"."""
+    """Base of all plots. Without data the plot is a template, whose data set is called "rows"."""
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "width": width,
@@ -132,7 +133,7 @@ def forest_rows(metrics: list[MetricResult], limit: float) -> list[Row]:
 
 
 def forest_limit(metrics: list[MetricResult], delta: float) -> float:
-    """How far the axis goes: to all decided intervals, and not so far that a very wide one squeezes the others."""
+    """End of the axis: to all decided intervals, and not so far that a very wide one squeezes the others."""
     reach = [max(abs(m.ci_low_pct or 0), abs(m.ci_high_pct or 0)) for m in metrics]
     sure = [r for m, r in zip(metrics, reach, strict=True) if m.verdict != "undecided"]
     typical = sorted(reach)[len(reach) // 2] if reach else 0.0
@@ -216,23 +217,17 @@ def forest(metrics: list[MetricResult], delta: float, theme: Theme, width: int |
 
 def vega(spec: Spec) -> Spec:
     """The specification compiled to Vega, which is all that the page then needs to bring along."""
-    import vl_convert
-
-    compiled: Spec = vl_convert.vegalite_to_vega(spec)
+    compiled: Spec = drawing().vegalite_to_vega(spec)
     return compiled
 
 
 def svg(spec: Spec) -> str:
     """The plot as an SVG picture."""
-    import vl_convert
-
-    drawn: str = vl_convert.vegalite_to_svg(spec)
+    drawn: str = drawing().vegalite_to_svg(spec)
     return drawn
 
 
 def png(spec: Spec, scale: float = 2) -> bytes:
     """The plot as a PNG picture."""
-    import vl_convert
-
-    drawn: bytes = vl_convert.vegalite_to_png(spec, scale=scale)
+    drawn: bytes = drawing().vegalite_to_png(spec, scale=scale)
     return drawn

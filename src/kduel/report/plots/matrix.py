@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kduel.analysis.matrix.grid import GridPoint
 from kduel.analysis.matrix.shape import Matrix
-from kduel.core.format import amount, effect_with_interval, relative_pct, signed
+from kduel.core.format import amount, effect_with_interval, relative_pct, signed_number
 from kduel.core.text import visible
 from kduel.report.content.digest import SIGNS
 from kduel.report.content.matrixtext import column_of, kinds_of
@@ -15,7 +15,7 @@ PANEL = 190
 
 
 def has_times(matrix: Matrix, family: str) -> bool:
-    """Whether the family can be drawn in the published form."""
+    """True if the family can be drawn in the published form."""
     return len(times_of(matrix, family)) == 3
 
 
@@ -33,7 +33,7 @@ def switches_of(matrix: Matrix, family: str) -> list[str]:
 
 
 def has_switches(matrix: Matrix, family: str) -> bool:
-    """Whether its context switches can be drawn."""
+    """True if its context switches can be drawn."""
     return bool(switches_of(matrix, family))
 
 
@@ -206,7 +206,7 @@ def heat_rows(matrix: Matrix) -> list[Row]:
         for judged in matrix.verdicts(family, metrics[0]):
             result = judged.result
             share = relative_pct(result)
-            size = "" if share is None else f"{signed(share, 0 if abs(share) >= 9.95 else 1)} %"
+            size = "" if share is None else f"{signed_number(share, 0 if abs(share) >= 9.95 else 1)} %"
             matters = not result.below_delta
             rows.append(
                 {
@@ -224,7 +224,7 @@ def heat_rows(matrix: Matrix) -> list[Row]:
 
 
 def strength(effect_pct: float | None) -> float:
-    """How strong a decided cell's colour is: full from 40 per cent on."""
+    """Opacity of a decided cell's colour: full from 40 per cent on."""
     return 0.6 if effect_pct is None else 0.35 + 0.65 * min(1.0, abs(effect_pct) / 40)
 
 

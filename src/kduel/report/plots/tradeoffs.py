@@ -25,12 +25,12 @@ def panel_rows(front: Front, across: Scale, up: Scale) -> list[Row]:
                 "contender": visible(name, 200),
                 "arm": front.contenders.index(name) % 6,
                 "beaten": name in front.beaten,
-                "x": kept(x.effect),
-                "x_low": kept(x.low),
-                "x_high": kept(x.high),
-                "y": kept(y.effect),
-                "y_low": kept(y.low),
-                "y_high": kept(y.high),
+                "x": clip_to_picture(x.effect),
+                "x_low": clip_to_picture(x.low),
+                "x_high": clip_to_picture(x.high),
+                "y": clip_to_picture(y.effect),
+                "y_low": clip_to_picture(y.low),
+                "y_high": clip_to_picture(y.high),
                 "x_told": place_told(x),
                 "y_told": place_told(y),
             }
@@ -39,11 +39,11 @@ def panel_rows(front: Front, across: Scale, up: Scale) -> list[Row]:
 
 
 def pairs(front: Front) -> list[tuple[Scale, Scale]]:
-    """What each panel shows: across, and up."""
+    """Scales of each panel: across, and up."""
     return list(combinations(front.scales, 2))
 
 
-def kept(value: float | None) -> float | None:
+def clip_to_picture(value: float | None) -> float | None:
     """Within the picture."""
     return None if value is None else max(beginning(FARTHEST), min(FARTHEST, value))
 

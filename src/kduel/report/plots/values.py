@@ -146,6 +146,72 @@ def order(
     return spec
 
 
+def slices(names: list[str], theme: Theme, rows: list[Row] | None = None, *, width: int | str = "container") -> Spec:
+    """Every slice's value by the time at which it began in its trial, a line a trial: interference that comes in spells shows as
+    neighbouring slices of one trial that are worse. The larger a point, the longer the guest waited for a CPU of the host."""
+    spec = order(names, theme, rows, width=width)
+    spec["encoding"] |= {
+        "x": {
+            "field": "p",
+            "type": "quantitative",
+            "scale": {"nice": False, "padding": 8, "zero": False},
+            "axis": {"title": "seconds after the boot", "grid": False, "tickCount": 8},
+        },
+        "detail": {"field": "t"},
+    }
+    size = {
+        "field": "w",
+        "type": "quantitative",
+        "scale": {"domain": [0, 50], "range": [18, 260], "clamp": True},
+        "legend": None,
+    }
+    tip = [*value_tip(), {"field": "w", "type": "quantitative", "title": "guest waited, %", "format": ".1f"}]
+    spec["layer"] = [
+        {"mark": {"type": "line", "strokeWidth": 1, "opacity": 0.3}},
+        {"mark": {"type": "circle", "opacity": 0.7}, "encoding": {"size": size, "tooltip": tip}},
+    ]
+    return spec
+
+
+def spells(
+    theme: Theme, *, waiting: bool = False, rows: list[Row] | None = None, width: int | str = "container"
+) -> Spec:
+    """All slices of the run, a row a trial, by their time in it; coloured by how much worse each is than the median of its
+    contender's, or by how long the guest waited for a CPU of the host meanwhile. A spell is a stretch of one colour, whatever
+    the steps."""
+    spec = base(theme, width, 260, rows)
+    scale = {"domain": [0, 25], "scheme": "oranges"} if waiting else {"domain": [20, -20], "scheme": "redblue"}
+    spec["mark"] = {"type": "square", "size": 36, "opacity": 1}
+    spec["encoding"] = {
+        "x": {
+            "field": "p",
+            "type": "quantitative",
+            "scale": {"nice": False, "padding": 8, "zero": False},
+            "axis": {"title": "seconds after the boot", "grid": False, "tickCount": 8},
+        },
+        "y": {
+            "field": "n",
+            "type": "quantitative",
+            "scale": {"nice": False, "padding": 6, "zero": False, "reverse": True},
+            "axis": {"title": "trial, in the order of time", "tickMinStep": 1, "grid": False, "labelExpr": WHOLE},
+        },
+        "color": {
+            "field": "w" if waiting else "d",
+            "type": "quantitative",
+            "scale": scale | {"clamp": True},
+            "legend": {"title": "guest waited, %" if waiting else "worse by, %", "orient": "top"},
+        },
+        "tooltip": [
+            {"field": "t", "type": "nominal", "title": "trial"},
+            {"field": "m", "type": "nominal", "title": "metric"},
+            {"field": "s", "type": "nominal", "title": "value"},
+            {"field": "d", "type": "quantitative", "title": "worse by, %", "format": ".1f"},
+            {"field": "w", "type": "quantitative", "title": "guest waited, %", "format": ".1f"},
+        ],
+    }
+    return spec
+
+
 def course(names: list[str], theme: Theme, rows: list[Row] | None = None, *, width: int | str = "container") -> Spec:
     """The run itself: every trial in the order of time with how long it took; crosses are void or partial ones."""
     spec = order(names, theme, rows, unit="seconds a trial took", width=width)
@@ -225,5 +291,5 @@ def value_rows(results: Results, metric: MetricResult) -> list[Row]:
 
 
 def jitter(index: int, arm: int) -> float:
-    """Where in its row a point stands, -1 to 1: spread evenly, always the same."""
+    """Place of a point in its row, -1 to 1: spread evenly, always the same."""
     return ((index + 1) * 0.6180339887 + arm * 0.37) % 1 * 2 - 1

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from kduel.analysis.campaigns.history import MetricHistory
-from kduel.analysis.index import ask
+from kduel.analysis.index import run_query
 from kduel.analysis.indexed import indexed_history
-from kduel.core.format import plus
+from kduel.core.format import with_sign
 from kduel.core.text import plural
 from kduel.report.campaigns.history import change
 from kduel.report.site.parts import Cell, Page, Section, Table, chart, file_name, number
@@ -18,27 +18,39 @@ MOST_ROWS = 2000
 """Of a table; the index has the others."""
 MOST_CHARTS = 60
 """On the page of a benchmark, those with a change first."""
-TONES = {"faster": "better", "slower": "worse", "equivalent": "same", "equal": "same", "undecided": "undecided"}
+TONES = {
+    "faster": "better",
+    "slower": "worse",
+    "fewer": "better",
+    "more": "worse",
+    "equivalent": "same",
+    "equal": "same",
+    "undecided": "undecided",
+}
 RUNS = """
 SELECT run.path, run.name, run.machine, substr(coalesce(run.measured, 'unknown'), 1, 16) AS measured, run.blocks,
        run.trials, run.void, run.merged, count(verdict.verdict) AS verdicts, sum(verdict.verdict = 'faster') AS faster,
-       sum(verdict.verdict = 'slower') AS slower
+       sum(verdict.verdict = 'slower') AS slower, sum(verdict.verdict = 'more') AS more,
+       sum(verdict.verdict = 'fewer') AS fewer
 FROM run LEFT JOIN verdict ON verdict.run = run.id AND verdict.role = 'primary'
 GROUP BY run.id ORDER BY run.measured DESC, run.started DESC, run.path
 """
 PAIR = """
-SELECT substr(coalesce(started, ''), 1, 16) AS started, path, benchmark, metric, verdict, effect_pct, ci_low_pct,
-       ci_high_pct, n FROM headline WHERE baseline = {} AND contender = {} ORDER BY started DESC, path, benchmark, metric
+SELECT substr(coalesce(measured, 'unknown'), 1, 16) AS measured, path, benchmark, metric, verdict, effect_pct, ci_low_pct,
+       ci_high_pct, n FROM headline WHERE baseline = {} AND contender = {}
+       ORDER BY headline.measured DESC NULLS LAST, started DESC, path, benchmark, metric
 """
+TALLIED = ("faster", "slower", "more", "fewer")
+"""Verdicts that are counted, each by itself: a count of instructions is no time."""
 
 
 def rows_of(index: Path, question: str) -> list[dict[str, Any]]:
     """The answer to a question, by column."""
-    found = ask(index, question)
+    found = run_query(index, question)
     return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
 
 
-def quoted(text: str) -> str:
+def quote_sql(text: str) -> str:
     """A string in SQL."""
     return "'" + text.replace("'", "''") + "'"
 
@@ -90,12 +102,12 @@ def overview(
             heading="Pairs of contenders",
             sentences=[] if pairs else ["No run has a primary metric: there is no verdict to list."],
             table=table(
-                heads("contender", "against", "runs", "faster", "slower", "the same", "undecided", numbers=5),
+                heads("contender", "against", "runs", *TALLIED, "the same", "undecided", numbers=7),
                 [
                     [
                         Cell(row["contender"], file_name("pair", row["baseline"], row["contender"])),
                         Cell(row["baseline"]),
-                        *(number(row[key], 0) for key in ("runs", "faster", "slower", "same", "undecided")),
+                        *(number(row[key], 0) for key in ("runs", *TALLIED, "same", "undecided")),
                     ]
                     for row in pairs
                 ],
@@ -132,9 +144,8 @@ def overview(
                     "trials",
                     "void",
                     "verdicts",
-                    "faster",
-                    "slower",
-                    numbers=6,
+                    *TALLIED,
+                    numbers=8,
                 ),
                 [
                     [
@@ -142,10 +153,7 @@ def overview(
                         Cell(row["name"] + (" (merged)" if row["merged"] else "")),
                         Cell(row["machine"]),
                         Cell(row["measured"].replace("T", " ")),
-                        *(
-                            number(row[key], 0)
-                            for key in ("blocks", "trials", "void", "verdicts", "faster", "slower")
-                        ),
+                        *(number(row[key], 0) for key in ("blocks", "trials", "void", "verdicts", *TALLIED)),
                     ]
                     for row in runs
                 ],
@@ -160,10 +168,10 @@ def overview(
 
 def pair(index: Path, baseline: str, contender: str, reports: dict[str, str]) -> Page:
     """Every verdict of one contender against one baseline, the newest first."""
-    rows = rows_of(index, PAIR.format(quoted(baseline), quoted(contender)))
+    rows = rows_of(index, PAIR.format(quote_sql(baseline), quote_sql(contender)))
     cells = [
         [
-            Cell(row["started"].replace("T", " ")),
+            Cell(row["measured"].replace("T", " ")),
             Cell(row["path"], reports.get(row["path"], "")),
             Cell(f"{row['benchmark']}/{row['metric']}", file_name("benchmark", row["benchmark"])),
             verdict(row["verdict"]),
@@ -173,7 +181,7 @@ def pair(index: Path, baseline: str, contender: str, reports: dict[str, str]) ->
         ]
         for row in rows
     ]
-    head = heads("time (UTC)", "run", "metric", "verdict", "change", "interval", "n", numbers=3)
+    head = heads("measured (UTC)", "run", "metric", "verdict", "change", "interval", "n", numbers=3)
     return Page(
         name=file_name("pair", baseline, contender),
         title=f"{contender} against {baseline}",
@@ -183,14 +191,14 @@ def pair(index: Path, baseline: str, contender: str, reports: dict[str, str]) ->
 
 def effect(value: float | None) -> Cell:
     """A change in per cent."""
-    return number(None) if value is None else Cell(f"{plus(value, '.2f')} %", number=True)
+    return number(None) if value is None else Cell(f"{with_sign(value, '.2f')} %", number=True)
 
 
 def interval(low: float | None, high: float | None) -> Cell:
     """An interval in per cent, or the range of an exact value; `exact` where that is one value."""
     if low is None or high is None:
         return number(None)
-    return Cell("exact" if low == high else f"{plus(low, '.2f')} to {plus(high, '.2f')} %", number=True)
+    return Cell("exact" if low == high else f"{with_sign(low, '.2f')} to {with_sign(high, '.2f')} %", number=True)
 
 
 def lines_of(name: str, history: MetricHistory) -> list[Any]:
@@ -204,7 +212,7 @@ def benchmark(name: str, history: MetricHistory) -> Page:
     lines = lines_of(name, history)
     changes = [
         [
-            Cell(line.points[step.index].shown),
+            Cell(line.points[step.index].time_text),
             Cell(line.key.rpartition("/")[2]),
             Cell(line.contender),
             Cell(line.machine),
@@ -269,7 +277,7 @@ def matrix(index: Path) -> Page:
         sections=[
             Section(
                 heading="Latest verdicts",
-                sentences=["The newest run with the metric counts."],
+                sentences=["The run that measured the metric last counts."],
                 table=table(head, cells),
             )
         ],
@@ -280,7 +288,7 @@ def latest_cell(row: dict[str, Any] | None) -> Cell:
     """A verdict with its effect; a dash where nothing was measured."""
     if row is None:
         return Cell("–")
-    size = "" if row["effect_pct"] is None else f" {plus(row['effect_pct'], '.2f')} %"
+    size = "" if row["effect_pct"] is None else f" {with_sign(row['effect_pct'], '.2f')} %"
     return Cell(f"{row['verdict']}{size}", tone=verdict(row["verdict"]).tone)
 
 

@@ -1,4 +1,4 @@
-"""What the pages of the site are made of: tables of cells, and lines drawn over time."""
+"""Parts of the site's pages: tables of cells, and lines drawn over time."""
 
 from __future__ import annotations
 
@@ -94,18 +94,18 @@ def chart(line: MetricSeries) -> Chart:
     def y(value: float) -> float:
         return round(HEIGHT / 2 if high == low else HEIGHT - 8 - (HEIGHT - 16) * (value - low) / (high - low), 1)
 
-    changes = [(x(step.index), f"{change(step)} on {line.points[step.index].shown}") for step in line.steps]
+    changes = [(x(step.index), f"{change(step)} on {line.points[step.index].time_text}") for step in line.steps]
     told = "; ".join(words for _, words in changes) or "no change found"
     return Chart(
         title=f"{line.contender}, {line.machine}",
-        about=f"{len(values)} runs from {line.points[0].shown} to {line.points[-1].shown}: {told}.",
+        about=f"{len(values)} runs from {line.points[0].time_text} to {line.points[-1].time_text}: {told}.",
         points=[
-            (x(place), y(point.mean), f"{point.shown} {visible(point.run, 80)}: {amount(point.mean)} {line.unit}")
+            (x(place), y(point.mean), f"{point.time_text} {visible(point.run, 80)}: {amount(point.mean)} {line.unit}")
             for place, point in enumerate(line.points)
         ],
         changes=changes,
         top=f"{amount(high)} {line.unit}",
         bottom=f"{amount(low)} {line.unit}",
-        first=line.points[0].shown,
-        last=line.points[-1].shown,
+        first=line.points[0].time_text,
+        last=line.points[-1].time_text,
     )

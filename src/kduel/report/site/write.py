@@ -8,11 +8,11 @@ from urllib.parse import quote
 
 from msgspec import Struct, field
 
-from kduel import __version__
-from kduel.analysis.index import ask
+from kduel.analysis.index import run_query
 from kduel.core.errors import InputError
 from kduel.core.temporary import temporary_directory
-from kduel.core.untrusted import Garbled, decode, read_whole
+from kduel.core.untrusted import MalformedError, decode, read_whole
+from kduel.core.version import full_version
 from kduel.report.html import templates
 from kduel.report.site.content import pages
 from kduel.report.site.parts import HEIGHT, WIDTH
@@ -30,7 +30,7 @@ class Site(Struct, kw_only=True):
     """The file MARK."""
 
     schema: int = 1
-    kduel: str = __version__
+    kduel: str = field(default_factory=full_version)
     pages: list[str] = field(default_factory=list)
 
 
@@ -51,7 +51,7 @@ def write_site(place: Path, index: Path, out: Path) -> list[str]:
         out.mkdir(parents=True, exist_ok=True)
         with temporary_directory(out, FRESH, as_disk_error(out, CHOOSE)) as fresh:
             for page in found:
-                text = template.render(page=page, version=__version__, width=WIDTH, height=HEIGHT)
+                text = template.render(page=page, version=full_version(), width=WIDTH, height=HEIGHT)
                 (fresh / page.name).write_text(text, "utf-8", errors="backslashreplace")
             sync_tree(fresh)
             # Killed at any instant, the mark names every page of ours.
@@ -80,7 +80,7 @@ def pages_of(out: Path) -> set[str]:
         raise foreign
     try:
         site = decode(read_whole(out / MARK), Site)
-    except Garbled:
+    except MalformedError:
         raise foreign from None
     if site.schema != Site().schema:
         raise InputError(f"{out} is a site of a later version of KDuel (schema {site.schema})", ELSEWHERE)
@@ -91,7 +91,7 @@ def pages_of(out: Path) -> set[str]:
 def reports_of(place: Path, index: Path, out: Path) -> dict[str, str]:
     """By run, the address of its own page relative to the site, where it has one."""
     found = {}
-    for (path,) in ask(index, "SELECT path FROM run").rows:
+    for (path,) in run_query(index, "SELECT path FROM run").rows:
         page = place / str(path) / "report/index.html"
         if page.is_file():
             found[str(path)] = quote(Path(os.path.relpath(page.resolve(), out.resolve())).as_posix(), safe="/")

@@ -25,6 +25,31 @@
         }];
       }));
 
+  const sliceRows = (metric) =>
+    metric.slices.map(([arm, block, began, value, waited]) => {
+      const trial = trialAt.get(`${block} ${arm}`);
+      return {
+        c: data.names[arm], b: block, v: value, s: String(Number(value.toPrecision(10))), p: began, w: waited,
+        t: trial ? trial[0] : `number ${block}`,
+      };
+    });
+
+  const spellRows = () =>
+    data.metrics.flatMap((metric) => {
+      const usual = data.names.map((_, arm) => {
+        const values = metric.slices.filter((row) => row[0] === arm).map((row) => row[3]).sort((a, b) => a - b);
+        return values[Math.floor(values.length / 2)];
+      });
+      return metric.slices.flatMap(([arm, block, began, value, waited]) => {
+        const trial = trialAt.get(`${block} ${arm}`);
+        if (!trial || began === null || !(value / usual[arm] > 0)) return [];
+        return [{
+          t: trial[0], n: trial[2] + 1, m: metric.name, p: began, w: waited, s: String(Number(value.toPrecision(10))),
+          d: 100 * Math.log(metric.lower ? value / usual[arm] : usual[arm] / value),
+        }];
+      });
+    });
+
   const courseRows = () =>
     data.trials
       .filter((trial) => trial[3] >= 0 && trial[5] !== null)
@@ -43,9 +68,14 @@
       return [filled(most >= data.box_from ? data.strip : data.points, metric.unit), valueRows(metric)];
     },
     order: (number) => [filled(data.order, data.metrics[number].unit), valueRows(data.metrics[number])],
+    slices: (number) => [filled(data.slices, data.metrics[number].unit), sliceRows(data.metrics[number])],
+    spells: () => [data.spells, spellRows()],
+    waits: () => [data.waits, spellRows()],
     course: () => [filled(data.course, ""), courseRows()],
     host: () => [filled(data.host, ""), hostRows()],
     matrix: (number) => [data.matrix[number], null],
+    tails: (number) => [data.tails[number], null],
+    factors: (number) => [data.factors[number], null],
     tradeoffs: (number) => [data.tradeoffs[number], null],
   };
 

@@ -9,15 +9,19 @@ import msgspec
 from kduel.benchmarks.support.operations import OPERATIONS
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
-from kduel.core.progress import Once, Progress
-from kduel.machines import Trial, machine_kind
+from kduel.core.progress import Progress, UniqueMessages
+from kduel.core.void_codes import never_began
+from kduel.machines import machine_kind
 from kduel.run.bisect.build import Builder, Unbuildable
 from kduel.run.bisect.kernels import CommitKernels
-from kduel.run.bisect.terms import Unmeasurable
-from kduel.run.prepare import Ready, make_ready
-from kduel.run.script import BOOT_ALLOWANCE
-from kduel.store.collect import Prepared
+from kduel.run.bisect.terms import SearchSettings, Unmeasurable
+from kduel.run.prepare import Ready, disturbance_rule, make_ready
+from kduel.run.repeat import EndedTrial
+from kduel.run.trials import Trials
+from kduel.store.collect import PreparedSteps
+from kduel.store.rundir import RunDir, as_disk_error
 from kduel.study.load import Study, assemble, parse_study
+from kduel.study.plan import PlannedTrial
 
 ATTEMPTS = 2
 """Boots of a commit before it counts as one that does not boot: a guest may fail by chance."""
@@ -37,30 +41,30 @@ kernel = {kernel}
 """
 
 
-def quoted(text: str) -> str:
-    """As a TOML string: a JSON string is one too."""
+def toml_string(text: str) -> str:
+    """The text as a TOML string; a JSON string is one too."""
     return msgspec.json.encode(text).decode()
 
 
-def study_for(benchmark: str, machine: str, kernel: Path | None = None) -> Study:
+def boot_study(benchmark: str, machine: str, kernel: Path | None = None) -> Study:
     """A study of one benchmark; a study has two contenders, of which only the first is booted. `benchmark` may
     be an operation of kbench. Raises InputError."""
     if benchmark in OPERATIONS:
-        use = f'use = "kbench"\noperation = {quoted(benchmark)}'
+        use = f'use = "kbench"\noperation = {toml_string(benchmark)}'
     else:
-        use = f"use = {quoted(benchmark)}"
+        use = f"use = {toml_string(benchmark)}"
     text = STUDY.format(benchmark=use)
     image = str(kernel) if kernel else "debian:6.1"
     for name in ("measured", "spare"):
-        text += CONTENDER.format(name=quoted(name), kernel=quoted(image))
+        text += CONTENDER.format(name=toml_string(name), kernel=toml_string(image))
     return assemble(parse_study(text, "bisect"), text, "bisect", machine=machine)
 
 
-def chosen_metric(study: Study, metric: str) -> str:
+def choose_metric(study: Study, metric: str) -> str:
     """The metric's name, or that of the only one where none is given. Raises InputError that lists what there is, or for
     a machine that is not one."""
     machine_kind(study.machine).read_settings(study.machine_settings)
-    names = [one.name for one in Prepared(study.steps).metrics(0)]
+    names = [one.name for one in PreparedSteps(study.steps).metrics(0)]
     if metric in names:
         return metric
     if not metric and len(names) == 1:
@@ -70,67 +74,79 @@ def chosen_metric(study: Study, metric: str) -> str:
     raise InputError(what, f"Choose one with --metric: {', '.join(names)}.")
 
 
-class Boots:
-    """Measures commits; each call is one boot, its raw files are kept below `trials`."""
+class BootMeasurement:
+    """Measures commits in fresh boots, with the rules of disturbance that a run has: `trials` and `repeated` in
+    `directory` hold the raw files. `most` is how many measurements there may be."""
 
     def __init__(
-        self, builder: Builder, machine: str, benchmark: str, metric: str, trials: Path, *, cache: Cache,
-        progress: Progress,
+        self, builder: Builder, machine: str, benchmark: str, metric: str, directory: Path, *, cache: Cache,
+        progress: Progress, most: int = SearchSettings().most,
     ) -> None:  # fmt: skip
-        self.kernels, self.trials = CommitKernels(builder, cache=cache, progress=progress), trials
-        self.machine, self.benchmark, self.metric = machine, benchmark, metric
-        self.cache, self.progress = cache, Once(progress)
+        self.kernels = CommitKernels(builder, cache=cache, progress=progress)
+        self.run = RunDir(directory, documents=())
+        self.machine, self.benchmark, self.metric, self.most = machine, benchmark, metric, most
+        self.cache, self.progress = cache, UniqueMessages(progress)
         self.ready: dict[str, Ready] = {}
+        self.trials: Trials | None = None
 
     def __call__(self, commit: str) -> float:
-        """One boot's value. Raises Unmeasurable where the commit does not build, boot or give the metric."""
-        ready = self.made_ready(commit)
+        """One boot's value. Raises Unmeasurable where the commit does not build, boot or give the metric, HostError
+        where the machine is not there."""
+        ready = self.prepare_commit(commit)
         why = ""
-        for _ in range(ATTEMPTS):
+        attempts = 0
+        while attempts < ATTEMPTS:
             with self.progress.task(f"booting {commit[:12]}"):
-                value, why = self.boot(ready, commit)
+                trial = self.boot(ready, commit)
+            value = trial.values.get(0, {}).get(self.metric)
             if value is not None:
                 return value
+            why = " ".join(str(trial.record.void or f"{self.benchmark} gave no {self.metric}").split())[:MOST_WHY]
+            attempts += not never_began(trial.record.void)
         raise Unmeasurable(why)
 
-    def made_ready(self, commit: str) -> Ready:
+    def prepare_commit(self, commit: str) -> Ready:
         """The commit's kernel, built unless the cache has it, and the machine for it."""
         if commit not in self.ready:
-            kernel = self.kernel(commit)
-            study = study_for(self.benchmark, self.machine, kernel)
+            kernel = self.build_kernel(commit)
+            study = boot_study(self.benchmark, self.machine, kernel)
             try:
                 self.ready[commit] = make_ready(study, cache=self.cache, progress=self.progress)
             except NotMeasuredError as error:
                 raise Unmeasurable(error.message, error.remedy) from error
         return self.ready[commit]
 
-    def kernel(self, commit: str) -> Path:
+    def build_kernel(self, commit: str) -> Path:
         """The commit's kernel. Raises Unmeasurable where it does not build."""
         try:
             return self.kernels(commit)
         except Unbuildable as error:
             raise Unmeasurable(f"does not build: {error}") from error
 
-    def boot(self, ready: Ready, commit: str) -> tuple[float | None, str]:
-        """A trial's value, or why there is none."""
-        self.trials.mkdir(parents=True, exist_ok=True)
-        number = 1 + max((int(path.name.split("-")[0]) for path in self.trials.glob("[0-9]*-*")), default=0)
-        into = self.trials / f"{number:04}-{commit[:12]}"
-        into.mkdir()
-        arm = ready.arms[0]
-        script = ready.dress.script(arm.contender, range(len(ready.study.steps)))
-        (into / "guest.sh").write_text(script.text, "utf-8")
-        outcome = ready.machine.boot(
-            Trial(id=into.name, arm=arm, script=script.text, deadline=BOOT_ALLOWANCE + script.deadline, into=into)
+    def boot(self, ready: Ready, commit: str) -> EndedTrial:
+        """The trial of one boot, after those that were made again for a fault of the host or the emulator."""
+        if self.trials is None:
+            self.trials = self.open_trials(ready)
+        number = 1 + max((int(name.split("-")[0]) for name in self.run.names()), default=0)
+        planned = PlannedTrial(
+            id=f"{number:04}-{commit[:12]}",
+            block=number,
+            position=number - 1,
+            contender=ready.arms[0].contender.name,
+            boot=number - 1,
+            steps=list(range(len(ready.study.steps))),
         )
-        if void := outcome.why or ready.dress.gate(into, arm.contender.name):
-            return None, " ".join(str(void).split())[:MOST_WHY]
-        values, failed = ready.prepared.parse_trial(into)
-        if failed:
-            return None, next(iter(failed.values()))
-        if self.metric not in values.get(0, {}):
-            return None, f"{self.benchmark} gave no {self.metric}"
-        return values[0][self.metric], ""
+        kept: list[EndedTrial] = []
+        self.trials.make(ready, [[planned]], kept.extend)
+        return kept[0]
+
+    def open_trials(self, ready: Ready) -> Trials:
+        """The trials so far, and the rules of the machine."""
+        with as_disk_error(self.run.path):
+            self.run.trials.mkdir(parents=True, exist_ok=True)
+        self.run.sweep()
+        disturbance = disturbance_rule(ready.study, ready.machine)
+        return Trials(self.run, disturbance, self.most, self.progress, resume="the same command")
 
     def close(self) -> None:
         """Give the machines back."""

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
-from kduel.kernels.build.make import FIXED, Make, StoppedBuild, Unbuildable, log_command, wants_modules
-from kduel.kernels.build.recipe import RUNNING, TARGET_NAME, KernelRecipe, configure, fingerprint, read_recipe
+from kduel.kernels.compile.make import FIXED, Make, StoppedBuild, Unbuildable, log_command, wants_modules
+from kduel.kernels.compile.recipe import RUNNING, TARGET_NAME, KernelRecipe, configure, fingerprint, read_recipe
 from kduel.run.bisect.named import named_files
 
 __all__ = ["Builder", "Unbuildable"]
@@ -23,19 +23,19 @@ LANGUAGES = ("LANG", "LANGUAGE", "LC_MESSAGES")
 UNFINISHED = ".kduel-building"
 """In the build directory: there while a build runs, and after one that was cut off. What is newer may not be whole."""
 DOUBTED_SECONDS = 2.0
-"""What a build wrote so shortly before it was interrupted is built again."""
+"""Seconds before an interruption: files that a build wrote in them are built again."""
 
 BUILT = ".kduel-built"
 """In the build directory: the commit that was built last, while nothing was begun since."""
 
 
 class Builder(Struct, frozen=True, kw_only=True):
-    """How to make a kernel of a source tree."""
+    """Settings for building a kernel from a source tree."""
 
     source: Path
     """A checkout that this builder may change."""
     build: Path
-    """Where objects go, kept from commit to commit."""
+    """Directory of the objects, kept from commit to commit."""
     config: Path | None = None
     """The .config to start from; by default the one in `build`."""
     recipe: str = ""
@@ -50,7 +50,7 @@ class Builder(Struct, frozen=True, kw_only=True):
     log: Path
 
     def check(self) -> None:
-        """That there is what make needs, as far as it is known before the checkout, which takes minutes. Raises InputError."""
+        """Check that there is what make needs, as far as it is known before the checkout, which takes minutes. Raises InputError."""
         if self.command:
             return
         self._check_clean()
@@ -75,7 +75,7 @@ class Builder(Struct, frozen=True, kw_only=True):
             try:
                 log_command(["sh", "-c", self.command], self.log, environment=environment, cwd=self.source)
             except Unbuildable as error:
-                raise self._judged(error) from error
+                raise self._classify(error) from error
             image = self.build / self.image
             if not image.is_file():
                 raise Unbuildable(f"the build command left no {self.image}")
@@ -89,7 +89,7 @@ class Builder(Struct, frozen=True, kw_only=True):
             build=self.build,
             log=self.log,
             # Without its name x86's tinyconfig is 32 bits wide.
-            target=as_recipe(self.recipe).target if self.recipe else None,
+            target=parse_recipe(self.recipe).target if self.recipe else None,
             ccache=shutil.which("ccache") is not None,
             environment=environment,
         )
@@ -106,25 +106,25 @@ class Builder(Struct, frozen=True, kw_only=True):
         except Unbuildable as error:
             # make removed what the failing command left.
             marker.unlink()
-            raise self._judged(error) from error
+            raise self._classify(error) from error
         marker.unlink()
         return f"tree:{self.build}"
 
-    def _judged(self, error: Unbuildable) -> Exception:
+    def _classify(self, error: Unbuildable) -> Exception:
         """A failed build as one of the commit, or of the host, where it lacked space or memory."""
         if error.why.passing:
             # Of this commit it says nothing, and the next one would fail in the same way.
             return HostError(f"the build was cut off: {error}", error.why.remedy)
         return Unbuildable(str(error).replace(f"{self.source}/", ""), error.why)
 
-    def built(self) -> str:
+    def built_commit(self) -> str:
         """The commit of which everything in the build directory is; empty where that is not known."""
         try:
             return (self.build / BUILT).read_text("ascii", errors="replace").strip()
         except OSError:
             return ""
 
-    def is_of(self, commit: str) -> None:
+    def note_commit(self, commit: str) -> None:
         """Keep that what was just made is of this commit, for `built`."""
         (self.build / BUILT).write_text(f"{commit}\n", "ascii")
 
@@ -147,22 +147,22 @@ class Builder(Struct, frozen=True, kw_only=True):
         return self.build / ".config"
 
     def settings(self) -> str:
-        """What determines the configuration, as text. Raises InputError, HostError."""
+        """All that determines the configuration, as text. Raises InputError, HostError."""
         if self.recipe:
-            return fingerprint(as_recipe(self.recipe))
+            return fingerprint(parse_recipe(self.recipe))
         return self.config.read_text("utf-8", errors="replace") if self.config else ""
 
-    def named(self) -> list[str]:
+    def files_of_command(self) -> list[str]:
         """The files that the build command names, with digests of their contents."""
         return named_files(self.command, self.source)
 
     def identity(self) -> tuple[str, ...]:
-        """What determines the kernel of a commit, of all that the user gave. Raises InputError, HostError."""
-        return (self.command, self.image, self.settings(), *self.named())
+        """Options and files that determine the kernel of a commit. Raises InputError, HostError."""
+        return (self.command, self.image, self.settings(), *self.files_of_command())
 
     def _configure(self, make: Make) -> None:
         if self.recipe:
-            if missed := configure(as_recipe(self.recipe), make):
+            if missed := configure(parse_recipe(self.recipe), make):
                 self.warn(f"the tree did not accept {', '.join(missed)}")
             return
         if self.config and self.config != self._own_config:
@@ -170,16 +170,16 @@ class Builder(Struct, frozen=True, kw_only=True):
         make.run("olddefconfig")
 
 
-def as_recipe(config: str) -> KernelRecipe:
+def parse_recipe(config: str) -> KernelRecipe:
     """A configuration as it is written in a kernel's specification. Raises InputError that lists what there is."""
     return read_recipe(f",config={config}")[1]
 
 
-def config_or_recipe(given: str) -> tuple[Path | None, str]:
-    """What --config names: a file, or else a recipe, which is checked. Raises InputError."""
+def read_config_option(given: str) -> tuple[Path | None, str]:
+    """Value of --config: a file, or else a recipe, which is checked. Raises InputError."""
     if Path(given).exists() or not ("+" in given or TARGET_NAME.fullmatch(given) or given == RUNNING):
         return Path(given).resolve(), ""
-    return None, as_recipe(given).config
+    return None, parse_recipe(given).config
 
 
 def remove_unfinished(build: Path) -> None:

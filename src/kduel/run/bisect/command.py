@@ -11,8 +11,8 @@ import subprocess
 from pathlib import Path
 
 from kduel.core.errors import HostError
+from kduel.core.supervised_process import supervised_process
 from kduel.core.text import printable
-from kduel.core.tied import tied
 from kduel.run.bisect.git import check_out, git
 from kduel.run.bisect.terms import Unmeasurable
 
@@ -31,13 +31,13 @@ class ShellMeasurement:
 
     def __call__(self, commit: str) -> float:
         """One value. Raises Unmeasurable where the command fails, hangs, or prints anything but one number."""
-        checkout = self.checkout(commit)
+        checkout = self.check_out(commit)
         status, output, errors = self.run(checkout, commit)
         if status:
             last = (errors.strip() or output.strip()).splitlines()[-1:]
             how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
             raise Unmeasurable(printable(f"the command {how}{': ' + last[0][:200] if last else ''}"))
-        return number(output)
+        return parse_number(output)
 
     def run(self, checkout: Path, commit: str) -> tuple[int, str, str]:
         """The command's status, standard output and standard error. What it started ends with it, and with us."""
@@ -47,7 +47,9 @@ class ShellMeasurement:
             out, err = held.enter_context(log.open("wb")), held.enter_context(said.open("wb"))
             try:
                 process = held.enter_context(
-                    tied(["/bin/sh", "-c", self.line], stdout=out, stderr=err, environment=environment, cwd=checkout)
+                    supervised_process(
+                        ["/bin/sh", "-c", self.line], stdout=out, stderr=err, environment=environment, cwd=checkout
+                    )
                 )
             except OSError as error:
                 raise HostError(f"cannot run /bin/sh: {error.strerror}", "Install a shell there.") from error
@@ -57,9 +59,9 @@ class ShellMeasurement:
                 raise Unmeasurable(
                     f"the command did not end within {self.timeout:g} s", "Give it more time with --timeout."
                 ) from None
-        return status, beginning(log), beginning(said)
+        return status, read_beginning(log), read_beginning(said)
 
-    def checkout(self, commit: str) -> Path:
+    def check_out(self, commit: str) -> Path:
         """The commit's checkout, made if need be. What the command left there stays; changed sources are restored."""
         path = self.place / commit
         if commit in self.used and path.is_dir():
@@ -88,13 +90,13 @@ class ShellMeasurement:
         git(self.tree, "worktree", "prune", check=False)
 
 
-def beginning(path: Path) -> str:
+def read_beginning(path: Path) -> str:
     """The first MOST_OUTPUT bytes of a file, as text."""
     with path.open("rb") as stream:
         return stream.read(MOST_OUTPUT).decode("utf-8", errors="replace")
 
 
-def number(output: str) -> float:
+def parse_number(output: str) -> float:
     """The one number that a command printed. Raises Unmeasurable where it is anything else."""
     words = output.split()
     if not words:

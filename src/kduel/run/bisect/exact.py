@@ -10,90 +10,109 @@ from msgspec.structs import replace
 
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
-from kduel.core.progress import Once, Progress
+from kduel.core.progress import Progress, UniqueMessages
 from kduel.explain.compare import Explanation
 from kduel.run.bisect.build import Unbuildable
-from kduel.run.bisect.git import git, subject
+from kduel.run.bisect.git import commit_subject, git
 from kduel.run.bisect.outcome import Interval, Level, SearchOutcome
-from kduel.run.bisect.path import PathStep, cost_path, in_order, is_ancestor
+from kduel.run.bisect.path import PathStep, cost_path, is_ancestor, order_commits
 from kduel.run.bisect.search import ExactResult, ExactStep, search
-from kduel.run.exact.measure import Counted, count_arm, exact_machine, explanation, is_boot, step_index
-from kduel.run.exact.subject import BOOT, pair
+from kduel.run.exact.measure import CountedTrial, count_arm, exact_machine, explain_step, is_boot, step_index
+from kduel.run.exact.subject import BOOT, operation_study
 from kduel.run.prepare import Ready, make_ready
+from kduel.study.load import Study
 
 METRICS = {"instructions": "median", "instructions-mean": "mean"}
 
 
-class Tried(Struct, frozen=True, kw_only=True):
+class CountedCommit(Struct, frozen=True, kw_only=True):
     """A commit that was counted."""
 
     value: float
     """Instructions per operation."""
     ready: Ready
-    counted: Counted
+    counted: CountedTrial | None = None
+    """By function; None where that is not what was counted."""
 
 
-class Trier:
+class CommitCounter:
     """Counts commits of one worktree."""
 
+    unit = "instructions"
+
     def __init__(
-        self, build: Callable[[str], str], benchmark: str, metric: str, *, cache: Cache, progress: Progress
+        self,
+        build: Callable[[str], str],
+        benchmark: str,
+        metric: str,
+        *,
+        machine: str = "",
+        cache: Cache,
+        progress: Progress,
     ) -> None:
         """`build` gives the specification of a commit's kernel. It raises Unbuildable, and what builders raise."""
-        self.build, self.benchmark, self.metric = build, benchmark, metric
-        self.cache, self.progress = cache, Once(progress)
-        self.tried: dict[str, Tried] = {}
+        self.build, self.benchmark, self.metric, self.machine = build, benchmark, metric, machine
+        self.cache, self.progress = cache, UniqueMessages(progress)
+        self.counted: dict[str, CountedCommit] = {}
+
+    def study(self, spec: str) -> Study:
+        """Study that counts the operation in a commit's kernel."""
+        return operation_study([spec, spec], self.benchmark, self.machine)
 
     def _ready(self, spec: str) -> Ready:
         try:
-            return make_ready(pair([spec, spec], self.benchmark), cache=self.cache, progress=self.progress)
+            return make_ready(self.study(spec), cache=self.cache, progress=self.progress)
         except InputError as error:
             raise NotMeasuredError(f"what was built cannot be used: {error.message}", error.remedy) from error
 
-    def count(self, commit: str) -> Tried:
+    def count(self, commit: str) -> CountedCommit:
         """Build and count a commit. Raises Unbuildable, NotMeasuredError, and what builders raise."""
-        if commit not in self.tried:
+        if commit not in self.counted:
             ready = self._ready(self.build(commit))
-            arm = ready.arms[0]
             with self.progress.task(f"counting {commit[:12]}"):
-                script = ready.dress.script(arm.contender, range(len(ready.study.steps)))
-                counted = count_arm(exact_machine(ready), arm, script, cache=self.cache)
-            index = step_index(ready, self.benchmark)
-            label = ready.study.steps[index].label
-            if is_boot(ready, index):
-                value = counted.boot_instructions(index, label)
-            else:
-                value = float(getattr(counted.step(index, label), METRICS[self.metric]))
-            named = replace(counted, name=commit[:12])
-            self.tried[commit] = Tried(value=value, ready=ready, counted=named)
-        return self.tried[commit]
+                self.counted[commit] = self.count_kernel(ready, commit)
+        return self.counted[commit]
 
-    def by_function(self, tried: Tried) -> Counted:
+    def count_kernel(self, ready: Ready, commit: str) -> CountedCommit:
+        """Count a commit's kernel. Raises NotMeasuredError."""
+        arm = ready.arms[0]
+        script = ready.setup.script(arm.contender, range(len(ready.study.steps)))
+        counted = count_arm(exact_machine(ready), arm, script, cache=self.cache)
+        index = step_index(ready, self.benchmark)
+        label = ready.study.steps[index].label
+        if is_boot(ready, index):
+            value = counted.boot_instructions(index, label)
+        else:
+            value = float(getattr(counted.step(index, label), METRICS[self.metric]))
+        return CountedCommit(value=value, ready=ready, counted=replace(counted, name=commit[:12]))
+
+    def by_function(self, tried: CountedCommit) -> CountedTrial | None:
         """The counts of a commit by function. For the boot this takes another boot. Raises NotMeasuredError."""
         ready, arm = tried.ready, tried.ready.arms[0]
-        if not is_boot(ready, step_index(ready, self.benchmark)):
+        if tried.counted is None or not is_boot(ready, step_index(ready, self.benchmark)):
             return tried.counted
         with self.progress.task(f"counting {tried.counted.name} by function"):
-            script = ready.dress.script(arm.contender, range(len(ready.study.steps)))
+            script = ready.setup.script(arm.contender, range(len(ready.study.steps)))
             counted = count_arm(exact_machine(ready), arm, script, cache=self.cache, boot=True)
         return replace(counted, name=tried.counted.name)
 
 
-class Result(Struct, frozen=True, kw_only=True):
-    """What a bisection found."""
+class ExactSearch(Struct, frozen=True, kw_only=True):
+    """Result of a search by exact counts."""
 
     found: ExactResult
     old_value: float
     new_value: float
+    unit: str = "instructions"
     before: float | None = None
-    """Of the commit before the first new one, where it was counted."""
+    """Cost of the commit before the first new one, where it was counted."""
     after: float | None = None
     explanation: Explanation | None = None
     path: list[PathStep] = []
     """Every commit that was counted, in the order of the history."""
 
     def outcome(self, good: str, bad: str, metric: str) -> SearchOutcome:
-        """As a search under noise would say it. A count has no interval: its two ends are the count."""
+        """Outcome in the form of a search under noise. A count has no interval: its two ends are the count."""
         status = {"old": "before", "new": "after", "skip": "skipped"}
         levels = [exact_level(good, self.old_value, "good")]
         for step in self.found.steps:
@@ -124,12 +143,12 @@ class Result(Struct, frozen=True, kw_only=True):
 
 
 def exact_level(commit: str, value: float | None, status: str) -> Level:
-    """What was counted of a commit."""
+    """Level of a commit with its count."""
     return Level(commit=commit, n=int(value is not None), mean=value, ci_low=value, ci_high=value, status=status)
 
 
 def is_new(value: float, old: float, new: float) -> bool:
-    """Whether a value is on the new side: nearer to the new end's than to the old one's."""
+    """True if a value is on the new side: nearer to the new end's than to the old one's."""
     return abs(value - new) < abs(value - old)
 
 
@@ -137,12 +156,12 @@ def bisect(
     place: Path,
     old: str,
     new: str,
-    trier: Trier,
+    trier: CommitCounter,
     *,
     progress: Progress,
     first_parent: bool = False,
     paths: Sequence[str] = (),
-) -> Result:
+) -> ExactSearch:
     """Find the first commit after `old`, up to `new`, that has the cost of `new`.
 
     Raises NotMeasuredError where an end cannot be built and counted, or both cost the same.
@@ -153,21 +172,21 @@ def bisect(
             ends.append(trier.count(commit).value)
         except (Unbuildable, NotMeasuredError) as error:
             raise NotMeasuredError(
-                f"{commit[:12]} {subject(place, commit)!r}, an end of the search, cannot be counted: {error}",
+                f"{commit[:12]} {commit_subject(place, commit)!r}, an end of the search, cannot be counted: {error}",
                 "Both ends must build and boot on the machine icount.",
             ) from error
-        progress.info(f"{commit[:12]}  {ends[-1]:>12,.10g}  {subject(place, commit)}")
+        progress.info(f"{commit[:12]}  {ends[-1]:>12,.10g}  {commit_subject(place, commit)}")
     old_value, new_value = ends
     if old_value == new_value:
         raise NotMeasuredError(
-            f"{trier.benchmark} costs {old_value:,.10g} instructions at both ends: there is nothing to find",
+            f"{trier.benchmark} costs {old_value:,.10g} {trier.unit} at both ends: there is nothing to find",
             "Try another --benchmark, or --metric instructions-mean."
             if trier.metric == "instructions" and trier.benchmark != BOOT
             else "Try another --benchmark.",
         )
 
     def judge(commit: str) -> ExactStep:
-        about = subject(place, commit)
+        about = commit_subject(place, commit)
         try:
             value = trier.count(commit).value
         except Unbuildable as error:
@@ -179,45 +198,46 @@ def bisect(
         side = "new" if is_new(value, old_value, new_value) else "old"
         return ExactStep(commit=commit, subject=about, judgement="new" if side == "new" else "old", value=value)
 
-    def told(step: ExactStep, left: int) -> None:
+    def report(step: ExactStep, left: int) -> None:
         what = f"{step.value:>12,.10g}" if step.value is not None else f"{'skipped':>12}"
         why = f"  ({step.why.splitlines()[0][:120]})" if step.why else ""
         progress.info(f"{step.commit[:12]}  {what}  {step.subject}{why}  [{left} left]")
 
-    found = search(place, old, new, judge, told, first_parent=first_parent, paths=paths)
+    found = search(place, old, new, judge, report, first_parent=first_parent, paths=paths)
     first = found.commits[0]
     parents = git(place, "show", "--no-patch", "--format=%P", first).split()[: 1 if first_parent else None]
     # git looks only at commits that change the paths, and at none that GOOD contains: the commit before may be neither.
     for parent in parents if len(found.commits) == 1 else ():
-        if parent in trier.tried:
+        if parent in trier.counted:
             continue
         step = judge(parent)
-        told(step, 0)
+        report(step, 0)
         found.steps.append(step)
         if step.judgement == "new":
-            raise not_there(place, old, new, first, parent, trier, paths)
+            raise not_found_error(place, old, new, first, parent, trier, paths)
         if step.judgement == "skip":
             known = [old, *(one.commit for one in found.steps if one.judgement == "old")]
             hidden = git(place, "rev-list", "--topo-order", "--reverse", first, *(f"^{one}" for one in known))
             found = ExactResult(commits=hidden.splitlines(), steps=found.steps)
-    found = ExactResult(commits=in_order(place, old, new, found.commits), steps=found.steps)
-    path = cost_path(place, old, new, values_of(trier))
+    found = ExactResult(commits=order_commits(place, old, new, found.commits), steps=found.steps)
+    path = cost_path(place, old, new, counted_values(trier))
     ends_of_set = parents[0], first
     if len(found.commits) != 1:
-        ends_of_set = around(place, found.commits, path)
-    before, after = (trier.tried.get(commit) for commit in ends_of_set)
-    return Result(
+        ends_of_set = enclosing_commits(place, found.commits, path)
+    before, after = (trier.counted.get(commit) for commit in ends_of_set)
+    return ExactSearch(
         found=found,
         old_value=old_value,
         new_value=new_value,
+        unit=trier.unit,
         before=before.value if before else None,
         after=after.value if after else None,
-        explanation=_explained(trier, before, after),
+        explanation=_explain(trier, before, after),
         path=path,
     )
 
 
-def around(place: Path, commits: Sequence[str], path: Sequence[PathStep]) -> tuple[str, str]:
+def enclosing_commits(place: Path, commits: Sequence[str], path: Sequence[PathStep]) -> tuple[str, str]:
     """The counted commits right before and at the end of a set; empty where the history is not a line there."""
     counted = [step for step in path if step.commit in commits]
     if len(counted) != 1:
@@ -227,25 +247,25 @@ def around(place: Path, commits: Sequence[str], path: Sequence[PathStep]) -> tup
     return (since, last) if between == list(commits) else ("", "")
 
 
-def values_of(trier: Trier) -> dict[str, float]:
+def counted_values(trier: CommitCounter) -> dict[str, float]:
     """The cost of each commit that was counted."""
-    return {commit: tried.value for commit, tried in trier.tried.items()}
+    return {commit: tried.value for commit, tried in trier.counted.items()}
 
 
-def not_there(
-    place: Path, old: str, new: str, first: str, parent: str, trier: Trier, paths: Sequence[str]
+def not_found_error(
+    place: Path, old: str, new: str, first: str, parent: str, trier: CommitCounter, paths: Sequence[str]
 ) -> NotMeasuredError:
     """The error where `first`, which git names, has the new cost from a `parent` at which git did not look."""
     said = (
-        f"{first[:12]} {subject(place, first)!r} did not cause it: {parent[:12]} {subject(place, parent)!r} before it "
-        f"already costs {trier.tried[parent].value:,.10g}"
+        f"{first[:12]} {commit_subject(place, first)!r} did not cause it: {parent[:12]} {commit_subject(place, parent)!r} before it "
+        f"already costs {trier.counted[parent].value:,.10g}"
     )
     if is_ancestor(place, parent, old):
         return NotMeasuredError(
             f"{said}, on a branch that began before {old[:12]}",
             f"Give an end that {parent[:12]} contains in place of {old[:12]}, or --first-parent.",
         )
-    steps = {step.commit: step for step in cost_path(place, old, new, values_of(trier))}
+    steps = {step.commit: step for step in cost_path(place, old, new, counted_values(trier))}
     why = f", and does not change {', '.join(paths)}" if paths else "; on another branch the cost changed back"
     return NotMeasuredError(
         said + why,
@@ -254,14 +274,14 @@ def not_there(
     )
 
 
-def _explained(trier: Trier, before: Tried | None, after: Tried | None) -> Explanation | None:
+def _explain(trier: CommitCounter, before: CountedCommit | None, after: CountedCommit | None) -> Explanation | None:
     if before is None or after is None:
         return None
-    both = [trier.by_function(before), trier.by_function(after)]
-    return explanation(after.ready, both, step_index(after.ready, trier.benchmark))
+    both = [counted for tried in (before, after) if (counted := trier.by_function(tried))]
+    return explain_step(after.ready, both, step_index(after.ready, trier.benchmark)) if len(both) == 2 else None
 
 
-def one_step(trier: Trier, place: Path, old: float, new: float) -> tuple[int, str]:
+def judge_checkout(trier: CommitCounter, place: Path, old: float, new: float) -> tuple[int, str]:
     """For `git bisect run`: 0 where the checked-out commit costs like the old end, 1 like the new one, 125 where it
     cannot be told; with a line that says why. Raises what would be no other with the next commit."""
     commit = git(place, "rev-parse", "HEAD")
@@ -272,4 +292,4 @@ def one_step(trier: Trier, place: Path, old: float, new: float) -> tuple[int, st
     except NotMeasuredError as error:
         return 125, f"{commit[:12]} cannot be counted: {error.message}"
     status = 1 if is_new(value, old, new) else 0
-    return status, f"{commit[:12]} {trier.benchmark}: {value:,.10g} instructions, {'new' if status else 'old'}"
+    return status, f"{commit[:12]} {trier.benchmark}: {value:,.10g} {trier.unit}, {'new' if status else 'old'}"

@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import wrap
 
-from kduel.core.format import plus
+from kduel.core.format import with_sign
 from kduel.core.text import printable
 from kduel.explain.show import as_text as explained
-from kduel.run.bisect.exact import Result
-from kduel.run.bisect.git import git, subject
-from kduel.run.bisect.path import SHORT, in_order, path_lines
+from kduel.run.bisect.exact import ExactSearch
+from kduel.run.bisect.git import commit_subject, git
+from kduel.run.bisect.path import SHORT, order_commits, path_lines
 from kduel.run.exact.subject import BOOT
 
 AMONG = 50
 """Commits that are listed where skipped ones hide which it is."""
 
 
-def as_text(tree: Path, result: Result, benchmark: str, limit: int, width: int) -> str:
+def as_text(tree: Path, result: ExactSearch, benchmark: str, limit: int, width: int) -> str:
     """The commit that was found, or those among which it is, the cost along the history, and the functions in which it
     changed: `limit` rows (0: all), in lines of `width` columns."""
     skipped = sum(step.judgement == "skip" for step in result.found.steps)
@@ -28,18 +28,18 @@ def as_text(tree: Path, result: Result, benchmark: str, limit: int, width: int) 
         lines += [f"  {git(tree, 'show', '--no-patch', '--format=%h %s', commit)}" for commit in among[:AMONG]]
         lines += [f"  and {len(among) - AMONG:,} more, up to {among[-1][:SHORT]}"] if len(among) > AMONG else []
     else:
-        lines += [f"The first commit {side(result)}:", "", described(tree, result.found.commits[0])]
+        lines += [f"The first commit {describe_cost(result)}:", "", commit_header(tree, result.found.commits[0])]
     if result.before is not None and result.after is not None:
         each = "" if benchmark == BOOT else " per operation"
         them = "it" if len(result.found.commits) == 1 else "them"
         lines += [
             "",
-            f"{benchmark}: {result.before:,.10g} instructions before {them}, {result.after:,.10g} with {them} "
-            f"({plus(result.after - result.before, ',.10g')}{each}).",
+            f"{benchmark}: {result.before:,.10g} {result.unit} before {them}, {result.after:,.10g} with {them} "
+            f"({with_sign(result.after - result.before, ',.10g')}{each}).",
         ]
     tried = {*(step.commit for step in result.path), *(step.commit for step in result.found.steps)}
-    subjects = {commit: subject(tree, commit) for commit in tried}
-    order = in_order(tree, result.path[0].commit, result.path[-1].commit, tried)
+    subjects = {commit: commit_subject(tree, commit) for commit in tried}
+    order = order_commits(tree, result.path[0].commit, result.path[-1].commit, tried)
     lines += ["", *path_lines(result.path, result.found.commits, subjects, order)]
     if reasons := skipped_lines(result, width):
         lines += ["", "What was skipped:", *reasons]
@@ -49,14 +49,14 @@ def as_text(tree: Path, result: Result, benchmark: str, limit: int, width: int) 
     return printable(text)
 
 
-def side(result: Result) -> str:
-    """How the commit that was found differs from those before it. A later change may have taken part of its own back."""
+def describe_cost(result: ExactSearch) -> str:
+    """Words on the cost of the commit that was found. A later change may have taken part of its own back."""
     if result.after in (None, result.new_value):
         return "with the new cost"
     return f"that costs more like BAD ({result.new_value:,.10g}) than like GOOD ({result.old_value:,.10g})"
 
 
-def skipped_lines(result: Result, width: int) -> list[str]:
+def skipped_lines(result: ExactSearch, width: int) -> list[str]:
     """Each commit that could not be counted, with the reason, folded."""
     return [
         line
@@ -68,6 +68,6 @@ def skipped_lines(result: Result, width: int) -> list[str]:
     ]
 
 
-def described(tree: Path, commit: str) -> str:
+def commit_header(tree: Path, commit: str) -> str:
     """A commit with its author, date and subject."""
     return git(tree, "show", "--no-patch", "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n    %s", commit)

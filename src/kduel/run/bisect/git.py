@@ -36,10 +36,10 @@ def commit_of(tree: Path, revision: str) -> str:
     git(tree, "rev-parse", "--git-dir")
     return git(
         tree, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}", check=False
-    ).split("\n")[0] or _no_commit(tree, revision)
+    ).split("\n")[0] or _no_commit_error(tree, revision)
 
 
-def _no_commit(tree: Path, revision: str) -> str:
+def _no_commit_error(tree: Path, revision: str) -> str:
     raise InputError(f"{tree} has no commit {revision!r}", "Give a commit, a tag or a branch of the kernel tree.")
 
 
@@ -54,7 +54,7 @@ def worktree(
     killed, is used as it is; and a fresh one is at `built`, a commit of which there are objects, and old.
     """
     with (progress or Progress()).task(f"checking out {tree.name}"):
-        if not _taken_over(tree, place):
+        if not _take_over(tree, place):
             _make_fresh(tree, place, commit, built)
     stays = False
     try:
@@ -89,8 +89,8 @@ def make_old(place: Path) -> None:
             os.utime(Path(folder, name), (OLD, OLD), follow_symlinks=False)
 
 
-def _taken_over(tree: Path, place: Path) -> bool:
-    """Whether `place` is a checkout of this tree, which then is whole."""
+def _take_over(tree: Path, place: Path) -> bool:
+    """True if `place` is a checkout of this tree, which then is whole."""
     try:
         if not (place / ".git").is_file():
             return False
@@ -112,6 +112,6 @@ def check_out(place: Path, commit: str) -> None:
     git(place, "checkout", "--quiet", "--force", "--detach", commit)
 
 
-def subject(tree: Path, commit: str) -> str:
+def commit_subject(tree: Path, commit: str) -> str:
     """The first line of a commit's message."""
     return git(tree, "show", "--no-patch", "--format=%s", commit)

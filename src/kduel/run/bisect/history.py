@@ -33,7 +33,7 @@ class History:
         self.linear = all(own == ([number - 1] if number else []) for number, own in enumerate(self.parents))
 
     def check_size(self) -> None:
-        """That a search under noise can hold which commit contains which. Raises InputError."""
+        """Raises InputError where a search under noise cannot hold which commit contains which."""
         if not self.linear and len(self.commits) > MOST_WITH_MERGES:
             raise InputError(
                 f"there are {len(self.commits):,} commits with merges between the ends; of measurements that vary, "
@@ -45,7 +45,7 @@ class History:
         return len(self.commits)
 
     @cached_property
-    def _contained(self) -> NDArray[np.float32]:
+    def _containment(self) -> NDArray[np.float32]:
         """(commit, culprit): 1 where the commit contains the culprit."""
         bits: list[int] = []
         for number, own in enumerate(self.parents):
@@ -66,14 +66,14 @@ class History:
             return np.ones(len(self))
         if self.linear:
             return (np.arange(len(self)) <= self.index[commit]).astype(float)
-        found: NDArray[np.float64] = self._contained[self.index[commit]].astype(float)
+        found: NDArray[np.float64] = self._containment[self.index[commit]].astype(float)
         return found
 
     def mass(self, probability: NDArray[np.float64]) -> NDArray[np.float64]:
         """For each commit: the probability that it contains the culprit."""
         if self.linear:
             return np.cumsum(probability)
-        found: NDArray[np.float64] = (self._contained @ probability.astype(np.float32)).astype(float)
+        found: NDArray[np.float64] = (self._containment @ probability.astype(np.float32)).astype(float)
         return found
 
     def groups(self, measurable: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -81,7 +81,7 @@ class History:
         chosen = np.flatnonzero(measurable)
         if self.linear:
             return np.searchsorted(np.minimum(chosen, len(self) - 1), np.arange(len(self)))
-        packed = np.packbits(self._contained[chosen].astype(bool), axis=0)
+        packed = np.packbits(self._containment[chosen].astype(bool), axis=0)
         found: NDArray[np.intp] = np.unique(packed, axis=1, return_inverse=True)[1].reshape(-1)
         return found
 
@@ -89,8 +89,8 @@ class History:
         """For each commit: how many of the possible culprits it contains."""
         return np.round(self.mass(np.ones(len(self))))
 
-    def part(self, low: str, high: str) -> History:
-        """What lies after `low` up to `high`, both commits of this history or its ends."""
+    def section(self, low: str, high: str) -> History:
+        """The commits after `low` up to `high`, both commits of this history or its ends."""
         chosen = np.flatnonzero((self.row(high) > 0) & (self.row(low) == 0))
         names = {self.commits[number]: [self.commits[parent] for parent in self.parents[number]] for number in chosen}
         return History(low, high, names)
@@ -107,7 +107,7 @@ def read_history(
         )
     shallow = git(tree, "rev-parse", "--is-shallow-repository") == "true"
     if not _is_ancestor(tree, old, new):
-        raise _unrelated(tree, good, bad, old, new, shallow=shallow)
+        raise _unrelated_error(tree, good, bad, old, new, shallow=shallow)
     words = ["rev-list", "--topo-order", "--reverse", "--parents", *(["--first-parent"] if first_parent else [])]
     parents: dict[str, Sequence[str]] = {}
     for line in git(tree, *words, f"{old}..{new}", "--", *paths).splitlines():
@@ -131,7 +131,7 @@ def _is_ancestor(tree: Path, old: str, new: str) -> bool:
     return git(tree, "rev-list", "--max-count=1", old, f"^{new}") == ""
 
 
-def _unrelated(tree: Path, good: str, bad: str, old: str, new: str, *, shallow: bool) -> InputError:
+def _unrelated_error(tree: Path, good: str, bad: str, old: str, new: str, *, shallow: bool) -> InputError:
     if _is_ancestor(tree, new, old):
         return InputError(
             f"{bad} is older than {good}: the ends are swapped",
@@ -153,7 +153,7 @@ def _unrelated(tree: Path, good: str, bad: str, old: str, new: str, *, shallow: 
 
 
 def changed_files(tree: Path) -> int:
-    """How many tracked files of the working tree differ from its commit: no search measures them."""
+    """Number of tracked files of the working tree that differ from its commit: no search measures them."""
     if git(tree, "rev-parse", "--is-bare-repository") == "true":
         return 0
     return len(git(tree, "status", "--porcelain", "--untracked-files=no").splitlines())

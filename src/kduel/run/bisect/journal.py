@@ -34,7 +34,7 @@ class Head(Struct, frozen=True, kw_only=True):
     commits: str
     """A digest of the commits between the ends."""
     subject: str
-    """What is measured, and on what."""
+    """Benchmark or command, and machine."""
     seed: int
     made_by: str = ""
     """A digest of what besides that determines a measurement; empty where nothing does."""
@@ -50,7 +50,7 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 @contextmanager
-def held(directory: Path) -> Iterator[None]:
+def hold_directory(directory: Path) -> Iterator[None]:
     """Hold a directory for one process. Raises InputError where another kduel works there, HostError."""
     with as_disk_error(directory, "Free some space, correct the permissions, or name another directory."):
         directory.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
 from kduel.kernels import resolve
-from kduel.kernels.build.toolchain import TARGETS, compiler, own_target
+from kduel.kernels.compile.toolchain import TARGETS, compiler_version, own_target
 from kduel.run.bisect.build import Builder, Unbuildable
 from kduel.run.bisect.git import check_out, git
 
@@ -26,7 +26,7 @@ INFLUENCES = ("ARCH", "CC", "CROSS_COMPILE", "KAFLAGS", "KCFLAGS", "KCPPFLAGS", 
 def compiler_words() -> str:
     """This host's compiler with its version; empty where there is none, as a build command may bring its own."""
     try:
-        return compiler(TARGETS[own_target()])
+        return compiler_version(TARGETS[own_target()])
     except HostError:
         return ""
 
@@ -47,7 +47,7 @@ class CommitKernels:
             self.builder.settings(),
             *(f"{name}={os.environ[name]}" for name in INFLUENCES if name in os.environ),
             compiler_words(),
-            *self.builder.named(),
+            *self.builder.files_of_command(),
         )
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
@@ -56,7 +56,7 @@ class CommitKernels:
             with self.progress.task(f"building {commit[:12]}"):
                 spec = self.builder.make()
             if not self.builder.command:
-                self.builder.is_of(commit)
+                self.builder.note_commit(commit)
             try:
                 made = resolve(spec, cache=self.cache, progress=self.progress)
             except InputError as error:

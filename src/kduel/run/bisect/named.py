@@ -1,4 +1,4 @@
-"""The files that a shell command names: what it does follows from their content, not from its words alone."""
+"""The files that a shell command names: their content determines what it does, too."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def named_files(command: str, place: Path) -> list[str]:
         path = Path(os.path.abspath(place / os.path.expanduser(os.path.expandvars(word))))  # noqa: PTH100, PTH111
         with suppress(OSError, ValueError):
             if path.is_file() and not path.is_relative_to(place.absolute()):
-                found.add(f"{path} {digest_of(path)}")
+                found.add(f"{path} {content_digest(path)}")
     return sorted(found)
 
 
-def digest_of(path: Path) -> str:
-    """What tells a file's content from another one. Raises OSError."""
+def content_digest(path: Path) -> str:
+    """A digest of a file's content, or size and time of a large file. Raises OSError."""
     about = path.stat()
     if about.st_size > READ_AT_MOST:
         return f"{about.st_size} {about.st_mtime_ns}"

@@ -11,6 +11,7 @@ steps, so that a journal of the values is all that a resumed search needs.
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -25,11 +26,11 @@ from kduel.run.bisect.outcome import (
     Reading,
     SearchOutcome,
     Segment,
-    by_block,
     difference,
+    estimate_levels,
+    group_by_block,
     interval,
-    levels,
-    paired,
+    paired_difference,
 )
 from kduel.run.bisect.posterior import Evidence, Model
 from kduel.run.bisect.terms import MOST_DECIMALS, Phase, SearchSettings, Split, State, Unmeasurable, decimals
@@ -38,13 +39,15 @@ Measure = Callable[[str, int], float]
 """The value of a commit, for a block. Raises Unmeasurable where the commit has none, and none later."""
 
 SURE = float(np.log(20))
-"""Of the Bayes factor for a change: at most one search in 20 without any finds one."""
+"""Logarithm of the Bayes factor for a change: at most one search in 20 without any finds one."""
 FEWEST_BLOCKS = 3
 MOST_OTHERS = 4
 """Commits measured in a block besides the ends; by simulation (docs/bisect.md)."""
 MARGIN = 0.4
 """The search goes on until the wrong answer's probability is this part of what is allowed: with drift and heavy tails,
 which are not in the model, the answer still holds as often as promised (docs/bisect.md)."""
+CONFIRMS = 25.0
+"""Blocks that a change of one spread of the ends' differences would take, beyond the fewest; by simulation."""
 LIVE = 0.01
 """The probability from which on a group of commits counts as still possible."""
 APART = 0.2
@@ -52,7 +55,7 @@ APART = 0.2
 STRICT = 0.001
 """The error of that decision: it is taken for many commits, after each block."""
 QUANTILES = (0.5, 0.25, 0.75, 0.375, 0.625, 0.125, 0.875)
-"""Where to measure while nothing new is known."""
+"""Quantiles of the posterior at which to measure while nothing new is known."""
 
 
 class Search:
@@ -96,17 +99,17 @@ class Search:
         """Search and confirm. Raises NotMeasuredError where an end cannot be measured, and what `measure` raises."""
         while True:
             self.search_block()
-            if split := self.split():
-                self.narrow(self.history.part(split.low, split.high))
-            elif self.found():
-                return self.confirmed()
-            elif why := self.nothing():
+            if split := self.find_split():
+                self.narrow(self.history.section(split.low, split.high))
+            elif self.is_found():
+                return self.confirm()
+            elif why := self.reason_to_give_up():
                 return self.outcome([], why)
-            elif self.searched >= self.settings.most:
-                return self.confirmed()
+            elif self.measurement_count >= self.settings.most:
+                return self.confirm()
 
     @property
-    def searched(self) -> int:
+    def measurement_count(self) -> int:
         """Measurements of the search so far."""
         return len(self.readings)
 
@@ -120,8 +123,8 @@ class Search:
         found: NDArray[np.float64] = np.bincount(self.groups, self.evidence.probability).astype(float)
         return found
 
-    def found(self) -> bool:
-        """Whether the set can get no smaller, or is what was wanted, and there is a change."""
+    def is_found(self) -> bool:
+        """True if the set can get no smaller, or is what was wanted, and there is a change."""
         enough = self.block - self.first >= FEWEST_BLOCKS and self.evidence.log_bayes > SURE
         needed = 1 - MARGIN * (1 - self.settings.probability)
         return enough and float(self.group_probability().max()) >= needed
@@ -137,8 +140,8 @@ class Search:
         names = [self.history.commits[one] for group in chosen for one in np.flatnonzero(self.groups == group)[::-1]]
         return names, float(min(mass[chosen].sum(), 1.0))
 
-    def others_wanted(self) -> int:
-        """How many commits besides the ends the next block takes: few while the ends may be alike, none where no two
+    def other_count(self) -> int:
+        """Number of commits that the next block takes besides the ends: few while the ends may be alike, none where no two
         groups are left to tell apart."""
         if self.odd:
             return 1
@@ -151,7 +154,7 @@ class Search:
 
     def search_block(self) -> None:
         """Measure one block: both ends and some others, in random order. It ends early when the culprit is found."""
-        slots = ["good", "bad", *["other"] * self.others_wanted()]
+        slots = ["good", "bad", *["other"] * self.other_count()]
         self.random.shuffle(slots)
         if not self.readings:
             # Where an end cannot be measured, nothing else needs to be.
@@ -163,29 +166,29 @@ class Search:
         for slot in slots:
             commit = self.ends[0] if slot == "good" else self.ends[1] if slot == "bad" else None
             if commit is None:
-                commit, value = self.other(blind)
+                commit, value = self.measure_other(blind)
                 if commit is None or value is None:
                     continue
             else:
-                value = self.end(commit)
-            self.keep(commit, value, "search")
+                value = self.measure_end(commit)
+            self.add_reading(commit, value, "search")
             rows.append(self.history.row(commit))
             values.append(value)
             if self.model.count or len(values) > 1:
                 self.evidence = self.weigh(rows, values)
                 blind = []
-            if self.found():
+            if self.is_found():
                 break
         self.model = self.model.with_block(rows, values)
-        self.tell("search")
+        self.report("search")
 
     def weigh(self, rows: list[NDArray[np.float64]], values: list[float]) -> Evidence:
-        """What is known with the block as far as it is."""
+        """Evidence with the block as far as it is."""
         model = self.model.with_block(rows, values)
         model.resolution = self.resolution()
         return model.evidence()
 
-    def other(self, blind: list[int]) -> tuple[str | None, float | None]:
+    def measure_other(self, blind: list[int]) -> tuple[str | None, float | None]:
         """Choose a commit and measure it; those without a value are skipped from then on. `blind` has those chosen
         since something new was known."""
         while len(self.others):
@@ -205,7 +208,7 @@ class Search:
             return commit, value
         return None, None
 
-    def end(self, commit: str) -> float:
+    def measure_end(self, commit: str) -> float:
         """Measure an end. Raises NotMeasuredError where it has no value."""
         try:
             return self.measure(commit, self.block)
@@ -215,7 +218,7 @@ class Search:
                 error.remedy or "Both ends must give a number: try the command in a checkout of that commit.",
             ) from error
 
-    def keep(self, commit: str, value: float, phase: Phase) -> None:
+    def add_reading(self, commit: str, value: float, phase: Phase) -> None:
         self.readings.append(Reading(commit, self.block, value, phase))
         self.decimals = max(self.decimals, decimals(value))
 
@@ -227,45 +230,45 @@ class Search:
         """The level of GOOD: what per cents are of."""
         return float(np.mean([one.value for one in self.readings if one.commit == self.whole.good]))
 
-    def nothing(self) -> str:
-        """Why there is nothing to find; empty while there may be."""
-        gap = difference(self.of_this_part(), *self.ends)
+    def reason_to_give_up(self) -> str:
+        """Reason to end without a result; empty while there may be a change."""
+        gap = difference(self.own_readings(), *self.ends)
         if self.block - self.first <= FEWEST_BLOCKS or gap is None or self.evidence.log_bayes > SURE:
             return ""
         limit = self.settings.negligible / 100 * abs(self.scale())
-        if not gap.within(limit):
+        if not gap.is_within(limit):
             return ""
         # There and back: the ends are alike, and a commit between them is not. It is measured until that is sure.
-        blocks = by_block(self.of_this_part())
+        blocks = group_by_block(self.own_readings())
         others = dict.fromkeys(commit for own in blocks.values() for commit in own if commit not in self.ends)
-        sides = {commit: [paired(blocks, end, commit) for end in self.ends] for commit in others}
+        sides = {commit: [paired_difference(blocks, end, commit) for end in self.ends] for commit in others}
         self.odd = next(
-            (commit for commit, own in sides.items() if all(one and one.beyond(limit) for one in own)), ""
+            (commit for commit, own in sides.items() if all(one and one.is_beyond(limit) for one in own)), ""
         )
         return "" if self.odd else f"the ends differ by less than {self.settings.negligible:g} %"
 
-    def of_this_part(self) -> list[Reading]:
+    def own_readings(self) -> list[Reading]:
         """The readings since the search took its present ends."""
         return [one for one in self.readings if one.block > self.first]
 
-    def split(self) -> Split | None:
-        """Where a measured commit's level is surely neither end's: the side on which the larger change is."""
+    def find_split(self) -> Split | None:
+        """The side with the larger change, where a measured commit's level is surely neither end's."""
         if self.block - self.first <= FEWEST_BLOCKS:
             return None
-        blocks = by_block(self.of_this_part())
-        gap = paired(blocks, *self.ends, STRICT)
+        blocks = group_by_block(self.own_readings())
+        gap = paired_difference(blocks, *self.ends, STRICT)
         if gap is None:
             return None
         least = max(APART * abs(gap.mean), self.settings.negligible / 100 * abs(self.scale()))
         count = Counter(commit for own in blocks.values() for commit in own if commit not in self.ends)
         for commit in (commit for commit, number in count.items() if number > FEWEST_BLOCKS):
-            sides = [paired(blocks, end, commit, STRICT) for end in self.ends]
-            if all(side is not None and side.beyond(least) for side in sides):
+            sides = [paired_difference(blocks, end, commit, STRICT) for end in self.ends]
+            if all(side is not None and side.is_beyond(least) for side in sides):
                 low, high = (abs(side.mean) if side else 0.0 for side in sides)
                 return Split(self.ends[0], commit) if low >= high else Split(commit, self.ends[1])
         return None
 
-    def around(self, suspects: list[str]) -> tuple[str, str]:
+    def neighbours(self, suspects: list[str]) -> tuple[str, str]:
         """The nearest measurable commits before and after the set, or an end."""
         inside = np.array([commit in set(suspects) for commit in self.history.commits])
         before, after = self.ends
@@ -282,31 +285,37 @@ class Search:
                 after, least = self.history.commits[number], excess
         return before, after
 
-    def confirmed(self) -> SearchOutcome:
+    def confirm(self) -> SearchOutcome:
         """The outcome, after the change across the set was measured again in fresh blocks."""
         if self.evidence.log_bayes <= SURE:
-            return self.outcome([], f"no change was established in {self.searched} measurements")
+            return self.outcome([], f"no change was established in {self.measurement_count} measurements")
         suspects, _ = self.smallest_set()
-        low, high = self.around(suspects)
+        low, high = self.neighbours(suspects)
         points = list(dict.fromkeys((self.whole.good, low, high, self.whole.bad)))
         certain: bool | None = None
-        model = Model(1)
-        for number in range(self.settings.confirm):
+        for number in range(1, self.confirmation_blocks() + 1):
             self.block += 1
             self.random.shuffle(points)
             try:
                 for commit in points:
-                    self.keep(commit, self.measure(commit, self.block), "confirmation")
+                    self.add_reading(commit, self.measure(commit, self.block), "confirmation")
             except Unmeasurable:
                 break
-            own = {one.commit: one.value for one in self.readings if one.block == self.block}
-            model = model.with_block([np.zeros(1), np.ones(1)], [own[low], own[high]])
-            model.resolution = self.resolution()
-            certain = number + 1 >= FEWEST_BLOCKS and model.evidence().log_bayes > SURE
-            self.tell("confirmation")
-            if certain:
-                break
+            fresh = difference([one for one in self.readings if one.phase == "confirmation"], low, high)
+            certain = number >= FEWEST_BLOCKS and fresh is not None and fresh.is_beyond(0.0)
+            self.report("confirmation")
         return self.outcome(suspects, "", (low, high), certain)
+
+    def confirmation_blocks(self) -> int:
+        """Number of blocks of the confirmation. The search's own blocks tell, not those that confirm: to end as soon as the change is
+        significant would favour blocks that overstate it."""
+        blocks = group_by_block(self.own_readings())
+        low, high = self.ends
+        gaps = [own[high] - own[low] for own in blocks.values() if low in own and high in own]
+        if len(gaps) < FEWEST_BLOCKS or not (change := float(np.mean(gaps))):
+            return self.settings.confirm
+        wanted = FEWEST_BLOCKS - 1 + CONFIRMS * float(np.var(gaps, ddof=1)) / change**2
+        return min(self.settings.confirm, math.ceil(wanted))
 
     def outcome(
         self, suspects: list[str], why: str, around: tuple[str, str] | None = None, certain: bool | None = None
@@ -323,15 +332,15 @@ class Search:
             for low, high in ((good, around[0]), (around[1], bad)):
                 change = difference(fresh, low, high) if low != high else None
                 if change and scale:
-                    segments.append(Segment(low=low, high=high, change=change.of(scale)))
+                    segments.append(Segment(low=low, high=high, change=change.in_percent_of(scale)))
         return SearchOutcome(
             good=good,
             bad=bad,
             metric=self.metric,
             set=suspects,
             probability=self.smallest_set()[1] if suspects else None,
-            effect=effect.of(scale) if effect and scale else None,
-            levels=levels(self.readings, (good, bad), self.statuses(suspects), self.skipped),
+            effect=effect.in_percent_of(scale) if effect and scale else None,
+            levels=estimate_levels(self.readings, (good, bad), self.statuses(suspects), self.skipped),
             measurements=len(self.readings),
             blocks=self.block,
             confirmed=certain,
@@ -347,7 +356,7 @@ class Search:
         """The effect from the search's own blocks: those that contain a suspect against those that do not."""
         inside = np.array([commit in set(suspects) for commit in self.history.commits])
         gaps = []
-        readings = self.of_this_part()
+        readings = self.own_readings()
         for block in {one.block for one in readings}:
             sides: tuple[list[float], list[float]] = ([], [])
             for one in readings:
@@ -359,7 +368,7 @@ class Search:
         return interval(gaps) if gaps else None
 
     def statuses(self, suspects: list[str]) -> dict[str, str]:
-        """What each measured commit is, in the order of the history."""
+        """Status of each measured commit, in the order of the history."""
         good, bad = self.whole.good, self.whole.bad
         measured = {one.commit for one in self.readings}
         inside = np.array([commit in set(suspects) for commit in self.whole.commits])
@@ -370,7 +379,7 @@ class Search:
                 found[commit] = "before" if share == 0 else "after" if share == 1 else "between"
         return {**found, bad: "bad"}
 
-    def tell(self, phase: Phase) -> None:
+    def report(self, phase: Phase) -> None:
         suspects, probability = self.smallest_set()
         best = int(np.argmax(self.evidence.probability))
         self.watch(

@@ -1,4 +1,4 @@
-"""What a search under noise comes to: the set of commits, effects with intervals, the level of each commit."""
+"""The outcome of a search under noise: the set of commits, effects with intervals, the level of each commit."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ class Interval(Struct, frozen=True):
     low: float | None
     high: float | None
 
-    def of(self, whole: float) -> Interval:
+    def in_percent_of(self, whole: float) -> Interval:
         """In per cent of `whole`."""
         scale = 100 / abs(whole) if whole else float("nan")
         low, high = (None if end is None else end * scale for end in (self.low, self.high))
         return Interval(self.mean * scale, low, high)
 
-    def beyond(self, limit: float) -> bool:
-        """Whether the whole interval is farther than `limit` from 0."""
+    def is_beyond(self, limit: float) -> bool:
+        """True if the whole interval is farther than `limit` from 0."""
         if self.low is None or self.high is None:
             return False
-        return side(self.low - limit, self.high + limit, 0.0) in (ABOVE, BELOW)
+        return classify_interval(self.low - limit, self.high + limit, 0.0) in (ABOVE, BELOW)
 
-    def within(self, limit: float) -> bool:
-        """Whether no part of the interval is farther than `limit` from 0."""
+    def is_within(self, limit: float) -> bool:
+        """True if no part of the interval is farther than `limit` from 0."""
         if self.low is None or self.high is None:
             return False
         # Where GOOD's level is 0, a limit in per cent is 0 as well, and nothing is equivalent; ends that are equal are.
-        return self.low == self.high == 0 or side(self.low, self.high, limit) == WITHIN
+        return self.low == self.high == 0 or classify_interval(self.low, self.high, limit) == WITHIN
 
 
-def side(low: float, high: float, margin: float) -> int:
-    """What an interval shows, by the rule of all verdicts."""
+def classify_interval(low: float, high: float, margin: float) -> int:
+    """Class of an interval, by the rule of all verdicts."""
     return int(classify(low, high, margin, FEWEST_PAIRS, FEWEST_PAIRS, FEWEST_PAIRS))
 
 
@@ -66,7 +66,7 @@ def interval(values: Sequence[float] | NDArray[np.float64], level: float = REPOR
     return Interval(float(np.mean(values)), None, None) if found is None else Interval(*found)
 
 
-def by_block(readings: Sequence[Reading]) -> dict[int, dict[str, float]]:
+def group_by_block(readings: Sequence[Reading]) -> dict[int, dict[str, float]]:
     """For each block the mean of each commit's values."""
     found: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for one in readings:
@@ -76,19 +76,19 @@ def by_block(readings: Sequence[Reading]) -> dict[int, dict[str, float]]:
 
 def difference(readings: Sequence[Reading], low: str, high: str, level: float = REPORTED_LEVEL) -> Interval | None:
     """`high` minus `low`, over the blocks that have both."""
-    return paired(by_block(readings), low, high, level)
+    return paired_difference(group_by_block(readings), low, high, level)
 
 
-def paired(
+def paired_difference(
     blocks: Mapping[int, Mapping[str, float]], low: str, high: str, level: float = REPORTED_LEVEL
 ) -> Interval | None:
-    """`high` minus `low`, over the blocks of `by_block` that have both."""
+    """`high` minus `low`, over the blocks of `group_by_block` that have both."""
     gaps = [own[high] - own[low] for own in blocks.values() if low in own and high in own]
     return interval(gaps, level) if gaps else None
 
 
 class Level(Struct, frozen=True, kw_only=True):
-    """What was measured of a commit, with the blocks' levels evened out by their references."""
+    """Measurements of a commit, with the blocks' levels evened out by their references."""
 
     commit: str
     n: int
@@ -100,7 +100,7 @@ class Level(Struct, frozen=True, kw_only=True):
 
 
 class Segment(Struct, frozen=True, kw_only=True):
-    """How the level changes from one commit to a later one, in per cent of GOOD's."""
+    """Change of the level from one commit to a later one, in per cent of GOOD's."""
 
     low: str
     high: str
@@ -122,13 +122,13 @@ class SearchOutcome(Struct, frozen=True, kw_only=True):
     measurements: int
     blocks: int
     confirmed: bool | None
-    """Whether the change was there again in fresh blocks; None where that was not tried or not possible."""
+    """True if the change was there again in fresh blocks; None where that was not tried or not possible."""
     segments: list[Segment]
-    """What else changes: before the set and after it."""
+    """Other changes: before the set and after it."""
     posterior: dict[str, float]
     """The probability of each commit, in the order of the history."""
     why: str
-    """Of an empty set."""
+    """Reason for an empty set."""
 
     def document(self) -> dict[str, Any]:
         """For --format json."""
@@ -148,11 +148,11 @@ class SearchOutcome(Struct, frozen=True, kw_only=True):
         }
 
 
-def levels(
+def estimate_levels(
     readings: Sequence[Reading], ends: tuple[str, str], status: Mapping[str, str], skipped: Mapping[str, str]
 ) -> list[Level]:
     """The level of each commit that has a status, in that order; then those that were skipped."""
-    blocks = by_block(readings)
+    blocks = group_by_block(readings)
     usual = {end: float(np.mean([own[end] for own in blocks.values() if end in own] or [np.nan])) for end in ends}
     shift = {
         block: float(np.mean([own[end] - usual[end] for end in ends if end in own] or [0.0]))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kduel.core.format import plus
+from kduel.core.format import with_sign
 from kduel.run.bisect.git import git
 
 SHORT = 12
@@ -33,7 +33,7 @@ class PathStep(Struct, frozen=True, kw_only=True):
 def cost_path(tree: Path, good: str, bad: str, values: Mapping[str, float]) -> list[PathStep]:
     """The commits of `values`, each after its ancestors, and its change against the nearest of them; of a merge, against
     the one of its sides whose cost is nearest."""
-    order = [good, *in_order(tree, good, bad, values)]
+    order = [good, *order_commits(tree, good, bad, values)]
     steps = [PathStep(commit=good, value=values[good])]
     for place, commit in enumerate(order[1:], 1):
         nearest: list[str] = []
@@ -49,12 +49,12 @@ def cost_path(tree: Path, good: str, bad: str, values: Mapping[str, float]) -> l
 
 
 def is_ancestor(tree: Path, one: str, other: str) -> bool:
-    """Whether `one` is an ancestor of `other`."""
+    """True if `one` is an ancestor of `other`."""
     words = ["git", "-C", str(tree), "merge-base", "--is-ancestor", one, other]
     return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
-def in_order(tree: Path, good: str, bad: str, commits: Iterable[str]) -> list[str]:
+def order_commits(tree: Path, good: str, bad: str, commits: Iterable[str]) -> list[str]:
     """Commits between the ends, each after its ancestors."""
     wanted = set(commits)
     listed = git(tree, "rev-list", "--topo-order", "--reverse", bad, f"^{good}").split()
@@ -70,18 +70,18 @@ def path_lines(
     lines = ["Every commit that was tried, in the order of the history:", ""]
     for commit in [steps[0].commit, *(order or [step.commit for step in steps[1:]])]:
         step, mark = counted.get(commit), "*" if commit in found else " "
-        change = plus(step.change, ",.10g") if step and step.change else ""
+        change = with_sign(step.change, ",.10g") if step and step.change else ""
         value = f"{step.value:,.10g}" if step else "skipped"
         lines.append(f"{mark} {commit[:SHORT]} {value:>12} {change:>10}  {subjects[commit]}".rstrip())
     others = [step for step in steps[1:] if step.change and step.commit not in found]
     if len(found) == 1 and others:
         whole = steps[-1].value - steps[0].value
-        lines += ["", f"It is not the only change: the ends differ by {plus(whole, ',.10g')}. The others lie"]
-        lines += [f"  {told(step)}" for step in others]
+        lines += ["", f"It is not the only change: the ends differ by {with_sign(whole, ',.10g')}. The others lie"]
+        lines += [f"  {describe_change(step)}" for step in others]
         lines.append("Such a change is found by a search between its two commits, with the same options.")
     return lines
 
 
-def told(step: PathStep) -> str:
-    """Where a change lies that was not searched for."""
-    return f"after {step.since[:SHORT]}, up to {step.commit[:SHORT]}: {plus(step.change, ',.10g')}"
+def describe_change(step: PathStep) -> str:
+    """Position and size of a change that was not searched for."""
+    return f"after {step.since[:SHORT]}, up to {step.commit[:SHORT]}: {with_sign(step.change, ',.10g')}"

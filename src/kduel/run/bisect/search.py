@@ -23,7 +23,7 @@ class ExactStep(Struct, frozen=True, kw_only=True):
     judgement: Judgement
     value: float | None = None
     why: str = ""
-    """Why it was skipped."""
+    """Reason for which it was skipped."""
 
 
 class ExactResult(Struct, frozen=True, kw_only=True):
@@ -38,13 +38,13 @@ def search(
     old: str,
     new: str,
     judge: Callable[[str], ExactStep],
-    told: Callable[[ExactStep, int], None],
+    report: Callable[[ExactStep, int], None],
     *,
     first_parent: bool = False,
     paths: Sequence[str] = (),
 ) -> ExactResult:
     """Bisect between two commits whose judgements are known. `judge` tries a commit, and checks it out where that is
-    needed: each checkout makes files new for make. `told` is called with it and with the number of commits left.
+    needed: each checkout makes files new for make. `report` is called with it and with the number of commits left.
     Raises InputError, NotMeasuredError where git comes to no end."""
     if "new" not in git(place, "bisect", "terms", check=False):
         line = ["--first-parent"] if first_parent else []
@@ -60,7 +60,7 @@ def search(
         commit = git(place, "rev-parse", "BISECT_HEAD")
         step = judge(commit)
         steps.append(step)
-        told(step, int(left[1]) if left else 0)
+        report(step, int(left[1]) if left else 0)
         said = git(place, "bisect", step.judgement, check=False)
         if not any(word in said for word in ("Bisecting:", "first new commit", "'skip'ped")):
             raise NotMeasuredError(f"git bisect does not go on: {said.strip()[:500]}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kduel.core.format import plus
+from kduel.core.format import with_sign
 from kduel.core.text import ascii_only, printable
 from kduel.run.bisect.outcome import Interval, Level, SearchOutcome
 
@@ -18,8 +18,8 @@ MOST_LISTED = 20
 """Commits of a set, and rows of the table, that the text names."""
 
 
-class About(Struct, frozen=True, kw_only=True):
-    """What was measured, how and on what, for those who were not there."""
+class MeasurementNotes(Struct, frozen=True, kw_only=True):
+    """Notes on the measurement for readers who were not there."""
 
     subject: str
     """Such as: the command './bench', run in a checkout of each commit."""
@@ -30,17 +30,17 @@ class About(Struct, frozen=True, kw_only=True):
     """The first line of each commit's message."""
 
 
-def as_text(outcome: SearchOutcome, about: About) -> str:
+def as_text(outcome: SearchOutcome, about: MeasurementNotes) -> str:
     """The whole text."""
-    lines = wrapped(f"{outcome.metric}: {len(outcome.posterior):,} commits searched, {outcome.good[:SHORT]} (good) to "
+    lines = wrap(f"{outcome.metric}: {len(outcome.posterior):,} commits searched, {outcome.good[:SHORT]} (good) to "
                     f"{outcome.bad[:SHORT]} (bad)")  # fmt: skip
-    lines += ["", *(_found(outcome, about) if outcome.set else _not_found(outcome))]
-    lines += ["", *_table(outcome.levels)]
+    lines += ["", *(_found_lines(outcome, about) if outcome.set else _not_found_lines(outcome))]
+    lines += ["", *_table_lines(outcome.levels)]
     skipped = [level for level in outcome.levels if level.status.startswith("skipped")]
     for level in skipped[:MOST_LISTED]:
-        lines += wrapped(f"{level.commit[:SHORT]} {level.status}", "  ")
-    lines += ["", *wrapped(f"Measured: {about.subject}, on {about.host}.")]
-    lines += wrapped(
+        lines += wrap(f"{level.commit[:SHORT]} {level.status}", "  ")
+    lines += ["", *wrap(f"Measured: {about.subject}, on {about.host}.")]
+    lines += wrap(
         f"How: {outcome.measurements} measurements in {outcome.blocks} blocks, each with both ends in random order; "
         "probabilistic bisection (a posterior over all commits; unknown effect, noise and drift between blocks)."
     )
@@ -49,25 +49,25 @@ def as_text(outcome: SearchOutcome, about: About) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _found(outcome: SearchOutcome, about: About) -> list[str]:
+def _found_lines(outcome: SearchOutcome, about: MeasurementNotes) -> list[str]:
     probability = 100 * (outcome.probability or 0)
     many = len(outcome.set)
     if many == 1:
-        lines = [f"The change came with this commit (probability {percent(probability)}):", ""]
+        lines = [f"The change came with this commit (probability {format_probability(probability)}):", ""]
     else:
-        lines = wrapped(
-            f"The change came with one of these {many} commits (together {percent(probability)}); they cannot be "
+        lines = wrap(
+            f"The change came with one of these {many} commits (together {format_probability(probability)}); they cannot be "
             "distinguished by these measurements:"
         )
         lines.append("")
     for commit in outcome.set[:MOST_LISTED]:
-        lines += wrapped(f"{commit[:SHORT]} {about.subjects.get(commit, '')}", "  ")
+        lines += wrap(f"{commit[:SHORT]} {about.subjects.get(commit, '')}", "  ")
     if many > MOST_LISTED:
         lines.append(f"  and {many - MOST_LISTED} more (--format json lists all)")
     lines.append("")
     if outcome.effect is not None:
-        lines += wrapped(f"Effect: {change(outcome.effect)}.")
-    lines += wrapped(
+        lines += wrap(f"Effect: {format_change(outcome.effect)}.")
+    lines += wrap(
         {
             True: "Confirmed: the commits before and after were measured again in fresh blocks.",
             False: "NOT confirmed: in fresh blocks, the commits before and after did not differ clearly.",
@@ -75,22 +75,22 @@ def _found(outcome: SearchOutcome, about: About) -> list[str]:
         }[outcome.confirmed]
     )
     for segment in outcome.segments:
-        if segment.change.beyond(0.1 * abs(outcome.effect.mean if outcome.effect else 0.0)):
-            lines += wrapped(
-                f"Another change, {change(segment.change)}, lies between {segment.low[:SHORT]} and "
+        if segment.change.is_beyond(0.1 * abs(outcome.effect.mean if outcome.effect else 0.0)):
+            lines += wrap(
+                f"Another change, {format_change(segment.change)}, lies between {segment.low[:SHORT]} and "
                 f"{segment.high[:SHORT]}: search there for it."
             )
     return lines
 
 
-def _not_found(outcome: SearchOutcome) -> list[str]:
-    lines = wrapped(f"Nothing to find: {outcome.why}.")
+def _not_found_lines(outcome: SearchOutcome) -> list[str]:
+    lines = wrap(f"Nothing to find: {outcome.why}.")
     if outcome.effect is not None:
-        lines += wrapped(f"Difference between the ends: {change(outcome.effect)}.")
+        lines += wrap(f"Difference between the ends: {format_change(outcome.effect)}.")
     return lines
 
 
-def _table(levels: Sequence[Level]) -> list[str]:
+def _table_lines(levels: Sequence[Level]) -> list[str]:
     shown = [level for level in levels if level.mean is not None]
     lines = [f"{'commit':<{SHORT}} {'n':>4} {'mean':>11}  {'95 % interval':<23} level"]
     if len(shown) > MOST_LISTED:
@@ -102,19 +102,19 @@ def _table(levels: Sequence[Level]) -> list[str]:
     return lines
 
 
-def change(effect: Interval) -> str:
+def format_change(effect: Interval) -> str:
     """Such as: +4.1 % (95 % interval +3.8 % to +4.4 %)."""
     if effect.low is None or effect.high is None:
-        return f"{plus(effect.mean, '.3g')} %"
-    return f"{plus(effect.mean, '.3g')} % (95 % interval {plus(effect.low, '.3g')} % to {plus(effect.high, '.3g')} %)"
+        return f"{with_sign(effect.mean, '.3g')} %"
+    return f"{with_sign(effect.mean, '.3g')} % (95 % interval {with_sign(effect.low, '.3g')} % to {with_sign(effect.high, '.3g')} %)"
 
 
-def percent(value: float) -> str:
+def format_probability(value: float) -> str:
     """A probability that never reads 100 %."""
     return f"{value:.1f} %" if value < 99.9 else "above 99.9 %"
 
 
-def wrapped(text: str, indent: str = "") -> list[str]:
+def wrap(text: str, indent: str = "") -> list[str]:
     """Lines of at most WIDTH."""
     return textwrap.wrap(
         ascii_only(printable(text)), WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False

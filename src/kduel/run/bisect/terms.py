@@ -16,7 +16,7 @@ class Unmeasurable(NotMeasuredError):
 
 
 class SearchSettings(Struct, frozen=True, kw_only=True):
-    """What a search is to reach, and what it may take."""
+    """Aim and limits of a search."""
 
     probability: float = 0.95
     most: int = 400
@@ -29,7 +29,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True):
 
 
 class State(Struct, frozen=True, kw_only=True):
-    """How a search stands after a block."""
+    """State of a search after a block."""
 
     phase: Phase
     block: int
@@ -39,7 +39,7 @@ class State(Struct, frozen=True, kw_only=True):
     best: str
     best_probability: float
     certain: bool
-    """Whether it is established that there is a change."""
+    """True if it is established that there is a change."""
     blocks_left: int | None
     """Expected; None while nothing is known."""
 
@@ -55,7 +55,7 @@ MOST_DECIMALS = 6
 
 
 def decimals(value: float) -> int:
-    """Of the shortest way to write it; more than MOST_DECIMALS count as any number of them."""
+    """Decimals of the shortest way to write a value; more than MOST_DECIMALS count as any number of them."""
     text = repr(value)
     if "e" in text:
         return MOST_DECIMALS + 1

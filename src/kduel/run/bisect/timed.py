@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kduel.core.progress import Progress
 from kduel.core.text import plural
-from kduel.run.bisect.git import subject
+from kduel.run.bisect.git import commit_subject
 from kduel.run.bisect.history import History
 from kduel.run.bisect.journal import Head, Journal
 from kduel.run.bisect.noisy import Search
@@ -19,24 +19,24 @@ from kduel.run.bisect.terms import SearchSettings, State
 
 
 class SearchTask(Struct, frozen=True, kw_only=True):
-    """What is searched for, and how. Raises InputError where the history is too large to be searched under noise."""
+    """Request of a search. Raises InputError where the history is too large to be searched under noise."""
 
     tree: Path
     history: History
     metric: str
     subject: str
-    """What is measured, for people; with the history it identifies the search."""
+    """Description of the measurement, for people; with the history it identifies the search."""
     settings: SearchSettings
     made_by: tuple[str, ...] = ()
-    """What besides its text determines a measurement: how kernels are built, the contents of files that a command names."""
+    """Other things that determine a measurement: how kernels are built, the contents of files that a command names."""
     restart: bool = False
 
     def __post_init__(self) -> None:
         self.history.check_size()
 
 
-def head_of(task: SearchTask) -> Head:
-    """What identifies a search."""
+def make_head(task: SearchTask) -> Head:
+    """Identity of a search."""
     commits = hashlib.sha256("\n".join(task.history.commits).encode()).hexdigest()
     history = task.history
     return Head(
@@ -47,8 +47,8 @@ def head_of(task: SearchTask) -> Head:
 
 
 def state_directory(work: Path, task: SearchTask) -> Path:
-    """Where the search keeps its measurements, below the directory of its tree."""
-    head = head_of(task)
+    """Directory of the search's measurements, below the directory of its tree."""
+    head = make_head(task)
     parts = [head.good, head.bad, head.commits, head.subject, str(head.seed), *filter(None, [head.made_by])]
     key = hashlib.sha256("\0".join(parts).encode())
     return work / "searches" / key.hexdigest()[:16]
@@ -57,17 +57,17 @@ def state_directory(work: Path, task: SearchTask) -> Path:
 def search(task: SearchTask, directory: Path, measure: Callable[[str], float], progress: Progress) -> SearchOutcome:
     """Carry the search out, or go on with it. Raises InputError, NotMeasuredError, HostError."""
     directory.mkdir(parents=True, exist_ok=True)
-    journal = Journal(directory, head_of(task), measure, progress, restart=task.restart)
+    journal = Journal(directory, make_head(task), measure, progress, restart=task.restart)
 
     def watch(state: State) -> None:
-        progress.info(line_of(state, subject(task.tree, state.best)))
+        progress.info(progress_line(state, commit_subject(task.tree, state.best)))
 
     count = len(task.history)
     progress.info(f"{plural(count, 'commit')} after {task.history.good[:12]} up to {task.history.bad[:12]}.")
     return Search(task.history, task.metric, journal, task.settings, watch).run()
 
 
-def line_of(state: State, best: str) -> str:
+def progress_line(state: State, best: str) -> str:
     """A block's line of progress."""
     done = f"block {state.block}, {plural(state.measurements, 'measurement')}"
     if state.phase == "confirmation":

@@ -5,25 +5,28 @@ A trial there is determined by its kernel, command line, script and QEMU, so tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from kduel.benchmarks import ParseError, Raw
+from kduel.benchmarks import Parameters, ParseError, Raw
 from kduel.benchmarks.boot_instructions import PLUGIN as BOOT_PLUGIN
-from kduel.benchmarks.kbench import KbenchLine, read_lines, together
+from kduel.benchmarks.kbench import KbenchLine, merge_conditions, read_lines
+from kduel.benchmarks.sharing import PLUGIN as SHARING
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.experiment import Step
 from kduel.core.progress import Progress
 from kduel.core.text import did_you_mean
-from kduel.explain.compare import Clock, Explanation, by_condition, explain
-from kduel.explain.cost import CLASSES, Cost, compare_costs, costs
+from kduel.explain.compare import Clock, Explanation, compare_conditions, explain_difference
+from kduel.explain.cost import CLASSES, Cost, compare_costs, count_costs
 from kduel.explain.profile import Dump, Instruction, Profile, annotate, profile, read_dump
 from kduel.explain.symbols import Symbols
 from kduel.guest import boots
 from kduel.machines import Arm, Trial
 from kduel.machines.icount import COUNTS, IcountMachine, check_not_killed, digest
-from kduel.run.exact.symbols import of_build
+from kduel.run.exact.symbols import symbols_of_build
 from kduel.run.prepare import Ready
 from kduel.run.script import Script
 from kduel.store.collect import step_directory
@@ -31,17 +34,17 @@ from kduel.store.documents import document_bytes
 
 BOOT_BENCHMARK = BOOT_PLUGIN.name
 COST_SCHEMA = 1
-"""Of what `explain --cost --format json` writes."""
+"""Schema of what `explain --cost --format json` writes."""
 BOOT_REGION = 1
-"""Of the plug-in, where it counts a boot."""
+"""Region of the plug-in where it counts a boot."""
 
 
 def is_boot(ready: Ready, index: int) -> bool:
-    """Whether a step is the boot."""
+    """True if a step is the boot."""
     return ready.study.steps[index].benchmark == BOOT_BENCHMARK
 
 
-class Counted(Struct, frozen=True, kw_only=True):
+class CountedTrial(Struct, frozen=True, kw_only=True):
     """A trial that was counted."""
 
     name: str
@@ -53,11 +56,11 @@ class Counted(Struct, frozen=True, kw_only=True):
     symbols: Symbols
 
     def step(self, index: int, label: str) -> KbenchLine:
-        """What kbench printed, all conditions together. Raises NotMeasuredError."""
-        return together(self.lines(index, label))
+        """Counts that kbench printed, all conditions together. Raises NotMeasuredError."""
+        return merge_conditions(self.lines(index, label))
 
     def lines(self, index: int, label: str) -> list[KbenchLine]:
-        """The same, a line for each condition and situation. Raises NotMeasuredError."""
+        """Lines that kbench printed, one for each condition and situation. Raises NotMeasuredError."""
         place = step_directory(self.directory / "trial", index, label)
         try:
             raw = Raw.read(place)
@@ -68,10 +71,10 @@ class Counted(Struct, frozen=True, kw_only=True):
             raise NotMeasuredError(f"{self.name} could not run {label}: {error}") from error
 
     def boot_instructions(self, index: int, label: str) -> float:
-        """What was counted of this kernel's boot without functions. Raises NotMeasuredError."""
+        """Instructions of this kernel's boot, counted without functions. Raises NotMeasuredError."""
         try:
             raw = Raw.read(step_directory(self.directory / "trial", index, label))
-            return BOOT_PLUGIN.parse(raw, None)[BOOT_BENCHMARK]
+            return BOOT_PLUGIN.parse(raw, Parameters())[BOOT_BENCHMARK]
         except ParseError as error:
             raise NotMeasuredError(f"the boot of {self.name} has no count without functions: {error}") from error
 
@@ -102,17 +105,17 @@ COUNTED = "counted"
 """The cache's entries of counted trials."""
 
 
-def trial_of(arm: Arm, script: Script, block: int, into: Path) -> Trial:
+def make_trial(arm: Arm, script: Script, block: int, into: Path) -> Trial:
     """The trial that is counted, with its files below `into`."""
     deadline = 600 + 3 * script.deadline
     return Trial(id="explain", arm=arm, script=script.text, deadline=deadline, into=into / "trial", block=block)
 
 
-def key_of(
+def cache_key(
     machine: IcountMachine, arm: Arm, script: Script, block: int, disassemble: bool, lines: bool, boot: bool
 ) -> str:
     """The counted trial's key in the cache."""
-    return digest(machine.key(trial_of(arm, script, block, Path())), disassemble, lines, boot)
+    return digest(machine.key(make_trial(arm, script, block, Path())), disassemble, lines, boot)
 
 
 def count_arm(
@@ -125,7 +128,7 @@ def count_arm(
     disassemble: bool = False,
     lines: bool = False,
     boot: bool = False,
-) -> Counted:
+) -> CountedTrial:
     """Boot an arm with the plug-in, unless that was done before; with `boot` it counts the boot, and not the benchmarks;
     with `lines` cache lines, too.
 
@@ -133,12 +136,12 @@ def count_arm(
     """
 
     def build(into: Path) -> None:
-        trial = trial_of(arm, script, block, into)
+        trial = make_trial(arm, script, block, into)
         trial.into.mkdir()
         options = f",out={COUNTS}" + (",disassemble=on" if disassemble else "")
         options += ",lines=on" if lines else ""
         if boot:
-            options += f",boot={entry_of(machine, arm):#x},functions=on"
+            options += f",boot={find_entry(machine, arm):#x},functions=on"
         outcome = machine.boot_once(trial, options, writes={COUNTS: into / "counts"}, symbols=True)
         check_not_killed(outcome.facts.get("killed_by", ""), arm.contender.name)
         if outcome.void:
@@ -147,10 +150,10 @@ def count_arm(
                 "Does it boot in `kduel run --suite exact`?",
             )
         read_dump(into / "counts")
-        name_functions(machine, arm, trial.into / "kallsyms")
+        ensure_symbols(machine, arm, trial.into / "kallsyms")
 
-    directory = cache.entry(COUNTED, key_of(machine, arm, script, block, disassemble, lines, boot), build)
-    return Counted(
+    directory = cache.entry(COUNTED, cache_key(machine, arm, script, block, disassemble, lines, boot), build)
+    return CountedTrial(
         name=arm.contender.name,
         release=arm.kernel.release,
         directory=directory,
@@ -159,8 +162,8 @@ def count_arm(
     )
 
 
-def entry_of(machine: IcountMachine, arm: Arm) -> int:
-    """Where the kernel begins. Raises NotMeasuredError where that is not known."""
+def find_entry(machine: IcountMachine, arm: Arm) -> int:
+    """Address of the kernel's entry. Raises NotMeasuredError where that is not known."""
     entry = machine.entry(arm)
     if entry is None:
         raise NotMeasuredError(
@@ -170,7 +173,7 @@ def entry_of(machine: IcountMachine, arm: Arm) -> int:
     return entry
 
 
-def name_functions(machine: IcountMachine, arm: Arm, kallsyms: Path) -> None:
+def ensure_symbols(machine: IcountMachine, arm: Arm, kallsyms: Path) -> None:
     """See that there are names, where the guest's kernel has none from those of its build.
 
     Raises NotMeasuredError where the addresses are random, InputError where the build is not there.
@@ -183,7 +186,7 @@ def name_functions(machine: IcountMachine, arm: Arm, kallsyms: Path) -> None:
                 f"{arm.contender.name} does not export its symbol names, and its addresses are random",
                 "Build it with CONFIG_KALLSYMS=y, or omit --layouts.",
             ) from error
-        kallsyms.write_text(of_build(arm.kernel))
+        kallsyms.write_text(symbols_of_build(arm.kernel))
         Symbols.read(kallsyms)
 
 
@@ -197,19 +200,19 @@ def count_arms(
     disassemble: bool = False,
     lines: bool = False,
     boot: bool = False,
-) -> list[Counted]:
+) -> list[CountedTrial]:
     """Both arms of a comparison, at the same time where the machine allows. `seed` is that of the block."""
     machine = exact_machine(ready)
     arms = {arm.contender.name: arm for arm in ready.arms}
     told = f"counting {names[0]} and {names[1]}"
-    if not counted_before(ready, names, cache=cache, seed=seed, disassemble=disassemble, lines=lines, boot=boot):
-        told += f" ({usual(ready, disassemble, lines, boot)})"
+    if not are_counted(ready, names, cache=cache, seed=seed, disassemble=disassemble, lines=lines, boot=boot):
+        told += f" ({usual_effort(ready, disassemble, lines, boot)})"
 
-    def count(name: str) -> Counted:
+    def count(name: str) -> CountedTrial:
         found = count_arm(
             machine,
             arms[name],
-            script_of(ready, arms[name], seed),
+            script_of_all_steps(ready, arms[name], seed),
             cache=cache,
             disassemble=disassemble,
             lines=lines,
@@ -222,12 +225,12 @@ def count_arms(
         return list(threads.map(count, names))
 
 
-def script_of(ready: Ready, arm: Arm, seed: int) -> Script:
+def script_of_all_steps(ready: Ready, arm: Arm, seed: int) -> Script:
     """All steps of the study, in its order."""
-    return ready.dress.script(arm.contender, range(len(ready.study.steps)), seed)
+    return ready.setup.script(arm.contender, range(len(ready.study.steps)), seed)
 
 
-def counted_before(
+def are_counted(
     ready: Ready,
     names: tuple[str, str],
     *,
@@ -237,22 +240,29 @@ def counted_before(
     lines: bool = False,
     boot: bool = False,
 ) -> bool:
-    """Whether `count_arms` finds both in the cache."""
+    """True if `count_arms` finds both in the cache."""
     machine = exact_machine(ready)
     arms = [arm for arm in ready.arms if arm.contender.name in names]
     return all(
-        cache.has(COUNTED, key_of(machine, arm, script_of(ready, arm, seed), 1, disassemble, lines, boot))
+        cache.has(
+            COUNTED, cache_key(machine, arm, script_of_all_steps(ready, arm, seed), 1, disassemble, lines, boot)
+        )
         for arm in arms
     )
 
 
-def usual(ready: Ready, disassemble: bool, lines: bool, boot: bool) -> str:
-    """What counting usually takes, in words (measured: see docs/exact.md)."""
+def usual_effort(ready: Ready, disassemble: bool, lines: bool, boot: bool) -> str:
+    """Usual cost of counting, in words (measured: see docs/exact.md)."""
     if boot:
         return "about 5 minutes of CPU time and 2 GB of memory"
     if len(ready.study.steps) > 1:
         return "all that the run counted, in about twice its time"
     return f"about {36 if lines else 31 if disassemble else 26} s of CPU time"
+
+
+def counts_sharing(steps: Sequence[Step]) -> bool:
+    """True if a step counts cache lines that CPUs share."""
+    return any(step.benchmark == SHARING.name for step in steps)
 
 
 def step_index(ready: Ready, benchmark: str) -> int:
@@ -264,18 +274,25 @@ def step_index(ready: Ready, benchmark: str) -> int:
         if step.benchmark == BOOT_BENCHMARK and benchmark == step.label:
             return index
     known = [step.label for step in steps if step.benchmark in ("kbench", BOOT_BENCHMARK)]
+    if not known:
+        raise InputError(
+            "no step of the study counts instructions",
+            "Add --sharing to name the cache lines that it counts."
+            if counts_sharing(steps)
+            else "Run --suite exact.",
+        )
     raise InputError(
         f"no step of the study is called {benchmark!r} and can be counted",
         f"{did_you_mean(benchmark, known)}There are: {', '.join(known)}.",
     )
 
 
-def explanation(ready: Ready, counted: list[Counted], index: int) -> Explanation:
-    """What the difference between two counted arms in one step is made of. Raises NotMeasuredError."""
+def explain_step(ready: Ready, counted: list[CountedTrial], index: int) -> Explanation:
+    """Explain the difference between two counted arms in one step, function by function. Raises NotMeasuredError."""
     label = ready.study.steps[index].label
     if is_boot(ready, index):
         one, other = (profile(arm.dump, arm.symbols, BOOT_REGION, boot=True) for arm in counted)
-        found = explain(label, (counted[0].name, counted[1].name), (one, other))
+        found = explain_difference(label, (counted[0].name, counted[1].name), (one, other))
         found.boot = True
         first, second = (arm.boot_instructions(index, label) for arm in counted)
         found.clock = Clock(baseline=first, contender=second)
@@ -284,26 +301,26 @@ def explanation(ready: Ready, counted: list[Counted], index: int) -> Explanation
         return found
     lines = [arm.step(index, label) for arm in counted]
     one, other = (profile(arm.dump, arm.symbols, line.region) for arm, line in zip(counted, lines, strict=True))
-    found = explain(label, (counted[0].name, counted[1].name), (one, other))
+    found = explain_difference(label, (counted[0].name, counted[1].name), (one, other))
     found.operations *= lines[0].hops
     found.releases = (counted[0].release, counted[1].release)
     found.qemu = ready.machine.facts["qemu"].split()[0]
     ones, others = (arm.by_condition(index, label) for arm in counted)
     if ones.keys() == others.keys():
-        found.conditions = by_condition(list(ones), list(ones.values()), list(others.values()), lines[0].hops)
+        found.conditions = compare_conditions(list(ones), list(ones.values()), list(others.values()), lines[0].hops)
     found.clock = Clock(baseline=sum(lines[0].samples), contender=sum(lines[1].samples))
     return found
 
 
-def cost_rows(ready: Ready, counted: list[Counted], index: int) -> list[Cost]:
-    """What the instructions of both arms are in one step. Needs counts with texts and lines. Raises NotMeasuredError."""
+def cost_rows(ready: Ready, counted: list[CountedTrial], index: int) -> list[Cost]:
+    """Costs of both arms in one step, by class and function. Needs counts with texts and lines. Raises NotMeasuredError."""
     label = ready.study.steps[index].label
-    one, other = (costs(arm.dump, arm.symbols, arm.step(index, label).region) for arm in counted)
+    one, other = (count_costs(arm.dump, arm.symbols, arm.step(index, label).region) for arm in counted)
     return compare_costs(one, other)
 
 
-def annotation(
-    arm: Counted, index: int, label: str, function: str, *, boot: bool = False
+def annotate_function(
+    arm: CountedTrial, index: int, label: str, function: str, *, boot: bool = False
 ) -> tuple[int, list[Instruction]]:
     """A function's instructions in one arm, with the number of operations. Needs a count with texts."""
     if boot:
@@ -312,8 +329,8 @@ def annotation(
     return line.count * line.hops, annotate(arm.dump, arm.symbols, line.region, function)
 
 
-def same_as_run(counted: Counted, run_trial: Path, index: int, label: str) -> bool:
-    """Whether the counted trial gave the very values of the run's own."""
+def equals_run(counted: CountedTrial, run_trial: Path, index: int, label: str) -> bool:
+    """True if the counted trial gave the very values of the run's own."""
     mine, theirs = (
         (step_directory(top, index, label) / "stdout").read_bytes()
         for top in (counted.directory / "trial", run_trial)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kduel.core.errors import InputError
 from kduel.kernels import Kernel
-from kduel.kernels.files.image import contents
+from kduel.kernels.files.image import kernel_contents
 
 ELF64 = b"\x7fELF\x02\x01"
 SYMBOL_TABLE, EXECUTABLE = 2, 4
@@ -18,14 +18,14 @@ UNTYPED, FUNCTION = 0, 2
 Bytes = bytes | mmap.mmap
 
 
-def of_build(kernel: Kernel) -> str:
+def symbols_of_build(kernel: Kernel) -> str:
     """The kernel's own functions in the format of /proc/kallsyms; modules are not among them.
 
     From the vmlinux of its tree or the image itself, if it is an ELF of the same code with a symbol table; else from
     a System.map beside it. Raises InputError where there is neither.
     """
     for elf in filter(None, (kernel.vmlinux, kernel.image)):
-        found = from_elf(elf, kernel)
+        found = read_elf(elf, kernel)
         if found:
             return found
     where = kernel.vmlinux or Path(kernel.provenance.get("path") or kernel.image)
@@ -40,14 +40,14 @@ def of_build(kernel: Kernel) -> str:
     )
 
 
-def from_elf(path: Path, kernel: Kernel) -> str:
+def read_elf(path: Path, kernel: Kernel) -> str:
     """Functions of an ELF file; empty where it is none, is damaged, has no symbols, or is not what boots."""
     try:
         with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
             if data[:6] != ELF64:
                 return ""
             lines = [f"{address:016x} T {name}" for address, name in _functions(data)]
-            if not lines or _first_segment(data) != _first_segment(contents(kernel.image)):
+            if not lines or _first_segment(data) != _first_segment(kernel_contents(kernel.image)):
                 return ""
     except (OSError, ValueError, IndexError, struct.error):
         return ""

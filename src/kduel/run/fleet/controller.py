@@ -10,27 +10,25 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NoReturn
 
 from msgspec import Struct, field
 
-from kduel.core.errors import HostError, InputError, KduelError, NotMeasuredError
+from kduel.core.errors import HostError, InputError, KduelError
 from kduel.core.progress import Progress
+from kduel.core.temporary import ordinary_mode
 from kduel.fleets import Beat, Fleet, FleetSettings
-from kduel.machines import Machine, Outcome, Trial
-from kduel.run.fleet.quarantine import Conduct, apart, misbehaving, twins
-from kduel.run.prepare import Ready
-from kduel.run.runner import Runner
-from kduel.run.watch import GiveUp, TrialDone, Watcher
+from kduel.run.decision import Decision
+from kduel.run.fleet.quarantine import Conduct, equal_pairs, find_misbehaving, pair_differences
+from kduel.run.records import Records
+from kduel.run.watch import GiveUp, Watcher
 from kduel.store.documents import TrialRecord, read_trial
-from kduel.store.fleet_state import FOLDER, Live, LiveMember, Out, read_state, write_live, write_state
+from kduel.store.fleet_state import Live, LiveMember, Out, read_state, write_live, write_state
 from kduel.store.integrity import follows
 from kduel.store.manifest import RUN_FILES, changes, run_digests
-from kduel.store.rundir import RunDir, as_disk_error, sync_tree, sync_tree_top
-from kduel.study.plan import PlannedTrial
+from kduel.store.rundir import FLEET, RunDir, as_disk_error, sync_tree, sync_tree_top
 
 ATTEMPTS = 3
 """Failures in a row, without a trial between them, after which a machine is lost."""
@@ -41,17 +39,7 @@ LIVE_EVERY = 5.0
 """Seconds between two notes of what the machines do."""
 
 
-class Elsewhere(Machine):
-    """Stands for all machines of the fleet."""
-
-    def __init__(self, exact: bool, timing_warning: str, facts: dict[str, object]) -> None:
-        self.exact, self.timing_warning, self.facts = exact, timing_warning, facts
-
-    def boot(self, trial: Trial) -> Outcome:
-        raise AssertionError("the controller boots nothing")
-
-
-class Doing(Struct):
+class MemberState(Struct):
     """The state of a member, as far as the controller knows."""
 
     state: Literal["idle", "ahead", "working", "waiting", "lost", "quarantined", "done"] = "idle"
@@ -59,19 +47,18 @@ class Doing(Struct):
     message: str = ""
     failures: int = 0
     again: float = 0.0
-    """When it may be started again, by the monotonic clock."""
+    """Time from which it may be started again, by the monotonic clock."""
     last: float = 0.0
     """Its last trial or start, by the monotonic clock."""
     gained: float = float("-inf")
     """Its last trial since this controller began, by the monotonic clock."""
 
 
-class Controller(Runner):
+class Controller:
     """One controller's work on one run. The trials come from its members."""
 
     def __init__(
         self,
-        ready: Ready,
         run: RunDir,
         progress: Progress,
         watch: Watcher,
@@ -79,19 +66,17 @@ class Controller(Runner):
         fleet: Fleet,
         settings: FleetSettings,
     ) -> None:
+        self.run, self.progress, self.fleet, self.settings = run, progress, fleet, settings
+        self.lock = run.lock()
         self.state = read_state(run.path)
-        self.there: Counter[int] = Counter()
-        """Trials by block."""
         self.complete = 0
         """Rounds that are known to be complete: trials are only added, and machines only taken out."""
-        self.seconds = 0.0
-        """Of all trials together."""
-        super().__init__(ready, run, progress, watch, give_up)
-        self.fleet, self.settings = fleet, settings
-        self.by_id = {planned.id: planned for planned in self.plan}
+        self.records = Records(run, self.lock)
+        self.decision = Decision(self.records, watch, give_up, self.complete_blocks)
+        self.planned = {planned.id: planned for planned in self.records.plan}
         self.digests = run_digests(run.path)
-        self.twins = twins(self.lock.contenders, [kernel.sha256 for kernel in self.lock.kernels])
-        self.doing = {name: Doing(last=time.monotonic()) for name in self.lock.hosts}
+        self.twins = equal_pairs(self.lock.contenders, [kernel.sha256 for kernel in self.lock.kernels])
+        self.member_states = {name: MemberState(last=time.monotonic()) for name in self.lock.hosts}
         self.blocks_of: dict[str, list[int]] = {name: [] for name in self.lock.hosts}
         for block in range(1, self.total + 1):
             self.blocks_of[self.host_of(block)].append(block)
@@ -99,7 +84,7 @@ class Controller(Runner):
     @property
     def total(self) -> int:
         """Blocks of the plan."""
-        return self.plan[-1].block
+        return self.records.plan[-1].block
 
     def host_of(self, block: int) -> str:
         """The member that has a block."""
@@ -107,34 +92,25 @@ class Controller(Runner):
 
     def directory(self, name: str) -> Path:
         """A member's directory."""
-        return self.run.path / FOLDER / name
-
-    def take(self, record: TrialRecord, values: object = None) -> None:
-        super().take(record)
-        self.there[record.block] += 1
-        self.seconds += record.seconds
+        return self.run.path / FLEET / name
 
     # What is decided, and when
 
-    def whole(self, block: int) -> bool:
-        """Whether every trial of a block is there."""
-        return self.there[block] >= len(self.lock.contenders)
-
-    def rounds(self) -> int:
+    def complete_rounds(self) -> int:
         """The leading rounds that are complete: each member in service has run its block of them."""
         size = len(self.lock.hosts)
         while self.complete * size < self.total:
             first = self.complete * size + 1
             blocks = range(first, min(first + size, self.total + 1))
-            if not all(self.whole(block) or self.host_of(block) in self.state.out for block in blocks):
+            if not all(self.records.has_block(block) or self.host_of(block) in self.state.out for block in blocks):
                 break
             self.complete += 1
         return self.complete
 
     def complete_blocks(self) -> list[int]:
         """The blocks of the leading complete rounds: analyses do not depend on which machine was faster."""
-        last = min(self.rounds() * len(self.lock.hosts), self.total)
-        return [block for block in range(1, last + 1) if self.whole(block)]
+        last = min(self.complete_rounds() * len(self.lock.hosts), self.total)
+        return [block for block in range(1, last + 1) if self.records.has_block(block)]
 
     # The loop
 
@@ -146,17 +122,19 @@ class Controller(Runner):
         try:
             while True:
                 self.take_in()
-                if (rounds := self.rounds()) != looked:
+                if (rounds := self.complete_rounds()) != looked:
                     looked = rounds
-                    self.refuse_unmeasurable()
-                    if self.finished() or self.futile():
+                    if rounds:
+                        for contender in self.lock.contenders:
+                            self.decision.check_measurable(contender.name)
+                    if self.decision.is_over():
                         return
                     self.quarantine()
                 if not self.hand_out():
                     return
                 if time.monotonic() - noted > LIVE_EVERY:
                     noted = time.monotonic()
-                    self.note()
+                    self.write_live_state()
                 time.sleep(self.settings.poll)
         finally:
             self.stop()
@@ -174,9 +152,9 @@ class Controller(Runner):
                         shutil.copyfile(self.run.path / source, temporary)
                         temporary.replace(directory / source)
             # A member goes on inside a block: what is there of it must be known there.
-            for record in self.records.values():
+            for record in self.records.by_id.values():
                 own = self.directory(record.member) / "trials" / record.id
-                if not self.whole(record.block) and not own.exists():
+                if not self.records.has_block(record.block) and not own.exists():
                     link_tree(self.run.directory(record.id), own.with_name(f".link-{record.id}"))
                     own.with_name(f".link-{record.id}").replace(own)
 
@@ -190,10 +168,10 @@ class Controller(Runner):
 
     def look_after(self, name: str) -> bool:
         """One member in service; whether anything is to come from it."""
-        doing, now = self.doing[name], time.monotonic()
+        doing, now = self.member_states[name], time.monotonic()
         beat = self.fleet.beat(name, self.directory(name))
         if beat.failed:
-            self.failed(name, beat)
+            self.note_failure(name, beat)
         elif beat.active:
             doing.state, doing.message = ("working" if beat.working else "waiting"), beat.message
             if now - doing.last > self.settings.patience:
@@ -205,12 +183,12 @@ class Controller(Runner):
             doing.state = "idle"
         if name in self.state.out:
             return True
-        left = [block for block in self.blocks_of[name] if not self.whole(block)]
+        left = [block for block in self.blocks_of[name] if not self.records.has_block(block)]
         if not left:
             doing.state, doing.blocks = "done", []
             return False
         size = len(self.lock.hosts)
-        due = [block for block in left if (block - 1) // size <= self.rounds() + self.settings.ahead]
+        due = [block for block in left if (block - 1) // size <= self.complete_rounds() + self.settings.ahead]
         if not due:
             doing.state, doing.blocks, doing.message = "ahead", [], "it waits for the others to end their round"
         elif now >= doing.again:
@@ -218,14 +196,14 @@ class Controller(Runner):
                 self.fleet.lease(name)
                 self.fleet.start(name, self.directory(name), due)
             except KduelError as error:
-                self.failed(name, Beat(active=False, failed=True, message=str(error)))
+                self.note_failure(name, Beat(active=False, failed=True, message=str(error)))
             else:
                 doing.state, doing.blocks, doing.message, doing.last = "working", due, "", now
         return True
 
-    def failed(self, name: str, beat: Beat) -> None:
+    def note_failure(self, name: str, beat: Beat) -> None:
         """A member's work ended in an error: again after a pause, and lost after some."""
-        doing = self.doing[name]
+        doing = self.member_states[name]
         doing.failures += 1
         doing.state, doing.message = "waiting", beat.message
         doing.again = time.monotonic() + min(PAUSE * 2 ** (doing.failures - 1), LONGEST_PAUSE)
@@ -238,10 +216,10 @@ class Controller(Runner):
 
     def lose(self, name: str, message: str) -> None:
         """Go on without a member; but where the others make no progress either, the trouble may be ours."""
-        doing = self.doing[name]
-        others = [self.doing[one] for one in self.lock.hosts if one != name and one not in self.state.out]
+        doing = self.member_states[name]
+        others = [self.member_states[one] for one in self.lock.hosts if one != name and one not in self.state.out]
         if any(one.gained > doing.gained or one.state in ("done", "ahead") for one in others):
-            self.take_out(name, Out(why="lost", message=message, round=self.rounds(), decided=now_utc()))
+            self.take_out(name, Out(why="lost", message=message, round=self.complete_rounds(), decided=now_utc()))
         elif not any(one.state == "working" for one in others):
             self.give_up_all(f"{name}: {message}")
 
@@ -255,9 +233,9 @@ class Controller(Runner):
     def quarantine(self) -> None:
         """Take machines out whose conduct is not their peers', by the rule of kduel.run.fleet.quarantine."""
         conduct = {name: Conduct() for name in self.lock.hosts if name not in self.state.out}
-        last = self.rounds() * len(self.lock.hosts)
+        last = self.complete_rounds() * len(self.lock.hosts)
         blocks: dict[int, list[TrialRecord]] = {}
-        for record in self.records.values():
+        for record in self.records.by_id.values():
             if record.member in conduct and record.block <= last:
                 blocks.setdefault(record.block, []).append(record)
         for _, records in sorted(blocks.items()):
@@ -266,33 +244,20 @@ class Controller(Runner):
             own.void += (void := sum(record.status == "void" for record in records))
             if not void:
                 own.blocks.append(sum(record.seconds for record in records))
-        for name, what, difference in apart(self.collector.samples(sorted(blocks)), self.twins):
+        for name, what, difference in pair_differences(self.decision.samples(sorted(blocks)), self.twins):
             if name in conduct:
                 conduct[name].apart.setdefault(what, []).append(difference)
-        for name, why in misbehaving(conduct).items():
-            self.take_out(name, Out(why="quarantined", message=why, round=self.rounds(), decided=now_utc()))
+        for name, why in find_misbehaving(conduct).items():
+            self.take_out(name, Out(why="quarantined", message=why, round=self.complete_rounds(), decided=now_utc()))
 
     def take_out(self, name: str, out: Out) -> None:
         """Record that a member is out of service, report it, and end its work."""
         self.state.out[name] = out
         write_state(self.run.path, self.state)
         self.progress.warn(f"{name} is {out.why}: {out.message}\nThe other machines go on without it.")
-        self.doing[name].state, self.doing[name].message = out.why, out.message
+        self.member_states[name].state, self.member_states[name].message = out.why, out.message
         self.fleet.cancel(name, self.directory(name))
         self.fleet.give_back(name)
-
-    def refuse_unmeasurable(self) -> None:
-        """Raises NotMeasuredError where a contender's trials are void on every machine, and nothing is left."""
-        if not self.rounds():
-            return
-        for contender in self.lock.contenders:
-            own = self.of(contender.name)
-            if self.hopeless(contender.name) and contender.name not in self.left_out():
-                raise NotMeasuredError(
-                    f"{contender.name} could not be measured: its {len(own)} trials are void. {own[0].void}",
-                    f"Look at {self.run.directory(own[0].id) / 'console.log'}; the trials so far are kept in "
-                    f"{self.run.path}.",
-                )
 
     # Trials come in
 
@@ -305,15 +270,15 @@ class Controller(Runner):
             except OSError:
                 continue
             for trial in found:
-                if trial not in self.records:
-                    self.arrive(name, trials / trial)
+                if trial not in self.records.by_id:
+                    self.take_trial(name, trials / trial)
 
-    def arrive(self, name: str, directory: Path) -> None:
+    def take_trial(self, name: str, directory: Path) -> None:
         """One trial. It counts once: what is there already is not taken in again.
 
         Raises InputError for one that is not of the plan, or that was damaged on its way.
         """
-        planned: PlannedTrial | None = self.by_id.get(directory.name)
+        planned = self.planned.get(directory.name)
         record = read_trial(directory / "trial.json")
         if planned is None or planned.host != name or not follows(record, planned, exact=False):
             raise InputError(f"{directory} is not a trial that {name} was to run", "Move it out of the run.")
@@ -322,48 +287,29 @@ class Controller(Runner):
                 f"{directory} did not arrive completely: {damage[0][0]} was {damage[0][1]}",
                 "Remove it; `kduel resume` runs it again.",
             )
-        before = self.rounds()
         staged = self.run.stage()
         with as_disk_error(self.run.trials):
             link_tree(directory, staged)
-            staged.chmod(0o755)
+            staged.chmod(ordinary_mode(0o777))
             sync_tree(staged)
             staged.replace(self.run.directory(record.id))
             sync_tree_top(self.run.trials)
-        self.take(record)
-        doing = self.doing[name]
+        doing = self.member_states[name]
         doing.gained = doing.last = time.monotonic()
         doing.failures, doing.again = 0, 0.0
-        if block_done := self.rounds() > before:
-            self.hopeless_metrics = self.hopeless_now()
-        self.watch(
-            TrialDone(
-                done=len(self.records),
-                planned=len(self.plan),
-                record=record,
-                block_done=block_done,
-                mean_seconds=self.mean_seconds(),
-                metrics=self.metrics(),
-                hopeless=self.hopeless_metrics,
-            )
-        )
-
-    def mean_seconds(self) -> float:
-        """Of a trial so far, divided by the machines in service."""
-        machines = max(1, len(self.lock.hosts) - len(self.state.out))
-        return self.seconds / len(self.records) / machines
+        self.decision.take(record, at_once=max(1, len(self.lock.hosts) - len(self.state.out)))
 
     # The end
 
-    def note(self) -> None:
-        """What the machines do now, for `kduel status`. It is derived, and may be lost."""
+    def write_live_state(self) -> None:
+        """Write what the machines do now, for `kduel status`. It is derived, and may be lost."""
         live = Live(
             controller=os.getpid(),
             written=now_utc(),
-            rounds=self.rounds(),
+            rounds=self.complete_rounds(),
             members={
                 name: LiveMember(state=doing.state, blocks=doing.blocks, message=doing.message)
-                for name, doing in self.doing.items()
+                for name, doing in self.member_states.items()
             },
         )
         write_live(self.run.path, live)
@@ -374,10 +320,10 @@ class Controller(Runner):
             if name not in self.state.out:
                 self.fleet.cancel(name, self.directory(name))
                 self.fleet.give_back(name)
-                if self.doing[name].state not in ("done", "lost", "quarantined"):
-                    self.doing[name].state = "idle"
+                if self.member_states[name].state not in ("done", "lost", "quarantined"):
+                    self.member_states[name].state = "idle"
         self.take_in()
-        self.note()
+        self.write_live_state()
 
     def clear(self) -> None:
         """Remove what only a run that goes on needs: all trials are in RUN/trials."""

@@ -11,14 +11,15 @@ from typing import Any
 
 from msgspec import Struct, json, structs
 
-from kduel import __version__
 from kduel.core.errors import HostError, InputError
 from kduel.core.experiment import EDITION, MachineRecord
 from kduel.core.progress import Progress
+from kduel.core.temporary import ordinary_mode
+from kduel.core.version import full_version
 from kduel.fleets import Fleet, Member
-from kduel.run.fleet.worker import DESCRIBED, DRAFT, Described
+from kduel.run.fleet.worker import DESCRIBED, DRAFT, MemberDescription
 from kduel.store.documents import FleetRecord, KernelRecord, Lock, MemberRecord, read_json
-from kduel.store.identity import differences, short
+from kduel.store.identity import differences, short_value
 from kduel.store.rundir import CHOOSE, as_disk_error
 from kduel.study.load import Study
 
@@ -29,7 +30,7 @@ ALIKE = ("accelerator", "clocksource", "root", "architecture")
 MOST_NAMED = 5
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class FleetRequest(Struct, frozen=True, kw_only=True):
     """A fleet as requested."""
 
     kind: str
@@ -37,7 +38,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     fleet: Fleet
 
 
-def gather(study: Study, wanted: Wanted, path: Path, *, origin: str, progress: Progress) -> Lock:
+def gather(study: Study, wanted: FleetRequest, path: Path, *, origin: str, progress: Progress) -> Lock:
     """The lock of a new run in `path`, which is not made yet; its seed is still to be chosen.
 
     The first member goes first: its kernels are those that all others must have. Raises HostError, with its words, where
@@ -48,13 +49,13 @@ def gather(study: Study, wanted: Wanted, path: Path, *, origin: str, progress: P
     with as_disk_error(path, CHOOSE):
         path.parent.mkdir(parents=True, exist_ok=True)
         place = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent)).absolute()
-        place.chmod(0o755)
+        place.chmod(ordinary_mode(0o777))
     try:
         with progress.task("machines", total=len(members)) as task:
-            found = described(wanted.fleet, members[:1], place, draft, study.text, task.advance)
+            found = collect_descriptions(wanted.fleet, members[:1], place, draft, study.text, task.advance)
             first = found[members[0].name]
             known = structs.replace(draft, kernels=first.lock.kernels)
-            found |= described(wanted.fleet, members[1:], place, known, study.text, task.advance)
+            found |= collect_descriptions(wanted.fleet, members[1:], place, known, study.text, task.advance)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     check_alike(members, found)
@@ -76,12 +77,12 @@ def gather(study: Study, wanted: Wanted, path: Path, *, origin: str, progress: P
     )
 
 
-def draft_lock(study: Study, wanted: Wanted, origin: str) -> Lock:
-    """What is known before any machine is."""
+def draft_lock(study: Study, wanted: FleetRequest, origin: str) -> Lock:
+    """Lock of a run whose machines are not known yet."""
     machine = MachineRecord(kind=study.machine, settings=study.machine_settings)
     members = [MemberRecord(name=one.name, settings=one.settings, machine=machine) for one in wanted.fleet.members]
     return Lock(
-        kduel=__version__,
+        kduel=full_version(),
         seed=0,
         origin=origin,
         directory=str(Path.cwd()),
@@ -97,12 +98,12 @@ def draft_lock(study: Study, wanted: Wanted, origin: str) -> Lock:
     )
 
 
-def described(
+def collect_descriptions(
     fleet: Fleet, members: Sequence[Member], place: Path, draft: Lock, text: str, advance: Callable[[], None]
-) -> dict[str, Described]:
+) -> dict[str, MemberDescription]:
     """By name, the description of each member; `clock` is how far its clock is ahead. Raises HostError."""
     began: dict[str, float] = {}
-    found: dict[str, Described] = {}
+    found: dict[str, MemberDescription] = {}
     trouble: dict[str, str] = {}
     patience = fleet_patience(draft)
     try:
@@ -122,7 +123,7 @@ def described(
             for name in sorted(waiting):
                 beat = fleet.beat(name, place / name)
                 if not beat.active and (place / name / DESCRIBED).is_file():
-                    said = read_json(place / name / DESCRIBED, Described)
+                    said = read_json(place / name / DESCRIBED, MemberDescription)
                     found[name] = structs.replace(said, clock=clock_ahead(said.clock, began[name], time.time()))
                     advance()
                 elif not beat.active:
@@ -155,18 +156,18 @@ def fleet_patience(draft: Lock) -> float:
 
 
 def clock_ahead(clock: float, began: float, ended: float) -> float:
-    """How far a clock that was read between two moments of ours is ahead; 0 where it is between them."""
+    """Seconds by which a clock that was read between two moments of ours is ahead; 0 where it is between them."""
     return clock - ended if clock > ended else clock - began if clock < began else 0.0
 
 
-def check_alike(members: Sequence[Member], found: dict[str, Described]) -> None:
+def check_alike(members: Sequence[Member], found: dict[str, MemberDescription]) -> None:
     """Raises InputError, naming machines and facts, where members differ in what must be the same."""
     first = members[0]
     theirs = found[first.name].lock
     for member in members:
-        if (version := found[member.name].lock.kduel) != __version__:
+        if (version := found[member.name].lock.kduel) != full_version():
             raise InputError(
-                f"{member.name} has KDuel {version}, and this is {__version__}",
+                f"{member.name} has KDuel {version}, and this is {full_version()}",
                 "Nothing was measured. Install this version there: its trials must be those that are analysed here.",
             )
     own_settings = {key for member in members for key in member.settings}
@@ -175,8 +176,13 @@ def check_alike(members: Sequence[Member], found: dict[str, Described]) -> None:
         lock = found[member.name].lock
         listed = [("architecture", theirs.host.architecture, lock.host.architecture)]
         listed = [line for line in listed if line[1] != line[2]]
-        listed += [line for line in differences(theirs, lock) if matters(line[0], lock.machine.exact, own_settings)]
-        lines += [f"{what}: {short(was)} on {first.name}, {short(now)} on {member.name}" for what, was, now in listed]
+        listed += [
+            line for line in differences(theirs, lock) if must_be_alike(line[0], lock.machine.exact, own_settings)
+        ]
+        lines += [
+            f"{what}: {short_value(was)} on {first.name}, {short_value(now)} on {member.name}"
+            for what, was, now in listed
+        ]
     if lines:
         more = [f"and {len(lines) - MOST_NAMED} more"] if len(lines) > MOST_NAMED else []
         raise InputError(
@@ -186,8 +192,8 @@ def check_alike(members: Sequence[Member], found: dict[str, Described]) -> None:
         )
 
 
-def matters(fact: str, exact: bool, own_settings: set[str]) -> bool:
-    """Whether members may not differ in a fact, named as in `differences`."""
+def must_be_alike(fact: str, exact: bool, own_settings: set[str]) -> bool:
+    """True if members may not differ in a fact, named as in `differences`."""
     parts = fact.split(".")
     if parts[:2] == ["machine", "settings"]:
         return parts[2] not in own_settings
@@ -196,7 +202,7 @@ def matters(fact: str, exact: bool, own_settings: set[str]) -> bool:
     return parts[2] not in own_settings and (parts[2] in ALIKE or (exact and parts[2] != "host"))
 
 
-def member_record(member: Member, found: Described) -> MemberRecord:
+def member_record(member: Member, found: MemberDescription) -> MemberRecord:
     """A member as lock.json has it."""
     return MemberRecord(
         name=member.name,

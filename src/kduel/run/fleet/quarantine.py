@@ -1,4 +1,4 @@
-"""When a machine is taken out of service: by how many of its trials are void, by how long they take, and by whether it
+"""Rules for taking a machine out of service: by how many of its trials are void, by how long they take, and by whether it
 tells one contender from another that is the same. The values that are compared play no part, so that leaving a machine out
 cannot favour a contender.
 
@@ -24,7 +24,7 @@ from itertools import combinations
 from msgspec import Struct, field, structs
 
 from kduel.core.experiment import Contender
-from kduel.core.format import plus
+from kduel.core.format import with_sign
 from kduel.core.samples import Samples
 from kduel.judge.verdict.voids import at_least
 
@@ -38,7 +38,7 @@ FEWEST_PEERS = 2
 
 
 class Conduct(Struct):
-    """What is known of a machine's trials, apart from their values."""
+    """Facts about a machine's trials, apart from their values."""
 
     trials: int = 0
     void: int = 0
@@ -48,24 +48,24 @@ class Conduct(Struct):
     """By pair of equal contenders and metric, the log-ratio of each block."""
 
 
-def misbehaving(conduct: Mapping[str, Conduct]) -> dict[str, str]:
+def find_misbehaving(conduct: Mapping[str, Conduct]) -> dict[str, str]:
     """The machines, of those in service, that are to be quarantined, and why. Never all but one of them."""
     found: dict[str, str] = {}
-    spreads = {name: variances(own) for name, own in conduct.items()}
+    spreads = {name: pair_variances(own) for name, own in conduct.items()}
     for name, own in conduct.items():
         peers = [other for peer, other in conduct.items() if peer != name]
         others = [spread for peer, spread in spreads.items() if peer != name]
         if len(peers) >= FEWEST_PEERS and (
-            why := too_void(own, peers, len(conduct))
-            or too_slow(own, peers)
-            or too_far_apart(own, spreads[name], others, len(conduct))
+            why := void_reason(own, peers, len(conduct))
+            or slow_reason(own, peers)
+            or difference_reason(own, spreads[name], others, len(conduct))
         ):
             found[name] = why
     return found if len(conduct) - len(found) >= FEWEST_PEERS else {}
 
 
-def too_void(own: Conduct, peers: list[Conduct], machines: int) -> str:
-    """Why its share of void trials is not that of its peers, or an empty string."""
+def void_reason(own: Conduct, peers: list[Conduct], machines: int) -> str:
+    """Reason to quarantine a machine for its share of void trials, or an empty string."""
     void, trials = sum(one.void for one in peers), sum(one.trials for one in peers)
     if own.void < FEWEST_VOID or own.void * trials <= void * own.trials:
         return ""
@@ -78,8 +78,8 @@ def too_void(own: Conduct, peers: list[Conduct], machines: int) -> str:
     )
 
 
-def too_slow(own: Conduct, peers: list[Conduct]) -> str:
-    """Why the others would wait for it all the time, or an empty string."""
+def slow_reason(own: Conduct, peers: list[Conduct]) -> str:
+    """Reason to quarantine a machine for which the others would wait all the time, or an empty string."""
     last, others = own.blocks[-SLOW_BLOCKS:], [seconds for one in peers for seconds in one.blocks]
     if len(last) < SLOW_BLOCKS or len(others) < SLOW_BLOCKS:
         return ""
@@ -91,13 +91,13 @@ def too_slow(own: Conduct, peers: list[Conduct]) -> str:
     )
 
 
-def variances(own: Conduct) -> dict[str, float]:
-    """Of what there are enough blocks of. Once for each machine, which every other one is compared with."""
+def pair_variances(own: Conduct) -> dict[str, float]:
+    """Variance of each pair and metric with enough blocks. Once for each machine, as every other one is compared with it."""
     return {what: statistics.variance(values) for what, values in own.apart.items() if len(values) >= FEWEST_TWINS}
 
 
-def too_far_apart(own: Conduct, spread: dict[str, float], peers: list[dict[str, float]], machines: int) -> str:
-    """Why it tells contenders apart that are the same, or an empty string. `spread` and `peers`: its variances, and those of
+def difference_reason(own: Conduct, spread: dict[str, float], peers: list[dict[str, float]], machines: int) -> str:
+    """Reason to quarantine a machine that shows a difference between equal contenders, or an empty string. `spread` and `peers`: its variances, and those of
     the others."""
     from scipy.special import stdtr
 
@@ -113,13 +113,13 @@ def too_far_apart(own: Conduct, spread: dict[str, float], peers: list[dict[str, 
         chance = 2 * float(stdtr(len(found) - 1, -abs(mean) / error))
         if chance < LEVEL / (machines * len(own.apart)):
             return (
-                f"{what}, which are the same, differ on it by {plus(100 * math.expm1(mean), '.2g')} % over {len(found)} blocks "
+                f"{what}, which are the same, differ on it by {with_sign(100 * math.expm1(mean), '.2g')} % over {len(found)} blocks "
                 f"(Student's t: p = {chance:.2g})"
             )
     return ""
 
 
-def twins(contenders: Sequence[Contender], kernels: Sequence[str]) -> list[tuple[str, str]]:
+def equal_pairs(contenders: Sequence[Contender], kernels: Sequence[str]) -> list[tuple[str, str]]:
     """Pairs of contenders that differ in their names alone; `kernels` are the SHA-256 of their images. None where all
     contenders are the same."""
     nameless = [(structs.replace(one, name=""), kernel) for one, kernel in zip(contenders, kernels, strict=True)]
@@ -131,8 +131,10 @@ def twins(contenders: Sequence[Contender], kernels: Sequence[str]) -> list[tuple
     return found if len(found) < math.comb(len(contenders), 2) else []
 
 
-def apart(samples: Sequence[Samples], pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str, float]]:
-    """Of each block: its machine, the pair with the metric, and the log-ratio. Of primary metrics, positive values alone."""
+def pair_differences(
+    samples: Sequence[Samples], pairs: Sequence[tuple[str, str]]
+) -> Iterator[tuple[str, str, float]]:
+    """For each block its machine, the pair with the metric, and the log-ratio; primary metrics and positive values only."""
     for table in samples:
         if not table.primary or not table.machines:
             continue

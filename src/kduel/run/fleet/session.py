@@ -10,20 +10,16 @@ from typing import Any
 
 from msgspec import structs
 
-from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
 from kduel.core.toml import check_values, parse_toml, read_text
 from kduel.fleets import Fleet, FleetSettings, check_members, fleet_kind
 from kduel.judge.verdict.strata import FEWEST_OF_CLASS
-from kduel.run.fleet.controller import Controller, Elsewhere
-from kduel.run.fleet.gather import Wanted, gather
-from kduel.run.prepare import Ready
-from kduel.run.script import Dress
+from kduel.run.fleet.controller import Controller
+from kduel.run.fleet.gather import FleetRequest, gather
 from kduel.run.watch import GiveUp, Watcher
-from kduel.store.collect import Prepared
 from kduel.store.documents import Lock
-from kduel.store.identity import compare, same_study, short
+from kduel.store.identity import check_same_study, short_value, value_differences
 from kduel.store.rundir import RunDir
 from kduel.study.load import Study, read_words
 from kduel.study.plan import make_plan, slug
@@ -89,41 +85,30 @@ def run_fleet(
         run = RunDir.open(path)
         check_same_fleet(there, study, kind, fleet, path)
     else:
-        wanted = Wanted(kind=kind, settings=table, fleet=fleet)
+        wanted = FleetRequest(kind=kind, settings=table, fleet=fleet)
         found = gather(study, wanted, path, origin=origin, progress=progress)
         lock = structs.replace(found, seed=seed(found.machine.exact))
         run = RunDir.create(path, study.text, lock, make_plan(study, lock.seed, hosts=lock.hosts))
     if warning := run.lock().machine.timing_warning:
         progress.info(warning)
     with run.at_work():
-        controller = Controller(ready_of(run.lock(), study), run, progress, watch, give_up, fleet, settings)
+        controller = Controller(run, progress, watch, give_up, fleet, settings)
         controller.go()
         controller.clear()
     return run
 
 
-def ready_of(lock: Lock, study: Study) -> Ready:
-    """What the controller needs of a study: no kernel and no machine, which are its members' business."""
-    prepared = Prepared(study.steps)
-    machine = Elsewhere(lock.machine.exact, lock.machine.timing_warning, lock.machine.facts)
-    unbuilt = {
-        contender.name: kernel.unbuilt
-        for contender, kernel in zip(lock.contenders, lock.kernels, strict=True)
-        if kernel.unbuilt
-    }
-    dress = Dress(study, (), prepared, cache=Cache())
-    return Ready(study=study, arms=[], machine=machine, prepared=prepared, dress=dress, unbuilt=unbuilt)
-
-
 def check_same_fleet(lock: Lock, study: Study, kind: str, fleet: Fleet, path: Path) -> None:
     """Raises InputError where the run in `path` is another study's, or another fleet's. What the machines are is
     compared on each of them."""
-    if not same_study(lock, study):
-        raise InputError(f"{path} holds a run of another study", OTHER)
+    check_same_study(lock, study, path, OTHER)
     if lock.fleet is None:
         raise InputError(f"{path} holds a run on one machine", OTHER)
     old = {one.name: one.settings for one in lock.fleet.members} | {"": lock.fleet.kind}
     new = {one.name: one.settings for one in fleet.members} | {"": kind}
-    found = [f"{what}: {short(was)} in the run, {short(now)} now" for what, was, now in compare("fleet", old, new)]
+    found = [
+        f"{what}: {short_value(was)} in the run, {short_value(now)} now"
+        for what, was, now in value_differences("fleet", old, new)
+    ]
     if found:
         raise InputError(f"{path} holds a run of another fleet:\n  " + "\n  ".join(found[:5]), OTHER)

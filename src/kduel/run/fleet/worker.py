@@ -1,9 +1,9 @@
-"""What runs on a member of a fleet: the blocks that it is given, by the same code that runs them on one machine."""
+"""Worker on a member of a fleet: runs the blocks that it is given, by the same code that runs them on one machine."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import ExitStack, chdir
 from pathlib import Path
 
@@ -12,14 +12,14 @@ from msgspec import Struct, json, structs
 from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
-from kduel.run.prepare import Ready, lock_of, make_ready
-from kduel.run.runner import Runner
-from kduel.run.watch import TrialDone
+from kduel.run.prepare import Ready, make_lock, make_ready
+from kduel.run.records import Records
+from kduel.run.repeat import EndedTrial
+from kduel.run.trials import Trials
 from kduel.store.documents import Lock, MemberRecord, read_lock, study_of
 from kduel.store.identity import check_same_run
 from kduel.store.rundir import RunDir, as_disk_error, write_whole
 from kduel.study.load import parse_study
-from kduel.study.plan import PlannedTrial
 
 FORMER_ENDS = 86_400.0
 """Seconds for which a worker waits for a former one that has the directory: one whose connection or node was lost may
@@ -29,16 +29,16 @@ Say = Callable[[str], None]
 """Takes an event for the controller."""
 
 
-class Described(Struct, kw_only=True):
+class MemberDescription(Struct, kw_only=True):
     """described.json: what a member is, before there is a lock."""
 
     lock: Lock
-    """As a run of its own would have it on this member."""
+    """The lock that a run of its own would have on this member."""
     clock: float
     """The member's clock when it wrote this, in seconds of Unix time."""
 
 
-def member_of(lock: Lock, name: str) -> MemberRecord:
+def find_member(lock: Lock, name: str) -> MemberRecord:
     """The member of that name. Raises InputError."""
     for member in lock.fleet.members if lock.fleet else ():
         if member.name == name:
@@ -49,7 +49,7 @@ def member_of(lock: Lock, name: str) -> MemberRecord:
     )
 
 
-def member_ready(lock: Lock, member: MemberRecord, text: str, progress: Progress, offline: bool) -> Ready:
+def prepare_member(lock: Lock, member: MemberRecord, text: str, progress: Progress, offline: bool) -> Ready:
     """The run's study made ready on this member, with its own settings of the machine."""
     study = study_of(lock, text)
     # The draft of a lock has nothing of [host]: what that means depends on the machine.
@@ -60,7 +60,7 @@ def member_ready(lock: Lock, member: MemberRecord, text: str, progress: Progress
     )
 
 
-def started_in(lock: Lock, held: ExitStack) -> None:
+def enter_start_directory(lock: Lock, held: ExitStack) -> None:
     """Relative paths in the study are meant from where the run was started, where that exists here."""
     if lock.directory and Path(lock.directory).is_dir():
         held.enter_context(chdir(lock.directory))
@@ -70,37 +70,14 @@ def describe(directory: Path, progress: Progress, *, offline: bool) -> None:
     """Write described.json: this member's kernels and machine. Raises what making a study ready raises."""
     directory = directory.absolute()
     draft = read_lock(directory / DRAFT)
-    member = member_of(draft, directory.name)
+    member = find_member(draft, directory.name)
     with ExitStack() as held:
-        started_in(draft, held)
-        ready = member_ready(draft, member, (directory / "study.toml").read_text("utf-8"), progress, offline)
+        enter_start_directory(draft, held)
+        ready = prepare_member(draft, member, (directory / "study.toml").read_text("utf-8"), progress, offline)
         held.callback(ready.machine.close)
-        lock = lock_of(ready, draft.seed, draft.origin)
+        lock = make_lock(ready, draft.seed, draft.origin)
         with as_disk_error(directory):
-            write_whole(directory / DESCRIBED, json.encode(Described(lock=lock, clock=time.time())))
-
-
-class BlockRunner(Runner):
-    """Runs the blocks that it is given. Whether the run goes on is decided where all members' trials are known."""
-
-    blocks: Collection[int] = ()
-    say: Say
-
-    def boots_left(self) -> list[list[PlannedTrial]]:
-        return [boot for boot in super().boots_left() if boot[0].block in self.blocks]
-
-    def finished(self) -> bool:
-        return False
-
-    def futile(self) -> bool:
-        return False
-
-    def refuse_hopeless(self, record: object) -> None:
-        """Nothing: the controller knows the trials of the others."""
-
-    def done(self, progress: TrialDone) -> None:
-        """A trial has become visible."""
-        self.say(f"trial {progress.record.id}")
+            write_whole(directory / DESCRIBED, json.encode(MemberDescription(lock=lock, clock=time.time())))
 
 
 class BlockWorker:
@@ -114,39 +91,47 @@ class BlockWorker:
         try:
             run = RunDir.open(directory)
             lock = run.lock()
-            self.member = member_of(lock, directory.name)
+            self.member = find_member(lock, directory.name)
             self.held.enter_context(run.at_work(FORMER_ENDS))
-            started_in(lock, self.held)
-            ready = member_ready(lock, self.member, run.study_text(), progress, offline)
+            enter_start_directory(lock, self.held)
+            ready = prepare_member(lock, self.member, run.study_text(), progress, offline)
             self.held.callback(ready.machine.close)
             check_same_run(
                 structs.replace(lock, machine=self.member.machine),
-                lock_of(ready, lock.seed, lock.origin),
+                make_lock(ready, lock.seed, lock.origin),
                 directory,
             )
-            self.runner = BlockRunner(ready, run, progress, self.watch, lambda *_: False)
-            self.runner.say = say
+            self.ready, self.records = ready, Records(run, lock)
+            self.trials = Trials.for_run(self.records, progress)
         except BaseException:
             self.held.close()
             raise
 
-    def watch(self, progress: TrialDone) -> None:
-        self.runner.done(progress)
-
     def work(self, block: int) -> None:
-        """Run what is missing of a block; what is there already is reported again.
+        """Run what is missing of a block; what is there already is reported again. Whether the run goes on is decided where
+        all members' trials are known.
 
         Raises InputError for a block of another member.
         """
-        planned = [trial for trial in self.runner.plan if trial.block == block]
+        planned = [trial for trial in self.records.plan if trial.block == block]
         if not planned or planned[0].host != self.member.name:
             raise InputError(f"block {block} is not one of {self.member.name}", "A worker runs its own blocks only.")
         for trial in planned:
-            if trial.id in self.runner.records:
+            if trial.id in self.records.by_id:
                 self.say(f"trial {trial.id}")
-        self.runner.blocks = (block,)
-        self.runner.go()
+        self.trials.make(
+            self.ready,
+            self.records.missing_boots((block,)),
+            self.report,
+            reasons_not_to_boot=self.records.reasons_not_to_boot,
+        )
         self.say(f"done {block}")
+
+    def report(self, trials: list[EndedTrial]) -> None:
+        """Report trials that have become visible."""
+        for trial in trials:
+            self.records.add(trial.record)
+            self.say(f"trial {trial.record.id}")
 
     def close(self) -> None:
         """Give the machine and the directory back."""

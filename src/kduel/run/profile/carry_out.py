@@ -21,16 +21,16 @@ from kduel.core.cache import Cache
 from kduel.core.errors import InputError, NotMeasuredError
 from kduel.core.experiment import Metric, Step
 from kduel.core.progress import Progress
-from kduel.core.samples import Samples
+from kduel.core.slices import ALL
 from kduel.core.text import did_you_mean
-from kduel.core.untrusted import Garbled, read, whole
-from kduel.explain.samples import CLOCK, read_sampled
+from kduel.core.untrusted import MalformedError, read, whole_number
+from kduel.explain.samples import CLOCK, read_samples
 from kduel.report.content.profiled import as_svg
-from kduel.run.prepare import Ready, lock_of, make_ready
-from kduel.run.profile.dress import ProfilingDress
+from kduel.run.prepare import Ready, make_lock, make_ready
+from kduel.run.profile.dress import ProfilingSetup
 from kduel.run.runner import run_study
-from kduel.run.watch import Begun, Watcher
-from kduel.store.collect import Prepared, collect, step_directory
+from kduel.run.watch import BootStarted, Watcher
+from kduel.store.collect import PreparedSteps, collect, step_directory
 from kduel.store.documents import Lock, document_bytes, study_of
 from kduel.store.identity import check_same_run
 from kduel.store.integrity import trials_of
@@ -38,7 +38,7 @@ from kduel.store.rundir import EXPLAIN, PROFILE_ORIGIN, RunDir, as_disk_error, w
 from kduel.study.load import Blocks, Study
 from kduel.study.plan import slug
 
-Shown = Callable[[Study, int], AbstractContextManager[tuple[Watcher, Begun]]]
+ShowTrials = Callable[[Study, int], AbstractContextManager[tuple[Watcher, BootStarted]]]
 """Shows the trials of a study, so many at once, while they are made."""
 
 
@@ -46,7 +46,7 @@ MEASURED_OTHERWISE = "A profile is of what the run measured. Restore what differ
 
 
 class ProfileRequest(Struct, frozen=True, kw_only=True):
-    """What of a run is to be profiled."""
+    """Request to profile one step of a run."""
 
     run: RunDir
     lock: Lock
@@ -59,24 +59,26 @@ class ProfileRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def folder(self) -> Path:
-        """Where the profiled trials are, one directory for each set of options."""
+        """Directory of the profiled trials, one directory for each set of options."""
         name = f"{self.step.label}-{self.metric.name}.{self.names[1]}.{self.blocks}x{self.frequency}"
         return self.run.path / EXPLAIN / slug(name)
 
     @property
     def seed(self) -> int:
-        """Of the order of trials: follows from the run's, and is not the same."""
+        """Seed of the order of trials: follows from the run's, and differs from it."""
         digest = hashlib.sha256(f"{self.lock.seed}/explain/{self.step.label}".encode()).digest()
         return int.from_bytes(digest[:4]) >> 1
 
 
 def is_timed(path: Path) -> bool:
-    """Whether `path` is a run whose explanation takes a profile: any but one on the exact machine."""
+    """True if `path` is a run whose explanation takes a profile: any but one on the exact machine."""
     run = RunDir.open(path)
     return not run.imported and not run.merged and run.lock().machine.kind != "icount"
 
 
-def asked(path: Path, benchmark: str, metric: str, contender: str, *, blocks: int, frequency: int) -> ProfileRequest:
+def read_request(
+    path: Path, benchmark: str, metric: str, contender: str, *, blocks: int, frequency: int
+) -> ProfileRequest:
     """The step and the contenders that a command line means. Raises InputError that lists what there is."""
     run = RunDir.open(path)
     lock = run.lock()
@@ -88,16 +90,17 @@ def asked(path: Path, benchmark: str, metric: str, contender: str, *, blocks: in
     names = [one.name for one in lock.contenders]
     if contender and contender not in names[1:]:
         raise InputError(f"{path} has no contender {contender!r}", f"It has: {', '.join(names[1:])}.")
-    prepared = Prepared(lock.steps)
-    index = step_called(lock.steps, benchmark, path)
-    chosen = metric_called(prepared.metrics(index), lock.steps[index], metric)
+    prepared = PreparedSteps(lock.steps)
+    index = find_step(lock.steps, benchmark, path)
+    chosen = find_metric(prepared.metrics(index), lock.steps[index], metric)
     return ProfileRequest(
-        run=run, lock=lock, names=(names[0], contender or names[1]), step=lock.steps[index], metric=chosen,
+        run=run, lock=lock, names=(names[0], contender or names[1]), metric=chosen,
+        step=structs.replace(lock.steps[index], slices=None),
         blocks=blocks, frequency=frequency,
     )  # fmt: skip
 
 
-def step_called(steps: list[Step], name: str, path: Path) -> int:
+def find_step(steps: list[Step], name: str, path: Path) -> int:
     """A step by its label, its benchmark, or kbench's operation. Raises InputError."""
     ways = (
         [step.label for step in steps],
@@ -114,7 +117,7 @@ def step_called(steps: list[Step], name: str, path: Path) -> int:
     )
 
 
-def metric_called(metrics: tuple[Metric, ...], step: Step, name: str) -> Metric:
+def find_metric(metrics: tuple[Metric, ...], step: Step, name: str) -> Metric:
     """The metric of that name; else the first primary one that is a time or rate of work, else the first such one.
 
     Raises InputError."""
@@ -132,7 +135,7 @@ def metric_called(metrics: tuple[Metric, ...], step: Step, name: str) -> Metric:
 
 
 def carry_out(
-    what: ProfileRequest, *, cache: Cache, progress: Progress, shown: Shown, offline: bool = False
+    what: ProfileRequest, *, cache: Cache, progress: Progress, shown: ShowTrials, offline: bool = False
 ) -> TimedProfile:
     """Make what trials are missing, and read the profile out of them.
 
@@ -141,11 +144,13 @@ def carry_out(
     study = study_of(what.lock, what.run.study_text())
     ready = make_ready(study, cache=cache, progress=progress, offline=offline, lock=what.lock)
     try:
-        check_same_run(what.lock, lock_of(ready, what.lock.seed, what.lock.origin), what.run.path, MEASURED_OTHERWISE)
-        narrow = narrowed(ready, what, cache)
+        check_same_run(
+            what.lock, make_lock(ready, what.lock.seed, what.lock.origin), what.run.path, MEASURED_OTHERWISE
+        )
+        narrow = narrow_study(ready, what, cache)
         with as_disk_error(what.folder):
             what.folder.parent.mkdir(exist_ok=True)
-        with shown(narrow.study, ready.machine.parallel) as (watch, begun):
+        with shown(narrow.study, ready.machine.parallel) as (watch, boot_started):
             run = run_study(
                 narrow,
                 what.folder,
@@ -153,23 +158,23 @@ def carry_out(
                 seed=what.seed,
                 progress=progress,
                 watch=watch,
-                begun=begun,
+                boot_started=boot_started,
             )
     finally:
         ready.machine.close()
     found = read_profile(what, run, narrow)
-    keep(what, found)
+    store_profile(what, found)
     return found
 
 
-def keep(what: ProfileRequest, found: TimedProfile) -> None:
+def store_profile(what: ProfileRequest, found: TimedProfile) -> None:
     """Store the result beside the trials that it comes from. Raises HostError."""
     with as_disk_error(what.folder):
         write_whole(what.folder / "profile.json", document_bytes(found))
         write_whole(what.folder / "profile.svg", as_svg(found).encode())
 
 
-def narrowed(ready: Ready, what: ProfileRequest, cache: Cache) -> Ready:
+def narrow_study(ready: Ready, what: ProfileRequest, cache: Cache) -> Ready:
     """Two contenders and one step of what was made ready, with perf around the step."""
     study = structs.replace(
         ready.study,
@@ -180,9 +185,9 @@ def narrowed(ready: Ready, what: ProfileRequest, cache: Cache) -> Ready:
     arms = [arm for arm in ready.arms if arm.contender.name in what.names]
     if len(arms) < 2:
         raise NotMeasuredError(f"one of {' and '.join(what.names)} has no kernel to boot", "It does not build.")
-    prepared = Prepared(study.steps)
-    dress = ProfilingDress(study, arms, prepared, cache=cache, frequency=what.frequency)
-    return Ready(study=study, arms=arms, machine=ready.machine, prepared=prepared, dress=dress)
+    prepared = PreparedSteps(study.steps)
+    dress = ProfilingSetup(study, arms, prepared, cache=cache, frequency=what.frequency)
+    return Ready(study=study, arms=arms, machine=ready.machine, prepared=prepared, setup=dress)
 
 
 def read_profile(what: ProfileRequest, run: RunDir, ready: Ready) -> TimedProfile:
@@ -198,7 +203,7 @@ def read_profile(what: ProfileRequest, run: RunDir, ready: Ready) -> TimedProfil
         try:
             value = metric_value(ready.prepared.parse(directory, 0), what.metric.name)
             found[record.block, record.contender] = profiled_trial(directory, what, value)
-        except (Garbled, OSError, ValueError, InputError) as error:
+        except (MalformedError, OSError, ValueError, InputError) as error:
             why = why or f"{record.id}: {error}"
             continue
         values[record.contender].append(value)
@@ -222,7 +227,7 @@ def read_profile(what: ProfileRequest, run: RunDir, ready: Ready) -> TimedProfil
         )
     except ValueError as error:
         raise NotMeasuredError(f"the profiled trials cannot be compared: {error}") from error
-    own = unprofiled(what)
+    own = values_of_run(what)
     both = (overhead(name, what.metric, values[name], own.get(name, [])) for name in what.names)
     result.overhead = [one for one in both if one is not None]
     result.exact = exact_command(what)
@@ -231,17 +236,17 @@ def read_profile(what: ProfileRequest, run: RunDir, ready: Ready) -> TimedProfil
 
 
 def metric_value(values: dict[str, float], name: str) -> float:
-    """The metric that is explained. Raises Garbled: not every output has an optional one."""
+    """The metric that is explained. Raises MalformedError: not every output has an optional one."""
     if name not in values:
-        raise Garbled(f"it has no value of {name}")
+        raise MalformedError(f"it has no value of {name}")
     return values[name]
 
 
 def profiled_trial(directory: Path, what: ProfileRequest, value: float) -> ProfiledTrial:
-    """One trial's step. Raises Garbled, OSError, InputError, ValueError."""
+    """One trial's step. Raises MalformedError, OSError, InputError, ValueError."""
     step = step_directory(directory, 0, what.step.label)
     before, after = (read(step / f"stat.{when}", 1 << 20) for when in ("before", "after"))
-    sampled = read_sampled(step, whole(read(step / "perf.pid", 100).strip()))
+    sampled = read_samples(step, whole_number(read(step / "perf.pid", 100).strip()))
     return ProfiledTrial(
         time=nanoseconds(what.metric, value),
         cpus=cpus_of(before),
@@ -251,39 +256,36 @@ def profiled_trial(directory: Path, what: ProfileRequest, value: float) -> Profi
 
 
 def cpus_of(text: str) -> int:
-    """How many CPUs /proc/stat lists. Raises Garbled where there is none."""
+    """Number of CPUs that /proc/stat lists. Raises MalformedError where there is none."""
     count = sum(line.startswith("cpu") and line[3:4].isdigit() for line in text.splitlines())
     if not count:
-        raise Garbled("/proc/stat lists no CPU")
+        raise MalformedError("/proc/stat lists no CPU")
     return count
 
 
 def idle_share(before: str, after: str) -> float:
-    """The share of all CPUs' time without work between two readings of /proc/stat, from 0 to 1. Raises Garbled."""
-    first, last = ([whole(word) for word in text.split("\n")[0].split()[1:9]] for text in (before, after))
+    """The share of all CPUs' time without work between two readings of /proc/stat, from 0 to 1. Raises MalformedError."""
+    first, last = ([whole_number(word) for word in text.split("\n")[0].split()[1:9]] for text in (before, after))
     spent = [late - early for early, late in zip(first, last, strict=True)]
     if len(spent) >= 5:
         spent[4] = max(0, spent[4])  # Waiting for I/O may go back, by proc_stat(5); nothing else does.
     if len(spent) < 5 or sum(spent) <= 0 or min(spent) < 0:
-        raise Garbled("/proc/stat did not advance during the step")
+        raise MalformedError("/proc/stat did not advance during the step")
     return (spent[3] + spent[4]) / sum(spent)
 
 
-def unprofiled(what: ProfileRequest) -> dict[str, list[float]]:
-    """The run's own values of the metric, by contender."""
-    tables = (
-        one
-        for one in collect(what.run.path)
-        if (one.benchmark, one.metric.name) == (what.step.label, what.metric.name)
-    )
-    table: Samples | None = next(tables, None)
-    if table is None:
+def values_of_run(what: ProfileRequest) -> dict[str, list[float]]:
+    """The run's own values of the metric, by contender; of a step in slices the mean of all, as a profile is of all moments."""
+    tables = {one.metric.name: one for one in collect(what.run.path) if one.benchmark == what.step.label}
+    name = what.metric.name
+    if name not in tables:
         return {}
+    table = tables.get(name + ALL, tables[name])
     return {name: [value for value in values if value is not None] for name, values in table.values.items()}
 
 
 def exact_command(what: ProfileRequest) -> str:
-    """How to count the same operation exactly; empty where the exact machine does not have it."""
+    """Command that counts the same operation exactly; empty where the exact machine does not have it."""
     operation = what.step.parameters.get("operation")
     if what.step.benchmark != "kbench" or not isinstance(operation, str):
         return ""

@@ -10,9 +10,9 @@ from msgspec import structs
 from kduel.core.cache import Cache
 from kduel.guest.script import ScriptStep
 from kduel.machines import Arm
-from kduel.run.script import Dress
-from kduel.schedulers import Setup
-from kduel.store.collect import Prepared
+from kduel.run.script import TrialSetup
+from kduel.schedulers import SchedulerSetup
+from kduel.store.collect import PreparedSteps
 from kduel.study.load import Study
 
 PACKAGE = "linux-perf"
@@ -41,22 +41,24 @@ perf --version >"$KDUEL_STEP/perf.version"
 """The event is tried first: perf falls back from cycles to a clock without saying so in its status."""
 
 
-def profiled(step: str, frequency: int) -> str:
+def wrap_in_perf(step: str, frequency: int) -> str:
     """A step's script inside perf record."""
     lines = step.strip("\n")
     mark = f"KDUEL_STEP_{hashlib.sha256(lines.encode()).hexdigest()[:12]}"
     return SCRIPT.format(package=PACKAGE, mark=mark, step=lines, frequency=frequency)
 
 
-class ProfilingDress(Dress):
+class ProfilingSetup(TrialSetup):
     """A run's own dress, with perf around each step."""
 
     def __init__(
-        self, study: Study, arms: Sequence[Arm], prepared: Prepared, *, cache: Cache, frequency: int
+        self, study: Study, arms: Sequence[Arm], prepared: PreparedSteps, *, cache: Cache, frequency: int
     ) -> None:
         super().__init__(study, arms, prepared, cache=cache)
         self.frequency = frequency
 
-    def part(self, index: int, setup: Setup) -> ScriptStep:
-        part = super().part(index, setup)
-        return structs.replace(part, script=profiled(part.script, self.frequency), timeout=part.timeout + ALLOWANCE)
+    def make_step(self, index: int, setup: SchedulerSetup, piece: int = 0) -> ScriptStep:
+        step = super().make_step(index, setup, piece)
+        return structs.replace(
+            step, script=wrap_in_perf(step.script, self.frequency), timeout=step.timeout + ALLOWANCE
+        )

@@ -6,6 +6,6 @@ module here, or one behind an entry point of the group `kduel.store.imported`, t
 
 from __future__ import annotations
 
-from kduel.store.imported.support.store import Source, bring_in, contenders, declared, environments, read
+from kduel.store.imported.support.store import Source, bring_in, contenders, declared_keys, environments, read
 
-__all__ = ["Source", "bring_in", "contenders", "declared", "environments", "read"]
+__all__ = ["Source", "bring_in", "contenders", "declared_keys", "environments", "read"]

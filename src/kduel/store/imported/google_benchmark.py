@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, at, number, read_json
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text, number, read_json
 
 BOOKKEEPING = {
     "family_index",
@@ -54,7 +54,7 @@ class GoogleBenchmark(ForeignFormat):
             name = str(entry.get("run_name") or entry.get("name") or "")
             place = f"benchmark {index} ({name[:80]})"
             if not name:
-                raise InputError(f"{at(path, f'benchmark {index}')} has no name", "Export it again.")
+                raise InputError(f"{location_text(path, f'benchmark {index}')} has no name", "Export it again.")
             if entry.get("run_type", "iteration") != "iteration" or "aggregate_name" in entry:
                 aggregates += 1
                 continue
@@ -67,7 +67,7 @@ class GoogleBenchmark(ForeignFormat):
                 skipped.append(f"{path.name}: {place} was skipped: {str(entry.get('skip_message', ''))[:200]}")
                 continue
             seen[name] = seen.get(name, 0) + 1
-            for metric, unit, better in measured(path, place, entry):
+            for metric, unit, better in entry_metrics(path, place, entry):
                 value = number(path, place, metric, entry[metric])
                 least = 0.0 if metric in TIMES else None
                 yield ForeignRow(arm, seen[name], name, metric, unit, better, value, place, least=least)
@@ -82,12 +82,12 @@ class GoogleBenchmark(ForeignFormat):
         return {str(contender): {"google-benchmark": kept}}
 
 
-def measured(path: Path, place: str, entry: dict[str, Any]) -> Iterator[tuple[str, str, Better]]:
+def entry_metrics(path: Path, place: str, entry: dict[str, Any]) -> Iterator[tuple[str, str, Better]]:
     """The metrics of an entry, with unit and side. Raises InputError where the times are not there."""
     unit = entry.get("time_unit")
     if "real_time" not in entry or "cpu_time" not in entry or not isinstance(unit, str):
         raise InputError(
-            f"{at(path, place)} has no real_time, cpu_time and time_unit", "Export it again, unabridged."
+            f"{location_text(path, place)} has no real_time, cpu_time and time_unit", "Export it again, unabridged."
         )
     for name in TIMES:
         yield name, unit, "lower"

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kduel.core.errors import InputError
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, at, number, read_json
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text, number, read_json
 
 
 class HyperfineResult(Struct):
@@ -44,13 +44,14 @@ class Hyperfine(ForeignFormat):
             place = f"command {result.command[:80]!r}"
             if not result.times:
                 raise InputError(
-                    f"{at(path, place)} has no times of its runs", "Export with --export-json, not as a summary."
+                    f"{location_text(path, place)} has no times of its runs",
+                    "Export with --export-json, not as a summary.",
                 )
             for run, status in enumerate(result.exit_codes, 1):
                 if status != 0:
                     ended = "was killed by a signal" if status is None else f"ended with status {status}"
                     raise InputError(
-                        f"{at(path, place)}: run {run} {ended}, so its time measures nothing",
+                        f"{location_text(path, place)}: run {run} {ended}, so its time measures nothing",
                         "Correct the command and measure again, without --ignore-failure.",
                     )
             arm, benchmark = (result.command, "hyperfine") if contender is None else (contender, result.command)

@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, at, read_bounded
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text, read_bounded
 from kduel.store.imported.values_csv import NUMBER
 
 SIDES: dict[str, Better] = {"HIB": "higher", "LIB": "lower"}
@@ -30,27 +30,29 @@ class Phoronix(ForeignFormat):
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         root = read_xml(path)
-        names = renamed(path, root, contender)
+        names = rename_system(path, root, contender)
         for index, result in enumerate(root.findall("Result"), 1):
-            benchmark = text(result, "Identifier").rpartition("/")[2] or text(result, "Title")
-            metric = text(result, "Description") or text(result, "Scale")
+            benchmark = child_text(result, "Identifier").rpartition("/")[2] or child_text(result, "Title")
+            metric = child_text(result, "Description") or child_text(result, "Scale")
             place = f"result {index} ({benchmark[:60]}, {metric[:60]})"
             if not benchmark or not metric:
-                raise InputError(f"{at(path, place)} has no identifier or description", "Export it again.")
-            if text(result, "DisplayFormat") not in ("", "BAR_GRAPH"):
-                skipped.append(f"{path.name}: {place} is a {text(result, 'DisplayFormat')}, not one number a run.")
+                raise InputError(f"{location_text(path, place)} has no identifier or description", "Export it again.")
+            if child_text(result, "DisplayFormat") not in ("", "BAR_GRAPH"):
+                skipped.append(
+                    f"{path.name}: {place} is a {child_text(result, 'DisplayFormat')}, not one number a run."
+                )
                 continue
-            better = SIDES.get(text(result, "Proportion"), "none")
+            better = SIDES.get(child_text(result, "Proportion"), "none")
             for entry in result.findall("Data/Entry"):
-                arm = text(entry, "Identifier")
-                raw = text(entry, "RawString") or text(entry, "Value")
+                arm = child_text(entry, "Identifier")
+                raw = child_text(entry, "RawString") or child_text(entry, "Value")
                 if not raw:
                     skipped.append(f"{path.name}: {place} has no value for {arm[:80]}.")
                     continue
                 for trial, value in enumerate(raw.split(":"), 1):
                     if not NUMBER.fullmatch(value.strip()):
                         raise InputError(
-                            f"{at(path, place)}: {arm[:80]} has the value {value[:60]!r}, not a number",
+                            f"{location_text(path, place)}: {arm[:80]} has the value {value[:60]!r}, not a number",
                             "Remove this result in the Phoronix Test Suite (remove-result-from-result-file).",
                         )
                     yield ForeignRow(
@@ -58,7 +60,7 @@ class Phoronix(ForeignFormat):
                         trial,
                         benchmark,
                         metric,
-                        text(result, "Scale"),
+                        child_text(result, "Scale"),
                         better,
                         float(value),
                         place,
@@ -66,20 +68,20 @@ class Phoronix(ForeignFormat):
 
     def environments(self, path: Path, contender: str | None) -> dict[str, dict[str, Any]]:
         root = read_xml(path)
-        names = renamed(path, root, contender)
+        names = rename_system(path, root, contender)
         return {
             names.get(name, name): {
-                "hardware": listed(text(system, "Hardware")),
-                "software": listed(text(system, "Software")),
+                "hardware": parse_table(child_text(system, "Hardware")),
+                "software": parse_table(child_text(system, "Software")),
             }
             for system in root.findall("System")
-            if (name := text(system, "Identifier"))
+            if (name := child_text(system, "Identifier"))
         }
 
 
-def renamed(path: Path, root: Element, contender: str | None) -> dict[str, str]:
-    """How the user calls the file's system. Raises InputError where it holds several and one name was given."""
-    systems = dict.fromkeys(text(entry, "Identifier") for entry in root.findall("Result/Data/Entry"))
+def rename_system(path: Path, root: Element, contender: str | None) -> dict[str, str]:
+    """The user's name for the file's system. Raises InputError where it holds several and one name was given."""
+    systems = dict.fromkeys(child_text(entry, "Identifier") for entry in root.findall("Result/Data/Entry"))
     if contender is None:
         return {}
     if len(systems) > 1:
@@ -90,12 +92,12 @@ def renamed(path: Path, root: Element, contender: str | None) -> dict[str, str]:
     return dict.fromkeys(systems, contender)
 
 
-def text(element: Element, name: str) -> str:
+def child_text(element: Element, name: str) -> str:
     """The text of a child, empty where there is none."""
     return (element.findtext(name) or "").strip()
 
 
-def listed(words: str) -> dict[str, str]:
+def parse_table(words: str) -> dict[str, str]:
     """`Processor: A @ 3GHz (4 Cores), Memory: 8GB` as a table."""
     parts = re.split(r",\s+(?=[A-Z][\w /-]*: )", words)
     return {key.strip(): value.strip() for key, _, value in (part.partition(": ") for part in parts) if value}
@@ -115,7 +117,7 @@ def read_xml(path: Path) -> Element:
 
     def refuse(*_: object) -> None:
         raise InputError(
-            f"{at(path, parser.CurrentLineNumber)} declares a document type, which results do not need",
+            f"{location_text(path, parser.CurrentLineNumber)} declares a document type, which results do not need",
             "Nothing of it was read: it could multiply without end. Remove the DOCTYPE if you trust the file.",
         )
 
@@ -123,7 +125,7 @@ def read_xml(path: Path) -> Element:
         nonlocal depth
         depth += 1
         if depth > DEEPEST:
-            raise InputError(f"{at(path, parser.CurrentLineNumber)} nests too deep", "Export it again.")
+            raise InputError(f"{location_text(path, parser.CurrentLineNumber)} nests too deep", "Export it again.")
         builder.start(tag, attributes)
 
     def end(tag: str) -> None:
@@ -140,11 +142,11 @@ def read_xml(path: Path) -> Element:
         parser.Parse(data, True)
     except expat.ExpatError as error:
         raise InputError(
-            f"{at(path, error.lineno)}: {error}", "It is damaged or cut off; export it again."
+            f"{location_text(path, error.lineno)}: {error}", "It is damaged or cut off; export it again."
         ) from error
     except (ValueError, LookupError) as error:
         # An encoding in the declaration that expat leaves to Python, and Python does not have for it.
-        raise InputError(f"{at(path, 1)}: {error}", "Save the file in the encoding UTF-8.") from error
+        raise InputError(f"{location_text(path, 1)}: {error}", "Save the file in the encoding UTF-8.") from error
     root: Element = builder.close()
     if root.tag != "PhoronixTestSuite":
         raise InputError(

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from kduel.core.errors import InputError
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, at, read_json
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text, read_json
 
 UNITS = {"second": "s", "byte": "B", "integer": "count"}
 VOLATILE = {"date", "duration", "uptime", "load_avg_1min", "runnable_threads", "boot_time", "mem_max_rss", "name"}
@@ -59,7 +59,9 @@ class Pyperf(ForeignFormat):
             place = f"benchmark {index} ({name[:80]})"
             trials = [run.values for run in benchmark.runs if run.values]
             if not trials:
-                raise InputError(f"{at(path, place)} has no values", "Only calibration was stored; measure again.")
+                raise InputError(
+                    f"{location_text(path, place)} has no values", "Only calibration was stored; measure again."
+                )
             for trial, values in enumerate(trials, 1):
                 mean = sum(values) / len(values)
                 yield ForeignRow(

@@ -8,22 +8,26 @@ import os
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import IO, get_args
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Aspect, Better
-from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, at
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text
 from kduel.store.imported.support.names import is_size, statistic
 
 COLUMNS = ("contender", "trial", "benchmark", "metric", "unit", "better", "value")
 KIND = "kind"
 """A column that may be there, too."""
-KINDS = {"time": False, "rate": False, "other": False, "count": True, "size": True}
+DETERMINISTIC = "exact"
+KINDS = {"time": False, "rate": False, "other": False, "count": True, "size": True, DETERMINISTIC: True}
 """What a metric is, and whether that is exact: chance has no part in it, and one value of each contender decides,
-unless repetitions differ."""
+unless repetitions differ. Where it was counted on a deterministic machine they may."""
 ASPECT = "aspect"
 """Another column that may be there: what the metric measures."""
+CONDITION = "condition"
+"""A third one: under which of several conditions that must not matter the value was counted."""
 ASPECTS: dict[str, Aspect] = {aspect: aspect for aspect in get_args(Aspect) if aspect}
 FORMULA = ("=", "+", "-", "@")
 """What a spreadsheet takes for a formula at the beginning of a name; KDuel's own CSV puts a quote before it."""
@@ -35,61 +39,78 @@ LONGEST_LINE = 16 << 10
 
 
 class ValuesCsv(ForeignFormat):
-    """contender,trial,benchmark,metric,unit,better,value and optionally kind and aspect"""
+    """contender,trial,benchmark,metric,unit,better,value and optionally kind, aspect and condition"""
 
     name = "csv"
     summary = (
         f"one value a line: {','.join(COLUMNS)} (better is higher, lower or none); optional columns: "
-        f"{KIND} ({', '.join(KINDS)}), {ASPECT} (such as throughput, power, size)"
+        f"{KIND} ({', '.join(KINDS)}), {ASPECT} (such as throughput, power, size), {CONDITION}"
     )
+
+    general = True
 
     def recognises(self, head: str) -> bool:
         first = head.lstrip().split("\n", 1)[0]
-        return first.count(",") >= 2 and not first.startswith(("{", "[", "<"))
+        return first.count(separator(first)) >= 2 and not first.startswith(("{", "[", "<"))
 
     def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
         if contender is not None:
             raise InputError(
                 f"{path.name} names its contenders itself, in a column", f"Give it without {contender!r} before it."
             )
-        try:
-            with path.open("r", encoding="utf-8-sig", errors="strict", newline="") as stream:
-                yield from values(path, stream)
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror or error}", "Name a readable file.") from error
-
-
-def values(path: Path, stream: IO[str]) -> Iterator[ForeignRow]:
-    """The rows of an open file."""
-    reader = csv.reader(lines(path, stream), strict=True)
-    try:
-        header = next((fields for fields in reader if "".join(fields).strip()), None)
-        if header is None:
-            raise InputError(f"{path.name} is empty", f"Its first line must be {','.join(COLUMNS)}.")
+        table = records(path, f"Its first line must be {','.join(COLUMNS)}.")
+        _, header = next(table)
         places = columns(path, header)
         forms = Forms()
         last: ForeignRow | None = None
-        for fields in reader:
-            if fields:
-                if last is not None:
-                    yield last
-                last = value(path, reader.line_num, fields, places, header)
-                forms.add(last, fields[places["value"]].strip())
+        for line, fields in table:
+            if last is not None:
+                yield last
+            last = value(path, line, fields, places)
+            forms.add(last, fields[places["value"]].strip())
         if last is not None:
-            if not ended(path) and not (places["value"] == len(header) - 1 and forms.like_the_others()):
-                raise InputError(
-                    f"{at(path, last.where)} has no line end, so that its last number may be cut",
-                    "Check that the file is complete, and end its last line with a line break.",
-                )
+            if not (places["value"] == len(header) - 1 and forms.like_the_others()):
+                check_end(path, last.where)
             yield last
-    except csv.Error as error:
-        raise InputError(
-            f"{at(path, reader.line_num)}: {error}", 'Put a field that holds a comma or a quote in "quotes".'
-        ) from error
+
+
+def records(path: Path, remedy: str) -> Iterator[tuple[int, list[str]]]:
+    """The header and every record below it, with as many fields, and the lines at which they end; empty ones are left out.
+
+    Raises InputError for what is not CSV; `remedy` is that of an empty file.
+    """
+    try:
+        with path.open("r", encoding="utf-8-sig", errors="strict", newline="") as stream:
+            rest = lines(path, stream)
+            before = []
+            for line in rest:
+                before.append(line)
+                if line.strip():
+                    break
+            reader = csv.reader(chain(before, rest), delimiter=separator("".join(before[-1:])), strict=True)
+            try:
+                header = next((fields for fields in reader if "".join(fields).strip()), None)
+                if header is None:
+                    raise InputError(f"{path.name} is empty", remedy)
+                yield reader.line_num, header
+                for fields in filter(None, reader):
+                    if len(fields) != len(header):
+                        raise InputError(
+                            f"{location_text(path, reader.line_num)} has {len(fields)} fields, not {len(header)}",
+                            'Give every line the fields of the header; put a field that holds a comma in "quotes".',
+                        )
+                    yield reader.line_num, fields
+            except csv.Error as error:
+                raise InputError(
+                    f"{location_text(path, reader.line_num)}: {error}",
+                    'Put a field that holds a comma or a quote in "quotes".',
+                ) from error
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}", "Name a readable file.") from error
 
 
 class Forms:
-    """How the numbers of each metric are written, to tell whether the last one of a file may be cut."""
+    """Notation of the numbers of each metric, to detect that the last one of a file may be cut."""
 
     def __init__(self) -> None:
         self.seen: dict[tuple[str, str], tuple[set[int], int]] = {}
@@ -109,7 +130,7 @@ class Forms:
         self.seen[key] = known | {self.decimals}, max(most, self.digits)
 
     def like_the_others(self) -> bool:
-        """Whether the last number has as many decimals as all others of its metric, and if none, as many digits as the
+        """True if the last number has as many decimals as all others of its metric, and if none, as many digits as the
         longest: cut, it would have fewer, or was ten times as large as any other."""
         if self.last is None:
             return False
@@ -117,12 +138,21 @@ class Forms:
         return decimals == {self.decimals} and (self.decimals > 0 or (self.decimals == 0 and self.digits >= digits))
 
 
-def ended(path: Path) -> bool:
-    """Whether the last line of a file has its end."""
+def separator(header: str) -> str:
+    """Separator of the columns: the most frequent in the header of comma, semicolon and tab."""
+    return max(",;\t", key=header.count)
+
+
+def check_end(path: Path, where: int | str) -> None:
+    """Raises InputError where the last line of a file, at `where`, has no end."""
     with path.open("rb") as stream:
         stream.seek(0, os.SEEK_END)
         stream.seek(max(0, stream.tell() - 1))
-        return stream.read(1) in (b"\n", b"\r")
+        if stream.read(1) not in (b"\n", b"\r"):
+            raise InputError(
+                f"{location_text(path, where)} has no line end, so that its last number may be cut",
+                "Check that the file is complete, and end its last line with a line break.",
+            )
 
 
 def lines(path: Path, stream: IO[str]) -> Iterator[str]:
@@ -135,18 +165,20 @@ def lines(path: Path, stream: IO[str]) -> Iterator[str]:
         except UnicodeDecodeError as error:
             # The decoder works ahead in pieces, so the line is sought again.
             raise InputError(
-                f"{at(path, undecodable_line(path))}: a byte that is not UTF-8 ({error.reason})",
+                f"{location_text(path, undecodable_line(path))}: a byte that is not UTF-8 ({error.reason})",
                 "Save the file in the encoding UTF-8.",
             ) from error
         if not line:
             return
         if len(line) == LONGEST_LINE and not line.endswith("\n"):
             raise InputError(
-                f"{at(path, number)} is longer than {LONGEST_LINE} characters",
+                f"{location_text(path, number)} is longer than {LONGEST_LINE} characters",
                 "Write one value a line, seven fields.",
             )
         if "\0" in line:
-            raise InputError(f"{at(path, number)} holds a NUL character", "Save the file as text, in UTF-8.")
+            raise InputError(
+                f"{location_text(path, number)} holds a NUL character", "Save the file as text, in UTF-8."
+            )
         yield line
 
 
@@ -164,10 +196,11 @@ def undecodable_line(path: Path) -> int:
 
 
 def columns(path: Path, header: list[str]) -> dict[str, int]:
-    """Where each column is. Raises InputError unless the header has each of COLUMNS once and nothing else but KIND and ASPECT."""
+    """Position of each column. Raises InputError unless the header has each of COLUMNS once and nothing else but KIND, ASPECT and
+    CONDITION."""
     named = [name.strip() for name in header]
     missing = [name for name in COLUMNS if name not in named]
-    extra = [name for name in named if name not in (*COLUMNS, KIND, ASPECT)]
+    extra = [name for name in named if name not in (*COLUMNS, KIND, ASPECT, CONDITION)]
     twice = sorted({name for name in named if named.count(name) > 1})
     wrong = [
         f"{words} {', '.join(map(repr, found))}"
@@ -175,39 +208,48 @@ def columns(path: Path, header: list[str]) -> dict[str, int]:
         if found
     ]
     if wrong:
-        raise InputError(f"{at(path, 1)}: the header {'; '.join(wrong)}", f"It must be {','.join(COLUMNS)}.")
+        raise InputError(
+            f"{location_text(path, 1)}: the header {'; '.join(wrong)}", f"It must be {','.join(COLUMNS)}."
+        )
     return {name: place for place, name in enumerate(named)}
 
 
-def value(path: Path, line: int, fields: list[str], places: dict[str, int], header: list[str]) -> ForeignRow:
+def value(path: Path, line: int, fields: list[str], places: dict[str, int]) -> ForeignRow:
     """One line as a row. Raises InputError for anything that is not meant to be there."""
-    if len(fields) != len(header):
-        raise InputError(
-            f"{at(path, line)} has {len(fields)} fields, not {len(header)}",
-            'Write one value a line; put a field that holds a comma in "quotes".',
-        )
     contender, trial, benchmark, metric, unit, better, text = (fields[places[name]].strip() for name in COLUMNS)
-    contender, benchmark, metric, unit = map(plain, (contender, benchmark, metric, unit))
+    contender, benchmark, metric, unit = map(without_quote, (contender, benchmark, metric, unit))
     kind = fields[places[KIND]].strip() if KIND in places else ""
     for column, field in (("contender", contender), ("benchmark", benchmark), ("metric", metric)):
         if not field:
-            raise InputError(f"{at(path, line)}: the {column} is empty", "Name it.")
+            raise InputError(f"{location_text(path, line)}: the {column} is empty", "Name it.")
     if not (trial.isascii() and trial.isdigit() and len(trial) <= 9):
         raise InputError(
-            f"{at(path, line)}: the trial is {trial!r}, not a whole number", "Number the trials 1, 2, 3."
+            f"{location_text(path, line)}: the trial is {trial!r}, not a whole number", "Number the trials 1, 2, 3."
         )
     if better not in SIDES:
-        raise InputError(f"{at(path, line)}: better is {better!r}", f"Give the better direction: {', '.join(SIDES)}.")
+        raise InputError(
+            f"{location_text(path, line)}: better is {better!r}", f"Give the better direction: {', '.join(SIDES)}."
+        )
     if kind and kind not in KINDS:
-        raise InputError(f"{at(path, line)}: the kind is {kind!r}", f"It is {', '.join(KINDS)}, or nothing.")
+        raise InputError(
+            f"{location_text(path, line)}: the kind is {kind!r}", f"It is {', '.join(KINDS)}, or nothing."
+        )
     aspect = fields[places[ASPECT]].strip() if ASPECT in places else ""
     if aspect and aspect not in ASPECTS:
-        raise InputError(f"{at(path, line)}: the aspect is {aspect!r}", f"It is {', '.join(ASPECTS)}, or nothing.")
+        raise InputError(
+            f"{location_text(path, line)}: the aspect is {aspect!r}", f"It is {', '.join(ASPECTS)}, or nothing."
+        )
+    condition = without_quote(fields[places[CONDITION]].strip()) if CONDITION in places else ""
+    if condition and kind != DETERMINISTIC:
+        raise InputError(
+            f"{location_text(path, line)}: a value of the kind {kind or 'none'!r} has the condition {condition[:60]!r}",
+            f"Conditions are of counts on a deterministic machine: give the kind {DETERMINISTIC}, or no condition.",
+        )
     exact = KINDS[kind] if kind else is_size(benchmark, metric, unit)
     found = number(path, line, text)
     if exact and abs(found) >= LARGEST_EXACT and Decimal(text) != Decimal(found):
         raise InputError(
-            f"{at(path, line)}: {text[:60]} has more digits than are kept ({found:.0f})",
+            f"{location_text(path, line)}: {text[:60]} has more digits than are kept ({found:.0f})",
             f"An exact count or size is kept up to {LARGEST_EXACT}: use a larger unit, or another kind.",
         )
     return ForeignRow(
@@ -221,12 +263,15 @@ def value(path: Path, line: int, fields: list[str], places: dict[str, int], head
         line,
         statistic(metric),
         exact=exact,
-        aspect=ASPECTS[aspect] if aspect else None,
+        # KDuel's own export, which has all columns, states by an empty one that there is none.
+        aspect=ASPECTS[aspect] if aspect else "" if CONDITION in places else None,
+        condition=condition,
+        deterministic=kind == DETERMINISTIC,
         numbered=True,
     )
 
 
-def plain(text: str) -> str:
+def without_quote(text: str) -> str:
     """A field without the quote that KDuel's own CSV puts before what looks like a formula."""
     return text[1:] if text.startswith("'") and text.lstrip("'").lstrip().startswith(FORMULA) else text
 
@@ -235,12 +280,12 @@ def number(path: Path, line: int, text: str) -> float:
     """The value. Raises InputError for text, NaN and what is too large or too small to be kept."""
     if not NUMBER.fullmatch(text):
         remedy = "Leave the line out where there is no value." if not text else "Write a plain number, such as 12.5."
-        raise InputError(f"{at(path, line)}: the value is {text[:60]!r}, not a number", remedy)
+        raise InputError(f"{location_text(path, line)}: the value is {text[:60]!r}, not a number", remedy)
     found = float(text)
     if not math.isfinite(found):
-        raise InputError(f"{at(path, line)}: the value {text[:60]} is too large", "Use a larger unit.")
+        raise InputError(f"{location_text(path, line)}: the value {text[:60]} is too large", "Use a larger unit.")
     if found == 0 and re.search("[1-9]", text.lower().partition("e")[0]):
-        raise InputError(f"{at(path, line)}: the value {text[:60]} is too small", "Use a smaller unit.")
+        raise InputError(f"{location_text(path, line)}: the value {text[:60]} is too small", "Use a smaller unit.")
     return found
 
 

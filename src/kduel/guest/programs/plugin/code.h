@@ -7,7 +7,7 @@
 static bool is_halt_x86(const uint8_t *b, size_t size) { return size == 1 && b[0] == 0xf4; }
 
 /* movs, cmps, stos, lods or scas behind a rep prefix. */
-static bool is_repetition_x86(const uint8_t *b, size_t size) {
+static inline bool is_repetition_x86(const uint8_t *b, size_t size) {
     bool repeated = false;
     size_t i = 0;
     for (; i < size && (b[i] == 0xf2 || b[i] == 0xf3 || b[i] == 0x66 || (b[i] & 0xf0) == 0x40); i++)
@@ -19,7 +19,7 @@ static int marker_x86(const uint8_t *b, size_t size) {
     if (size != 3 || b[0] != 0x66 || b[1] != 0x87) return NO_MARKER;
     return b[2] == 0xdb ? BEGIN : b[2] == 0xc9 ? END : b[2] == 0xd2 ? SELECT : b[2] == 0xf6 ? RESET : NO_MARKER;
 }
-static int marker_aarch64(const uint8_t *b, size_t size) { /* hint #42 to #45 */
+static inline int marker_aarch64(const uint8_t *b, size_t size) { /* hint #42 to #45 */
     uint32_t word;
     if (size != 4) return NO_MARKER;
     memcpy(&word, b, 4);
@@ -40,7 +40,7 @@ static int kind_x86(const uint8_t *b, size_t size) {
 
 /* Whether code looks like where the kernel is entered by an interrupt or exception: endbr64 and clac perhaps (QEMU ends a
  * block there), then `cld` and a push or a call, or `push $-1` and a call; or a vector that is pushed, and a jump. */
-static bool is_entry_x86(const uint8_t *b, size_t size) {
+static inline bool is_entry_x86(const uint8_t *b, size_t size) {
     static const uint8_t endbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
     static const uint8_t clac[][3] = {{0x0f, 0x01, 0xca}, {0x0f, 0x1f, 0x00}, {0x90, 0x90, 0x90}};
     const uint8_t *end = b + size;
@@ -56,7 +56,7 @@ static bool is_entry_x86(const uint8_t *b, size_t size) {
 }
 
 /* What the instruction does to memory in its last step: 0, READS, WRITES, or either. */
-static int access_of(const char *text) {
+static inline int access_of(const char *text) {
     static const char *const none[] = {"nop", "lea", "in ", "out", "prefetch", "hint"};
     static const char *const reads[] = {"ret", "pop", "leave"}, *const writes[] = {"call", "push"};
     if (!text) return 0;

@@ -1,1 +1,1 @@
-"""What the foreign formats share: rows, bounded reading, checks, the stored import."""
+"""Parts that the foreign formats share: rows, bounded reading, checks, the stored import."""

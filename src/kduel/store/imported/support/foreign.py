@@ -1,4 +1,4 @@
-"""What every foreign format shares: the row that it yields, the interface, and files read within bounds."""
+"""Parts that every foreign format shares: the row that it yields, the interface, and files read within bounds."""
 
 from __future__ import annotations
 
@@ -43,6 +43,10 @@ class ForeignRow(NamedTuple):
     """Whether chance has no part in it, as in the size of what is built."""
     aspect: Aspect | None = None
     """What the metric measures; None where the file does not state it."""
+    condition: str = ""
+    """Of a count that was taken under several conditions that must not matter: which."""
+    deterministic: bool = False
+    """Whether it was counted on a deterministic machine, so that values of one trial and condition are pairs."""
     numbered: bool = False
     """Whether the file itself numbers its trials, so that the values with one number are of one trial. Else numbers count
     the repetitions of one benchmark, of which there may be as many as its program chose."""
@@ -55,13 +59,15 @@ class ForeignFormat(ABC):
     summary: ClassVar[str]
     derived: ClassVar[str] = ""
     """How a value is calculated from several numbers of the file, in words; empty where the file states it."""
+    general: ClassVar[bool] = False
+    """Whether `recognises` takes what several formats look like, so that all others are asked first."""
 
     @abstractmethod
     def recognises(self, head: str) -> bool:
-        """Whether a file that begins like this (64 KiB at most) is in this format."""
+        """True if a file that begins like this (64 KiB at most) is in this format."""
 
     def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
-        """How to call what the file measured: as the user does, or None where the file itself names its contenders.
+        """Name of the contender that the file measured: the user's, or None where the file itself names its contenders.
 
         `alone`: no other file is brought in next to it.
         """
@@ -118,7 +124,7 @@ def beginning(path: Path, most: int = MOST_BYTES) -> bytes:
     return data
 
 
-def at(path: Path, where: int | str) -> str:
+def location_text(path: Path, where: int | str) -> str:
     """The place that a message is about: `results.csv, line 12`."""
     return f"{path.name}, {f'line {where}' if isinstance(where, int) else where}"
 
@@ -140,13 +146,42 @@ def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
     return data
 
 
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a whole file. Raises InputError where it is not UTF-8, or its last line has no end."""
+    data = read_bounded(path)
+    try:
+        lines = data.decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{location_text(path, count_newlines(data, error.start) + 1)}: a byte that is not UTF-8",
+            "Save the file in UTF-8.",
+        ) from error
+    if lines.pop():
+        raise InputError(
+            f"{location_text(path, len(lines) + 1)} has no line end, so that its last number may be cut",
+            "Check that the file is complete, and end its last line with a line break.",
+        )
+    return enumerate((line.rstrip("\r") for line in lines), 1)
+
+
+def check_complete(path: Path, where: int | str, complete: bool, sign: str) -> None:
+    """Raises InputError where the output of a call, of several in one file, has no line that begins with `sign`: the call
+    ended early, or its output was cut."""
+    if not complete:
+        raise InputError(
+            f"{location_text(path, where)}: the call before it has no line that begins with {sign}",
+            "Remove what is left of this call from the file.",
+        )
+
+
 def number(path: Path, where: int | str, what: str, value: object) -> float:
     """A number of a JSON file. Raises InputError for anything else, and for one that is beyond all bounds."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{at(path, where)}: {what} is {value!r:.80}, not a number", "Export it again.")
+        raise InputError(f"{location_text(path, where)}: {what} is {value!r:.80}, not a number", "Export it again.")
     if not within_reason(value):
         raise InputError(
-            f"{at(path, where)}: {what} is {value!r:.40}, which is too large or too small", "Export it again."
+            f"{location_text(path, where)}: {what} is {value!r:.40}, which is too large or too small",
+            "Export it again.",
         )
     return float(value)
 
@@ -159,20 +194,20 @@ def read_json(path: Path, kind: type[Typed], program: str) -> Typed:
     try:
         found = msgspec.json.decode(data, type=kind)
         # Numbers are not converted: Python takes none of more than 4,300 digits.
-        json.loads(data, object_pairs_hook=partial(without_twins, path), parse_int=str, parse_float=str)
+        json.loads(data, object_pairs_hook=partial(check_no_duplicate_keys, path), parse_int=str, parse_float=str)
         return found
     except RecursionError as error:
         raise InputError(f"{path.name} nests too deep", f"It is not the JSON that {program} writes.") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         place = re.search(r"\(byte (\d+)\)", str(error))
-        where = f", line {newlines(data, int(place[1])) + 1}" if place else ""
+        where = f", line {count_newlines(data, int(place[1])) + 1}" if place else ""
         raise InputError(
             f"{path.name}{where}: {error}",
             f"It is not the JSON that {program} writes, or it was cut off; export it again.",
         ) from error
 
 
-def without_twins(path: Path, pairs: list[tuple[str, object]]) -> None:
+def check_no_duplicate_keys(path: Path, pairs: list[tuple[str, object]]) -> None:
     """Raises InputError where an object of a JSON file has a key twice: of two values, one would be lost."""
     keys = set()
     for key, _ in pairs:
@@ -181,6 +216,6 @@ def without_twins(path: Path, pairs: list[tuple[str, object]]) -> None:
         keys.add(key)
 
 
-def newlines(data: bytes, end: int) -> int:
-    """How many lines end before the byte at `end`."""
+def count_newlines(data: bytes, end: int) -> int:
+    """Number of lines that end before the byte at `end`."""
     return data.count(b"\n", 0, end)

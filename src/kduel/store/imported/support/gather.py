@@ -5,19 +5,21 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import median
 
 from msgspec import Struct, field
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Metric
 from kduel.core.samples import REASON, Samples, within_reason
-from kduel.store.imported.support.foreign import ForeignRow, at
+from kduel.store.imported.support.foreign import ForeignRow, location_text
 from kduel.store.imported.support.names import aspect_of, step_of
 
 MOST_VALUES = 2_000_000
 MOST_CELLS = 8_000_000
 LONGEST_NAME = 300
 EXACT = {True: "count or size", False: "measured"}
+COUNTED = {True: "exact", False: "not exact"}
 
 
 class GatheredMetric(Struct):
@@ -26,7 +28,10 @@ class GatheredMetric(Struct):
     metric: Metric
     first: str
     """Where it was first met."""
+    deterministic: bool = False
     values: dict[str, dict[int, float]] = field(default_factory=dict)
+    conditions: dict[str, dict[int, dict[str, float]]] = field(default_factory=dict)
+    """By contender, trial and condition; `values` has the median of a trial's."""
 
 
 class Gathering:
@@ -60,12 +65,12 @@ class Gathering:
         """One value."""
         if not within_reason(row.value):
             raise InputError(
-                f"{at(path, row.where)}: the value is {row.value}, not {REASON}",
+                f"{location_text(path, row.where)}: the value is {row.value}, not {REASON}",
                 "Leave it out, or give it in a unit in which it is within these limits.",
             )
         if row.least is not None and row.value < row.least:
             raise InputError(
-                f"{at(path, row.where)}: {row.metric} is {row.value:g}, which cannot be below {row.least:g}",
+                f"{location_text(path, row.where)}: {row.metric} is {row.value:g}, which cannot be below {row.least:g}",
                 "Leave the run out, or measure it again.",
             )
         key = row.benchmark, row.metric
@@ -83,46 +88,51 @@ class Gathering:
                     exact=row.exact,
                     aspect=aspect_of(row.benchmark, row.metric) if row.aspect is None else row.aspect,
                 ),
-                at(path, row.where),
+                location_text(path, row.where),
+                row.deterministic,
             )
         known = found.metric
         for what, old, new in (
             ("unit", known.unit, row.unit),
             ("better", known.better, row.better),
             ("kind", EXACT[known.exact], EXACT[row.exact]),
+            ("kind", COUNTED[found.deterministic], COUNTED[row.deterministic]),
             ("aspect", known.aspect, known.aspect if row.aspect is None else row.aspect),
         ):
             if old != new:
                 raise InputError(
-                    f"{at(path, row.where)}: {row.benchmark}/{row.metric} has the {what} {new!r}, but {old!r} "
+                    f"{location_text(path, row.where)}: {row.benchmark}/{row.metric} has the {what} {new!r}, but {old!r} "
                     f"at {found.first}",
                     "A metric has one unit, one better side, one kind and one aspect: convert the values, or give it another name.",
                 )
-        self.contenders.setdefault(row.contender, at(path, row.where))
+        self.contenders.setdefault(row.contender, location_text(path, row.where))
         values = found.values.setdefault(row.contender, {})
-        if row.trial in values:
+        conditions = found.conditions.setdefault(row.contender, {}).setdefault(row.trial, {})
+        if row.condition in conditions if row.condition and conditions else row.trial in values:
             raise InputError(
-                f"{at(path, row.where)}: a second value of {row.benchmark}/{row.metric} for {row.contender!r}, "
-                f"trial {row.trial}",
+                f"{location_text(path, row.where)}: a second value of {row.benchmark}/{row.metric} for {row.contender!r}, "
+                f"trial {row.trial}{f', condition {row.condition!r}' * bool(row.condition)}",
                 "Give every trial a number of its own, or remove one of the two.",
             )
-        values[row.trial] = row.value
+        if row.condition:
+            conditions[row.condition] = row.value
+        values[row.trial] = median(conditions.values()) if conditions else row.value
         self.trials.add(row.trial)
         if row.numbered:
             self.numbered.setdefault(row.contender, set()).add(row.trial)
 
     def check_names(self, path: Path, row: ForeignRow) -> None:
         """Names are shown in terminals and pages. Raises InputError for control characters and absurd lengths."""
-        for name in (row.contender, row.benchmark, row.metric, row.unit):
+        for name in (row.contender, row.benchmark, row.metric, row.unit, row.condition):
             if len(name) > LONGEST_NAME or not name.isprintable():
                 raise InputError(
-                    f"{at(path, row.where)}: the name {name[:40]!r} is too long or holds control characters",
+                    f"{location_text(path, row.where)}: the name {name[:40]!r} is too long or holds control characters",
                     f"Use at most {LONGEST_NAME} printable characters.",
                 )
             first = self.spelled.setdefault(unicodedata.normalize("NFC", name), name)
             if first != name:
                 raise InputError(
-                    f"{at(path, row.where)}: the name {name!r} looks like an earlier one, but is written with other "
+                    f"{location_text(path, row.where)}: the name {name!r} looks like an earlier one, but is written with other "
                     f"characters ({ascii(name)[:80]} and {ascii(first)[:80]})",
                     "Write it in one way: they differ in Unicode normalisation only.",
                 )
@@ -133,7 +143,7 @@ class Gathering:
         Block i holds each contender's trial number i; it pairs nothing.
         Raises InputError where there is nothing to compare.
         """
-        names = self.ordered(baseline)
+        names = self.order_contenders(baseline)
         unknown = [name for name in primary if not any(name in names_of(*key) for key in self.found)]
         if unknown:
             known = ", ".join(f"{b}/{m}" for b, m in self.found)
@@ -154,9 +164,14 @@ class Gathering:
                 metric=found.metric,
                 step=step_of(benchmark),
                 primary=not primary or any(name in names_of(benchmark, metric) for name in primary),
-                paired=False,
+                paired=found.deterministic,
                 blocks=blocks,
                 values={name: [found.values.get(name, {}).get(block) for block in blocks] for name in names},
+                conditions={
+                    name: [found.conditions.get(name, {}).get(block, {}) for block in blocks] for name in names
+                }
+                if any(any(by.values()) for by in found.conditions.values())
+                else {},
                 absent={
                     name: [
                         unknown and block not in found.values.get(name, {})
@@ -175,7 +190,7 @@ class Gathering:
         own = self.numbered.get(contender, set())
         return own.union(*(other for other in self.numbered.values() if own & other))
 
-    def ordered(self, baseline: str | None) -> list[str]:
+    def order_contenders(self, baseline: str | None) -> list[str]:
         """The contenders, the baseline first. Raises InputError where there are fewer than two."""
         names = list(self.contenders)
         if len(names) < 2:
@@ -200,5 +215,5 @@ class Gathering:
 
 
 def names_of(benchmark: str, metric: str) -> tuple[str, str, str]:
-    """What a user may call a metric."""
+    """Names that a user may give a metric."""
     return benchmark, metric, f"{benchmark}/{metric}"

@@ -1,5 +1,4 @@
-"""What the names in an imported file mean, for files that do not state it: the only place where names are
-interpreted.
+"""Meaning of the names in an imported file that does not state it: the only place where names are interpreted.
 
 A run of KDuel's own never needs this: its benchmarks declare what they measure, and its steps have parameters.
 """
@@ -47,13 +46,13 @@ ASPECTS: tuple[tuple[str, Aspect], ...] = (
 
 
 def aspect_of(benchmark: str, metric: str) -> Aspect:
-    """What a metric measures, by its name; empty where the name does not show it."""
+    """Aspect that a metric measures, by its name; empty where the name does not show it."""
     name = f"{benchmark}/{metric}".replace("_", "-")
     return next((aspect for pattern, aspect in ASPECTS if re.fullmatch(pattern, name, re.IGNORECASE)), "")
 
 
 def is_size(benchmark: str, metric: str, unit: str) -> bool:
-    """Whether it is the size of something built: bytes of a benchmark or metric called `size`. What memory is in use is
+    """True if it is the size of something built: bytes of a benchmark or metric called `size`. What memory is in use is
     not: chance has a part in that."""
     return bool(BYTES.fullmatch(unit) and (SIZE.search(benchmark) or SIZE.search(metric))) and not (
         IN_USE.search(benchmark) or IN_USE.search(metric)
@@ -61,7 +60,7 @@ def is_size(benchmark: str, metric: str, unit: str) -> bool:
 
 
 def statistic(metric: str) -> Statistic:
-    """How many samples became one number."""
+    """Statistic that made one number of many samples."""
     for word in re.split(r"[^a-z0-9]+", metric.lower()):
         if word in STATISTICS:
             return STATISTICS[word]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import os
 import re
 import tomllib
 from collections.abc import Sequence
@@ -14,14 +15,17 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from kduel import __version__
 from kduel.core.errors import InputError
 from kduel.core.plugins import named_plugin, plugins
+from kduel.core.regular_files import open_regular
 from kduel.core.samples import Samples
+from kduel.core.text import visible
+from kduel.core.version import full_version
 from kduel.store.documents import document_bytes, read_document
 from kduel.store.imported.support.foreign import ForeignFormat, beginning, read_bounded
 from kduel.store.imported.support.gather import Gathering
-from kduel.store.integrity import Integrity
+from kduel.store.integrity import Integrity, find_added
+from kduel.store.manifest import empty_directories, files_below
 from kduel.store.rundir import whole_directory
 
 MOST_BYTES = 256 << 20
@@ -105,7 +109,7 @@ def bring_in(
     if not 0 < delta <= 100:
         raise InputError(f"--delta is {delta:g}", "Give the per cent that matter, such as 1.")
     record = Import(
-        kduel=__version__,
+        kduel=full_version(),
         imported=datetime.now(UTC).isoformat(timespec="seconds"),
         title=", ".join(source.path.stem for source in sources)[:200],
         delta=delta,
@@ -117,7 +121,7 @@ def bring_in(
         gathering = Gathering()
         for number, source in enumerate(sources, 1):
             chosen = the_format(source.path, format_name)
-            stored = keep(source.path, fresh, f"{number:02d}", chosen.name)
+            stored = keep_original(source.path, fresh, f"{number:02d}", chosen.name)
             stored.contender = chosen.contender_of(source.path, source.contender, len(sources) == 1)
             record.files.append(stored)
             # The copy is read: what is judged is what is kept, even where the original changes meanwhile.
@@ -126,7 +130,7 @@ def bring_in(
         samples = gathering.samples(baseline, record.primary)
         if conditions is not None:
             read_conditions(conditions, samples[0].contenders)
-            record.conditions = keep(conditions, fresh, "conditions", "conditions")
+            record.conditions = keep_original(conditions, fresh, "conditions", "conditions")
         record.contenders = samples[0].contenders
         record.values = gathering.count
         record.metrics = [
@@ -154,24 +158,18 @@ def the_format(path: Path, name: str | None) -> ForeignFormat:
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError(f"{path.name}, line 1: the encoding is UTF-16", "Save the file in the encoding UTF-8.")
     head = data.decode("utf-8-sig", errors="replace")
-    for candidate in formats.values():
+    for candidate in sorted(formats.values(), key=lambda known: known.general):
         if candidate.recognises(head):
             found: ForeignFormat = candidate
             return found
     first = (head.lstrip().splitlines() or [""])[0]
-    for sign, called in ((";", "semicolons"), ("\t", "tabs")):
-        if first.count(sign) >= 2:
-            raise InputError(
-                f"{path.name} is in no format that KDuel knows: its columns are separated by {called}",
-                "Save it as CSV with commas between the columns, and with points in numbers.",
-            )
     raise InputError(
         f"{path.name} is in no format that KDuel knows; it begins {first[:60]!r}",
         f"Name one with --format: {known}.",
     )
 
 
-def keep(path: Path, run: Path, place: str, format_name: str) -> StoredFile:
+def keep_original(path: Path, run: Path, place: str, format_name: str) -> StoredFile:
     """Copy an original into the new run under its own name, and describe it."""
     stored = f"imported/{place}/{re.sub(r'[^A-Za-z0-9._-]', '_', path.name)[-100:]}"
     (run / stored).parent.mkdir(parents=True)
@@ -191,7 +189,7 @@ def keep(path: Path, run: Path, place: str, format_name: str) -> StoredFile:
 
 
 def read_conditions(path: Path, contenders: Sequence[str]) -> Conditions:
-    """What is known of the environments. Raises InputError naming file and key."""
+    """Known facts about the environments. Raises InputError naming file and key."""
     try:
         found = msgspec.convert(tomllib.loads(read_bounded(path, MOST_CONDITIONS).decode()), Conditions, strict=True)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
@@ -220,7 +218,7 @@ def original(run: Path, stored: StoredFile) -> Path:
             raise InputError(
                 f"{run / 'import.json'} names a file outside the run: {stored.stored}", "Import it again."
             )
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             while piece := stream.read(1 << 20):
                 digest.update(piece)
     except OSError as error:
@@ -236,7 +234,11 @@ def examine(run: Path) -> Integrity:
     """Compare the files of an import with their SHA-256. Raises InputError where import.json is damaged."""
     record = record_of(run)
     files = [*record.files, *([record.conditions] if record.conditions else [])]
-    changes = []
+    originals = run / "imported"
+    own = {stored.stored.removeprefix("imported/") for stored in files}
+    found = sorted(os.fsdecode(name) for name in [*files_below(originals), *empty_directories(originals)])
+    changes = find_added(run, {"import.json", "imported"})
+    changes += [f"imported/{visible(name, 200)} was added" for name in found if name not in own]
     for stored in files:
         try:
             original(run, stored)
@@ -289,6 +291,6 @@ def environments(run: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def declared(run: Path) -> tuple[str, ...]:
-    """What is meant to differ, by the conditions: keys such as `release` or `conditions.cooldown`."""
+def declared_keys(run: Path) -> tuple[str, ...]:
+    """Intended differences, by the conditions: keys such as `release` or `conditions.cooldown`."""
     return tuple(conditions_of(run, record_of(run)).declared)

@@ -1,0 +1,116 @@
+"""nginx: requests a second and their latency of a web server over loopback, by ab."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Service
+from kduel.benchmarks.support.metrics import latencies, with_aspect
+from kduel.benchmarks.support.parameters import Count, Threads
+from kduel.benchmarks.support.reading import (
+    check_ascending,
+    check_positive,
+    check_samples,
+    expect,
+    find_number,
+    read_file,
+    read_number,
+    read_table,
+)
+from kduel.benchmarks.support.service import need, server
+from kduel.core.experiment import Metric
+
+PORT = 8390
+CONFIGURATION = """daemon off;
+user root;
+worker_processes {workers};
+error_log stderr;
+pid nginx.pid;
+events {{ worker_connections 4096; }}
+http {{
+    access_log off;
+    sendfile on;
+    keepalive_requests 1000000000;
+    server {{ listen 127.0.0.1:{port} backlog=4096; root www; }}
+}}
+"""
+PERCENTILES = "percentiles.csv"
+
+
+class NginxParameters(Parameters, frozen=True):
+    """ab's own; `size` and `workers` are the server's."""
+
+    connections: Literal["keep-alive", "new"] = "keep-alive"
+    """Whether a client keeps its connection, or opens one for each request."""
+    requests: Count = 6000
+    clients: Annotated[int, Meta(ge=1, le=2000)] = 10
+    size: Annotated[int, Meta(ge=1, le=1 << 30)] = 1024
+    """Bytes of the file that is requested."""
+    workers: Threads = 1
+
+
+class Nginx(Benchmark[NginxParameters]):
+    """Each request is for one file, which is in memory."""
+
+    name = "nginx"
+    summary = "Requests a second and latency of nginx, over loopback (ab), on kept or new connections: TCP, accept, epoll, sendfile"
+    packages = ("nginx-light", "apache2-utils")
+    label_template = "nginx-{connections}"
+    label_formats = {"requests": "{}x", "clients": "{}c", "size": "{}b", "workers": "{}w"}
+    declared_metrics = (
+        *with_aspect("throughput", Metric("requests-per-second", "1/s", "higher", "All clients together.", "mean")),
+        *latencies("ms", "requests", "p50", "p99"),
+    )
+
+    def service(self, parameters: NginxParameters) -> Service:
+        p = parameters
+        configuration = CONFIGURATION.format(workers=p.workers, port=PORT)
+        return server(
+            f"nginx-{p.workers}w-{p.size}b",
+            'nginx -p "$PWD" -c "$PWD/nginx.conf" -e stderr',
+            ready=f"ab -q -n 1 http://127.0.0.1:{PORT}/file",
+            before=need(("nginx", "ab"), self.packages)
+            + f"cat >nginx.conf <<'EOF'\n{configuration}EOF\n"
+            + f"mkdir www; head -c {p.size} /dev/zero | tr '\\0' x >www/file\n",
+        )
+
+    def script(self, parameters: NginxParameters) -> str:
+        p = parameters
+        kept = "-k " if p.connections == "keep-alive" else ""
+        url = f"http://127.0.0.1:{PORT}/file"
+        return (
+            f"ab -q {kept}-n 200 -c 2 {url} >/dev/null\n"
+            f'ab -q {kept}-n {p.requests} -c {p.clients} -e "$KDUEL_STEP/{PERCENTILES}" {url}\n'
+        )
+
+    def seconds(self, parameters: NginxParameters) -> float:
+        return 1.0 + parameters.requests / (2500 if parameters.connections == "keep-alive" else 500)
+
+    def parse(self, raw: Raw, parameters: NginxParameters) -> dict[str, float]:
+        p = parameters
+        expect(r"Concurrency Level: +(\S+)", raw.stdout, "the number of clients", p.clients)
+        expect(r"Complete requests: +(\S+)", raw.stdout, "the number of complete requests", p.requests)
+        expect(r"Failed requests: +(\S+)", raw.stdout, "the number of failed requests", 0)
+        expect(r"Document Length: +(\S+) bytes", raw.stdout, "the file's size", p.size)
+        if "Non-2xx responses:" in raw.stdout:
+            raise ParseError("the server answered with errors")
+        if p.connections == "keep-alive":
+            expect(r"Keep-Alive requests: +(\S+)", raw.stdout, "the number of kept connections' requests", p.requests)
+        rate = find_number(r"Requests per second: +(\S+) \[#/sec\] \(mean\)", raw.stdout, "the rate")
+        check_samples(p.requests, 990, "the latency p99")
+        rows = read_table(read_file(raw, PERCENTILES), ("Percentage served", "Time in ms"), PERCENTILES)
+        if [row[0] for row in rows] != [str(percentile) for percentile in range(101)]:
+            raise ParseError(f"{PERCENTILES} does not have the percentiles 0 to 100")
+        times = {f"the percentile {row[0]}": read_number(row[1], f"the percentile {row[0]}") for row in rows}
+        check_ascending(times)
+        values = list(times.values())
+        return {
+            "requests-per-second": check_positive(rate, "the rate"),
+            "latency-p50": check_positive(values[50], "the latency p50"),
+            "latency-p99": values[99],
+        }
+
+
+PLUGIN = Nginx()

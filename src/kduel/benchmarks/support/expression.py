@@ -1,0 +1,56 @@
+"""Regular expressions of a study, which may have come from elsewhere: searched in linear time by RE2, with bounds.
+
+Python's own engine takes time that is exponential in the text for some expressions, and a received run brings both.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from kduel.core.untrusted import MalformedError
+
+MOST_MEMORY = 1 << 18
+"""Bytes of an expression when it is compiled, which bound the time a byte of text."""
+MOST_CPU_SECONDS = 10.0
+"""CPU time of all matches of a step: each is found in linear time, and there may be as many as bytes."""
+MOST_WORK = 2_000_000_000
+"""Characters times instructions of the expression: about 10 s of CPU time for the worst expressions, which keep as many
+states as instructions. An expression of 100 instructions may search all that is read of a file."""
+
+
+def compile_expression(text: str) -> Any:
+    """The expression with `^` and `$` at every line. Raises ValueError where it is none of RE2's, or too large."""
+    import re2
+
+    options = re2.Options()
+    options.max_mem = MOST_MEMORY
+    options.log_errors = False
+    try:
+        return re2.compile(f"(?m){text}", options=options)
+    except re2.error as error:
+        reason = error.args[0] if error.args else ""
+        reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        raise ValueError(
+            f"regex {text!r} is no regular expression of RE2 ({reason}), which has neither look-around nor back-references"
+        ) from error
+
+
+def find_matches(text: str, within: str, started: float) -> Iterator[Any]:
+    """Each match of an expression. Raises MalformedError where they take too long; `started` is the thread's CPU time when the
+    step's first search began."""
+    expression = compile_expression(text)
+    if expression.programsize * len(within) > MOST_WORK:
+        raise MalformedError(
+            f"regex {text[:100]!r} is too large for {len(within):,} characters: make it or the output shorter"
+        )
+    for match in expression.finditer(within):
+        yield match
+        if time.thread_time() - started > MOST_CPU_SECONDS:
+            break
+    if time.thread_time() - started > MOST_CPU_SECONDS:
+        raise MalformedError(
+            f"regex {text[:100]!r}, with those before it, takes more than {MOST_CPU_SECONDS:g} s of CPU time on "
+            f"{len(within):,} characters"
+        )

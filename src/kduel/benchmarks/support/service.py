@@ -1,0 +1,70 @@
+"""Services: servers, or data, that several steps of a trial share."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+
+class Service(Struct, frozen=True, kw_only=True):
+    """It lives from the first step that uses it to the last one; steps whose services are equal share one.
+
+    Its directory, $KDUEL_SERVICE, is kept while it lives; those of its processes that have their ID in a file *.pid there must be
+    alive before and after each of these steps, and are ended with it.
+    """
+
+    name: str
+    """As LABEL; services that differ have different names."""
+    start: str
+    """POSIX shell lines, run by `sh -e` in $KDUEL_SERVICE, that end with 0 when all is ready."""
+    stop: str = ""
+    """Shell lines that take back what is not a process, such as a network namespace."""
+    seconds: float = 10.0
+    """About how long it takes to start, for the timeout."""
+    scratch: bool = False
+    """Whether $KDUEL_SERVICE lies on the scratch disk; in a guest it is in memory otherwise."""
+
+    @property
+    def timeout(self) -> float:
+        """Seconds after which its start is hung rather than slow."""
+        return 60.0 + 10.0 * self.seconds
+
+
+def server(
+    name: str,
+    command: str,
+    *,
+    ready: str,
+    before: str = "",
+    after: str = "",
+    seconds: float = 5.0,
+    scratch: bool = False,
+) -> Service:
+    """A service whose server is one command in the foreground, ready as soon as the shell line `ready` succeeds.
+
+    `before` and `after` are shell lines, run before the server starts and when it is ready. The service fails with the
+    last lines of the server's log where the server ends early.
+    """
+    ended = shlex.quote(f"the server of {name} ended before it was ready:")
+    start = (
+        f"{before}{command} >log 2>&1 </dev/null &\n"
+        "echo $! >server.pid\n"
+        f"until {ready} >/dev/null 2>&1; do\n"
+        f"    kill -0 $! 2>/dev/null || {{ echo {ended} >&2; tail -n 4 log >&2; exit 1; }}\n"
+        "    sleep 0.1\n"
+        f"done\n{after}"
+    )
+    return Service(name=name, start=start, seconds=seconds, scratch=scratch)
+
+
+def need(programs: Sequence[str], packages: Sequence[str]) -> str:
+    """Shell that ends with 127, and says what to install, where a program is missing: what is installed on a real machine is
+    its owner's."""
+    named = " ".join(packages)
+    return "".join(
+        f'command -v "{program}" >/dev/null || '
+        f'{{ echo "{program} is not installed on this machine; in Debian: apt install {named}" >&2; exit 127; }}\n'
+        for program in programs
+    )

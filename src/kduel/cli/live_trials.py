@@ -1,0 +1,79 @@
+"""The trials of a run, shown while they are made: a table that is redrawn, or a line for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from kduel.core.text import visible
+
+if TYPE_CHECKING:
+    from kduel.cli.terminal import Terminal
+    from kduel.run.watch import BootStarted, TrialDone, Watcher
+    from kduel.study.load import Study
+
+METRICS_AT_MOST = 7
+"""Primary metrics in a line; a matrix may have hundreds."""
+
+
+@contextmanager
+def show_trials(
+    terminal: Terminal, study: Study, where: str, parallel: int | None = None
+) -> Iterator[tuple[Watcher, BootStarted]]:
+    """Show the run: as a table that is redrawn where the terminal can, else as a line for each trial. `parallel`: how many
+    boots may run here at once; None where they run elsewhere."""
+    from kduel.cli.live import LiveRun, read_host
+
+    if terminal.can_draw:
+        live = LiveRun(study, where, parallel)
+        with terminal.show_frame(lambda width, height: live.frame(width, height, read_host())):
+            yield live.end_trial, live.start_boot
+        return
+
+    def watch(progress: TrialDone) -> None:
+        terminal.info(trial_line(progress))
+        if progress.block_done and progress.metrics:
+            terminal.info(f"      {standing_line(progress, len(study.names))}")
+
+    terminal.info("trials")
+    yield watch, lambda *_: None
+
+
+def trial_line(progress: TrialDone) -> str:
+    """A line about a trial that has just ended."""
+    record = progress.record
+    line = (
+        f"{progress.done:4}  block {record.block:<3} {record.contender:<28} {record.seconds:6.1f} s  {record.status}"
+    )
+    if record.member:
+        line += f"  on {record.member}"
+    if record.void:
+        # A message whose first line ends with a colon has what happened in the next one.
+        said = [part.strip() for part in str(record.void).splitlines() if part.strip()]
+        line += f"  {' '.join(said[: 2 if said[0].endswith(':') else 1])[:160]}"
+    elif record.failed_steps:
+        line += "  without " + ", ".join(f"{label} ({why[:80]})" for label, why in record.failed_steps.items())
+    return line
+
+
+def standing_line(progress: TrialDone, arms: int) -> str:
+    """Each primary metric's present interval, what is decided, and how long the rest may take."""
+    from kduel.cli.live import duration
+    from kduel.report.content.notes import key
+    from kduel.report.content.overview import interval_words, need
+
+    parts = []
+    for one in progress.metrics[:METRICS_AT_MOST]:
+        whose = f" of {visible(one.contender, 60)}" if arms > 2 else ""
+        more = need(one)
+        rest = one.word if one.verdict != "undecided" else f"{more} more blocks" if more else "undecided"
+        parts.append(f"{key(one)}{whose} {interval_words(one)} ({rest})")
+    if others := progress.metrics[METRICS_AT_MOST:]:
+        parts.append(f"and {len(others)} more, {sum(one.verdict != 'undecided' for one in others)} of them decided")
+    undecided = [one for one in progress.metrics if one.verdict == "undecided"]
+    blocks_left = (progress.planned - progress.done) // arms
+    if undecided and blocks_left:
+        needed = max((one.blocks_more or blocks_left) for one in undecided)
+        parts.append(f"{duration(min(needed, blocks_left) * arms * progress.mean_seconds)} left")
+    return "; ".join(parts)

@@ -1,0 +1,53 @@
+"""Package names of the host's distribution: what to type where a program is missing.
+
+A family is what os-release(5) names in ID or ID_LIKE. The table is host_packages.txt, which scripts/setup reads, too.
+"""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+from importlib.resources import files
+
+FAMILIES = ("debian", "fedora", "suse", "arch")
+"""Columns of the table."""
+COMMANDS = {
+    "debian": "apt-get install",
+    "fedora": "dnf install",
+    "suse": "zypper install",
+    "arch": "pacman -S --needed",
+}
+
+
+@cache
+def host_family() -> str | None:
+    """Family of this host's distribution, one of FAMILIES; None if it is another one."""
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        return None
+    names = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
+    return next((name for name in names if name in FAMILIES), None)
+
+
+@cache
+def package_table() -> dict[str, dict[str, str]]:
+    """Packages by program and family; a family without a known package is left out."""
+    text = files("kduel.core").joinpath("host_packages.txt").read_text()
+    rows = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+    return {
+        program: {family: name for family, name in zip(FAMILIES, names, strict=True) if name != "-"}
+        for program, *names in rows
+    }
+
+
+def install_command(program: str, debian: str = "") -> str:
+    """Command that installs a program on this host, without a full stop.
+
+    `debian` is Debian's package of a program that the table lacks. Where the host's package is not known, it names Debian's.
+    """
+    packages = package_table().get(program, {"debian": debian or program})
+    family = host_family()
+    if family in packages:
+        return f"{COMMANDS[family]} {packages[family]}"
+    return f"install what Debian calls {packages['debian']}"

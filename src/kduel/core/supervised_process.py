@@ -1,0 +1,121 @@
+"""Commands that leave nobody behind, however they end and however we end.
+
+Such a command runs in a session of its own, with a watcher that is no child of it: when we are killed, the watcher ends the whole
+session, also what timeout(1) put into a process group of its own. Not covered are processes that made another session (setsid, a
+daemon) or run as another user, and all of them where the watcher itself is killed.
+
+As a program, `supervised_process.py LEADER SECONDS`: end that session, which has so long to end by itself when it is asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+WITH_US = """exec 3<&0 <"$3"
+((trap "" TERM; read -r over || { "$0" -I -S "$1" $$ "$2"; kill -KILL 0; }) <&3 >&- 2>&- &)
+exec 3<&-
+shift 3
+exec "$@"
+"""
+"""Runs a command in a session that is ended when the other end of its standard input is closed without a word. The command
+reads a file in place of that."""
+NOTHING = Path(os.devnull)
+AGAIN = 0.02
+"""Seconds between two looks for what is left of a session."""
+
+
+@contextmanager
+def supervised_process(
+    command: Sequence[str],
+    *,
+    stdout: IO[bytes] | int,
+    stderr: IO[bytes] | int,
+    environment: Mapping[str, str],
+    cwd: Path | None = None,
+    stdin: Path = NOTHING,
+    patience: float = 0.0,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a command that reads the file `stdin`. Its session is killed at the end of the block. Where we end before,
+    it is asked first (SIGTERM) and has `patience` seconds to clean up. Raises OSError, also where there is no such program.
+    """
+    if shutil.which(command[0], path=environment.get("PATH")) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", WITH_US, sys.executable, __file__, str(patience), str(stdin.absolute()), *command],
+                cwd=cwd, env=dict(environment),
+                stdin=theirs.fileno(), stdout=stdout, stderr=stderr, start_new_session=True,
+            )  # fmt: skip
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(OSError):
+                ours.send(b"\n")
+            end_session(process.pid)
+            process.wait()
+
+
+def end_session(leader: int, but: Collection[int] = ()) -> None:
+    """Kill a session's processes, but these and those of other users, until there are none."""
+    spared = set(but)
+    while found := [pid for pid in session_processes(leader) if pid not in spared]:
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            except PermissionError:
+                spared.add(pid)
+        time.sleep(AGAIN)
+
+
+def ask_session(leader: int, patience: float, but: Collection[int] = ()) -> None:
+    """Ask a session's processes, but these, to end, and give them so many seconds; those that do not end stay."""
+    end = time.monotonic() + patience
+    asked: set[int] = set(but)
+    while (found := set(session_processes(leader)) - set(but)) and time.monotonic() < end:
+        # Those that they start in the meantime too.
+        for pid in found - asked:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGTERM)
+        asked |= found
+        time.sleep(AGAIN)
+
+
+def ask_to_end(leader: int) -> None:
+    """Ask the processes of a session to end, the latest first: what writes a file is stopped before what removes it."""
+    for pid in sorted(session_processes(leader), reverse=True):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGTERM)
+
+
+def session_processes(leader: int) -> list[int]:
+    """The processes of a session that have not ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # After the name, which may hold anything: state, parent, process group, session.
+            state, _, _, sid, *_ = stat.read_text("utf-8", errors="replace").rpartition(")")[2].split()
+            if sid == str(leader) and state not in "ZX":
+                found.append(int(stat.parent.name))
+    return found
+
+
+if __name__ == "__main__":
+    us = os.getpid(), os.getppid()
+    ask_session(int(sys.argv[1]), float(sys.argv[2]), us)
+    end_session(int(sys.argv[1]), us)

@@ -1,0 +1,119 @@
+"""Sentences about what a difference depends on, one for each metric and each level of the study's first factor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kduel.core.format import effect
+from kduel.core.results import EffectResult, Headline, MetricResult, Results
+from kduel.core.text import visible
+from kduel.judge.factors.contrasts import level_name
+from kduel.judge.verdict.headline import SAME, shows_difference
+
+Group = tuple[str, str]
+"""A benchmark, or the family of those that differ in factors alone, and its metric."""
+
+
+def by_metric(results: Results) -> dict[Group, list[EffectResult]]:
+    """The effects of each metric."""
+    groups: dict[Group, list[EffectResult]] = {}
+    for one in results.effects:
+        groups.setdefault((one.result.benchmark, one.result.metric), []).append(one)
+    return groups
+
+
+def factor_headlines(results: Results) -> list[Headline]:
+    """A sentence for each metric and each level of the first factor against its reference; none for a study without factors."""
+    return [
+        Headline(
+            baseline=main.references[0],
+            contender=main.levels[0],
+            text=visible(f"{benchmark}/{metric}: {sentence_of(main, group)}", 2000),
+        )
+        for (benchmark, metric), group in by_metric(results).items()
+        for main in subjects(group)
+    ]
+
+
+def subjects(group: Sequence[EffectResult]) -> list[EffectResult]:
+    """The main effects of the first factor, a level each."""
+    return [one for one in group if one.kind == "main" and one.factors == group[0].factors]
+
+
+def sentence_of(main: EffectResult, group: Sequence[EffectResult]) -> str:
+    """Sentence about how one level of the first factor compares, and on what that depends. Only what has a verdict is claimed."""
+    subject, level, reference = main.factors[0], main.levels[0], main.references[0]
+    others = [
+        one for one in group if one.kind == "interaction" and one.factors[0] == subject and one.levels[0] == level
+    ]
+    pairs = [one for one in others if len(one.factors) == 2]
+    factors = list(dict.fromkeys(one.factors[1] for one in pairs))
+    pair = level_name(subject, level), level_name(subject, reference)
+    depending = [name for name in factors if any(matters(one.result) for one in pairs if one.factors[1] == name)]
+    if depending:
+        return "; ".join(
+            by_level(
+                pair,
+                [one for one in group if one.kind == "simple" and one.levels[0] == level and name in one.at],
+                name,
+            )
+            for name in depending
+        )
+    said = compare_in_words(pair, main.result)
+    open_ones = [
+        name
+        for name in factors
+        if any(
+            one.result.verdict not in SAME and not one.result.below_delta for one in pairs if one.factors[1] == name
+        )
+    ]
+    if main.result.verdict == "undecided" or not factors:
+        return said
+    if open_ones:
+        return f"{said} on average; whether that depends on {enumerate_names(open_ones)} is undecided"
+    return f"{said}, whatever {enumerate_names(factors)} is"
+
+
+def by_level(pair: tuple[str, str], simple: Sequence[EffectResult], factor: str) -> str:
+    """The comparison at each level of a factor that it depends on."""
+    differing = [one for one in simple if matters(one.result)]
+    rest = [one for one in simple if not matters(one.result)]
+    if len(differing) == 1 and rest and all(one.result.verdict in SAME or one.result.below_delta for one in rest):
+        where = enumerate_names([level_name(factor, one.at[factor]) for one in rest])
+        return f"{compare_in_words(pair, differing[0].result)} only at {level_name(factor, differing[0].at[factor])}; at {where}, equivalent"
+    levels = ", ".join(f"{verdict_word(one.result)} at {level_name(factor, one.at[factor])}" for one in simple)
+    return f"{pair[0]} against {pair[1]} depends on {factor}: {levels}"
+
+
+def matters(result: MetricResult) -> bool:
+    """True where a difference was shown that is not too small to matter."""
+    return shows_difference(result) and not result.below_delta
+
+
+def verdict_word(result: MetricResult) -> str:
+    """`slower (+4.1 %)`, `equivalent`, `undecided`."""
+    return (
+        f"{result.word} ({effect(result)})"
+        if matters(result)
+        else "equivalent"
+        if result.verdict != "undecided"
+        else "undecided"
+    )
+
+
+def compare_in_words(pair: tuple[str, str], result: MetricResult) -> str:
+    """`debian-6.12 is slower than debian-6.1 (+4.1 %)`."""
+    if not result.n:
+        return f"nothing was measured on all cells of {pair[0]} and {pair[1]}"
+    if result.verdict == "undecided":
+        return f"undecided: this run cannot distinguish {pair[0]} from {pair[1]}"
+    if not matters(result):
+        return f"{pair[0]} and {pair[1]} are equivalent"
+    if result.verdict == "different":
+        return f"{pair[0]} differs from {pair[1]} ({effect(result)})"
+    return f"{pair[0]} is {result.word} than {pair[1]} ({effect(result)})"
+
+
+def enumerate_names(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,63 @@
+"""Values that depend on the contender of the trial before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kduel.core.samples import Samples
+from kduel.judge.lint.case import Case
+from kduel.judge.lint.finding import Cause, Finding
+from kduel.judge.lint.findings.order_effect import FEWEST_BLOCKS, Places, places_of, significant_gaps
+
+
+def carry_over(case: Case) -> Iterator[str]:
+    """An analysis of variance: values by contender, block and the contender of the trial before."""
+    gaps, chance = significant_gaps(case, followers_of)
+    if not gaps:
+        return
+    names = case.table.contenders
+    listed = ", ".join(f"{gap} after {name}" for gap, name in zip(gaps, names[1:], strict=True))
+    yield (
+        f"The contender of the trial before changes the value: against a trial after {names[0]}, {listed} (p = "
+        f"{chance:.1g}). What a contender leaves behind (heat, a used disk) counts against another one: let the machine come "
+        "to rest between trials."
+    )
+
+
+def followers_of(table: Samples) -> Places | None:
+    """The complete blocks with the contender before each trial in place of its place; None where there are too few."""
+    names = table.contenders
+    at = {place: name for name in names for place in table.order.get(name, []) if place is not None}
+    rows = [
+        index
+        for index in range(len(table.blocks))
+        if all(
+            table.values[name][index] is not None
+            and table.order.get(name)
+            and (place := table.order[name][index]) is not None
+            and place - 1 in at
+            for name in names
+        )
+    ]
+    found = places_of(table) if len(rows) >= FEWEST_BLOCKS else None
+    if found is None:
+        return None
+    values = np.array([[table.values[name][index] for name in names] for index in rows], dtype=float)
+    before = [[names.index(at[(table.order[name][index] or 0) - 1]) for name in names] for index in rows]
+    return Places(np.log(values) if found.logarithmic else values, np.array(before, dtype=float), found.logarithmic)
+
+
+PLUGIN = Finding(
+    name="carry-over",
+    cause=Cause.ORDER,
+    weight=76,
+    meaning="The contender of the trial before changes a trial's value: a contender that heats the machine or fills a disk "
+    "slows whatever follows it, in two contenders mostly the other one. The verdict counts that against the wrong contender, and "
+    "no order of trials prevents it.",
+    remedy="Let the machine come to rest between trials (`settle`, a cool-down), and reset what a trial leaves behind.",
+    chance=True,
+    check=carry_over,
+    noise=True,
+)

@@ -1,0 +1,61 @@
+"""Contenders that do not vary equally."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kduel.judge.lint.case import ArmValues, Case
+from kduel.judge.lint.finding import Cause, Finding
+from kduel.judge.verdict.secondary import brown_forsythe
+
+FEWEST = 5
+LEAST_RATIO = 1.1
+"""Of the standard deviations: with thousands of trials less is significant, and makes no difference to anybody."""
+
+
+class Spreads(NamedTuple):
+    """A significant difference of spread."""
+
+    wide: ArmValues
+    narrow: ArmValues
+    times: str
+    chance: float
+
+
+def spreads_of(case: Case) -> Spreads | None:
+    """The Brown-Forsythe test on the verdict's scale; None where it finds nothing that matters."""
+    if case.steady or any(arm.values.size < FEWEST for arm in case.arms):
+        return None
+    first, second = case.deviations
+    chance = brown_forsythe(first, second)
+    if chance is None or chance >= case.level:
+        return None
+    wide, narrow = (case.contender, case.baseline) if second.std() > first.std() else (case.baseline, case.contender)
+    less, more = sorted(float(own.std(ddof=1)) for own in (first, second))
+    if more < LEAST_RATIO * less:
+        return None
+    return Spreads(wide, narrow, f"{more / less:.3g} times as much as" if less > 0 else "and not so", chance)
+
+
+def unequal_spread(case: Case) -> Iterator[str]:
+    """Contenders that do not vary equally."""
+    if found := spreads_of(case):
+        yield (
+            f"{found.wide.name} varies {found.times} {found.narrow.name} (Brown-Forsythe test: p = {found.chance:.1g}). Less "
+            "predictable is a difference too: compare percentiles, and look for what happens only in its extreme trials."
+        )
+
+
+PLUGIN = Finding(
+    name="unequal-spread",
+    cause=Cause.SPREAD,
+    weight=60,
+    meaning="One contender varies at least 1.1 times as much as the other (Brown-Forsythe test). That is a difference in "
+    "predictability, whatever the means are.",
+    remedy="Compare percentiles, and look for what happens only in the slow trials of the contender that varies more.",
+    chance=True,
+    check=unequal_spread,
+    noise=True,
+    levelled=True,
+)

@@ -1,0 +1,142 @@
+"""Check of a run's results.json against its raw values: the file that scripts read is derived, and in no manifest."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kduel.core.errors import InputError
+from kduel.core.results import SCHEMA, Results
+from kduel.core.text import visible
+from kduel.core.untrusted import read_whole
+from kduel.core.version import commit_of, full_version
+from kduel.judge.evaluate import judge_run
+from kduel.store.integrity import Integrity, derived_plan
+from kduel.store.merged import parts
+from kduel.store.rundir import EXACT, PAGE, RESULTS, RunDir
+
+LATER = frozenset({"explanations", "judged_by"})
+"""Keys of results that are not compared: `kduel explain` adds to a run that is written up, and the version tells how a difference
+is called."""
+CLOSE = 1e-9
+"""The relative difference of two numbers that are the same: another processor or Python may round the last digits otherwise."""
+LONGEST = 60
+"""Characters of a value that a sentence shows."""
+
+
+def with_results(found: Integrity, run: Path) -> Integrity:
+    """Integrity of a run's raw files, and of each results.json derived from them. Where a raw file differs, the derived ones
+    are not compared."""
+    if found.changes or found.unreadable:
+        return found
+    opened = RunDir.open(run)
+    places = {"": run}
+    if opened.merged:
+        places |= {str(one.run.path.relative_to(run)): one.run.path for one in parts(run)}
+    elif opened.exact_part is not None:
+        places[EXACT] = opened.exact_part
+    for name, place in places.items():
+        changes, notes = compare_kept(place)
+        more = Integrity(checked=0, changes=changes, notes=notes)
+        found = found.together(more, name)
+    return found
+
+
+def compare_kept(run: Path) -> tuple[list[str], list[str]]:
+    """Differences of RUN/results.json from what the raw values give, and reasons why it was not compared, a sentence each.
+
+    Nothing where an import or a merged run has none. Judges the run again.
+    """
+    path = run / RESULTS
+    remedy = f"`kduel report {shlex.quote(str(run))} -f json -o {shlex.quote(str(path))}` writes it again"
+    if not path.exists():
+        return result_without_file(RunDir.find(run), remedy)
+    try:
+        kept = msgspec.json.decode(read_whole(path), type=dict[str, Any])
+    except PermissionError as error:
+        return [], [f"{RESULTS} cannot be read and was not compared: {error.strerror}"]
+    except (OSError, ValueError, RecursionError) as error:
+        why = error.strerror if isinstance(error, OSError) else visible(error, LONGEST)
+        return [f"{RESULTS} cannot be read ({why}); {remedy}"], []
+    try:
+        results = judge_run(run)
+    except InputError as error:
+        return [], [f"{RESULTS} was not compared, as the run cannot be judged again here: {error.message}"]
+    if (fewer := trials_behind(kept, results)) is not None:
+        now = len(results.trials)
+        return [], [f"{RESULTS} is of the first {fewer} of now {now} trials and was not compared; {remedy}"]
+    present = msgspec.json.decode(msgspec.json.encode(results))
+    if not (found := difference(kept, present)):
+        return [], []
+    version = kept.get("judged_by")
+    if isinstance(version, str) and version != full_version():
+        writer = f"{RESULTS} was written by KDuel {visible(version, LONGEST)}, this is {full_version()}"
+        return [], [f"{writer}, which may judge otherwise: {found}; {remedy}"]
+    if isinstance(kept.get("schema"), int) and kept["schema"] < SCHEMA:
+        return [], [
+            f"{RESULTS} has schema {kept['schema']}, this is {SCHEMA}, which has other words: {found}; {remedy}"
+        ]
+    # One version without a commit stands for many.
+    older = (
+        "" if commit_of(version) else " (it does not name the commit of KDuel that wrote it, which may be another)"
+    )
+    return [f"{RESULTS}: {found}{older}; {remedy}"], []
+
+
+def result_without_file(run: RunDir, remedy: str) -> tuple[list[str], list[str]]:
+    """The result of `compare_kept` for a run without results.json."""
+    if run.imported or run.merged:
+        return [], []
+    planned, there = len(derived_plan(run.lock())), len(run.names())
+    if there >= planned or (run.path / PAGE).is_file():
+        return [f"{RESULTS} is missing; {remedy}"], []
+    return [], [
+        f"{RESULTS} is missing: the run has {there} of {planned} trials, and was interrupted or never written up"
+    ]
+
+
+def trials_behind(kept: dict[str, Any], results: Results) -> int | None:
+    """Number of trials behind the kept results, where the run was continued since; None where they are of all."""
+    try:
+        known = {trial["id"] for trial in kept["trials"]}
+    except (KeyError, TypeError):
+        return None
+    there = {trial.id for trial in results.trials}
+    return len(known) if known < there and kept.get("study") != msgspec.to_builtins(results.study) else None
+
+
+def difference(kept: Any, present: Any, where: str = "") -> str:
+    """The first key with another value, in words; empty where there is none."""
+    if isinstance(kept, dict) and isinstance(present, dict):
+        for key in [*present, *(key for key in kept if key not in present)]:
+            if key in LATER:
+                continue
+            name = f"{where}.{key}" if where else str(key)
+            if key not in kept or key not in present:
+                return f"{visible(name, 2 * LONGEST)} is {'missing' if key in present else 'no key of results'}"
+            if found := difference(kept[key], present[key], name):
+                return found
+        return ""
+    if isinstance(kept, list) and isinstance(present, list) and len(kept) == len(present):
+        pairs = enumerate(zip(kept, present, strict=True))
+        return next(filter(None, (difference(*pair, f"{where}[{number}]") for number, pair in pairs)), "")
+    if (type(kept) is type(present) and kept == present) or equal_but_rounding(kept, present):
+        return ""
+    return f"{visible(where, 2 * LONGEST)} is {json_text(kept)}, but the raw values give {json_text(present)}"
+
+
+def equal_but_rounding(kept: Any, present: Any) -> bool:
+    """True if two numbers are the same but for rounding."""
+    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (kept, present))
+    return numbers and math.isclose(kept, present, rel_tol=CLOSE, abs_tol=CLOSE * CLOSE)
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON, cut; of a list its length."""
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return visible(msgspec.json.encode(value).decode(errors="replace"), LONGEST)

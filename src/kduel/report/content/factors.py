@@ -1,0 +1,156 @@
+"""Parts of a report about factors: a summary for each metric, with the effects as its rows, and the means of the cells."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from msgspec import Struct, structs
+
+from kduel.core.format import effect, mean_and_sd, plain_number
+from kduel.core.results import EffectResult, MetricResult, Results
+from kduel.core.text import visible
+from kduel.judge.factors.headline import Group, by_metric, matters, sentence_of, subjects
+
+LINES_OF_CELLS = 16
+
+
+class FactorGroup(Struct, kw_only=True):
+    """One metric with its effects."""
+
+    group: Group
+    headline: str
+    effects: list[EffectResult]
+    cells: list[CellMean]
+    told: list[str]
+    """About levels on a scale: where contenders cross, and which is ahead where."""
+
+    @property
+    def rows(self) -> list[MetricResult]:
+        """The verdicts, each under the name of its effect."""
+        return [structs.replace(one.result, benchmark=name_with_aliases(one), metric="") for one in self.effects]
+
+
+class CellMean(Struct, kw_only=True):
+    """A cell's values over the blocks: the geometric mean where all are positive, else the mean. null: no value."""
+
+    levels: dict[str, str]
+    n: int
+    mean: float | None
+    sd: float | None
+
+
+def name_with_aliases(one: EffectResult) -> str:
+    """The effect's name; in a fraction with those that it cannot be told from."""
+    return f"{one.name} (or {' or '.join(one.aliases)})" if one.aliases else one.name
+
+
+def factor_groups(results: Results) -> list[FactorGroup]:
+    """A group for each metric that has effects; none for a study without factors."""
+    return [
+        FactorGroup(
+            group=group,
+            headline=f"{'/'.join(group)}: {'. '.join(sentence_of(main, effects) for main in subjects(effects))}",
+            effects=effects,
+            cells=cell_means(results, group),
+            told=[line for main in subjects(effects) for line in crossings(main, effects)],
+        )
+        for group, effects in by_metric(results).items()
+    ]
+
+
+def cell_means(results: Results, group: Group) -> list[CellMean]:
+    """The cells of a metric, in the order of contenders and steps."""
+    design = results.study.design
+    if design is None:
+        return []
+    family, name = group
+    found: dict[tuple[str, str], list[float]] = {}
+    for metric in results.metrics:
+        place = design.steps.get(metric.benchmark)
+        if metric.metric == name and (place.family if place else metric.benchmark) == family:
+            for contender, values in metric.values.items():
+                found[metric.benchmark, contender] = [value for value in values if value is not None]
+    return [
+        CellMean(
+            levels=design.cells.get(contender, {}) | (place.levels if (place := design.steps.get(label)) else {}),
+            n=len(values),
+            mean=mean_of(values),
+            sd=deviation(values),
+        )
+        for (label, contender), values in found.items()
+    ]
+
+
+def mean_of(values: Sequence[float]) -> float | None:
+    """The geometric mean of positive values, else the mean; None without a value."""
+    if not values:
+        return None
+    if min(values) <= 0:
+        return math.fsum(values) / len(values)
+    return math.exp(math.fsum(map(math.log, values)) / len(values))
+
+
+def deviation(values: Sequence[float]) -> float | None:
+    """The sample standard deviation; None for fewer than two values."""
+    if len(values) < 2:
+        return None
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+def number_of(level: str) -> float | None:
+    """The number that a level is, for an axis; None where it is none."""
+    try:
+        value = float(level)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def crossings(main: EffectResult, group: Sequence[EffectResult]) -> list[str]:
+    """For each factor whose levels are numbers: where the level and its reference cross, and which is ahead where. Only what
+    has a verdict is claimed."""
+    said = []
+    simple = [one for one in group if one.kind == "simple" and one.levels == main.levels]
+    for factor in dict.fromkeys(name for one in simple for name in one.at):
+        points = [(number_of(one.at[factor]), one.result) for one in simple if factor in one.at]
+        scale = (
+            sorted((value, result) for value, result in points if value is not None)
+            if all(value is not None for value, _ in points)
+            else []
+        )
+        if len(scale) < 2:
+            continue
+        clear = [(value, result) for value, result in scale if matters(result)]
+        for (low, before), (high, after) in itertools.pairwise(clear):
+            if before.word != after.word:
+                said.append(
+                    f"{main.levels[0]} and {main.references[0]} cross between {factor} {plain_number(low)} "
+                    f"({before.word}, {effect(before)}) and {plain_number(high)} ({after.word}, {effect(after)})"
+                )
+        if not said and clear and len({result.word for _, result in clear}) == 1:
+            word = clear[0][1].word
+            said.append(
+                f"no crossing is shown over {factor} {plain_number(scale[0][0])} to {plain_number(scale[-1][0])}: "
+                f"{main.levels[0]} is {word} at {', '.join(plain_number(value) for value, _ in clear)}, elsewhere equivalent or undecided"
+                if len(clear) < len(scale)
+                else f"{main.levels[0]} is {word} at every {factor} from {plain_number(scale[0][0])} to {plain_number(scale[-1][0])}"
+            )
+    return [visible(line, 1000) for line in said]
+
+
+def cell_lines(found: FactorGroup) -> list[str]:
+    """The cells' means in lines of columns; nothing where they are too many for a screen."""
+    if len(found.cells) > LINES_OF_CELLS:
+        return []
+    names = [
+        visible(", ".join(f"{name}={level}" for name, level in cell.levels.items()), 100) for cell in found.cells
+    ]
+    width = max(map(len, names))
+    unit = visible(found.effects[0].result.unit, 20)
+    return [
+        f"{name:<{width}}  {mean_and_sd(cell.mean, cell.sd)} {unit} (n = {cell.n})"
+        for name, cell in zip(names, found.cells, strict=True)
+    ]

@@ -1,0 +1,83 @@
+"""Lines about tails: quantiles over boots, what a bound is worth, and the model of what is rarer than the run shows."""
+
+from __future__ import annotations
+
+from kduel.core.format import amount, plain_number, signed_number
+from kduel.core.results import BoundResult, Results, ReturnLevelResult, ShiftResult, TailResult
+from kduel.core.text import visible
+
+
+def tail_lines(results: Results) -> list[str]:
+    """Lines for each benchmark and contender that keeps its measurements; none for a run without."""
+    lines = []
+    for tail in results.tails:
+        lines.append(f"{name_of(tail)}: {tail.samples:,} measurements in {tail.boots} boots")
+        lines += [f"    {line}" for line in (*quantile_lines(tail), *model_lines(tail))]
+    lines += [shift_line(one) for one in results.shifts]
+    return lines
+
+
+def bound_lines(results: Results) -> list[str]:
+    """A sentence for each contender that a bound is about."""
+    return [bound_sentence(tail, tail.bound) for tail in results.tails if tail.bound is not None]
+
+
+def name_of(tail: TailResult) -> str:
+    """Name of the measurements and their contender."""
+    return f"{visible(tail.benchmark, 100)}/{visible(tail.metric, 60)}, {visible(tail.contender, 100)}"
+
+
+def bound_sentence(tail: TailResult, bound: BoundResult) -> str:
+    """Verdict on a bound, with its evidence. The largest measurement decides nothing."""
+    said = (
+        f"{name_of(tail)}: {plain_number(bound.limit)} {tail.unit} for all but {bound.share:g}: {bound.verdict}. "
+        f"{bound.exceeding:,} of {bound.samples:,} measurements exceed it"
+    )
+    if bound.low is not None and bound.high is not None:
+        said += f" (share {bound.low:.2g} to {bound.high:.2g})"
+    if bound.reason:
+        said += f"; {bound.reason}"
+    if bound.verdict == "holds":
+        missed = 100 * (1 - 0.05 ** (1 / tail.boots))
+        said += f"; a slow mode in up to {missed:.0f} % of boots is not excluded"
+    return f"{said}."
+
+
+def quantile_lines(tail: TailResult) -> list[str]:
+    """`99.9 %: 154 us (148 to 163 us)`, as far as the data reach; then that they do not."""
+    lines = []
+    for one in tail.quantiles:
+        share = f"{100 * one.share:.10g} %"
+        if one.value is None or one.low is None or one.high is None:
+            lines.append(f"{share}: not estimable from {tail.samples:,} measurements in {tail.boots} boots")
+            break
+        lines.append(f"{share}: {amount(one.value)} {tail.unit} ({amount(one.low)} to {amount(one.high)})")
+    if tail.largest is not None:
+        lines.append(f"largest: {amount(tail.largest)} {tail.unit} (one measurement; grows with their number)")
+    return lines
+
+
+def model_lines(tail: TailResult) -> list[str]:
+    """The return level with its diagnostics, called a model."""
+    found: ReturnLevelResult | None = tail.return_level
+    if found is None:
+        return []
+    if found.level is None or found.low is None or found.high is None:
+        return [f"no model of the tail: {found.reason}"]
+    return [
+        f"model: {found.share:g} exceed {amount(found.level)} {tail.unit} ({amount(found.low)} to {amount(found.high)}); "
+        f"generalised Pareto above {amount(found.threshold)} {tail.unit}, {found.excesses:,} excesses, shape {found.shape:.2f}, "
+        f"distance {found.distance:.3f}; by the upper half {amount(found.other_level)} {tail.unit}"
+    ]
+
+
+def shift_line(one: ShiftResult) -> str:
+    """Changes of quantiles against the baseline, those that are shown with a star."""
+    points = ", ".join(
+        f"{100 * point.share:g} %: {signed_number(point.effect_pct or 0, 1)} %{'' if point.verdict in ('undecided', 'equivalent', 'equal') else '*'}"
+        for point in one.points
+    )
+    return (
+        f"{visible(one.benchmark, 100)}/{visible(one.metric, 60)}, {visible(one.contender, 100)} against "
+        f"{visible(one.baseline, 100)}, by quantile of a boot (* shown, all together): {points}"
+    )

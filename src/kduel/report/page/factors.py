@@ -1,0 +1,37 @@
+"""The page's part for factors: a section for each metric, its plots by number, and the table of its cells."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kduel.core.results import Results
+from kduel.report.content.factors import FactorGroup, factor_groups
+from kduel.report.plots import effects as plots
+from kduel.report.plots.factors import interaction, other_factors
+
+
+class FactorPart(Struct, kw_only=True):
+    """One metric: a plot for each factor that the first one's effect may depend on."""
+
+    group: FactorGroup
+    plots: list[tuple[str, int]]
+    """The other factor, and the plot's number in `specs`."""
+
+
+class FactorsPart(Struct, kw_only=True):
+    """The section; `specs` are compiled plots."""
+
+    groups: list[FactorPart]
+    specs: list[plots.Spec]
+
+
+def factors_part(results: Results) -> FactorsPart | None:
+    """The section, or None for a study without factors."""
+    found = FactorsPart(groups=[], specs=[])
+    for group in factor_groups(results):
+        drawn = []
+        for factor in other_factors(group):
+            drawn.append((factor, len(found.specs)))
+            found.specs.append(plots.vega(interaction(group, factor, results.study.delta, plots.PAGE)))
+        found.groups.append(FactorPart(group=group, plots=drawn))
+    return found if found.groups else None

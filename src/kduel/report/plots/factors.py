@@ -1,0 +1,148 @@
+"""The plots of factors: means of the cells by level, and beside them the first factor's effect at each level."""
+
+from __future__ import annotations
+
+from kduel.core.format import amount, effect_with_interval
+from kduel.core.results import EffectResult
+from kduel.core.text import visible
+from kduel.judge.factors.headline import subjects
+from kduel.report.content.factors import FactorGroup, mean_of, number_of
+from kduel.report.plots.effects import SIGNED, TONES, Row, Spec, Theme, base, tone
+
+PANEL = 300
+
+
+def other_factors(group: FactorGroup) -> list[str]:
+    """The factors that the first one's effect may depend on."""
+    return list(dict.fromkeys(name for one in group.effects if one.kind == "simple" for name in one.at))
+
+
+def mean_rows(group: FactorGroup, factor: str) -> list[Row]:
+    """A row for each level of the first factor and of another: the mean over the cells of both."""
+    subject = group.effects[0].factors[0]
+    found: dict[tuple[str, str], list[float]] = {}
+    for cell in group.cells:
+        values = found.setdefault((cell.levels.get(subject, ""), cell.levels.get(factor, "")), [])
+        if cell.mean is not None:
+            values.append(cell.mean)
+    lines = list(dict.fromkeys(level for level, _ in found))
+    return [
+        {
+            "line": visible(line, 200),
+            "rank": lines.index(line),
+            "level": visible(level, 200),
+            "place": number,
+            "mean": mean,
+            "told": amount(mean),
+        }
+        for number, ((line, level), values) in enumerate(found.items())
+        if (mean := mean_of(values)) is not None
+    ]
+
+
+def effect_rows(group: FactorGroup, factor: str) -> list[Row]:
+    """A row for each effect of the first factor at a level of another, in per cent."""
+    lines = [main.levels[0] for main in subjects(group.effects)]
+    simple: list[EffectResult] = [one for one in group.effects if one.kind == "simple" and factor in one.at]
+    return [
+        {
+            "line": visible(one.levels[0], 200),
+            "rank": lines.index(one.levels[0]) + 1,
+            "level": visible(one.at[factor], 200),
+            "place": number,
+            "effect": one.result.effect_pct,
+            "low": one.result.ci_low_pct,
+            "high": one.result.ci_high_pct,
+            "tone": tone(one.result),
+            "told": f"{one.result.word}: {effect_with_interval(one.result)}",
+        }
+        for number, one in enumerate(simple)
+        if None not in (one.result.effect_pct, one.result.ci_low_pct, one.result.ci_high_pct)
+    ]
+
+
+def interaction(group: FactorGroup, factor: str, delta: float, theme: Theme) -> Spec:
+    """Lines that are not parallel are an interaction; beside them the effect at each level with its interval."""
+    means, shown = mean_rows(group, factor), effect_rows(group, factor)
+    scaled = all(number_of(row["level"]) is not None for row in means)
+    for row in (*means, *shown):
+        if scaled:
+            row["level"] = number_of(row["level"])
+    axis: Spec = {"title": visible(factor, 100), "labelAngle": 0, "labelColor": theme.ink}
+    x: Spec = (
+        {"field": "level", "type": "quantitative", "axis": axis | {"values": sorted({row["level"] for row in means})}, "scale": {"zero": False, "padding": 16}}
+        if scaled
+        else {"field": "level", "type": "nominal", "axis": axis, "sort": {"field": "place", "op": "min"}, "scale": {"type": "point", "padding": 0.5}}
+    )  # fmt: skip
+    colour: Spec = {
+        "field": "line",
+        "type": "nominal",
+        "sort": {"field": "rank", "op": "min"},
+        "scale": {"range": list(theme.arms)},
+        "legend": {"title": None, "orient": "top", "columns": 1},
+    }
+    unit = visible(group.effects[0].result.unit, 40)
+    left: Spec = {
+        "data": {"values": means},
+        "width": PANEL,
+        "height": 220,
+        "encoding": {
+            "x": x,
+            "y": {"field": "mean", "type": "quantitative", "title": unit, "scale": {"zero": False}},
+            "color": colour,
+            "tooltip": [{"field": name, "type": "nominal"} for name in ("line", "level", "told")],
+        },
+        "layer": [
+            {"mark": {"type": "line", "strokeWidth": 2}},
+            {"mark": {"type": "point", "filled": True, "size": 70, "opacity": 1}},
+        ],
+    }
+    tip = [{"field": name, "type": "nominal"} for name in ("line", "level", "told")]
+    toned: Spec = {
+        "field": "tone",
+        "type": "nominal",
+        "scale": {"domain": list(TONES), "range": list(theme.tones)},
+        "legend": None,
+    }
+    offset: Spec = {} if scaled else {"xOffset": {"field": "line", "type": "nominal"}}
+    # Beside one another they need bands, not points.
+    place: Spec = {**({key: value for key, value in x.items() if key != "scale"} if offset else x)}
+    y: Spec = {"type": "quantitative", "title": "change against the first level, %", "axis": {"labelExpr": SIGNED}}
+    right: Spec = {
+        "data": {"values": shown},
+        "width": PANEL,
+        "height": 220,
+        "layer": [
+            {
+                "data": {"values": [{"low": -delta, "high": delta}]},
+                "mark": {"type": "rect", "color": theme.band},
+                "encoding": {"y": {"field": "low", **y}, "y2": {"field": "high"}},
+            },
+            {
+                "data": {"values": [{"zero": 0}]},
+                "mark": {"type": "rule", "color": theme.dim},
+                "encoding": {"y": {"field": "zero", **y}},
+            },
+            {
+                "mark": {"type": "rule", "strokeWidth": 3},
+                "encoding": {
+                    "x": place,
+                    **offset,
+                    "y": {"field": "low", **y},
+                    "y2": {"field": "high"},
+                    "color": toned,
+                    "tooltip": tip,
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
+                "encoding": {"x": place, **offset, "y": {"field": "effect", **y}, "color": toned, "tooltip": tip},
+            },
+        ],
+    }
+    spec = base(theme, PANEL, 220, [])
+    del spec["width"], spec["height"], spec["data"]
+    spec["autosize"] = {"type": "pad", "contains": "padding"}
+    spec["hconcat"] = [left, right]
+    spec["resolve"] = {"scale": {"color": "independent", "x": "independent"}}
+    return spec

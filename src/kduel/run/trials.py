@@ -1,0 +1,231 @@
+"""Trials on one machine: booted, judged by their gates, made again where it was not their contender's fault, and kept.
+
+Nothing here knows what the trials decide.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kduel.core.errors import HostError
+from kduel.core.experiment import Void
+from kduel.core.progress import Progress
+from kduel.guest.boots import pool
+from kduel.machines import Trial
+from kduel.run.prepare import Ready
+from kduel.run.records import Records
+from kduel.run.repeat import Boot, EndedTrial, QuietHostWait, Repeats
+from kduel.run.script import (
+    boot_script,
+    read_inside_records,
+    set_aside,
+    split_boot,
+    split_host_record,
+    write_environment,
+)
+from kduel.run.watch import BootStarted
+from kduel.store.collect import Values
+from kduel.store.documents import Disturbance, TrialRecord
+from kduel.store.rundir import RunDir, as_disk_error
+from kduel.study.plan import PlannedTrial
+
+NextBoot = Callable[[deque[Boot], bool], Boot | None]
+"""Takes the next boot from those that wait; None where it must wait for those under way (True: there are some)."""
+
+
+def take_first(waiting: deque[Boot], _: bool) -> Boot:
+    """The next boot in the order of the plan."""
+    return waiting.popleft()
+
+
+class Trials:
+    """Carries out boots and keeps them in `run`, with the rules of disturbance.
+
+    `planned` is how many trials there may be, `past` has those that are there already, `resume` is the command that
+    goes on after an error. With `covariates`, other work of the host is measured before each boot.
+    """
+
+    def __init__(
+        self,
+        run: RunDir,
+        disturbance: Disturbance | None,
+        planned: int,
+        progress: Progress,
+        *,
+        past: Iterable[TrialRecord] = (),
+        covariates: bool = False,
+        boot_started: BootStarted = lambda *_: None,
+        resume: str = "",
+    ) -> None:
+        self.run, self.progress, self.boot_started, self.covariates = run, progress, boot_started, covariates
+        self.resume = resume or f"`kduel resume {run.path}`"
+        self.kept = list(past)
+        self.repeats = Repeats(run, disturbance, planned)
+        self.quiet = QuietHostWait(disturbance, progress)
+
+    @classmethod
+    def for_run(cls, records: Records, progress: Progress, boot_started: BootStarted = lambda *_: None) -> Trials:
+        """The trials of a planned run, of which some may be there."""
+        lock = records.lock
+        return cls(
+            records.run,
+            lock.disturbance,
+            len(records.plan),
+            progress,
+            past=records.by_id.values(),
+            covariates=bool(lock.covariates),
+            boot_started=boot_started,
+        )
+
+    def make(
+        self,
+        ready: Ready,
+        boots: Iterable[Boot],
+        kept: Callable[[list[EndedTrial]], None],
+        *,
+        is_over: Callable[[], bool] = lambda: False,
+        next_boot: NextBoot = take_first,
+        reasons_not_to_boot: Callable[[Boot], list[Void]] = lambda _: [],
+    ) -> None:
+        """Carry boots out, as many at once as the machine allows, until none is left or `is_over`. `kept` is called with
+        the trials of each boot that is kept.
+
+        Raises NotMeasuredError and HostError where trial after trial is void for the host's or the machine's sake.
+        """
+        waiting = self.repeats.order_boots(list(boots))
+        running: dict[Future[list[EndedTrial]], Boot] = {}
+        with pool(ready.machine.parallel) as threads:
+            while not is_over():
+                while waiting and len(running) < ready.machine.parallel:
+                    if (boot := next_boot(waiting, bool(running))) is None:
+                        break
+                    if reasons := reasons_not_to_boot(boot):
+                        future = completed_future(self.skip(boot, reasons))
+                    elif ready.machine.parallel > 1:
+                        future = threads.submit(self.carry_out, ready, boot)
+                    else:
+                        # In this thread, where an interruption ends a boot of any machine.
+                        future = completed_future(self.carry_out_alone(ready, boot))
+                    running[future] = boot
+                if not running:
+                    break
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    self.keep_or_repeat(running.pop(future), future.result(), waiting, kept)
+
+    def keep_or_repeat(
+        self, boot: Boot, trials: list[EndedTrial], waiting: deque[Boot], kept: Callable[[list[EndedTrial]], None]
+    ) -> None:
+        """Keep a boot's trials; or put them aside, to be made again, for a fault that is not their contender's."""
+        trials, code = self.repeats.judge_boot(trials)
+        for trial in trials:
+            self.quiet.note_trial(trial.record)
+        if code:
+            self.repeats.put_aside(boot, trials, code, waiting)
+            why = str(trials[0].record.void).splitlines()[0]
+            self.progress.info(f"made again at the end of its block: {trials[0].record.id}: {why}")
+            return
+        for trial in trials:
+            self.run.keep(trial.staged, trial.record)
+            self.kept.append(trial.record)
+        kept(trials)
+        self.repeats.check_not_in_vain(self.kept, self.resume)
+
+    def skip(self, boot: Boot, reasons: list[Void]) -> list[EndedTrial]:
+        """The trials of a boot that is not carried out, staged."""
+        pairs = zip(boot, reasons, strict=True)
+        return [EndedTrial(self.run.stage(), TrialRecord.of_unbooted(planned, reason)) for planned, reason in pairs]
+
+    def carry_out_alone(self, ready: Ready, boot: Boot) -> list[EndedTrial]:
+        """Carry out one boot once the host is quiet, or does not become so."""
+        self.quiet.wait()
+        return self.carry_out(ready, boot, self.quiet.measure_covariate() if self.covariates else None)
+
+    def carry_out(self, ready: Ready, boot: Boot, other_work: float | None = None) -> list[EndedTrial]:
+        """Carry out one boot; gives its trials, staged. `other_work` is the share of the host's CPUs that other work took
+        just before."""
+        staged = self.run.stage(boot[0].position)
+        inside = ready.machine.records_inside
+        script = boot_script(ready.study, ready.setup, boot, recorded=inside)
+        started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        clock = time.monotonic()
+        (staged / "guest.sh").write_text(script.text, "utf-8")
+        self.boot_started(boot, staged)
+        outcome = ready.machine.boot(
+            Trial(
+                id=boot[0].id,
+                arm=next(arm for arm in ready.arms if arm.contender.name == boot[0].contender),
+                script=script.text,
+                deadline=script.deadline,
+                into=staged,
+                block=boot[0].block,
+            )
+        )
+        with as_disk_error(self.run.trials):
+            parts = split_boot(staged, boot, self.run.stage)
+            prepared = ready.prepared
+            hosts = (
+                read_inside_records(boot, prepared, parts)
+                if inside
+                else split_host_record(boot, prepared, outcome.host)
+            )
+            seconds = round(time.monotonic() - clock, 3)
+            trials = []
+            for planned, part, host in zip(boot, parts, hosts, strict=True):
+                void, values, failed = examine(ready, planned, part, outcome.why)
+                record = TrialRecord(
+                    id=planned.id,
+                    block=planned.block,
+                    position=planned.position,
+                    contender=planned.contender,
+                    status="void" if void else "partial" if failed else "ok",
+                    void=void,
+                    failed_steps=failed,
+                    started=started,
+                    seconds=seconds,
+                    timings=outcome.timings,
+                    facts=outcome.facts,
+                    boot=planned.boot,
+                    steps=planned.steps,
+                    host=host,
+                    other_work_before=other_work,
+                    repeats=self.repeats.times_made(boot),
+                    member=planned.host,
+                )
+                trials.append(EndedTrial(part, record, values))
+            return trials
+
+
+def completed_future(trials: list[EndedTrial]) -> Future[list[EndedTrial]]:
+    """The result of a boot that is over, or was never due."""
+    future: Future[list[EndedTrial]] = Future()
+    future.set_result(trials)
+    return future
+
+
+def examine(
+    ready: Ready, planned: PlannedTrial, staged: Path, void: Void | None
+) -> tuple[Void | None, Values, dict[str, str]]:
+    """Read what a trial left: why nothing of it may be used (`void` is the machine's reason, gates have theirs), its
+    values, and by step label why a step gave none."""
+    taken = set_aside(staged)
+    if taken and void is None:
+        void = Void("broken-envelope", f"The guest left files with names of KDuel's own: {', '.join(taken)}.")
+    try:
+        write_environment(staged)
+        if void is None:
+            void = ready.setup.gate(staged, planned.contender)
+    except (OSError, HostError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a guest left, its raw files are kept
+        void = Void("unreadable-results", f"What the guest left cannot be read: {type(error).__name__}: {error}")
+    if void is not None:
+        return void, {}, {}
+    values, failed = ready.prepared.parse_trial(staged, planned.steps)
+    if len(failed) == len(planned.steps):
+        void = Void("no-results", next(iter(failed.values())))
+    return void, values, failed

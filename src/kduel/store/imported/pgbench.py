@@ -1,0 +1,66 @@
+"""Output of pgbench: a trial is one call, so that calls are appended to one file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from kduel.core.errors import InputError
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, check_complete, location_text, text_lines
+from kduel.store.imported.values_csv import number
+
+TYPE = re.compile(r"transaction type: (?:<builtin: )?(.+?)>?")
+PROCESSED = re.compile(r"number of transactions actually processed: (\d+)(?:/(\d+))?")
+FAILED = re.compile(r"number of failed transactions: (\d{1,20}) .*")
+LATENCY = re.compile(r"latency average = (\S+) ms")
+RATE = re.compile(r"tps = (\S+) \((?:without initial connection time|excluding connections establishing)\)")
+
+
+class Pgbench(ForeignFormat):
+    """PostgreSQL's own benchmark, version 10 and later."""
+
+    name = "pgbench"
+    summary = "what pgbench prints (>>FILE), a trial being one call"
+
+    def recognises(self, head: str) -> bool:
+        return bool(re.search(r"^transaction type: ", head, re.MULTILINE)) and "\nscaling factor: " in head
+
+    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
+        return given or path.stem
+
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
+        trials: dict[str, int] = {}
+        kind, complete = "", True
+        for line, text in text_lines(path):
+            if found := TYPE.fullmatch(text):
+                check_complete(path, line, complete, "tps =")
+                kind, complete = found[1], False
+                trials[kind] = trials.get(kind, 0) + 1
+            elif not kind or complete:
+                continue
+            elif (found := PROCESSED.fullmatch(text)) and found[2] not in (None, found[1]):
+                raise InputError(
+                    f"{location_text(path, line)}: only {found[1]} of {found[2]} transactions were processed",
+                    "Remove this call from the file, and repeat it.",
+                )
+            elif (found := FAILED.fullmatch(text)) and found[1].strip("0"):
+                raise InputError(
+                    f"{location_text(path, line)}: {found[1]} transactions failed",
+                    "Remove this call from the file, and repeat it.",
+                )
+            elif found := LATENCY.fullmatch(text):
+                yield ForeignRow(
+                    str(contender), trials[kind], kind, "latency-mean", "ms", "lower", number(path, line, found[1]),
+                    line, "mean", least=0.0, aspect="request-latency",
+                )  # fmt: skip
+            elif found := RATE.fullmatch(text):
+                complete = True
+                yield ForeignRow(
+                    str(contender), trials[kind], kind, "transactions-per-second", "1/s", "higher",
+                    number(path, line, found[1]), line, "mean", least=0.0, aspect="throughput",
+                )  # fmt: skip
+        check_complete(path, "its end", complete, "tps =")
+
+
+PLUGIN = Pgbench()

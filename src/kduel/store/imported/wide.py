@@ -1,0 +1,123 @@
+"""Wide tables (CSV): a trial a line, with a column for each metric, or with a column for each contender."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+from kduel.core.errors import InputError
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, location_text
+from kduel.store.imported.support.names import is_size, statistic
+from kduel.store.imported.values_csv import NUMBER, SIDES, check_end, number, records, separator, without_quote
+
+TRIALS = ("trial", "run", "iteration", "repetition", "block", "")
+"""What the column of the trials' numbers may be called; a data frame's index has no name."""
+IDENTITY = ("contender", "benchmark", "metric", "unit", "better")
+HEADING = re.compile(r"(.*?)\s*(?:\[([^\]:]*)(?::\s*(\w+))?\])?")
+"""`latency [ms: lower]`: name, unit, the better side."""
+
+
+class Wide(ForeignFormat):
+    """Several values a line."""
+
+    name = "wide"
+    summary = (
+        "a table with a column for each contender (trial,old,new), or for each metric "
+        "(contender,trial,latency [ms: lower],rate [1/s: higher])"
+    )
+
+    def recognises(self, head: str) -> bool:
+        first = head.lstrip("\n").split("\n", 1)[0].rstrip("\r")
+        names = [name.strip().strip('"') for name in first.split(separator(first))]
+        columns = [name for name in names if name not in (*TRIALS, *IDENTITY)]
+        if first.startswith(("{", "[", "<", "#")) or "value" in names or {"contender", "metric"} <= {*names}:
+            return False
+        return len(columns) >= (1 if "contender" in names else 2) and not any(map(NUMBER.fullmatch, names))
+
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
+        table = records(path, "Its first line names the columns.")
+        _, header = next(table)
+        names = [without_quote(name.strip()) for name in header]
+        if len({*names}) < len(names):
+            raise InputError(
+                f"{location_text(path, 1)}: a column is named twice", "Give each column a name of its own."
+            )
+        numbering = [name for name in names if name in TRIALS]
+        if len(numbering) > 1:
+            raise InputError(
+                f"{location_text(path, 1)}: {' and '.join(map(repr, numbering))} both number trials", "Keep one."
+            )
+        by_metric = contender is not None or "contender" in names
+        if by_metric and (contender is not None) == ("contender" in names):
+            raise InputError(f"{path.name} names its contenders itself", f"Give it without {contender!r} before it.")
+        misplaced = [name for name in ("metric", "unit", "better") if by_metric and name in names]
+        if misplaced:
+            raise InputError(
+                f"{location_text(path, 1)}: a table with a column for each metric has a column {misplaced[0]!r}",
+                "Write unit and better side into the heading: latency [ms: lower].",
+            )
+        counters: dict[tuple[str, ...], Iterator[int]] = {}
+        line = 1
+        for line, fields in table:
+            facts = {name: without_quote(field.strip()) for name, field in zip(names, fields, strict=True)}
+            key = tuple(facts.get(name, "") for name in IDENTITY)
+            trial = (
+                trial_of(path, line, facts[numbering[0]]) if numbering else next(counters.setdefault(key, count(1)))
+            )
+            for name in names:
+                if name in numbering or name in IDENTITY or not facts[name]:
+                    continue
+                if by_metric:
+                    arm = contender if contender is not None else facts["contender"]
+                    metric, unit, better = heading(path, name)
+                else:
+                    arm, metric = name, facts.get("metric", "value")
+                    unit, better = facts.get("unit", ""), facts.get("better", "none")
+                benchmark = facts.get("benchmark", path.stem)
+                if not (arm and metric and benchmark):
+                    raise InputError(
+                        f"{location_text(path, line)}: a contender, benchmark or metric has no name", "Name it."
+                    )
+                if better not in SIDES:
+                    raise InputError(
+                        f"{location_text(path, line)}: better is {better!r}", f"It is {', '.join(SIDES)}."
+                    )
+                yield ForeignRow(
+                    arm,
+                    trial,
+                    benchmark,
+                    metric,
+                    unit,
+                    SIDES[better],
+                    number(path, line, facts[name]),
+                    line,
+                    statistic(metric),
+                    exact=is_size(benchmark, metric, unit),
+                    numbered=bool(numbering),
+                )
+        check_end(path, line)
+
+
+def heading(path: Path, name: str) -> tuple[str, str, str]:
+    """Metric, unit and better side of a column."""
+    found = HEADING.fullmatch(name)
+    if found is None or not found[1]:
+        raise InputError(
+            f"{location_text(path, 1)}: the heading {name[:60]!r} is not NAME [UNIT: SIDE]", "Name the metric."
+        )
+    return found[1], (found[2] or "").strip(), found[3] or "none"
+
+
+def trial_of(path: Path, line: int, text: str) -> int:
+    """The number of the trial."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise InputError(
+            f"{location_text(path, line)}: the trial is {text[:60]!r}, not a whole number",
+            "Number the trials 1, 2, 3.",
+        )
+    return int(text)
+
+
+PLUGIN = Wide()

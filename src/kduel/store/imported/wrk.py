@@ -1,0 +1,68 @@
+"""Output of wrk: a trial is one call, so that calls are appended to one file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from kduel.core.errors import InputError
+from kduel.core.experiment import Statistic
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, check_complete, location_text, text_lines
+from kduel.store.imported.values_csv import number
+
+BEGIN = re.compile(r"Running \S+ test @ (\S+)")
+PERCENTILE = re.compile(r"\s+(50|99)%\s+([0-9.]+)(us|ms|s|m)")
+RATE = re.compile(r"Requests/sec:\s+(\S+)")
+ERRORS = re.compile(r"\s*(Socket errors: .*|Non-2xx or 3xx responses: .*)")
+MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
+METRICS: dict[str, tuple[str, Statistic]] = {"50": ("latency-p50", "median"), "99": ("latency-p99", "p99")}
+
+
+class Wrk(ForeignFormat):
+    """wrk 4; latencies are there with its option --latency."""
+
+    name = "wrk"
+    summary = "what wrk --latency prints (>>FILE), a trial being one call"
+
+    def recognises(self, head: str) -> bool:
+        return bool(BEGIN.match(head)) and " threads and " in head
+
+    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
+        return given or path.stem
+
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
+        trials: dict[str, int] = {}
+        place, complete = "", True
+        for line, text in text_lines(path):
+            if found := BEGIN.fullmatch(text):
+                check_complete(path, line, complete, "Requests/sec:")
+                place, complete = found[1], False
+                trials[place] = trials.get(place, 0) + 1
+            elif found := ERRORS.fullmatch(text):
+                raise InputError(
+                    f"{location_text(path, line)}: a call had errors: {found[1][:80]}",
+                    "Remove this call from the file, and repeat it with fewer connections.",
+                )
+            elif found := PERCENTILE.fullmatch(text):
+                if found[3] not in MILLISECONDS:
+                    raise InputError(
+                        f"{location_text(path, line)}: wrk rounds {text.strip()!r} to minutes",
+                        "Remove this call from the file, and repeat it.",
+                    )
+                metric, statistic = METRICS[found[1]]
+                yield ForeignRow(
+                    str(contender), trials.get(place, 0), place, metric, "ms", "lower",
+                    number(path, line, found[2]) * MILLISECONDS[found[3]], line, statistic, least=0.0,
+                    aspect="request-latency",
+                )  # fmt: skip
+            elif found := RATE.fullmatch(text):
+                complete = True
+                yield ForeignRow(
+                    str(contender), trials.get(place, 0), place, "requests-per-second", "1/s", "higher",
+                    number(path, line, found[1]), line, "mean", least=0.0, aspect="throughput",
+                )  # fmt: skip
+        check_complete(path, "its end", complete, "Requests/sec:")
+
+
+PLUGIN = Wrk()

@@ -1,0 +1,320 @@
+"""Factors: what a study varies, level by level, and the cells that follow: contenders, and steps within a trial."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Container, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct, field
+
+from kduel.benchmarks import benchmark
+from kduel.core.errors import InputError
+from kduel.core.experiment import Contender, Design, Factor, StepCell
+from kduel.core.validation import validation_message
+from kduel.study.contenders import as_toml, check_printable, read_contenders, short_name
+
+MOST_CELLS = 64
+"""Contenders of a block: every one is a boot."""
+HANDY_CELLS = 32
+MOST_CHOICES = 10_000
+SUBJECT = "contender"
+"""The factor that several [[contender]] tables are, where others are crossed with them."""
+Level = str | int | float | bool
+
+
+class FactorTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table [[factor]]. The first level is the one that the others are compared with."""
+
+    name: str
+    levels: list[Level] | dict[str, dict[str, Any]]
+    """Values of the key of a contender, or of the parameter of benchmarks, that `name` is; or by the level's name what it
+    changes: keys of a contender (kernel, cmdline, sysctl, scheduler, policy, ...) or parameters of benchmarks."""
+
+
+class DesignTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table [design]: how factors are crossed."""
+
+    fraction: int = 1
+    """2, 4, 8, ...: carry out only every so manieth cell, a regular fraction over the factors with two levels."""
+    interactions: int = 2
+    """Between how many factors interactions are estimated: 1 (none), 2 or 3."""
+
+
+class ReadFactor(NamedTuple):
+    """A factor with what each of its levels changes."""
+
+    factor: Factor
+    changes: dict[str, dict[str, Any]]
+    of_steps: bool
+    """Whether its levels are parameters of benchmarks, so that they share a boot."""
+
+
+class Crossing(NamedTuple):
+    """A study's contenders with all factors crossed."""
+
+    contenders: list[Contender]
+    factors: list[ReadFactor]
+    """Those of contenders first."""
+    cells: dict[str, dict[str, str]]
+
+
+CONTENDER_KEYS = tuple(name for name in Contender.__struct_fields__ if name != "name")
+
+
+def cross(
+    tables: list[dict[str, Any]],
+    factors: Sequence[dict[str, Any]],
+    benchmarks: Sequence[dict[str, Any]],
+    design: DesignTable,
+    origin: str,
+    blocks: int,
+) -> Crossing:
+    """The contenders of a study: those of its [[contender]] tables, once for each combination of the factors' levels.
+
+    `blocks` is how many are planned, for the error that names the number of trials. Raises InputError naming the factor.
+    """
+    read = [read_factor(table, number, benchmarks, origin) for number, table in enumerate(factors, 1)]
+    names = [one.factor.name for one in read]
+    if doubled := next((name for name in names if names.count(name) > 1), None):
+        raise InputError(f"{origin}: two factors are called {doubled!r}", "Give each a name of its own.")
+    boots = [one for one in read if not one.of_steps]
+    sets = {key for one in boots for change in one.changes.values() for key in change}
+    if "kernel" not in sets or not read:
+        contenders = read_contenders(tables, origin)
+        if not read:
+            return Crossing(contenders, [], {})
+        bases = [set_keys(contender) for contender in contenders]
+    else:
+        if len(tables) > 1:
+            raise InputError(
+                f"{origin}: the contenders name kernels, and so does the factor {next(o.factor.name for o in boots)!r}",
+                "Keep one [[contender]] table, without a kernel, for what all cells share; or leave out the factor.",
+            )
+        bases = [dict(tables[0]) if tables else {}]
+    if len(bases) > 1:
+        subject = Factor(name=SUBJECT, levels=[base["name"] for base in bases])
+        boots.insert(0, ReadFactor(subject, {base["name"]: base for base in bases}, False))
+        bases = [{}]
+    cells = list(itertools.product(*(one.factor.levels for one in boots)))
+    check_size(len(cells) // max(design.fraction, 1), boots, origin, blocks)
+    chosen = [cells[place] for place in kept_cells([len(one.factor.levels) for one in boots], design, origin)]
+    base = {key: value for key, value in (bases[0] if bases else {}).items() if key != "name"}
+    merged = [merge(base, cell, boots, origin) for cell in chosen]
+    found = read_contenders(merged, origin) if boots else read_contenders([bases[0]] if bases else [], origin)
+    levels = [dict(zip((one.factor.name for one in boots), cell, strict=True)) for cell in chosen]
+    ordered = [*boots, *(one for one in read if one.of_steps)]
+    return Crossing(found, ordered, {one.name: level for one, level in zip(found, levels, strict=True)})
+
+
+def set_keys(contender: Contender) -> dict[str, Any]:
+    """The keys that a contender sets."""
+    return {key: value for key, value in msgspec.structs.asdict(contender).items() if value}
+
+
+def read_factor(table: dict[str, Any], number: int, benchmarks: Sequence[dict[str, Any]], origin: str) -> ReadFactor:
+    """One [[factor]] table. Raises InputError naming it."""
+    where = f"{origin}: factor[#{number}]"
+    try:
+        read = msgspec.convert(table, FactorTable, strict=True)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"{where}: {validation_message(error)}",
+            'A factor has a name and levels: name = "threads", levels = [1, 2, 4].',
+        ) from error
+    where = f"{origin}: the factor {read.name!r}"
+    check_printable("name", read.name, where)
+    if not read.name.strip():
+        raise InputError(f'{origin}: factor[#{number}]: name = "" is no name', "Give one.")
+    if isinstance(read.levels, dict):
+        changes = read.levels
+    else:
+        changes = {label(read.name, value): {read.name: value} for value in read.levels}
+    if len(changes) < 2 or len(changes) < len(read.levels):
+        raise InputError(
+            f"{where} has {len(changes)} level(s) that differ; there is nothing to compare with fewer than two",
+            "Give two levels at least, the one to compare with first, or leave the factor out.",
+        )
+    for name in changes:
+        check_printable("a level", name, where)
+    keys = {key for change in changes.values() for key in change}
+    known = {name for one in benchmarks for name in parameters_of(one)}
+    if not keys or (unknown := sorted(keys - set(CONTENDER_KEYS) - known)):
+        what = f"changes {unknown[0]!r}, which is" if keys else "changes nothing: its levels are empty, and it is"
+        raise InputError(
+            f"{where} {what} neither a key of a contender nor a parameter of a benchmark of this study",
+            f"Keys of a contender: {', '.join(CONTENDER_KEYS)}. Parameters: {', '.join(sorted(known)) or 'none'}.",
+        )
+    of_steps = not keys <= set(CONTENDER_KEYS)
+    if of_steps and keys & set(CONTENDER_KEYS):
+        raise InputError(
+            f"{where} changes contenders ({', '.join(sorted(keys & set(CONTENDER_KEYS)))}) and benchmarks "
+            f"({', '.join(sorted(keys - set(CONTENDER_KEYS)))})",
+            "Make two factors of it: levels of benchmarks share a boot, and levels of contenders do not.",
+        )
+    return ReadFactor(Factor(name=read.name, levels=list(changes)), changes, of_steps)
+
+
+def label(name: str, value: Level) -> str:
+    """Name of a level that is given by its value."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return short_name(Contender(kernel=value)) if name == "kernel" and isinstance(value, str) else str(value)
+
+
+def sweep_table(words: str) -> str:
+    """The [[factor]] table of `threads=1,2,4` on the command line, as TOML. Raises InputError."""
+    name, _, values = words.partition("=")
+    levels = [value.strip() for value in values.split(",")]
+    if not name.strip() or not all(levels):
+        raise InputError(f"--sweep {words} is no factor", "Give a parameter and its values: --sweep threads=1,2,4,8.")
+    number = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?")
+    listed = ", ".join(value if number.fullmatch(value) else as_toml(value) for value in levels)
+    return f"\n# From the command line:\n[[factor]]\nname = {as_toml(name.strip())}\nlevels = [{listed}]\n"
+
+
+def parameters_of(table: dict[str, Any]) -> tuple[str, ...]:
+    """The parameters that the benchmark of a [[benchmark]] table has; none where it names no benchmark."""
+    use = table.get("use")
+    return (*benchmark(use).Parameters.__struct_fields__, "load") if isinstance(use, str) else ()
+
+
+def merge(base: dict[str, Any], cell: Sequence[str], factors: Sequence[ReadFactor], origin: str) -> dict[str, Any]:
+    """A cell's [[contender]] table: words of the command line are added, sysctls joined, all else must be set once."""
+    table = dict(base)
+    for level, one in zip(cell, factors, strict=True):
+        for key, value in one.changes[level].items():
+            before = table.get(key)
+            if key == "name" or not before or before == value:
+                table[key] = value
+            elif key == "cmdline":
+                table[key] = f"{before} {value}"
+            elif isinstance(before, dict) and isinstance(value, dict) and not before.keys() & value.keys():
+                table[key] = before | value
+            else:
+                raise InputError(
+                    f"{origin}: the factor {one.factor.name!r} sets {key}, which is set already",
+                    "Let only one factor, or the contender, set it.",
+                )
+    return table | {
+        "name": ", ".join(level_name(one.factor.name, level) for level, one in zip(cell, factors, strict=True))
+    }
+
+
+def level_name(factor: str, level: str) -> str:
+    """`thp=never`; of kernels and contenders the level alone."""
+    return level if factor in (SUBJECT, "kernel") else f"{factor}={level}"
+
+
+def check_size(cells: int, factors: Sequence[ReadFactor], origin: str, blocks: int) -> None:
+    """Raises InputError for more cells than anybody would boot."""
+    if cells <= MOST_CELLS:
+        return
+    two = sum(len(one.factor.levels) == 2 for one in factors)
+    fraction = 2 ** min(math.ceil(math.log2(cells / HANDY_CELLS)), max(two - 3, 0))
+    raise InputError(
+        f"{origin}: the factors make {cells:,} cells; {blocks} blocks of them are {cells * blocks:,} trials "
+        f"({MOST_CELLS} cells are allowed)",
+        f"Leave out factors or levels{f', or add [design] fraction = {fraction}' if fraction > 1 else ''}.",
+    )
+
+
+def kept_cells(levels: Sequence[int], design: DesignTable, origin: str) -> list[int]:
+    """The places of the cells that are carried out, in the order of the full design. Raises InputError."""
+    if not 1 <= design.interactions <= 3:
+        raise InputError(f"{origin}: design.interactions is {design.interactions}", "Give 1, 2 or 3.")
+    if design.fraction < 1 or design.fraction & (design.fraction - 1):
+        raise InputError(f"{origin}: design.fraction is {design.fraction}", "Give 1, 2, 4, 8, ...")
+    two = [place for place, count in enumerate(levels) if count == 2]
+    words = defining_words(len(two), design.fraction.bit_length() - 1)
+    if words is None:
+        raise InputError(
+            f"{origin}: a fraction of 1/{design.fraction} over {len(two)} factors of contenders with two levels cannot tell "
+            "them apart",
+            "Give a smaller fraction, or leave the table [design] out.",
+        )
+    cells = itertools.product(*(range(count) for count in levels))
+    return [
+        place
+        for place, cell in enumerate(cells)
+        if all(sum(cell[two[factor]] for factor in word) % 2 == 0 for word in words)
+    ]
+
+
+def defining_words(factors: int, generators: int) -> list[frozenset[int]] | None:
+    """Words whose product is constant in a regular 2^(factors - generators) fraction of the highest resolution (the length of the
+    shortest product of words); None where none tells all factors apart (resolution 3).
+
+    Each of the last factors is the product of a subset of the others. All choices are tried where they are few; else subsets of
+    odd sizes come first, any of which together have resolution 4.
+    """
+    base = range(factors - generators)
+    subsets = [frozenset(one) for size in range(2, len(base) + 1) for one in itertools.combinations(base, size)]
+    if generators == 0 or len(subsets) < generators:
+        return None if generators else []
+
+    def words(chosen: Iterable[frozenset[int]]) -> list[frozenset[int]]:
+        return [subset | {len(base) + number} for number, subset in enumerate(chosen)]
+
+    if math.comb(len(subsets), generators) <= MOST_CHOICES:
+        return max(map(words, itertools.combinations(subsets, generators)), key=resolution)
+    return words(sorted(subsets, key=lambda subset: len(subset) % 2 == 0)[:generators])
+
+
+def resolution(words: Sequence[frozenset[int]]) -> int:
+    """The length of the shortest word among all products of these."""
+    products = [frozenset[int]()]
+    for word in words:
+        products += [one ^ word for one in products]
+    return min(len(one) for one in products[1:])
+
+
+class StepTable(Struct, kw_only=True):
+    """A [[benchmark]] table at one combination of the levels of its factors."""
+
+    table: dict[str, Any]
+    levels: dict[str, str] = field(default_factory=dict)
+
+
+def cross_steps(table: dict[str, Any], factors: Iterable[ReadFactor]) -> list[StepTable]:
+    """One [[benchmark]] table for each combination of the factors that its benchmark has parameters for; what the table itself
+    gives for them is replaced."""
+    known = parameters_of(table)
+    own = [one for one in factors if one.of_steps and all(set(c) <= set(known) for c in one.changes.values())]
+    found = []
+    for cell in itertools.product(*(one.factor.levels for one in own)):
+        changes: dict[str, Any] = {}
+        for level, one in zip(cell, own, strict=True):
+            changes |= one.changes[level]
+        if cell and table.get("label"):
+            changes["label"] = "-".join(
+                [str(table["label"]), *(re.sub(r"[^A-Za-z0-9.]+", "-", level) for level in cell)]
+            )
+        found.append(
+            StepTable(table=table | changes, levels=dict(zip((o.factor.name for o in own), cell, strict=True)))
+        )
+    return found
+
+
+def design_of(crossed: Crossing, table: DesignTable, steps: dict[str, StepCell]) -> Design | None:
+    """The design that reports and verdicts read; None for a study without factors."""
+    if not crossed.factors:
+        return None
+    return Design(
+        factors=[one.factor for one in crossed.factors],
+        cells=crossed.cells,
+        steps=steps,
+        fraction=table.fraction,
+        interactions=table.interactions,
+    )
+
+
+def family_name(labels: Sequence[str], used: Container[str]) -> str:
+    """Common part of the labels (`kload-cpu` of `kload-cpu-10` and `kload-cpu-100`), or all of them where
+    another family has that name; empty where they have nothing in common."""
+    words = [label.split("-") for label in labels]
+    common = "-".join(word for word in words[0] if all(word in others for others in words[1:]))
+    return ", ".join(labels) if common in used else common

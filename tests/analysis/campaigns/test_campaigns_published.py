@@ -1,0 +1,141 @@
+"""Study 003 written up by `kduel diff`: confounds first, n = 1 told, each claim with what its own data support."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kduel.analysis.campaigns.claims import Claim, judge_claims, read_claims
+from kduel.analysis.campaigns.columns import Column, columns
+from kduel.analysis.campaigns.compare import Campaigns, compare
+from kduel.cli.diff import command
+from kduel.core.errors import InputError
+from kduel.store.imported import Source, bring_in
+
+PUBLISHED = Path(__file__).parents[3] / "studies" / "published"
+STOCK, CUSTOM, DOCKED, CLEANED = "dec26-zen", "dec26-zen-x1c", "dec29-zen-x1c", "dec31-zen-x1c"
+BPFLAND, LAVD = "jan03-cachyos-bpfland", "jan03-cachyos-lavd-gaming"
+
+
+@pytest.fixture(scope="module")
+def desktop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("desktop") / "desktop"
+    bring_in([Source(PUBLISHED / "desktop.csv")], out, conditions=PUBLISHED / "desktop.toml")
+    return out
+
+
+@pytest.fixture(scope="module")
+def found(desktop: Path) -> list[Column]:
+    return columns([str(desktop)])
+
+
+@pytest.fixture(scope="module")
+def everything(found: list[Column]) -> Campaigns:
+    return compare(found, which="all")
+
+
+def test_what_changed_between_the_campaigns(everything: Campaigns) -> None:
+    things = {(pair.before, pair.after): pair.attribution for pair in everything.between}
+    assert things[DOCKED, CLEANED].things == [
+        "hardware.connected", "packages.acpid", "packages.cpupower", "packages.laptop-mode-tools", "packages.orphans",
+        "packages.tlp",
+    ]  # fmt: skip
+    assert things[CLEANED, BPFLAND].things == ["kernel", "scheduler", "conditions.cooldown", "packages.cachyos"]
+    assert things[STOCK, DOCKED].things == ["kernel", "scheduler", "hardware.connected"]
+    # The scheduler of the custom kernel on 26 December is not stated, so the kernel is not known to be alone.
+    assert (things[STOCK, CUSTOM].things, things[STOCK, CUSTOM].unknown) == (["kernel"], ["scheduler"])
+    attributable = {pair: found.cause for pair, found in things.items() if found.cause}
+    assert attributable == {(BPFLAND, LAVD): "scheduler"}
+
+
+def test_nothing_is_decided_from_one_measurement(everything: Campaigns) -> None:
+    changes = [change for pair in everything.between for change in pair.changes]
+    assert {change.verdict for change in changes} == {"undecided"}
+    assert all(change.ci_low_pct is None for change in changes)
+    assert all("single-trial" in {w.code for w in change.warnings} for change in changes if change.n)
+
+
+def test_metrics_bear_their_own_reliability(everything: Campaigns) -> None:
+    told = {row.key: row.reliability for row in everything.rows}
+    assert told["context-switch/time"].startswith("unreliable: repeats ranged from 8.9 to 27.7")
+    assert told["context-switch/time"].endswith("4 of 5 columns lie inside that range")
+    assert {text for key, text in told.items() if key != "context-switch/time"} == {
+        "not known: n = 1 in every column"
+    }
+
+
+def test_every_claim_has_what_its_data_support(found: list[Column]) -> None:
+    claims = read_claims(PUBLISHED / "desktop-claims.toml")
+    judged = judge_claims(claims, found)
+    assert len(judged) == len(claims) == 25
+    # Every printed figure recomputes; no claim is supported by one measurement; two are contradicted.
+    assert all("The figure recomputes" in one.reasons[0] for one in judged if one.claim.printed)
+    assert {one.claim.metric for one in judged if one.standing == "contradicted"} == {
+        "context-switch/time",
+        "sysbench-cpu-20t/events_per_second",
+    }
+    assert sum(one.standing == "contradicted" for one in judged) == 2
+    assert not [one for one in judged if one.standing == "supported"]
+    reasons = {one.claim.says: " ".join(one.reasons) for one in judged}
+    dock = reasons["With dock: -21% due to USB overhead"]
+    assert "n = 1" in dock and "cannot be decided: 3 things differ (kernel, scheduler, hardware.connected)" in dock
+    assert "page cache" in reasons["Better I/O (+195% file read throughput)"]
+    assert "8.9 to 27.7" in reasons["Context Switch: -12% better (22.6ms vs 25.6ms)"]
+    best = reasons["Best context switching: 22.6 ms (-28% vs stock)"]
+    assert f"{DOCKED} has 16.3" in best and f"{LAVD} has 19.2" in best
+    schedulers = reasons["scx_lavd gaming mode showed 80x higher max latency spikes (466ms vs 5.8ms)"]
+    assert "cannot be decided" not in schedulers and "maximum" in schedulers
+
+
+def test_a_wrongly_printed_figure_is_contradicted(found: list[Column]) -> None:
+    claim = Claim(says="x", metric="sysbench-cpu-20t/events_per_second", before=STOCK, after=DOCKED, printed="-20")
+    (judged,) = judge_claims([claim], found)
+    assert judged.standing == "contradicted" and "not -20 %" in judged.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        ({"before": "nobody"}, "'nobody'"),
+        ({"metric": "none/such"}, "'none/such'"),
+        ({"printed": "much"}, "'much'"),
+        ({"best": LAVD, "metric": "system/modules"}, "no better side"),
+    ],
+)
+def test_a_claim_about_nothing_is_refused(found: list[Column], change: dict[str, str], names: str) -> None:
+    good = {"says": "x", "metric": "sysbench-cpu-20t/events_per_second", "before": STOCK, "after": DOCKED}
+    with pytest.raises(InputError, match=names):
+        judge_claims([Claim(**(good | change))], found)
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_confounds_stand_before_any_result(desktop: Path, form: str) -> None:
+    arguments = [str(desktop), "-f", form, "--claims", str(PUBLISHED / "desktop-claims.toml")]
+    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert done.exit_code == 0
+    places = [done.output.index(text) for text in ("What differs between the columns", "Results", "Claims, and what")]
+    assert places == sorted(places)
+    assert done.output.index("acpid") < done.output.index("40,109")
+    assert "n = 1" in done.output
+
+
+def test_plain_text_fits_its_width(desktop: Path) -> None:
+    done = CliRunner().invoke(command, [str(desktop)], catch_exceptions=False)
+    assert max(map(len, done.output.splitlines())) <= 118
+
+
+def test_json_has_null_for_what_is_missing(desktop: Path) -> None:
+    done = CliRunner().invoke(command, [str(desktop), "-f", "json"], catch_exceptions=False)
+    document = json.loads(done.output)["campaigns"]
+    latency = next(row for row in document["rows"] if row["key"] == "latency/max_latency")
+    assert latency["cells"][:4] == [None] * 4 and latency["cells"][4] == {"n": 1, "mean": 5.8, "sd": None}
+
+
+def test_the_claims_are_in_the_words_of_the_study_and_name_its_columns() -> None:
+    claims = tomllib.loads((PUBLISHED / "desktop-claims.toml").read_text())["claim"]
+    known = {STOCK, CUSTOM, DOCKED, CLEANED, BPFLAND, LAVD}
+    assert {claim[key] for claim in claims for key in ("before", "after", "best") if key in claim} <= known

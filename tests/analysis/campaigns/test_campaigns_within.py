@@ -1,0 +1,277 @@
+"""Contenders of one run beside each other: judged by the run's own rule, as its report judges them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from made_runs import make_run
+
+from kduel.analysis.campaigns import within
+from kduel.analysis.campaigns.columns import columns
+from kduel.analysis.campaigns.compare import ColumnChange, campaigns, compare
+from kduel.core.errors import InputError
+from kduel.core.experiment import Metric
+from kduel.core.samples import Samples
+from kduel.judge.evaluate import judge_run, rule_of
+from kduel.judge.verdict.judge import judge
+from kduel.report.campaigns import page, wording
+from kduel.store.rundir import RunDir
+
+
+@pytest.fixture
+def run(unpack: Callable[[str], Path]) -> Path:
+    """A run of two contenders, two blocks and an exact machine."""
+    return unpack("icount")
+
+
+def figures(metrics: list) -> dict:  # type: ignore[type-arg]
+    return {
+        (m.benchmark, m.metric, m.baseline, m.contender): (m.verdict, m.role, m.effect, m.ci_low_pct, m.ci_high_pct)
+        for m in metrics
+    }
+
+
+def test_what_the_run_compares_is_judged_as_in_its_report(run: Path) -> None:
+    (pair,) = campaigns([str(run)]).between
+    assert figures(pair.changes) == figures(judge_run(run).metrics)
+    assert {m.scale for m in pair.changes} == {"exact"}, (
+        "a deterministic machine's counts are no estimates here either"
+    )
+
+
+def noisy(names: list[str], seed: int) -> list[Samples]:
+    """Two primary metrics and an exploratory one over 14 blocks; contenders differ by 2 %."""
+    rng = np.random.default_rng(seed)
+    blocks = list(range(1, 15))
+    places = [rng.permutation(len(names)) + len(names) * index for index in range(len(blocks))]
+    return [
+        Samples(
+            benchmark="bench",
+            metric=Metric(name=name, unit="events/s", better="higher"),
+            primary=name != "other",
+            blocks=blocks,
+            values={
+                contender: (1000 * 1.02**number * np.exp(0.01 * rng.normal(size=len(blocks)))).tolist()
+                for number, contender in enumerate(names)
+            },
+            order={contender: [int(place[number]) for place in places] for number, contender in enumerate(names)},
+        )
+        for name in ("rate", "more", "other")
+    ]
+
+
+@pytest.fixture
+def simulated(run: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], list[Samples]]:
+    """Gives the run so many contenders, with made-up values in place of its own."""
+
+    def make(names: list[str]) -> list[Samples]:
+        lock = RunDir.open(run).lock()
+        contenders = [msgspec.structs.replace(lock.contenders[0], name=name) for name in names]
+        changed = msgspec.to_builtins(lock) | {
+            "contenders": msgspec.to_builtins(contenders),
+            "kernels": [msgspec.to_builtins(lock.kernels[0])] * len(names),
+        }
+        changed["machine"]["exact"] = False
+        (run / "lock.json").write_bytes(msgspec.json.encode(changed))
+        shutil.rmtree(run / "trials")
+        (run / "trials").mkdir()
+        tables = noisy(names, seed=4)
+        for module in ("kduel.analysis.campaigns.within", "kduel.analysis.campaigns.columns"):
+            monkeypatch.setattr(f"{module}.collect", lambda _: tables)
+        return tables
+
+    return make
+
+
+def test_looks_primaries_and_the_split_of_alpha_are_the_runs(
+    run: Path, simulated: Callable[[list[str]], list[Samples]]
+) -> None:
+    """A fixed single look after sequential stopping gave 6.7 % of false alarms, not 5 %."""
+    tables = simulated(["a", "b", "c"])
+    rule = rule_of(RunDir.open(run).lock())
+    found = campaigns([str(run)], which="first").between
+    assert figures([m for pair in found for m in pair.changes]) == figures(
+        sorted(judge(tables, rule), key=lambda m: m.contender)
+    )
+
+
+def test_comparisons_that_the_run_does_not_make_share_its_alpha(
+    run: Path, simulated: Callable[[list[str]], list[Samples]]
+) -> None:
+    tables = simulated(["a", "b", "c", "d", "e"])
+    rule = rule_of(RunDir.open(run).lock())
+    pairs = campaigns([str(run)], which="all").between
+    (between,) = [pair for pair in pairs if (pair.before, pair.after) == ("d", "e")]
+    # Six of the ten pairs are without the baseline, and the run's alpha is for four comparisons.
+    strict = msgspec.structs.replace(rule, alpha=rule.alpha * 4 / 6)
+    expected = [
+        m for m in judge([within.with_baseline(table, "d") for table in tables], strict) if m.contender == "e"
+    ]
+    assert figures(between.changes) == figures(expected)
+
+
+def test_exact_counts_of_two_runs_on_one_machine_need_no_repetition(run: Path, tmp_path: Path) -> None:
+    """`kduel diff OLD NEW` of two exact runs: it called every difference undecided, as each was measured once."""
+    again = shutil.copytree(run, tmp_path / "again")
+    names = [contender.name for contender in RunDir.open(run).lock().contenders]
+    inside = {(m.benchmark, m.metric): (m.verdict, m.effect) for m in judge_run(run).metrics}
+
+    def pair(old: str, new: str) -> ColumnChange:
+        (found,) = campaigns([f"{run}:{old}", f"{again}:{new}"]).between
+        return found
+
+    same = pair(names[0], names[0])
+    assert same.exact and {m.verdict for m in same.changes} == {"equal"}
+    other = pair(names[0], names[1])
+    assert {(m.benchmark, m.metric): (m.verdict, m.effect) for m in other.changes} == inside
+    assert not [w for m in other.changes for w in m.warnings if w.code == "single-trial"]
+    text = wording.page_of(campaigns([f"{run}:{names[0]}", f"{again}:{names[1]}"]), [])
+    said = str(text)
+    assert "no verdict" not in said and "n = 1 in every column" not in said and "faster" not in said
+
+
+def test_exact_counts_of_two_machines_are_not_compared_as_such(run: Path, tmp_path: Path) -> None:
+    again = shutil.copytree(run, tmp_path / "again")
+    lock = json.loads((again / "lock.json").read_text())
+    lock["machine"]["facts"]["qemu"] = "10.0.13"
+    (again / "lock.json").write_text(json.dumps(lock))
+    name = RunDir.open(run).lock().contenders[0].name
+    (pair,) = campaigns([f"{run}:{name}", f"{again}:{name}"]).between
+    assert not pair.exact and "equal" not in {m.verdict for m in pair.changes}
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("seed", "another seed"),
+        ("steps", "other operations"),
+        ("parameters", "other parameters of operations"),
+        ("qemu", "another machine or QEMU"),
+    ],
+)
+def test_exact_counts_under_other_conditions_are_not_compared_as_such(run: Path, key: str, said: str) -> None:
+    """With another seed `kduel diff` called a kernel more and fewer than itself: the conditions are drawn by the seed."""
+    column, _ = columns([str(run)])
+    assert column.exact["seed"] == RunDir.open(run).lock().seed and column.exact["steps"]
+    other = msgspec.structs.replace(column, run=run / "other", name="other", exact=column.exact | {key: ["other"]})
+    found = compare([column, other])
+    (pair,) = found.between
+    assert not pair.exact and not {m.verdict for m in pair.changes} & {"fewer", "more", "faster", "slower", "equal"}
+    assert said in str(wording.page_of(found, []))
+
+
+def with_parameters(run: Path, **parameters: object) -> Path:
+    """The run, measured with these parameters besides."""
+    lock = json.loads((run / "lock.json").read_text())
+    for step in lock["steps"]:
+        step["parameters"] |= parameters
+    (run / "lock.json").write_text(json.dumps(lock))
+    return run
+
+
+def test_runs_with_other_parameters_are_compared_within_and_undecided_across(run: Path, tmp_path: Path) -> None:
+    """After a run with `--single` nothing at all was compared, and the reason was JSON."""
+    again = with_parameters(shutil.copytree(run, tmp_path / "again"), conditions=0)
+    inside = figures(judge_run(run).metrics)
+    found = campaigns([str(run), str(again)], which="all")
+    for pair in found.between:
+        same = pair.before.split()[0] == pair.after.split()[0]
+        assert len(pair.changes) == (len(inside) if same else 0)
+        assert set(pair.unlike.values()) == (
+            set() if same else {"counted under conditions in the first, once in the second"}
+        )
+        assert same or len(pair.unlike) == len(found.rows)
+    assert not found.left_out
+    text = page.text(wording.page_of(found))
+    assert "counted under conditions in the first, once in the second" in " ".join(text.split()) and "{" not in text
+    assert all(row.reliability.endswith("with other parameters in some columns") for row in found.rows)
+
+
+def test_a_parameter_is_named_with_both_values(run: Path, tmp_path: Path) -> None:
+    again = with_parameters(shutil.copytree(run, tmp_path / "again"), cpu=1)
+    name = RunDir.open(run).lock().contenders[0].name
+    (pair,) = campaigns([f"{run}:{name}", f"{again}:{name}"]).between
+    assert set(pair.unlike.values()) == {"cpu is not set in the first, 1 in the second"}
+
+
+def test_a_difference_too_small_to_matter_is_called_so(run: Path) -> None:
+    """The run's own report says it, too."""
+    small = [m for m in campaigns([str(run)], delta=90.0).between[0].changes if m.below_delta]
+    assert small
+    said = page.text(wording.page_of(campaigns([str(run)], delta=90.0)))
+    assert said.count("too small to matter") == len(small) > 0
+
+
+def test_a_run_that_is_given_twice_is_named(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=rf"^{run} is given twice"):
+        columns([str(run), str(run)])
+    name = RunDir.open(run).lock().contenders[1].name
+    with pytest.raises(InputError, match=f"^the contender {name} of {run} is given twice"):
+        columns([str(run), f"{run}:{name}"])
+    again = shutil.copytree(run, tmp_path / "other" / run.name)
+    names = [column.name for column in columns([str(run), str(again)])]
+    assert len(set(names)) == 4 and names[0].startswith(str(run))
+
+
+def imported_run(tmp_path: Path, counts: tuple[int, int], *, delta: float = 1.0, factor: float = 2.0) -> Path:
+    from kduel.store.imported import Source, bring_in
+
+    rows = [
+        f"{arm},{trial},b,{metric},ns,lower,{level * (1 + trial / 1000)}"
+        for metric in ("m", "further")
+        for arm, level, count in (("old", 100, counts[0]), ("new", 100 * factor, counts[1]))
+        for trial in range(1, count + 1)
+    ]
+    source = tmp_path / "values.csv"
+    source.write_text("\n".join(["contender,trial,benchmark,metric,unit,better,value", *rows, ""]))
+    bring_in([Source(source)], tmp_path / "import", delta=delta, primary=["m"])
+    return tmp_path / "import"
+
+
+@pytest.mark.parametrize("counts", [(4, 4), (5, 5), (20, 4), (20, 13), (12, 12)])
+@pytest.mark.parametrize(("delta", "factor"), [(1.0, 2.0), (5.0, 1.03)])
+def test_two_contenders_of_an_import_get_the_verdicts_of_its_report(
+    tmp_path: Path, counts: tuple[int, int], delta: float, factor: float
+) -> None:
+    from kduel.judge.evaluate import judge_run
+
+    run = imported_run(tmp_path, counts, delta=delta, factor=factor)
+    (pair,) = campaigns([str(run)]).between
+    report = judge_run(run)
+    assert [(m.metric, m.verdict, m.role, m.told) for m in pair.changes] == [
+        (m.metric, m.verdict, m.role, m.told) for m in report.metrics
+    ]
+    assert [[w.code for w in m.warnings] for m in pair.changes] == [
+        [w.code for w in m.warnings] for m in report.metrics
+    ]
+    if counts == (20, 4):
+        assert "4 trials of new, and" in pair.changes[0].told
+        assert any("4 trials of new are too few" in w.message for w in pair.changes[0].warnings)
+
+
+def test_four_values_of_two_imports_are_too_few_as_in_each_report(tmp_path: Path) -> None:
+    runs = []
+    for name, factor in (("first", 1.0), ("second", 2.0)):
+        (tmp_path / name).mkdir()
+        runs.append(imported_run(tmp_path / name, (4, 4), factor=factor))
+    (pair,) = campaigns([f"{run}:new" for run in runs]).between
+    assert {m.verdict for m in pair.changes} == {"undecided"}
+    assert all("takes 5" in m.told for m in pair.changes)
+
+
+def test_void_trials_are_not_called_valid(tmp_path: Path) -> None:
+    make_run(tmp_path / "a", 3)
+    make_run(tmp_path / "b", 3, day=5, seed=2, void=(2, 5, 8))
+    found = campaigns([str(tmp_path / "a"), str(tmp_path / "b")])
+    pairs = {(pair.before, pair.after): pair.changes[0].warnings for pair in found.between}
+    assert [one.code for one in pairs["a old", "a new"]] == []
+    within_b = pairs["b old", "b new"]
+    assert "crashes" in [one.code for one in within_b] and "missing-by-arm" not in [one.code for one in within_b]
+    assert "crashes" in [one.code for one in pairs["a old", "b new"]]
+    assert not [one.message for warnings in pairs.values() for one in warnings if "valid trials" in one.message]

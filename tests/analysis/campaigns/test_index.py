@@ -1,0 +1,239 @@
+"""The index of many runs: it says what the runs say, follows their changes, and can only be read by queries."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kduel.analysis.index import NAME, run_query, stamp_of, update
+from kduel.cli.index import command as index_command
+from kduel.cli.query import command as query_command
+from kduel.core.errors import HostError, InputError
+from kduel.core.progress import Progress
+from kduel.judge.evaluate import judge_run
+from kduel.report.site.content import matrix
+from kduel.store.imported import Source, bring_in
+
+HEADER = "contender,trial,benchmark,metric,unit,better,value\n"
+
+
+def run_of(folder: Path, name: str, shift: float, missing: int | None = None, date: str = "") -> Path:
+    """An imported run: `new` is `shift` per cent slower than `old`; measured on `date`, if that is known."""
+    lines = [
+        f"{contender},{trial},b,time,s,lower,{100 * factor + trial * 0.01}"
+        for contender, factor in (("old", 1.0), ("new", 1 + shift / 100))
+        for trial in range(1, 13)
+        if (contender, trial) != ("new", missing)
+    ]
+    source = folder / f"{name}.csv"
+    source.write_text(HEADER + "\n".join(lines) + "\n")
+    known = folder / f"{name}.toml"
+    known.write_text("".join(f'[contenders.{who}]\nconditions.date = "{date}"\n' for who in ("old", "new") if date))
+    bring_in([Source(source)], folder / name, conditions=known if date else None)
+    source.unlink()
+    known.unlink()
+    return folder / name
+
+
+def indexed(folder: Path) -> Path:
+    """The index of all runs in a folder."""
+    runs = sorted(path for path in folder.iterdir() if path.is_dir())
+    return update(folder, runs, folder / NAME, Progress()).path
+
+
+def test_the_index_says_what_the_runs_say(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "first", 10, missing=3)
+    answer = run_query(indexed(tmp_path), "SELECT effect_pct, ci_low_pct, verdict, n, wording FROM verdict")
+    (metric,) = judge_run(run).metrics
+    assert answer.rows == [[metric.effect_pct, metric.ci_low_pct, metric.verdict, metric.n, metric.told]]
+    assert metric.verdict == "slower"
+    values = run_query(tmp_path / NAME, "SELECT block, value FROM value WHERE contender = 'new' ORDER BY block").rows
+    assert values[2] == [3, None] and len(values) == 12
+
+
+def test_only_changed_runs_are_judged_again(tmp_path: Path) -> None:
+    first, second = run_of(tmp_path, "first", 10), run_of(tmp_path, "second", 0)
+    assert update(tmp_path, [first, second], tmp_path / NAME, Progress()).added == 2
+    assert update(tmp_path, [first, second], tmp_path / NAME, Progress()).added == 0
+    shutil.rmtree(second)
+    third = run_of(tmp_path, "second", 10)
+    assert update(tmp_path, [first, third], tmp_path / NAME, Progress()).added == 1
+    assert [row[7] for row in run_query(tmp_path / NAME, "verdicts").rows] == ["slower", "slower"]
+    found = update(tmp_path, [first], tmp_path / NAME, Progress())
+    assert (found.removed, found.runs) == (1, 1)
+    assert (
+        run_query(tmp_path / NAME, "SELECT DISTINCT run FROM value").rows
+        == run_query(tmp_path / NAME, "SELECT id FROM run").rows
+    )
+
+
+@pytest.mark.parametrize("place", ["trials/0001/raw/b/stdout", "imported/01/values.csv", "runs/0001/trials/0001/x"])
+def test_a_raw_file_that_was_rewritten_in_place_changes_the_stamp(tmp_path: Path, place: str) -> None:
+    raw = tmp_path / place
+    raw.parent.mkdir(parents=True)
+    raw.write_text("1\n")
+    before, folder = stamp_of(tmp_path), raw.parent.stat().st_mtime_ns
+    raw.write_text("1\n2\n")
+    assert raw.parent.stat().st_mtime_ns == folder
+    assert stamp_of(tmp_path) != before
+    assert stamp_of(tmp_path) == stamp_of(tmp_path)
+
+
+def test_a_run_whose_raw_file_was_changed_is_not_served_from_the_index(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "first", 10)
+    assert update(tmp_path, [run], tmp_path / NAME, Progress()).runs == 1
+    (raw,) = (path for path in (run / "imported").rglob("*") if path.is_file())
+    raw.write_bytes(raw.read_bytes() + b"\n")
+    found = update(tmp_path, [run], tmp_path / NAME, Progress())
+    assert (found.runs, list(found.skipped)) == (0, ["first"])
+
+
+def test_a_damaged_run_is_named_and_the_others_are_there(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 10)
+    damaged = run_of(tmp_path, "second", 10)
+    (damaged / "import.json").write_text("{")
+    done = CliRunner().invoke(index_command, [str(tmp_path), "--format", "json", "--quiet"])
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert document["runs"] == 1 and list(document["skipped"]) == ["second"]
+    assert run_query(tmp_path / NAME, "skipped").rows[0][0] == "second"
+
+
+def test_names_that_are_not_utf8_are_shown_and_stop_nothing(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 10).rename(os.fsdecode(bytes(tmp_path) + b"/\xff"))
+    damaged = run_of(tmp_path, "second", 10)
+    (damaged / "import.json").unlink()
+    (damaged / "lock.json").write_text("{}")
+    Path(os.fsdecode(bytes(damaged) + b"/trials/\xfe")).mkdir(parents=True)
+    assert run_query(indexed(tmp_path), "SELECT path FROM run").rows == [["\\xff"]]
+    assert [row[0] for row in run_query(tmp_path / NAME, "skipped").rows] == ["second"]
+
+
+def test_queries_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_of(tmp_path, "first", 10)
+    path = indexed(tmp_path)
+    for statement in ("DELETE FROM run", "DROP TABLE run", "PRAGMA user_version = 7", "ATTACH 'x' AS y", "garbage"):
+        with pytest.raises(InputError):
+            run_query(path, statement)
+    assert len(run_query(path, "runs").rows) == 1 and not Path("x").exists()
+
+
+def test_a_question_may_hold_any_text_and_nothing_else(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 10)
+    path = indexed(tmp_path)
+    assert run_query(path, "SELECT\r\n'a\u00a0b'").rows == [["a\u00a0b"]]
+    with pytest.raises(InputError, match="not UTF-8"):
+        run_query(path, "SELECT '\udcff'")
+
+
+def test_an_index_of_a_later_version_is_refused(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 10)
+    with sqlite3.connect(indexed(tmp_path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(InputError, match="version 99"):
+        run_query(tmp_path / NAME, "runs")
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 10)
+    run_of(tmp_path, "=cmd", 0)
+    missing = CliRunner().invoke(query_command, [str(tmp_path)])
+    assert missing.exit_code != 0 and isinstance(missing.exception, InputError)
+    assert CliRunner().invoke(index_command, [str(tmp_path)]).exit_code == 0
+    text = CliRunner().invoke(query_command, [str(tmp_path), "slower"]).stdout
+    assert text.splitlines()[0].split()[:2] == ["started", "path"] and len(text.splitlines()) == 2
+    rows = json.loads(CliRunner().invoke(query_command, [str(tmp_path), "runs", "--format", "json"]).stdout)["rows"]
+    assert {row["path"] for row in rows} == {"first", "=cmd"}
+    table = CliRunner().invoke(query_command, [str(tmp_path), "runs", "--format", "csv"]).stdout
+    assert "'=cmd" in table
+
+
+def asked(*words: str) -> Result:
+    """What `kduel query` says."""
+    return CliRunner().invoke(query_command, list(words))
+
+
+def test_a_series_has_no_date_but_that_of_the_measurement(tmp_path: Path) -> None:
+    run_of(tmp_path, "undated", 0)
+    place = str(indexed(tmp_path).parent)
+    none = asked(place, "--series", "b/time").exception
+    assert isinstance(none, InputError) and "says when it was measured" in none.message
+    run_of(tmp_path, "dated", 10, date="2024-05-06")
+    indexed(tmp_path)
+    done = asked(place, "--series", "b/time")
+    rows = list(csv.reader(io.StringIO(done.stdout)))
+    assert rows[0] == ["time", "run", "new", "old"] and [row[:2] for row in rows[1:]] == [["2024-05-06", "dated"]]
+    assert "undated" in done.stderr
+    assert run_query(tmp_path / NAME, "SELECT DISTINCT time FROM series ORDER BY time").rows == [
+        [None],
+        ["2024-05-06"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "remedy"),
+    [
+        (["slowest"], "'slowest'", "one of: runs, verdicts"),
+        (["SELECT nope FROM run"], "no such column: nope", "docs/many-runs.md"),
+        (["DROP TABLE run"], "not authorized", "Only a SELECT"),
+        (["SELECT 1; SELECT 2"], "one statement", "Give one SELECT"),
+        ([""], "asks nothing", "one of: runs"),
+        (["SELECT path AS a, name AS a FROM run"], "two columns a", "AS"),
+        (["--series", "time"], "--series time names no metric", "BENCHMARK/METRIC"),
+        (["slower", "--series", "b/time"], "a question of its own", "Leave out"),
+        (["--series", "b/time", "--format", "json"], "a question of its own", "Leave out"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_is_told_so(
+    tmp_path: Path, words: list[str], message: str, remedy: str
+) -> None:
+    run_of(tmp_path, "first", 10, date="2024-05-06")
+    error = asked(str(indexed(tmp_path).parent), *words).exception
+    assert isinstance(error, InputError) and message in error.message and remedy in error.remedy
+
+
+def test_an_answer_is_never_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_of(tmp_path, "first", 10)
+    path = indexed(tmp_path)
+    monkeypatch.setattr("kduel.analysis.index.MOST_ROWS", 24)
+    assert len(run_query(path, "SELECT * FROM value").rows) == 24
+    with pytest.raises(InputError, match="more than 24 rows"):
+        run_query(path, "SELECT * FROM value UNION ALL SELECT * FROM value LIMIT 25")
+
+
+def test_an_index_that_is_in_use_is_not_called_full_or_damaged(tmp_path: Path) -> None:
+    run_of(tmp_path, "first", 10)
+    path = indexed(tmp_path)
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(HostError, match="in use by another process"):
+            update(tmp_path, [], path, Progress())
+        with pytest.raises(HostError, match="in use by another process"):
+            run_query(path, "verdicts")
+
+
+def test_the_latest_verdict_is_of_what_was_measured_last(tmp_path: Path) -> None:
+    """The older measurement is imported last, and one of unknown age after it."""
+    run_of(tmp_path, "measured-last", 10, date="2026-03-02")
+    run_of(tmp_path, "imported-later", -10, date="2025-01-05")
+    run_of(tmp_path, "undated", 0)
+    for run, moment in (("measured-last", 1), ("imported-later", 2), ("undated", 3)):
+        record = tmp_path / run / "import.json"
+        text = re.sub(r'("imported": ?)"[^"]+"', rf'\1"2026-05-0{moment}T00:00:00+00:00"', record.read_text())
+        assert f"2026-05-0{moment}" in text
+        record.write_text(text)
+    path = indexed(tmp_path)
+    assert [(row[5], row[8]) for row in run_query(path, "latest").rows] == [("slower", "measured-last")]
+    (row,) = matrix(path).sections[0].table.rows
+    assert [cell.text.split()[0] for cell in row[2:]] == ["slower"]

@@ -1,0 +1,202 @@
+"""The site and the history from the index: they say what the runs say, and the pages open offline in a real browser."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from made_runs import STEP, make_run
+from msgspec import structs
+
+from kduel.analysis.campaigns.history import history
+from kduel.analysis.indexed import indexed_history
+from kduel.cli import kduel
+from kduel.core.errors import KduelError
+from kduel.core.experiment import MachineRecord
+from kduel.report.site.content import interval
+
+LINK = re.compile(r'href="([^"]*)"')
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Ten days on one machine, in which `new` gets 5 % slower on the seventh, and one on another; two are merged."""
+    place = tmp_path / "runs"
+    for day in range(1, 11):
+        make_run(place / f"day{day}", 5 if day > 6 else 0, seed=day, day=day, blocks=4, most=4)
+    make_run(place / "other", -5, place="<script>alert(1)</script>", seed=20, day=3, blocks=10)
+    called("merge", place / "day1", place / "day2", "--out", place / "both")
+    return place
+
+
+def called(*arguments: object) -> str:
+    """What `kduel ARGUMENTS...` prints."""
+    done = CliRunner().invoke(kduel, [*map(str, arguments)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_the_history_of_the_index_is_that_of_the_runs(runs: Path) -> None:
+    called("index", runs, "--quiet")
+    plain, indexed = history([runs], metric="time"), indexed_history(runs / "kduel-index.sqlite", metric="time")
+    assert [line.steps for line in plain.lines] == [line.steps for line in indexed.lines]
+    for one, other in zip(plain.lines, indexed.lines, strict=True):
+        assert (one.machine, one.contender, one.key, one.unit) == (
+            other.machine,
+            other.contender,
+            other.key,
+            other.unit,
+        )
+        assert [(p.when, p.n, p.mean, p.sd) for p in one.points] == [
+            (p.when, p.n, p.mean, p.sd) for p in other.points
+        ]
+        assert one.told == other.told
+    assert sum(len(line.steps) for line in indexed.lines) == 1
+    assert "2026-01-08" in called("history", runs, "--index")
+
+
+@pytest.fixture
+def counted(tmp_path: Path) -> Path:
+    """Six exact runs by one version of QEMU, two by the next, whose counts are 5 % higher, and a timed one with that."""
+    place = tmp_path / "counted"
+    for day in range(1, 9):
+        version = "7.2.22 (Debian 1:7.2+dfsg-7)" if day < 7 else "10.0.13 (Debian 1:10.0.13)"
+        record = MachineRecord(kind="icount", exact=True, facts={"accelerator": "tcg", "qemu": version})
+        make_run(
+            place / f"day{day}", seed=day, day=day, blocks=1, level=10 if day < 7 else 10.5, sd_pct=0, machine=record
+        )
+    return place
+
+
+def test_exact_counts_of_two_versions_of_qemu_are_never_one_series(counted: Path) -> None:
+    called("index", counted, "--quiet")
+    for found in (history([counted]), indexed_history(counted / "kduel-index.sqlite")):
+        lines = {(line.machine, line.contender): len(line.points) for line in found.lines}
+        older, newer = (f"icount tcg a CPU, counted by QEMU {version}" for version in ("7.2.22", "10.0.13"))
+        assert lines == {(older, "old"): 6, (older, "new"): 6, (newer, "old"): 2, (newer, "new"): 2}
+        assert not any(line.steps for line in found.lines)
+        (said,) = found.apart
+        assert said.startswith("icount tcg a CPU: exact counts by different versions of QEMU are different series")
+        assert "10.0.13 (2 runs), 7.2.22 (6 runs)" in said
+    for words in ([counted], [counted, "--index"]):
+        assert "Separate series" in called("history", *words)
+    called("site", counted, "--output", counted.parent / "site")
+    assert "exact counts by different versions" in (counted.parent / "site" / "index.html").read_text()
+    head, *rows = csv.reader(io.StringIO(called("query", counted, "--series", "job/time")))
+    assert len(head) == 2 + 4 and len(rows) == 8
+    assert all(sum(map(bool, row[2:])) == 2 for row in rows)
+
+
+def test_a_timed_series_is_not_divided_by_qemus_version(tmp_path: Path) -> None:
+    for day, version in enumerate(("7.2.22", "10.0.13"), 1):
+        record = MachineRecord(kind="qemu", facts={"accelerator": "tcg", "qemu": version})
+        make_run(tmp_path / f"day{day}", day=day, blocks=4, most=4, machine=record)
+    called("index", tmp_path, "--quiet")
+    for found in (history([tmp_path]), indexed_history(tmp_path / "kduel-index.sqlite")):
+        assert [len(line.points) for line in found.lines] == [2, 2] and found.apart == []
+
+
+def test_a_series_has_a_column_for_each_set_of_parameters(tmp_path: Path) -> None:
+    """A change of a parameter is no change point."""
+    for day, line in enumerate(("job", "job", "job --twice"), 1):
+        step = structs.replace(STEP, parameters={**STEP.parameters, "command": line})
+        make_run(tmp_path / f"day{day}", day=day, blocks=1, level=10.0 * day, sd_pct=0, steps=[step])
+    called("index", tmp_path, "--quiet")
+    head, *rows = csv.reader(io.StringIO(called("query", tmp_path, "--series", "job/time")))
+    assert head[2:] == [f"{name}, command=job{more}" for name in ("new", "old") for more in ("", " --twice")]
+    assert [[index for index, value in enumerate(row[2:]) if value] for row in rows] == [[0, 2], [0, 2], [1, 3]]
+
+
+def test_every_page_is_there_and_every_link_leads_to_one(runs: Path, tmp_path: Path) -> None:
+    called("report", runs / "day1", "--format", "html")
+    called("site", runs, "--output", tmp_path / "site", "--quiet")
+    pages = sorted((tmp_path / "site").glob("*.html"))
+    kinds = [page.name.split("-")[0].removesuffix(".html") for page in pages]
+    assert sorted(set(kinds)) == ["benchmark", "index", "machines", "matrix", "pair"]
+    linked = set()
+    for page in pages:
+        text = page.read_text()
+        assert "<script" not in text and "http://" not in text and "https://" not in text
+        for link in LINK.findall(text):
+            target = (page.parent / unescape(link)).resolve()
+            assert target.is_file(), link
+            linked.add(target)
+    assert {page.resolve() for page in pages} <= linked
+    assert (runs / "day1/report/index.html").resolve() in linked
+    text = next(page for page in pages if page.name.startswith("benchmark")).read_text()
+    assert text.count('class="change"') == 1 and "2026-01-08" in text
+    assert "alert(1)" in (tmp_path / "site/machines.html").read_text()
+    assert "(merged)" in (tmp_path / "site/index.html").read_text()
+
+
+def test_only_a_site_is_replaced(runs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "site"
+    out.mkdir()
+    (out / "precious").write_text("x")
+    with pytest.raises(KduelError, match="no site of KDuel"):
+        called("site", runs, "--output", out)
+    assert [path.name for path in out.iterdir()] == ["precious"]
+    (out / "precious").unlink()
+    called("site", runs, "--output", out)
+    (out / "own.html").write_text("not KDuel's")
+    called("site", runs, "--output", out)
+    assert (out / "own.html").exists() and (out / "index.html").is_file()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["runs", "site"]
+
+
+def test_the_pages_fit_a_wide_and_a_narrow_window(runs: Path, tmp_path: Path, need: Callable[..., str]) -> None:
+    from browser import PROGRAMS, Browser
+
+    called("site", runs, "--output", tmp_path / "site", "--quiet")
+    with Browser(need(*PROGRAMS)) as browser:
+        for width in (1200, 390):
+            browser.resize(width, 800)
+            for page in sorted((tmp_path / "site").glob("*.html")):
+                browser.open(page)
+                assert browser.evaluate("document.documentElement.scrollWidth") <= width, (page.name, width)
+                assert browser.evaluate("document.querySelectorAll('h1').length") == 1
+        assert browser.problems == []
+        assert all(url.startswith("file:") for url in browser.requests)
+
+
+def test_a_missing_index_is_an_error_with_a_remedy(runs: Path) -> None:
+    with pytest.raises(KduelError, match="there is no index"):
+        called("history", runs, "--index")
+
+
+def test_the_one_value_of_an_exact_change_is_no_interval() -> None:
+    assert interval(69.95, 69.95).text == "exact"
+    assert interval(None, None).text == "–" and interval(-2.0, 1.0).text == "−2.00 to +1.00 %"
+
+
+def test_counts_are_not_added_to_times_and_what_was_measured_last_comes_last(tmp_path: Path) -> None:
+    """Fewer instructions are not faster: neither in an index, nor in a query, nor in the site's sums."""
+    place = tmp_path / "both"
+    make_run(place / "timed-late", 5, day=9)
+    make_run(place / "timed-early", -5, day=2)
+    reading = {"name": "instructions", "unit": "instructions", "better": "lower", "regex": "^time ([0-9.]+)$"}
+    step = structs.replace(STEP, parameters={"command": "job", "metrics": [reading]}, primary=["instructions"])
+    machine = MachineRecord(kind="icount", exact=True, facts={"accelerator": "tcg"})
+    made = make_run(place / "counted", 7, blocks=1, level=1000, sd_pct=0, machine=machine, steps=[step])
+    called("index", place, "--quiet")
+    rows = {
+        question: list(csv.DictReader(io.StringIO(called("query", place, question, "--format", "csv"))))
+        for question in ("slower", "faster", "more", "fewer", "pairs", "latest")
+    }
+    assert [row["path"] for row in rows["more"]] == [made.name] and not rows["fewer"]
+    assert [row["path"] for row in rows["slower"]] == ["timed-late"]
+    assert [rows["pairs"][0][key] for key in ("runs", "faster", "slower", "more", "fewer")] == [
+        "3",
+        "1",
+        "1",
+        "1",
+        "0",
+    ]
+    timed = [row for row in rows["latest"] if row["metric"] == "time"]
+    assert [row["path"] for row in timed] == ["timed-late"]

@@ -1,0 +1,60 @@
+"""What a person without a terminal reads between blocks."""
+
+from __future__ import annotations
+
+from kduel.cli.live_trials import standing_line, trial_line
+from kduel.core.experiment import Void
+from kduel.core.results import MetricResult
+from kduel.run.watch import TrialDone
+from kduel.store.documents import TrialRecord
+
+
+def metric(
+    name: str = "m", low: float | None = -1.0, high: float | None = 2.0, decided: bool = False
+) -> MetricResult:
+    return MetricResult(
+        benchmark="b", metric=name, unit="1/s", better="higher", role="primary", baseline="old", contender="new", n=6,
+        baseline_mean=100, baseline_sd=1, mean=100.5, sd=1, effect_pct=0.5, ci_low_pct=low, ci_high_pct=high,
+        verdict="faster" if decided else "undecided", blocks_more=None if decided else 4,
+    )  # fmt: skip
+
+
+def line(*metrics: MetricResult, arms: int = 2) -> str:
+    record = TrialRecord(id="1", block=1, position=1, contender="new", status="ok")
+    progress = TrialDone(
+        done=12, planned=40, record=record, block_done=True, mean_seconds=30, metrics=list(metrics), hopeless=[]
+    )
+    return standing_line(progress, arms)
+
+
+def test_interval_and_what_is_left():
+    assert line(metric()) == "b/m −1.00 to +2.00 % (~4 more blocks); about 4 min left"
+    assert line(metric(decided=True)) == "b/m −1.00 to +2.00 % (faster)"
+
+
+def test_an_interval_without_bound_is_none():
+    assert "no interval yet" in line(metric(low=-100.0, high=5e144))
+    assert "no interval yet" in line(metric(low=None, high=None))
+
+
+def test_among_several_contenders_it_names_them():
+    assert "b/m of new −1.00" in line(metric(), arms=3)
+
+
+def test_many_metrics_are_counted():
+    said = line(*(metric(f"m{n}", decided=n == 60) for n in range(63)))
+    assert "b/m6 " in said and "b/m7 " not in said
+    assert "and 56 more, 1 of them decided" in said
+
+
+def test_a_void_trial_has_the_line_that_says_what_happened():
+    message = (
+        "The guest panicked:\n    [1.04] Kernel panic - not syncing: VFS: Unable to mount root fs\n    [1.05] CPU: 0"
+    )
+    record = TrialRecord(
+        id="1", block=1, position=1, contender="new", status="void", void=Void(code="panic", message=message)
+    )
+    progress = TrialDone(done=1, planned=2, record=record, block_done=False, mean_seconds=3, metrics=[], hopeless=[])
+    assert trial_line(progress).endswith(
+        "panic: The guest panicked: [1.04] Kernel panic - not syncing: VFS: Unable to mount root fs"
+    )

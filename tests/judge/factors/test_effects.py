@@ -1,0 +1,105 @@
+"""Effects of factors: planted ones are found, absent ones are not, and each report states them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from factor_cells import simulate_cells
+from factor_runs import COMMAND, HEAD, JOB, KERNELS, SIZE, THP, make_factor_run, with_interaction
+
+from kduel.cli import main
+from kduel.core.results import EffectResult
+from kduel.judge.evaluate import judge_run
+from kduel.judge.factors import gating
+from kduel.judge.verdict.judge import judge_primary
+from kduel.judge.verdict.rule import Rule
+
+
+def effect(found: list[EffectResult], name: str) -> EffectResult:
+    return next(one for one in found if one.name == name)
+
+
+def test_an_interaction_is_found_and_told(tmp_path: Path) -> None:
+    results = judge_run(make_factor_run(tmp_path / "run", HEAD + KERNELS + THP + SIZE + JOB, with_interaction))
+    crossed = effect(results.effects, "kernel × thp").result
+    assert crossed.verdict == "lower" and crossed.unit == "ratio"
+    assert crossed.effect_pct == pytest.approx(100 * math.expm1(-0.08), abs=1)
+    assert effect(results.effects, "kernel: installed-new at thp=never").result.verdict == "slower"
+    assert effect(results.effects, "kernel: installed-new at thp=always").result.verdict == "equivalent"
+    assert effect(results.effects, "kernel × size: 2").result.verdict == "equivalent"
+    assert "only at thp=never" in results.headlines[0].text
+    assert results.gating == [one.result for one in results.effects]
+    assert all(metric.role == "exploratory" for metric in results.metrics)
+
+
+def test_a_block_with_a_void_cell_counts_only_for_effects_without_that_cell(tmp_path: Path) -> None:
+    calls = itertools.count()
+
+    def value(levels: dict[str, str], draw: np.random.Generator) -> float | None:
+        return None if next(calls) in (5, 17, 30) else with_interaction(levels, draw)
+
+    results = judge_run(make_factor_run(tmp_path / "run", HEAD + KERNELS + THP + JOB + COMMAND, value))
+    assert effect(results.effects, "kernel × thp").result.n == 9
+    at_levels = [one.result.n for one in results.effects if one.kind == "simple"]
+    assert sum(at_levels) == 21  # each of the three trials is missing in one of both
+
+
+def test_a_fraction_names_the_effects_that_it_cannot_tell_apart(tmp_path: Path) -> None:
+    third = (
+        '[[factor]]\nname = "audit"\nlevels = { on = {}, off = { cmdline = "audit=0" } }\n[design]\nfraction = 2\n'
+    )
+    results = judge_run(
+        make_factor_run(tmp_path / "run", HEAD + KERNELS + THP + third + JOB + COMMAND, with_interaction)
+    )
+    assert len(results.contenders) == 4
+    assert effect(results.effects, "kernel: installed-new").aliases == ["thp × audit"]
+    assert "kernel × thp" in effect(results.effects, "audit: off").aliases
+
+
+def test_values_that_are_zero_are_compared_by_differences(tmp_path: Path) -> None:
+    def value(levels: dict[str, str], draw: np.random.Generator) -> float:
+        return float(draw.integers(0, 3) + 50 * (levels == {"kernel": "installed-new", "thp": "always"}))
+
+    results = judge_run(make_factor_run(tmp_path / "run", HEAD + KERNELS + THP + JOB + COMMAND, value))
+    crossed = effect(results.effects, "kernel × thp").result
+    assert (crossed.scale, crossed.verdict, crossed.unit) == ("difference", "higher", "s")
+    assert crossed.effect == pytest.approx(50, abs=3)
+
+
+@pytest.mark.parametrize(
+    "form", ["text", "markdown", "html", "json", "csv", "junit", "kcidb", "latex", "mail", "summary", "badge"]
+)
+def test_every_format_shows_effects(tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run = make_factor_run(tmp_path / "run", HEAD + KERNELS + THP + JOB + COMMAND, with_interaction)
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(run), "-f", form, *(["-o", str(tmp_path / "out")] if form == "html" else [])])
+    assert not ended.value.code
+    text = (tmp_path / "out").read_text() if form == "html" else capsys.readouterr().out
+    assert ("thp" if form != "badge" else "slower") in text
+
+
+@pytest.mark.parametrize(
+    ("levels", "noise", "blocks"),
+    [((2, 2), "normal", 12), ((2, 2), "skewed", 12), ((2, 2), "unequal", 12), ((3, 2, 2), "voids", 20)],
+)
+def test_absent_interactions_are_seldom_found(levels: tuple[int, ...], noise: str, blocks: int) -> None:
+    """Family-wise; perf/factors_calibration.py has the long simulation."""
+    runs, wrong = 120, 0
+    for seed in range(runs):
+        table, design = simulate_cells(levels, {}, noise, blocks, seed)
+        found = judge_primary(gating([table], design), Rule.fixed_blocks(blocks))
+        wrong += any(one.verdict in ("faster", "slower", "higher", "lower") for one in found)
+    assert wrong / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
+
+
+def test_planted_interactions_are_found() -> None:
+    hits = 0
+    for seed in range(60):
+        table, design = simulate_cells((2, 2), {(1, 1): 0.04}, "normal", 12, seed)
+        found = judge_primary(gating([table], design), Rule.fixed_blocks(12))
+        hits += any(one.verdict == "higher" and one.unit == "ratio" for one in found)
+    assert hits >= 54

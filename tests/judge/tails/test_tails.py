@@ -1,0 +1,135 @@
+"""Intervals of quantiles, shares, shift and return level, held against simulated boots with known tails."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+from scipy.stats import genpareto
+
+from kduel.core.errors import InputError
+from kduel.core.experiment import Bound, Metric
+from kduel.core.samples import Distribution, Samples
+from kduel.judge.tails.extremes import fit, return_level
+from kduel.judge.tails.results import bound_result, shift_results, tail_results
+from kduel.judge.tails.shares import FEWEST_BOOTS, pool, quantiles
+from kduel.judge.verdict.rule import Rule
+from kduel.study.load import assemble, parse_study
+
+PAIR = '[study]\nname = "s"\n[[contender]]\nkernel = "a"\n[[contender]]\nkernel = "b"\n[[benchmark]]\nuse = "cyclictest"\n'
+
+
+def boot(values: np.ndarray) -> Distribution:
+    found, counts = np.unique(np.ceil(values * 10) / 10, return_counts=True)
+    return Distribution(unit="us", values=found.tolist(), counts=counts.tolist(), largest=float(found[-1]))
+
+
+def exponential(draw: np.random.Generator, boots: int = 12, samples: int = 1000) -> list[Distribution]:
+    return [boot(draw.exponential(20, samples)) for _ in range(boots)]
+
+
+def table(**arms: list[Distribution]) -> Samples:
+    blocks = list(range(1, len(next(iter(arms.values()))) + 1))
+    return Samples(
+        benchmark="cyclictest",
+        metric=Metric("latency-p99", "us", "lower"),
+        blocks=blocks,
+        values={name: [1.0] * len(blocks) for name in arms},
+        order={name: [2 * block + (number + block) % 2 for block in blocks] for number, name in enumerate(arms)},
+        distributions=dict(arms),
+    )
+
+
+def test_quantiles_cover_the_true_ones_and_end_where_the_data_do() -> None:
+    draw = np.random.default_rng(1)
+    shares = [0.5, 0.99, 0.9999999]
+    hits = [0, 0]
+    for _ in range(60):
+        median, high, beyond = quantiles(pool(exponential(draw)), shares, 0.05)
+        assert beyond.value is None
+        for number, (one, share) in enumerate(((median, 0.5), (high, 0.99))):
+            assert one.low is not None and one.high is not None
+            hits[number] += one.low - 0.1 <= -20 * math.log(1 - share) <= one.high
+    assert min(hits) >= 54
+
+
+def test_too_few_boots_give_no_quantile() -> None:
+    few = exponential(np.random.default_rng(1), boots=FEWEST_BOOTS - 1)
+    assert quantiles(pool(few), [0.5], 0.05)[0].value is None
+
+
+def test_a_bound_violated_once_in_a_hundred_thousand_is_found_and_the_largest_value_alone_decides_nothing() -> None:
+    draw = np.random.default_rng(3)
+    limit = Bound(metric="latency", limit="500 us", share=1e-6)
+
+    def planted(each: int) -> list[Distribution]:
+        return [
+            Distribution(
+                unit="us", values=[20.0, 60.0, 900.0], counts=[150_000, 50_000, draw.poisson(each)], largest=900.0
+            )
+            for _ in range(20)
+        ]
+
+    assert bound_result(planted(2), limit, 0.05).verdict == "violated"
+    assert bound_result(planted(0), Bound(metric="latency", limit="500 us", share=1e-4), 0.05).verdict == "holds"
+    one = [*planted(0)[1:], Distribution(unit="us", values=[20.0, 900.0], counts=[199_999, 1], largest=900.0)]
+    assert bound_result(one, limit, 0.05).verdict == "undecided"
+
+
+def test_the_fitted_tail_is_that_of_scipy() -> None:
+    for shape in (-0.2, 0.2):
+        excesses = np.sort(genpareto.rvs(shape, scale=5, size=500, random_state=1))
+        shapes, scales = fit(excesses, np.ones((1, 500)))
+        expected = genpareto.fit(excesses, floc=0)
+        assert (shapes[0], scales[0]) == pytest.approx((expected[0], expected[2]), abs=2e-3)
+
+
+def test_a_return_level_is_refused_where_nothing_supports_it() -> None:
+    boots = exponential(np.random.default_rng(1))
+    assert isinstance(return_level(boots, 1e-9, 0.05), str)
+    assert isinstance(return_level(boots[:5], 1e-4, 0.05), str)
+    found = return_level(boots, 1e-5, 0.05)
+    assert not isinstance(found, str) and found.low < -20 * math.log(1e-5) < found.high
+
+
+def test_the_shift_of_quantiles_is_judged_within_blocks() -> None:
+    draw = np.random.default_rng(5)
+    before = exponential(draw)
+    after = [boot(np.where(draw.random(1000) < 0.05, 2.0, 1.0) * draw.exponential(20, 1000)) for _ in before]
+    found = shift_results([table(old=before, new=after)], Rule.fixed_blocks(12))[0]
+    assert [point.share for point in found.points][:2] == [0.1, 0.2]
+    assert found.points[4].verdict != "slower"  # the median
+
+
+def test_a_run_states_tails_for_every_contender() -> None:
+    draw = np.random.default_rng(5)
+    found = tail_results([table(old=exponential(draw), new=exponential(draw))], Rule.fixed_blocks(12), None)
+    assert [(one.contender, one.boots, one.samples) for one in found] == [("old", 12, 12_000), ("new", 12, 12_000)]
+    assert found[0].return_level is not None and found[0].bound is None
+    # Results are written as JSON, which has no numbers of numpy's.
+    shifts = shift_results([table(old=exponential(draw), new=exponential(draw))], Rule.fixed_blocks(12))
+    bound = Bound(metric="latency", limit="100 us", share=0.001)
+    bounded = tail_results([table(old=exponential(draw), new=exponential(draw))], Rule.fixed_blocks(12), bound)
+    assert msgspec.json.encode([found, shifts, bounded])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[bound]\nmetric = "latency"\nlimit = "150"\n', "no time with a unit"),
+        ('[bound]\nmetric = "latency"\nlimit = "150 us"\nshare = 2.0\n', "not between 0 and 1"),
+        ('[bound]\nmetric = "speed"\nlimit = "150 us"\n', "no benchmark of this study keeps"),
+    ],
+)
+def test_bounds_that_cannot_be_meant_are_errors(text: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        assemble(parse_study(PAIR + text, "s.toml"), PAIR + text, "s.toml")
+    assert said in caught.value.message
+
+
+def test_a_bound_is_read_in_the_unit_of_the_measurements() -> None:
+    text = PAIR + '[bound]\nmetric = "latency"\nlimit = "0.15 ms"\n'
+    bound = assemble(parse_study(text, "s.toml"), text, "s.toml").bound
+    assert bound is not None and bound.in_unit("us") == 150

@@ -1,0 +1,105 @@
+"""`kduel verify --against`: exact counts held against published ones."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from kduel.cli.verify import command as verify
+from kduel.core.errors import InputError
+from kduel.judge.evaluate import judge_run
+from kduel.judge.published import compare_published
+from kduel.store.rundir import EXACT, RESULTS
+
+
+@pytest.fixture
+def run(unpack: Callable[[str], Path]) -> Path:
+    path = unpack("icount")
+    (path / RESULTS).write_bytes(msgspec.json.encode(judge_run(path)))
+    return path
+
+
+@pytest.fixture
+def published(run: Path, tmp_path: Path) -> Path:
+    return shutil.copyfile(run / RESULTS, tmp_path / "published.json")
+
+
+def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    document = json.loads(path.read_bytes())
+    change(document)
+    path.write_text(json.dumps(document))
+
+
+def against(run: Path, published: Path) -> Result:
+    return CliRunner().invoke(verify, [str(run), "--against", str(published)])
+
+
+def test_the_same_counts_are_the_same_compressed_or_not(run: Path, published: Path):
+    packed = published.with_suffix(".json.xz")
+    packed.write_bytes(lzma.compress(published.read_bytes()))
+    for path in (published, packed):
+        found = compare_published(run, path)
+        assert found.checked > 0 and not found.changes and not found.notes
+    assert against(run, published).exit_code in (0, 3)  # 3: this version judges the fixture otherwise than its own
+
+
+def test_one_instruction_more_is_found_and_named(run: Path, published: Path):
+    def change(document: dict[str, Any]) -> None:
+        metric = document["metrics"][0]
+        metric["values"][metric["contender"]][0] += 1
+
+    edit(published, change)
+    name = json.loads(published.read_bytes())["metrics"][0]["benchmark"]
+    (difference,) = compare_published(run, published).changes
+    assert difference.startswith(f"{name}, ")
+    done = against(run, published)
+    assert done.exit_code == 1 and difference in done.stdout
+
+
+def test_counts_that_the_run_lacks_are_no_agreement(run: Path, published: Path):
+    def change(document: dict[str, Any]) -> None:
+        document["metrics"].append({**document["metrics"][0], "benchmark": "another"})
+
+    edit(published, change)
+    found = compare_published(run, published)
+    assert not found.changes and len(found.notes) == 1
+    assert against(run, published).exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda document: document["machine"]["facts"].update(qemu="1.0"), "qemu is"),
+        (lambda document: document["study"].update(seed=77), "seed is"),
+        (lambda document: [one.update(sha256="0" * 64) for one in document["contenders"]], "the same kernel"),
+        (lambda document: document["machine"].update(exact=False), "no exact counts"),
+    ],
+)
+def test_what_need_not_be_the_same_is_not_compared(
+    run: Path, published: Path, change: Callable[[dict[str, Any]], object], named: str
+):
+    edit(published, change)
+    with pytest.raises(InputError, match=named):
+        compare_published(run, published)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xfd7zXZ", b"[1]"])
+def test_a_file_that_is_no_results_is_refused_by_name(run: Path, tmp_path: Path, content: bytes):
+    for name in ("other.json", "other.json.xz"):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=name):
+            compare_published(run, tmp_path / name)
+
+
+def test_an_exact_part_is_compared_with_a_run_of_its_own(run: Path, published: Path, unpack: Callable[[str], Path]):
+    both = unpack("qemu")
+    shutil.copytree(run, both / EXACT)
+    assert compare_published(both, published).checked == compare_published(run, published).checked

@@ -1,0 +1,102 @@
+"""Each edition of the method keeps its numbers: a run is judged as it was when it was planned, at the border, too."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from verdict_tables import table
+
+from kduel.core.experiment import EDITION
+from kduel.core.samples import Samples
+from kduel.judge.verdict.judge import judge
+from kduel.judge.verdict.rule import EDITIONS, Edition, Rule, fewest_for
+
+RECORDS = {
+    1: (6, 2, 5, (), 5, 10, None, 7, 20),
+    2: (None, 1, None, ((1, 4), (7, 5), (60, 6)), 5, 10, 10, 7, 20),
+}
+"""By edition: first look, step, fewest pairs (by comparisons, exploratory), equivalent from, adjusted from (at the last look), most
+blocks. Never change a line: add one."""
+KEPT = Path(__file__).parent / "kept_editions.json"
+"""Values of a run, and for each edition its verdicts after each number of blocks, written when the edition was made."""
+
+
+def test_no_edition_changes() -> None:
+    assert {number: msgspec.structs.astuple(edition) for number, edition in EDITIONS.items()} == RECORDS
+    assert max(EDITIONS) == EDITION, "the present edition is the last one"
+
+
+def test_every_number_that_no_study_chooses_is_in_the_record() -> None:
+    chosen = {"delta_pct", "alpha", "covariates", "scope"}
+    assert set(Rule.__struct_fields__) - chosen == set(Edition.__struct_fields__)
+
+
+def test_a_default_of_the_rule_moves_no_edition() -> None:
+    class Other(Rule, frozen=True, forbid_unknown_fields=True, kw_only=True):
+        equivalent_from: int = 12
+        adjust_from: int | None = None
+
+    for number, record in RECORDS.items():
+        rule = Other.of_edition(number)
+        assert (rule.equivalent_from, rule.adjust_from) == (record[5], record[6])
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "pairs"), [(1, 4), (2, 5), (7, 5), (8, 6), (60, 6), (61, 7), (240, 7), (241, 8)]
+)
+def test_the_fewest_pairs_of_the_second_edition(comparisons: int, pairs: int) -> None:
+    assert fewest_for(comparisons) == pairs
+
+
+@pytest.mark.parametrize("edition", sorted(RECORDS))
+@pytest.mark.parametrize(("blocks", "verdict"), [(9, "undecided"), (10, "equivalent")])
+def test_the_border_of_equivalence_is_where_it_was(edition: int, blocks: int, verdict: str) -> None:
+    old = [1000 + 0.1 * math.sin(7 * block) for block in range(blocks)]
+    new = [1000 + 0.1 * math.cos(5 * block) for block in range(blocks)]
+    (result,) = judge([table(old, new)], Rule.of_edition(edition))
+    assert result.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("edition", "blocks", "verdict"),
+    [(1, 5, "undecided"), (1, 6, "faster"), (2, 3, "undecided"), (2, 4, "faster")],
+)
+def test_the_border_of_a_difference_is_where_it_was(edition: int, blocks: int, verdict: str) -> None:
+    old = [1000 + 0.1 * math.sin(7 * block) for block in range(blocks)]
+    new = [1200 + 0.1 * math.cos(5 * block) for block in range(blocks)]
+    (result,) = judge([table(old, new)], Rule.of_edition(edition))
+    assert result.verdict == verdict
+
+
+def verdicts(tables: list[Samples], edition: int, blocks: int) -> list[list[Any]]:
+    """By metric: verdict, the look that decided, and the interval, of the first blocks of a run."""
+    cut = [
+        msgspec.structs.replace(
+            one,
+            blocks=one.blocks[:blocks],
+            values={name: values[:blocks] for name, values in one.values.items()},
+            order={name: order[:blocks] for name, order in one.order.items()},
+            covariates={
+                name: {arm: values[:blocks] for arm, values in arms.items()} for name, arms in one.covariates.items()
+            },
+        )
+        for one in tables
+    ]
+    found = judge(cut, Rule.of_edition(edition, covariates=("other-work",)))
+    return [[one.verdict, one.decided_at, one.ci_low_pct, one.ci_high_pct] for one in found]
+
+
+@pytest.mark.parametrize("edition", sorted(RECORDS))
+def test_a_kept_run_has_the_verdicts_that_it_had(edition: int) -> None:
+    """Six primary comparisons, which take five pairs, and exploratory ones; orders and other work enter from ten blocks on."""
+    kept = json.loads(KEPT.read_text())
+    tables = msgspec.convert(kept["samples"], list[Samples])
+    for blocks, expected in kept["editions"][str(edition)].items():
+        for found, known in zip(verdicts(tables, edition, int(blocks)), expected, strict=True):
+            assert found[:2] == known[:2], blocks
+            assert found[2:] == [None if value is None else pytest.approx(value, rel=1e-6) for value in known[2:]]

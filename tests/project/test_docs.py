@@ -1,0 +1,101 @@
+"""The pages of docs: links lead somewhere, and the paths, modules and commands that they name exist."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs/decisions").glob("*.md"),
+    ]
+)
+FOLDERS = tuple(f"{path.name}/" for path in (ROOT / "src/kduel").iterdir() if path.is_dir() and path.name[0] != "_")
+TOP = ("docs/", "perf/", "scripts/", "studies/", "tests/", "src/")
+NAME = re.compile(r"`([A-Za-z_][\w./-]*)`")
+
+
+def names_in(text: str) -> set[str]:
+    """What stands alone in backquotes."""
+    return set(NAME.findall(text))
+
+
+def resolves(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(parts[:end]))
+        except ModuleNotFoundError:
+            continue
+        return all(
+            hasattr(found := getattr(found, part, None), "__class__") and found is not None for part in parts[end:]
+        )
+    return False
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_paths_exist(page: Path) -> None:
+    missing = [
+        name
+        for name in names_in(page.read_text("utf-8"))
+        if (name.startswith(TOP) and not (ROOT / name).exists())
+        or (
+            name.startswith(FOLDERS)
+            and "." in name
+            and not (ROOT / "src/kduel" / name).exists()
+            and not (ROOT / name).exists()
+        )
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_modules_and_what_is_in_them_exist(page: Path) -> None:
+    named = {name for name in names_in(page.read_text("utf-8")) if name.startswith("kduel.")}
+    entry_points = {"kduel.benchmarks", "kduel.findings", "kduel.kernels", "kduel.machines", "kduel.report"}
+    assert [name for name in named - entry_points if not resolves(name)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+        path, _, anchor = target.partition("#")
+        if "://" in path or path.startswith("mailto:"):
+            continue
+        there = page.parent / path if path else page
+        if not there.exists() or (anchor and there.suffix == ".md" and anchor not in anchors(there)):
+            broken.append(target)
+    assert not broken
+
+
+def anchors(page: Path) -> set[str]:
+    """Those of a page's headings, as web pages of Git hosts make them."""
+    headings = re.findall(r"^#+ +(.*?) *$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    found, queue = set(), [ROOT / "README.md"]
+    while queue:
+        page = queue.pop()
+        if page in found or page.suffix != ".md" or not page.exists():
+            continue
+        found.add(page)
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8")):
+            if "://" not in target:
+                queue.append((page.parent / target).resolve())
+    assert {page.name for page in PAGES} - {page.name for page in found} == set()
+
+
+def test_terms_of_the_glossary_are_in_order() -> None:
+    terms = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs/glossary.md").read_text("utf-8"), re.MULTILINE)[1:]
+    assert terms == sorted(terms, key=str.casefold) and len(set(terms)) == len(terms)

@@ -1,0 +1,53 @@
+"""Formats for continuous integration: JUnit XML and the badge."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from examples import ALL, simulated
+
+from kduel.judge.verdict.headline import compared_pairs
+from kduel.report import report_format
+
+
+@pytest.mark.parametrize("example", ALL)
+def test_junit_has_a_case_for_each_gating_metric(example: str) -> None:
+    results = ALL[example]()
+    root = ElementTree.fromstring(report_format("junit").render(results).encode("utf-8", "backslashreplace"))
+    gating = [m for m in results.metrics if m.role == "primary"]
+    assert len(root.findall("testsuite")) == len(compared_pairs(results))
+    assert len(root.findall("*/testcase")) >= len(gating)
+    for suite in root:
+        assert int(suite.get("tests", "")) == len(suite.findall("testcase"))
+        assert int(suite.get("failures", "")) == len(suite.findall("*/failure"))
+        assert int(suite.get("skipped", "")) == len(suite.findall("*/skipped"))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "below", "junit", "badge"),
+    [
+        ("slower", False, "failure", "slower in 1 of 1"),
+        ("slower", True, "system-out", "no difference that matters"),
+        ("faster", False, "system-out", "faster in 1 of 1"),
+        ("equivalent", False, "system-out", "no difference that matters"),
+        ("undecided", False, "skipped", "undecided in 1 of 1"),
+        ("higher", False, "system-out", "higher in 1 of 1"),
+    ],
+)
+def test_outcomes_follow_the_verdict(verdict: Any, below: bool, junit: str, badge: str) -> None:
+    results = simulated(blocks=10, metrics=1)
+    metric = results.metrics[0]
+    metric.role, metric.verdict, metric.below_delta = "primary", verdict, below
+    (case,) = ElementTree.fromstring(report_format("junit").render(results).encode()).findall("*/testcase")
+    assert [child.tag for child in case] == [junit]
+    assert badge in report_format("badge").render(results)
+
+
+@pytest.mark.parametrize("example", ALL)
+def test_a_badge_is_a_picture_whatever_the_names_are(example: str) -> None:
+    results = ALL[example]()
+    root = ElementTree.fromstring(report_format("badge").render(results).encode("utf-8", "backslashreplace"))
+    assert root.tag.endswith("svg")
+    assert {element.tag.split("}")[1] for element in root.iter()} == {"svg", "title", "rect", "path", "g", "text"}

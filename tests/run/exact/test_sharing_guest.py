@@ -1,0 +1,149 @@
+"""Shared lines in real guests: planted counters, the same numbers every time, four CPUs, and a QEMU that cannot."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+from planted import CULPRIT, Planted, counting, history
+
+from kduel.core.cache import Cache
+from kduel.core.errors import HostError
+from kduel.core.progress import Progress
+from kduel.machines import Trial
+from kduel.run.exact.measure import exact_machine
+from kduel.run.exact.sharing import explain_sharing, name_lines, region_number, sharing_study
+from kduel.run.exact.subject import Subject
+from kduel.run.prepare import Ready, make_ready
+from kduel.study.load import assemble, parse_study
+
+pytestmark = [pytest.mark.guest, pytest.mark.network]
+
+KERNEL = "debian:6.12-cloud"
+STUDY = """[study]
+name = "sharing-test"
+[machine]
+kind = "icount"
+cpus = {cpus}
+[settle]
+mode = "fixed"
+seconds = 1
+[blocks]
+fixed = 1
+[[benchmark]]
+use = "sharing"
+conditions = 2
+operation = ["null-call", "dup"]
+workers = "threads"
+primary = ["lines"]
+[[benchmark]]
+use = "sharing"
+conditions = 2
+operation = "create-delete"
+objects = "directory"
+primary = ["lines"]
+[[contender]]
+kernel = "debian:6.12-cloud"
+[[contender]]
+kernel = "debian:6.12-cloud"
+name = "again"
+"""
+
+
+def ready_of(text: str) -> Ready:
+    study = assemble(parse_study(text, "test"), text, "test")
+    return make_ready(study, cache=Cache(), progress=Progress())
+
+
+@pytest.fixture(scope="module")
+def symbols(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """All symbols of the kernel, as a boot that names lines brings them home."""
+    ready = make_ready(sharing_study([KERNEL, KERNEL], "null-call"), cache=Cache(), progress=Progress())
+    arm, into = ready.arms[0], tmp_path_factory.mktemp("symbols")
+    script = ready.setup.script(arm.contender, range(1))
+    trial = Trial(id="1", arm=arm, script=script.text, deadline=900, into=into)
+    outcome = exact_machine(ready).boot_once(trial, variables=True)
+    assert not outcome.void, outcome.message
+    return (into / "kallsyms").read_text()
+
+
+@pytest.fixture(scope="module")
+def kernels(symbols: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    variables = {"shared": "warn_count", "per-cpu": "process_counts"}
+    return counting(KERNEL, symbols, variables, tmp_path_factory.mktemp("kernels"))
+
+
+def test_a_counter_is_a_line_where_all_cpus_have_one(kernels: dict[str, Path]) -> None:
+    order = ("plain", "per-cpu", "shared")
+    ready = make_ready(
+        sharing_study([str(kernels[name]) for name in order], "null-call"), cache=Cache(), progress=Progress()
+    )
+    names = [arm.contender.name for arm in ready.arms]
+    subject = Subject(ready=ready, names=(names[0], names[1]))
+    found = explain_sharing(subject, names, "null-call", cache=Cache(), progress=Progress())
+    assert [(arm.median, arm.mean) for arm in found.kernels] == [(0, 0), (0, 0), (1, 1)]
+    assert {row.name: row.times for row in found.rows} == {"warn_count": [0, 0, 1]}
+    (shared,) = found.kernels[2].lines
+    assert shared.false == 0
+    assert "__do_sys_getppid" in shared.meetings[0].function
+
+
+def test_a_bisection_finds_the_commit_that_shares_a_line_and_names_it(
+    kernels: dict[str, Path], tmp_path: Path
+) -> None:
+    repository = tmp_path / "linux"
+    history(repository, Planted(kernels["plain"], kernels["shared"], kernels["shared"]))
+    words = ["HEAD~8", "HEAD", "--tree", str(repository), "-b", "null-call", "--build-dir", str(tmp_path / "work")]
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "kduel", "bisect", *words, "--sharing"),
+            *("--build-command", "sh recipe", "--image", "kernel", "--plot", str(tmp_path / "lines.svg")),
+        ],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert CULPRIT in done.stdout and "0 lines before it, 1 with it" in done.stdout
+    assert "warn_count" in done.stdout and "warn_count" in (tmp_path / "lines.svg").read_text()
+
+
+@pytest.mark.parametrize("cpus", [2, 4])
+def test_a_trial_is_proved_by_its_twin_on_two_cpus_and_on_four(cpus: int, tmp_path: Path) -> None:
+    ready = ready_of(STUDY.format(cpus=cpus))
+    arm = ready.arms[0]
+    script = ready.setup.script(arm.contender, range(len(ready.study.steps)))
+    trial = Trial(id="1", arm=arm, script=script.text, deadline=900, into=tmp_path)
+    outcome = ready.machine.boot(trial)
+    assert not outcome.void and "bit for bit" in outcome.facts["proof"], outcome.message
+    null_call, dup, create = (ready.prepared.parse(tmp_path, index) for index in range(3))
+    assert null_call["lines"] == 0 and dup["lines"] == 2  # of files_struct: its lock and its descriptors
+    assert create["lines"] > 10  # of the directory
+
+
+def test_a_qemu_that_does_not_export_what_it_takes_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    original = shutil.which("qemu-system-x86_64")
+    assert original is not None
+    binary = Path(original).read_bytes()
+    assert b"\0cpu_exit\0" in binary
+    place = Path(mkdtemp())  # where QEMU's own user may look, too
+    request.addfinalizer(lambda: shutil.rmtree(place))
+    place.chmod(0o755)
+    silent = place / "qemu-system-x86_64"
+    silent.write_bytes(binary.replace(b"\0cpu_exit\0", b"\0cpu_exiT\0"))
+    silent.chmod(0o755)
+    ready = make_ready(sharing_study([KERNEL, KERNEL], "null-call"), cache=Cache(), progress=Progress())
+    monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")
+    arm = ready.arms[0]
+    script = ready.setup.script(arm.contender, range(1))
+    with pytest.raises(HostError, match="does not export cpu_exit") as refused:
+        name_lines(exact_machine(ready), arm, script, region_number(ready, 0), cache=Cache(tmp_path / "cache"))
+    assert "one CPU" in refused.value.remedy

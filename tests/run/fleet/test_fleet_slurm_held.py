@@ -1,0 +1,129 @@
+"""Jobs that Slurm or a person holds: what is told, and what becomes of them. What squeue prints is captured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kduel.core.errors import HostError
+from kduel.fleets import Member, slurm
+from kduel.machines.remote.connection import TrialRefused
+from kduel.machines.slurm import cluster, trial
+
+ARRAY = "kduel-r-n1|PENDING|17|launch failed requeued held\nkduel-r-n1|PENDING|17|JobArrayTaskLimit\n"
+"""One task could not be started; the others wait for it."""
+
+
+class Asked:
+    """Stands for Slurm's programs."""
+
+    def __init__(self, queue: str) -> None:
+        self.queue, self.words = queue, [("",)]
+
+    def __call__(self, *words: str, stdin: str = "") -> str:
+        self.words.append(words)
+        if words[0] == "scancel":
+            self.queue = ""
+        return self.queue if words[0] == "squeue" else ""
+
+
+@pytest.fixture
+def fleet(monkeypatch: pytest.MonkeyPatch):
+    def call(queue: str) -> tuple[slurm.SlurmFleet, Asked]:
+        asked = Asked(queue)
+        monkeypatch.setattr(slurm, "slurm", asked)
+        own = slurm.SlurmFleet(slurm.SlurmSettings(), "r", [Member(name="n1")])
+        own.given["n1"] = (1, 2)
+        return own, asked
+
+    return call
+
+
+@pytest.mark.parametrize("reason", ["launch failed requeued held", "job requeued in held state", "JobHoldMaxRequeue"])
+def test_a_job_that_slurm_could_not_start_is_a_failure_and_leaves_the_queue(fleet, tmp_path: Path, reason: str):
+    own, asked = fleet(ARRAY.replace("launch failed requeued held", reason))
+    beat = own.beat("n1", tmp_path)
+    assert beat.failed and not beat.active
+    assert f"Slurm could not start job 17 on n1, and holds it ({reason})" in beat.message
+    assert any(words[0] == "scancel" and "--name=kduel-r-n1" in words for words in asked.words)
+    assert not own.beat("n1", tmp_path).failed, "it is told once"
+
+
+def test_while_another_block_runs_there_the_node_is_at_work(fleet, tmp_path: Path):
+    own, asked = fleet(ARRAY + "kduel-r-n1|RUNNING|17|None\n")
+    assert own.beat("n1", tmp_path).working and all(words[0] != "scancel" for words in asked.words)
+
+
+@pytest.mark.parametrize(("reason", "who"), [("JobHeldUser", "its user"), ("JobHeldAdmin", "an administrator")])
+def test_a_job_that_a_person_holds_is_named_with_what_releases_it(fleet, tmp_path: Path, reason: str, who: str):
+    own, asked = fleet(f"kduel-r-n1|PENDING|17|{reason}\n")
+    beat = own.beat("n1", tmp_path)
+    assert beat.active and not beat.working and not beat.failed
+    assert f"job 17 is held by {who}" in beat.message and "scontrol release 17" in beat.message
+    assert all(words[0] != "scancel" for words in asked.words), "whoever holds it has a reason"
+
+
+@pytest.mark.parametrize(
+    ("states", "code"),
+    [
+        ([("PENDING", "launch_failed_requeued_held")], "no-node"),
+        ([("PENDING", "Resources"), ("CANCELLED", "")], "no-node"),
+        ([("CONFIGURING", ""), ("PREEMPTED", "")], "no-node"),
+        ([("CONFIGURING", ""), ("GONE", "")], "no-node"),
+        ([("CONFIGURING", ""), ("NODE_FAIL", "")], "no-return"),
+        ([("PENDING", "Resources"), ("BOOT_FAIL", "")], "no-return"),
+    ],
+)
+def test_whose_fault_it_is_that_a_trials_job_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, states: list[tuple[str, str]], code: str
+):
+    left = list(states)
+    monkeypatch.setattr(trial, "job_state", lambda _: left.pop(0))
+    monkeypatch.setattr(trial, "nodes", list)
+    with pytest.raises(TrialRefused) as found:
+        trial.await_job("9", trial.NodeSettings(node="n1", poll=0.1))
+    assert found.value.void == code
+
+
+def test_a_slurmctld_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch):
+    said = ["sbatch: error: Unable to contact slurm controller (connect failure)", "", "Submitted"]
+
+    class Way(trial.NodeJourney):
+        directory, script = "/var/tmp/x", "go"
+
+        def __init__(self) -> None:
+            self.settings = trial.NodeSettings(node="n1", poll=0.1, boot_deadline=30)
+
+    def program(*words: str, stdin: str = "") -> str:
+        if words[0] == "scancel" and (error := said.pop(0)):
+            raise cluster.Silent(error)
+        return "17" if words[0] == "sbatch" else ""
+
+    monkeypatch.setattr(trial, "slurm", program)
+    monkeypatch.setattr(trial, "nodes", list)
+    assert Way().submitted("name", "kernel_6") == "17"
+    for message, code in (
+        ("sbatch: error: Batch job submission failed: Invalid feature specification", "boot-refused"),
+        ("sbatch: error: Batch job submission failed: Required partition not available", "no-node"),
+    ):
+
+        def refuses(*words: str, stdin: str = "", message: str = message) -> str:
+            raise HostError(message)
+
+        monkeypatch.setattr(trial, "slurm", refuses)
+        with pytest.raises(TrialRefused) as found:
+            Way().submitted("name", "kernel_6")
+        assert found.value.void == code
+
+
+def test_words_of_a_slurmctld_that_does_not_answer():
+    for words, silent in (
+        ("slurm_load_jobs error: Unable to contact slurm controller (connect failure)", True),
+        ("squeue: error: slurm_receive_msg: Socket timed out on send/recv operation", True),
+        ("sbatch: error: invalid partition specified: x", False),
+    ):
+        program = f"echo '{words}' >&2; exit 1"
+        with pytest.raises(HostError) as found:
+            cluster.slurm("sh", "-c", program)
+        assert isinstance(found.value, cluster.Silent) == silent and words in found.value.message

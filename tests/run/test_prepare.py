@@ -1,0 +1,153 @@
+"""A study made concrete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kduel.cli.bundle import command as bundle
+from kduel.core.cache import Cache
+from kduel.core.errors import InputError, NotMeasuredError
+from kduel.core.progress import Progress
+from kduel.kernels import Kernel
+from kduel.machines import MachineKind, machine_kind
+from kduel.run import prepare
+from kduel.study.load import assemble, parse_study
+
+STUDY = """
+[study]
+name = "matrix"
+[[contender]]
+kernel = "one"
+[[contender]]
+kernel = ["one", "two", "broken"]
+cmdline = [{words}]
+[[benchmark]]
+use = "sysbench-cpu"
+"""
+
+
+class Enough(Exception):
+    """The machine would be prepared now."""
+
+
+class Made:
+    """A machine that stands ready."""
+
+    exact = reboots = True
+    timing_warning = ""
+    emulated = False
+
+
+class Kind:
+    """A machine kind that counts how often it is asked for a kernel."""
+
+    counts = False
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.arms: list[str] = []
+
+    def read_settings(self, table: dict[str, Any]) -> dict[str, Any]:
+        return table
+
+    def kernel(self, spec: str, **_: object) -> Kernel:
+        self.asked.append(spec)
+        if spec == "broken":
+            raise NotMeasuredError("it does not build")
+        return Kernel(spec=spec, release="6.12", image=Path("image"), sha256="0" * 64)
+
+    def prepare(self, _: object, arms: list[Any], *__: object, **___: object) -> None:
+        self.arms = [arm.contender.name for arm in arms]
+        raise Enough
+
+
+def test_a_kernel_is_resolved_once_for_all_contenders_that_run_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = Kind()
+    monkeypatch.setattr(prepare, "machine_kind", lambda _: kind)
+    text = STUDY.format(words=", ".join(f'"word={number}"' for number in range(10)))
+    study = assemble(parse_study(text, "study"), text, "study")
+    assert len(study.contenders) == 31
+    with pytest.raises(Enough):
+        prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress())
+    assert kind.asked == ["one", "two", "broken"]
+    assert len(kind.arms) == 21
+
+
+COUNTED = STUDY.replace('use = "sysbench-cpu"', 'use = "kbench"\nmode = "exact"\noperation = ["pipe", "futex"]')
+
+
+@pytest.mark.parametrize("machine", ["qemu", "ssh:place=host"])
+def test_instructions_are_not_counted_by_a_clock_of_time(
+    machine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = COUNTED.format(words='"word=1"')
+    study = assemble(parse_study(text, "study"), text, "study", machine=machine)
+    monkeypatch.setattr(MachineKind, "kernel", lambda *_, **__: pytest.fail("a kernel is fetched for nothing"))
+    with pytest.raises(InputError, match=r"pipe and 1 more benchmark would count instructions.*counts time") as error:
+        prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress())
+    assert "--machine icount" in error.value.remedy
+
+
+def test_the_counting_machine_counts_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = COUNTED.format(words='"word=1"')
+    study = assemble(parse_study(text, "study"), text, "study", machine="icount")
+    fake = Kind()
+    monkeypatch.setattr(MachineKind, "kernel", lambda _, spec, **__: fake.kernel(spec))
+    monkeypatch.setattr(type(machine_kind("icount")), "prepare", lambda _, *given, **__: fake.prepare(*given))
+    with pytest.raises(Enough):
+        prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress())
+
+
+@pytest.mark.parametrize(
+    ("machine", "text", "warned"), [("icount", STUDY, True), ("qemu", STUDY, False), ("icount", COUNTED, False)]
+)
+def test_times_by_a_clock_that_counts_instructions_are_called_virtual(
+    machine: str, text: str, warned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = text.replace('kernel = ["one", "two", "broken"]', 'kernel = "two"').format(words='"word=1"')
+    study = assemble(parse_study(text, "study"), text, "study", machine=machine)
+    monkeypatch.setattr(MachineKind, "kernel", lambda _, spec, **__: Kind().kernel(spec))
+    monkeypatch.setattr(type(machine_kind(machine)), "prepare", lambda *_, **__: Made())
+    made = prepare.make_ready(study, cache=Cache(tmp_path), progress=Progress()).machine
+    assert ("virtual time" in made.timing_warning) == warned
+    assert ('mode = "exact"' in made.timing_warning) == warned
+
+
+def test_a_bundle_looks_for_each_kernel_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the timed part and for the exact one: an archive may have changed between two looks."""
+    fake = Kind()
+    machine = SimpleNamespace(reboots=True, emulated=False, timing_warning="", close=lambda: None)
+    monkeypatch.setenv("KDUEL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(MachineKind, "kernel", lambda _, spec, **__: fake.kernel(spec))
+    prepared = []
+    for kind in ("qemu", "icount"):
+        monkeypatch.setattr(
+            type(machine_kind(kind)), "prepare", lambda self, *_, **__: prepared.append(self.name) or machine
+        )
+    done = CliRunner().invoke(bundle, ["one", "two", "--quiet", "-o", str(tmp_path / "bundle.tar")])
+    assert done.exit_code == 0, done.output
+    assert prepared == ["qemu", "icount"]
+    assert fake.asked == ["one", "two"]
+
+
+@pytest.mark.parametrize("machine", ["qemu", "icount"])
+def test_a_kernel_of_another_architecture_is_refused_before_anything_is_made_for_it(
+    machine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = STUDY.format(words='"word=1"')
+    study = assemble(parse_study(text, "study"), text, "study", machine=machine)
+    found = Kernel(
+        spec="debian:6.1-arm64", release="6.1", image=Path("image"), sha256="0" * 64, architecture="aarch64"
+    )
+    monkeypatch.setattr("kduel.machines.resolve", lambda *_, **__: found)
+    means = {"cache": Cache(tmp_path), "progress": Progress()}
+    with pytest.raises(InputError, match=r"debian:6\.1-arm64 is a kernel for aarch64") as error:
+        prepare.get_kernels(prepare.read_study(study), **means)
+    assert "kduel list boards" in error.value.remedy

@@ -1,0 +1,99 @@
+"""Factors of a study: the cells they make, and the errors for those that cannot be meant."""
+
+from __future__ import annotations
+
+import pytest
+from factor_runs import COMMAND, HEAD, JOB, KERNELS, SIZE, THP
+
+from kduel.core.errors import InputError
+from kduel.study.factors import defining_words, resolution
+from kduel.study.load import Study, assemble, parse_study
+
+
+def study(text: str) -> Study:
+    return assemble(parse_study(text, "made.toml"), text, "made.toml")
+
+
+def factor(name: str, levels: str) -> str:
+    return f'[[factor]]\nname = "{name}"\nlevels = {levels}\n'
+
+
+def test_levels_of_contenders_are_crossed_and_those_of_benchmarks_share_a_boot() -> None:
+    found = study(HEAD + KERNELS + THP + SIZE + JOB)
+    assert [(one.kernel, one.cmdline) for one in found.contenders] == [
+        (f"installed:{kernel}", f"transparent_hugepage={thp}")
+        for kernel in ("old", "new")
+        for thp in ("never", "always")
+    ]
+    assert [step.parameters["command"] for step in found.steps] == ["job 1", "job 2", "job 4"]
+    assert found.design is not None
+    assert [one.name for one in found.design.factors] == ["kernel", "thp", "size"]
+    assert found.design.cells[found.names[3]] == {"kernel": "installed-new", "thp": "always"}
+    assert {place.family for place in found.design.steps.values()} == {"job"}
+    # In a fixed order a level would be the same as its place in the trial.
+    assert found.blocks.order == "shuffled"
+
+
+def test_contenders_are_the_first_factor_where_others_are_crossed_with_them() -> None:
+    text = (
+        HEAD + '[[contender]]\nkernel = "a"\ncmdline = "quiet"\n[[contender]]\nkernel = "b"\n' + THP + JOB + COMMAND
+    )
+    found = study(text)
+    assert found.design is not None
+    assert [one.name for one in found.design.factors] == ["contender", "thp"]
+    assert [one.cmdline for one in found.contenders][:3:2] == [
+        "quiet transparent_hugepage=never", "transparent_hugepage=never"
+    ]  # fmt: skip
+
+
+def test_sysctls_of_two_factors_are_joined() -> None:
+    one = factor("a", '{ off = { sysctl = { "kernel.a" = 0 } }, on = { sysctl = { "kernel.a" = 1 } } }')
+    found = study(HEAD + KERNELS + one + one.replace('"a"', '"b"').replace("kernel.a", "kernel.b") + JOB + COMMAND)
+    assert found.contenders[1].sysctl == {"kernel.a": 0, "kernel.b": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (factor("thread", "[1, 2]"), "neither a key of a contender nor a parameter"),
+        (factor("cmdline", '["quiet"]'), "fewer than two"),
+        (factor("cmdline", '["quiet", "quiet"]'), "fewer than two"),
+        (factor("a", "{ off = {}, on = {} }"), "changes nothing"),
+        (factor("a", '{ off = { cmdline = "a" }, on = { command = "x" } }'), "changes contenders"),
+        (factor("policy", '["other", "idle"]') * 2, "two factors are called"),
+        (factor("policy", '["other", "idle"]') + factor("p", '{ a = { policy = "batch" }, b = {} }'), "sets policy"),
+        ("".join(factor(f"f{n}", f'{{ off = {{}}, on = {{ cmdline = "f{n}" }} }}') for n in range(10)), "40,960 trials"),
+        (factor("cmdline", '["a", "b"]') + "[design]\nfraction = 3\n", "fraction is 3"),
+        (factor("cmdline", '["a", "b"]') + "[design]\nfraction = 2\n", "cannot tell"),
+        (factor("cmdline", '["a", "b"]') + "[design]\ninteractions = 9\n", "interactions is 9"),
+    ],
+)  # fmt: skip
+def test_factors_that_cannot_be_meant_are_errors_with_a_remedy(text: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        study(HEAD + KERNELS + text + JOB + COMMAND)
+    assert said in caught.value.message and "made.toml" in caught.value.message and caught.value.remedy
+
+
+def test_the_remedy_for_too_many_cells_is_a_fraction_that_works() -> None:
+    many = "".join(factor(f"f{n}", f'{{ off = {{}}, on = {{ cmdline = "f{n}" }} }}') for n in range(9))
+    found = study(HEAD + KERNELS + many + "[design]\nfraction = 32\n" + JOB + COMMAND)
+    assert len(found.contenders) == 32
+    assert resolution(defining_words(10, 5) or []) == 4
+
+
+@pytest.mark.parametrize(
+    ("factors", "generators", "best"), [(3, 1, 3), (4, 1, 4), (5, 1, 5), (6, 2, 4), (7, 3, 4), (8, 2, 5), (10, 5, 4)]
+)
+def test_fractions_have_the_highest_resolution_there_is(factors: int, generators: int, best: int) -> None:
+    words = defining_words(factors, generators)
+    assert (
+        words is not None and resolution(words) == best
+    )  # Montgomery, Design and Analysis of Experiments, table 8.14
+
+
+@pytest.mark.parametrize("use", ["cyclictest", "perf-sched-pipe"])
+def test_a_list_of_loads_is_a_matrix_for_every_benchmark(use: str) -> None:
+    pair = '[[contender]]\nkernel = "a"\n[[contender]]\nkernel = "b"\n'
+    found = study(f'{HEAD}{pair}[[benchmark]]\nuse = "{use}"\nload = ["idle", "hackbench"]\n')
+    loads = [step.load or step.parameters.get("load", "idle") for step in found.steps]
+    assert loads == ["idle", "hackbench"] and len({step.label for step in found.steps}) == 2

@@ -1,0 +1,255 @@
+"""Studies as a person writes them, right and wrong."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from kduel.core.errors import InputError
+from kduel.core.experiment import Contender
+from kduel.study.contenders import contender_tables, name_all, read_contenders
+from kduel.study.load import assemble, parse_study, read_machine, read_study, schema, suites
+
+HEAD = '[study]\nname = "s"\n'
+TWO = '[[contender]]\nkernel = "debian:6.1"\n[[contender]]\nkernel = "debian:6.10"\n'
+PIPE = '[[benchmark]]\nuse = "perf-sched-pipe"\n'
+
+
+def study_of(text: str, **options):
+    return assemble(parse_study(text, "s.toml"), text, "s.toml", **options)
+
+
+def test_a_kernel_called_6_10_stays_6_10():
+    assert [c.kernel for c in study_of(HEAD + TWO + PIPE).contenders] == ["debian:6.1", "debian:6.10"]
+
+
+def test_a_version_that_is_a_number_is_refused():
+    with pytest.raises(InputError, match="kernel: this must be text, and is a number"):
+        study_of(HEAD + "[[contender]]\nkernel = 6.10\n" + PIPE)
+
+
+def test_lists_are_matrices_in_the_order_of_the_lists():
+    study = study_of(HEAD + TWO + '[[benchmark]]\nuse = "sysbench-cpu"\nthreads = [2, 1]\ntime = [1, 3]\n')
+    assert [(s.parameters["threads"], s.parameters["time"]) for s in study.steps] == [(2, 1), (2, 3), (1, 1), (1, 3)]
+    assert len({s.label for s in study.steps}) == 4
+
+
+def test_contender_lists_are_matrices_with_names_of_their_own():
+    text = HEAD + '[[contender]]\nkernel = ["debian:6.1", "debian:6.12"]\npolicy = ["other", "fifo:50"]\n' + PIPE
+    assert study_of(text).names == [
+        "debian-6.1 other",
+        "debian-6.1 fifo:50",
+        "debian-6.12 other",
+        "debian-6.12 fifo:50",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (HEAD + "a = = 1\n", "line 3"),
+        (HEAD + "colour = 1\n" + TWO + PIPE, "colour"),
+        (HEAD + 'delta = "one"\n' + TWO + PIPE, "delta"),
+        (HEAD + "delta = -1\n" + TWO + PIPE, "delta"),
+        (HEAD + "alpha = 0.7\n" + TWO + PIPE, "alpha"),
+        (HEAD + "alpha = 1e-12\n" + TWO + PIPE, "alpha"),
+        (HEAD + TWO + PIPE + "[blocks]\nmax = 0\n", "max"),
+        (HEAD + TWO + PIPE + "[settle]\nseconds = -1\n", "seconds"),
+        (HEAD + TWO, "no benchmark"),
+        (HEAD + PIPE, "two at least"),
+        (HEAD + TWO + '[[benchmark]]\nuse = "sysbanch"\n', "sysbanch"),
+        (HEAD + TWO + PIPE + 'primary = ["speed"]\n', "speed"),
+        (HEAD + TWO + PIPE + PIPE, "two benchmarks have the label"),
+        (HEAD + TWO + '[[benchmark]]\nuse = "sysbench-cpu"\nthreads = "two"\n', "threads"),
+        (HEAD + TWO + "[[benchmark]]\nthreads = 2\n", "use"),
+        (HEAD + TWO + '[[contender]]\nkernel = "debian:6.1"\n' + PIPE, "two contenders are called"),
+        (HEAD + '[[contender]]\nkernel = "a"\ncolor = "red"\n' + PIPE, "color"),
+        (HEAD + TWO + PIPE + '[[benchmark]]\nuse = "sysbench-cpu"\nthreads = []\n', "threads is an empty list"),
+        (HEAD + TWO + '[[contender]]\nkernel = "c"\npolicy = []\n' + PIPE, "policy is an empty list"),
+        (
+            HEAD + TWO + '[[contender]]\nkernel = "c"\npolicy = "fifo:200"\n' + PIPE,
+            "c fifo:200: the policy 'fifo:200'",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_with_a_remedy(text: str, said: str):
+    with pytest.raises(InputError) as caught:
+        study_of(text)
+    assert said in str(caught.value)
+    assert caught.value.remedy
+    assert caught.value.exit_status == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "limits"),
+    [
+        ('[study]\nname = "x"\nalpha = 0.5\n', ("from 1e-06", "below 0.5")),
+        ('[study]\nname = "x"\ndelta = 200.0\n', ("above 0", "at most 100")),
+        ('[study]\nname = "x"\n[blocks]\nfixed = 100001\n', ("from 1 to 100,000",)),
+        ('[study]\nname = "x"\n[blocks]\nmax = 0\n', ("from 1 to 100,000",)),
+    ],
+)
+def test_both_limits_of_a_number_are_named(words: str, limits: tuple[str, ...]):
+    with pytest.raises(InputError) as caught:
+        study_of(words + TWO + PIPE)
+    assert all(limit in caught.value.remedy for limit in limits), caught.value.remedy
+
+
+def test_a_fixed_number_of_blocks_beside_a_most_is_refused():
+    """As --blocks with --max-blocks is; the command line's own number replaces both."""
+    both = HEAD + "[blocks]\nfixed = 1\nmax = 3\n" + TWO + PIPE
+    with pytest.raises(InputError, match=r"blocks\.fixed and blocks\.max exclude each other") as caught:
+        study_of(both)
+    assert "fixed" in caught.value.remedy
+    assert study_of(both.replace("max = 3\n", "")).blocks.fixed == 1
+    assert study_of(both.replace("fixed = 1\n", "")).blocks.max == 3
+    assert study_of(both.replace("max = 3\n", ""), max_blocks=4).blocks.max == 4
+
+
+def test_an_unreadable_study_is_named(tmp_path: Path):
+    (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
+    for name in ("none.toml", "bad.toml", "."):
+        with pytest.raises(InputError, match="cannot read") as caught:
+            read_study(tmp_path / name)
+        assert "kduel init" in caught.value.remedy
+
+
+def test_the_machine_of_the_command_line_replaces_what_it_names():
+    table = {"kind": "qemu", "cpus": 2, "memory": "1G"}
+    assert read_machine(table, "qemu:cpus=4") == ("qemu", {"cpus": 4, "memory": "1G"})
+    assert read_machine(table, "icount") == ("icount", {})
+    assert read_machine(table, "") == ("qemu", {"cpus": 2, "memory": "1G"})
+    assert read_machine({}, "ssh:box.example,user=root") == ("ssh", {"place": "box.example", "user": "root"})
+
+
+def test_the_same_kernel_twice_gets_two_names():
+    study = study_of(HEAD + contender_tables(["debian:6.12"] * 2, True) + PIPE)
+    assert study.names == ["debian-6.12 #1", "debian-6.12 #2"]
+
+
+@pytest.mark.parametrize("name", suites())
+def test_every_suite_can_be_assembled(name: str):
+    study = study_of(suites()[name] + contender_tables(["debian:6.1", 'a"\\b.deb'], False))
+    assert study.contenders[1].kernel == 'a"\\b.deb'
+    assert study.steps
+    assert any(step.primary for step in study.steps)
+
+
+def test_the_study_that_init_writes_is_valid_and_agrees_with_the_schema():
+    text = (Path(__file__).parents[2] / "src/kduel/cli/init.toml").read_text()
+    assert study_of(text).steps
+    jsonschema.validate(tomllib.loads(text), schema())
+    matrix = HEAD + '[[contender]]\nkernel = ["debian:6.1", "debian:6.12"]\npolicy = ["other", "rr:5"]\n' + PIPE
+    jsonschema.validate(tomllib.loads(matrix), schema())
+    broken = tomllib.loads(text) | {"colour": 1}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(broken, schema())
+
+
+@pytest.mark.parametrize(
+    ("kernels", "names"),
+    [
+        (["a/bzImage", "b/bzImage"], ["a/bzImage", "b/bzImage"]),
+        (["/x/old/arch/bzImage", "/x/new/arch/bzImage"], ["old/arch/bzImage", "new/arch/bzImage"]),
+        (["a/bzImage", "b/vmlinuz", "debian:6.1"], ["bzImage", "vmlinuz", "debian-6.1"]),
+        (["tree:/src/linux", "tree:/src/next/linux"], ["src/linux", "next/linux"]),
+    ],
+)
+def test_images_of_one_name_are_told_apart_by_their_paths(kernels: list[str], names: list[str]) -> None:
+    assert [c.name for c in name_all([Contender(kernel=kernel) for kernel in kernels], "x")] == names
+
+
+def test_one_image_given_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="two contenders are called 'a/bzImage'"):
+        name_all([Contender(kernel="a/bzImage")] * 2, "x")
+
+
+def test_counting_once_is_refused_where_nothing_is_counted_under_conditions():
+    timed = '[[benchmark]]\nuse = "kbench"\noperation = "pipe"\n'
+    with pytest.raises(InputError, match="--single changes nothing"):
+        study_of(HEAD + TWO + PIPE + timed, single=True)
+    counted = study_of(HEAD + TWO + PIPE + timed + 'mode = "exact"\n', single=True)
+    assert [step.parameters.get("conditions") for step in counted.steps] == [None, 0]
+    assert counted.blocks.fixed == 1
+
+
+COUNTED = '[[benchmark]]\nuse = "kbench"\nmode = "exact"\noperation = "pipe"\n'
+BOOT = '[[benchmark]]\nuse = "boot-instructions"\nprimary = "*"\n'
+
+
+@pytest.mark.parametrize(
+    ("machine", "asked", "blocks"),
+    [
+        ("icount:layouts=3", {"fixed_blocks": 3}, 3),
+        ("icount:layouts=3", {}, 3),
+        ("icount:layouts=3", {"fixed_blocks": 2}, 2),
+        ("icount:layouts=3", {"max_blocks": 2}, 2),
+        ("icount", {}, 1),
+    ],
+)
+def test_counting_once_counts_once_in_each_layout(machine: str, asked: dict[str, int], blocks: int) -> None:
+    made = study_of(HEAD + TWO + COUNTED, single=True, machine=machine, **asked)
+    assert made.blocks.fixed == blocks
+
+
+@pytest.mark.parametrize("option", ["fixed_blocks", "max_blocks"])
+def test_blocks_that_would_only_repeat_a_count_are_refused(option: str) -> None:
+    with pytest.raises(InputError, match="--single counts each operation once") as refused:
+        study_of(HEAD + TWO + COUNTED, single=True, machine="icount", **{option: 2})
+    assert "--layouts 2" in refused.value.remedy
+    with pytest.raises(InputError, match="in each of 2 layouts"):
+        study_of(HEAD + TWO + COUNTED, single=True, machine="icount:layouts=2", **{option: 3})
+    assert study_of(HEAD + TWO + COUNTED, single=True, machine="icount", **{option: 1}).blocks.fixed == 1
+
+
+def test_with_layouts_the_boot_is_left_out_with_a_word() -> None:
+    made = study_of(HEAD + TWO + BOOT + COUNTED, machine="icount:layouts=2")
+    assert [step.label for step in made.steps] == ["pipe"]
+    assert len(made.left_out) == 1 and made.left_out[0].startswith("boot is left out: ")
+    assert "layouts" in made.left_out[0]
+    whole = study_of(HEAD + TWO + BOOT + COUNTED, machine="icount")
+    assert len(whole.steps) == 2 and not whole.left_out
+
+
+def test_a_study_of_the_boot_alone_is_refused_with_layouts() -> None:
+    with pytest.raises(InputError, match="layouts") as refused:
+        study_of(HEAD + TWO + BOOT, machine="icount:layouts=2")
+    assert refused.value.remedy
+
+
+def test_a_word_of_the_command_line_may_set_what_differs() -> None:
+    words = [
+        "debian:6.12",
+        "debian:6.12,cmdline=mitigations=off isolcpus=1,2",
+        "debian-source:6.12,arch=arm64,config=tinyconfig,sysctl=vm.swappiness=10,sysctl=kernel.x=a,b",
+        'debian:6.12,scheduler=scx_lavd --autopower,policy=rr:50,cmdline=quiet "x"',
+    ]
+    text = contender_tables(words, numbered=False)
+    plain, line, sysctls, all_others = read_contenders(tomllib.loads(text)["contender"], "words")
+    assert plain.name == "debian-6.12" and not plain.cmdline
+    assert (line.kernel, line.cmdline) == ("debian:6.12", "mitigations=off isolcpus=1,2")
+    assert line.name == "debian-6.12 mitigations=off isolcpus=1,2"
+    assert sysctls.kernel == "debian-source:6.12,arch=arm64,config=tinyconfig"
+    assert sysctls.sysctl == {"vm.swappiness": "10", "kernel.x": "a,b"}
+    assert (all_others.scheduler, all_others.policy, all_others.cmdline) == (
+        "scx_lavd --autopower",
+        "rr:50",
+        'quiet "x"',
+    )
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "debian:6.12,cmdline=",
+        "debian:6.12,sysctl=vm.swappiness",
+        "debian:6.12,sysctl==1",
+        "a,policy=rr:1,policy=rr:2",
+    ],
+)
+def test_a_setting_that_cannot_be_meant_is_refused(word: str) -> None:
+    with pytest.raises(InputError, match="no setting of a contender"):
+        contender_tables([word, "debian:6.1"], numbered=False)

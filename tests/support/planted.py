@@ -1,0 +1,117 @@
+"""Kernels with a planted regression, and a small history of commits of which one brings it.
+
+A regression is planted by patching a kernel's bytes: the `endbr64` at the head of getppid, which does nothing here, becomes
+four `nop`s, so the call takes exactly three instructions more; or it becomes a load.
+"""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from kduel.core.cache import Cache
+from kduel.core.progress import Progress
+from kduel.kernels import resolve
+from kduel.kernels.files.image import uncompressed_kernel
+
+FUNCTION = "__do_sys_getppid"
+CULPRIT = "Make getppid nicer"
+"""The subject of the commit that brings the regression."""
+UNBUILDABLE = "getppid.c:1: error: expected ;"
+"""What a commit that does not build says."""
+COMMITS = 9
+
+
+class Planted(NamedTuple):
+    """Images of one kernel."""
+
+    plain: Path
+    slow: Path
+    """With three instructions more in getppid."""
+    load: Path
+    """With one load more, in place of an instruction without effect."""
+
+
+def offset_of(elf: bytes | bytearray, address: int) -> int:
+    """Where an address is in an ELF file."""
+    table, size, count = struct.unpack_from("<Q", elf, 32)[0], *struct.unpack_from("<HH", elf, 54)
+    for number in range(count):
+        kind, _, offset, virtual, _, length = struct.unpack_from("<IIQQQQ", elf, table + number * size)
+        if kind == 1 and virtual <= address < virtual + length:
+            return int(offset + address - virtual)
+    raise AssertionError(f"{address:#x} is in no segment")
+
+
+def planted(kernel: str, symbols: str, folder: Path) -> Planted:
+    """Patch a kernel whose /proc/kallsyms is known; the images are put into a folder."""
+    plain = uncompressed_kernel(resolve(kernel, cache=Cache(), progress=Progress()), Cache())
+    assert plain is not None
+    address = next(int(line.split()[0], 16) for line in symbols.splitlines() if line.endswith(f" {FUNCTION}"))
+    elf = bytearray(plain.read_bytes())
+    at = offset_of(bytes(elf), address)
+    assert elf[at : at + 4] == b"\xf3\x0f\x1e\xfa", "getppid begins with endbr64"
+    made = Planted(*(folder / f"vmlinux-{name}" for name in Planted._fields))
+    shutil.copyfile(plain, made.plain)
+    for path, code in ((made.slow, b"\x90" * 4), (made.load, b"\x8a\x44\x24\x80")):  # nop; mov -0x80(%rsp),%al
+        elf[at : at + 4] = code
+        path.write_bytes(elf)
+    return made
+
+
+COUNTS = {"shared": b"\xf0\xff\x04\x25", "per-cpu": b"\x65\xff\x04\x25"}
+"""lock incl of a variable; incl of a per-CPU variable, at their addresses."""
+ROOM = 16
+"""Bytes of padding that precede a function."""
+
+
+def counting(kernel: str, symbols: str, variables: dict[str, str], folder: Path) -> dict[str, Path]:
+    """Kernels in which getppid counts its calls in a variable that is there and has no other use here, by `variables`'s keys (as
+    in COUNTS); the code lies in the padding before the function."""
+    plain = uncompressed_kernel(resolve(kernel, cache=Cache(), progress=Progress()), Cache())
+    assert plain is not None
+    known = {line.split()[2]: int(line.split()[0], 16) for line in symbols.splitlines()}
+    at = offset_of(original := plain.read_bytes(), known[FUNCTION])
+    assert original[at - ROOM : at + 4] == b"\x90" * ROOM + b"\xf3\x0f\x1e\xfa", "padding, then endbr64"
+    made = {"plain": folder / "vmlinux-plain"}
+    shutil.copyfile(plain, made["plain"])
+    for name, variable in variables.items():
+        elf, code = bytearray(original), COUNTS[name] + struct.pack("<i", signed(known[variable]))
+        elf[at - ROOM : at + 4] = (code + b"\xeb\x0a").ljust(ROOM, b"\x90") + b"\xeb\xee\x66\x90"
+        made[name] = folder / f"vmlinux-{name}"
+        made[name].write_bytes(elf)
+    return made
+
+
+def signed(address: int) -> int:
+    """An address of the kernel's image as the 32 bits that an instruction has for it."""
+    return address - (1 << 64) if address >> 63 else address
+
+
+def history(repository: Path, kernels: Planted) -> None:
+    """Make a repository of COMMITS commits; in each `recipe` says how its kernel is made of the two."""
+    plain, slow, _ = kernels
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    for recipe, subject in (
+        (f"cp {plain} $KDUEL_BUILD/kernel # 1\n", "Begin"),
+        (f"cp {plain} $KDUEL_BUILD/kernel # 2\n", "Change a comment"),
+        (f"echo '{UNBUILDABLE}' >&2; exit 2\n", "Break the build"),
+        (f"cp {plain} $KDUEL_BUILD/kernel # 4\n", "Repair the build"),
+        (f"cp {slow} $KDUEL_BUILD/kernel # 5\n", CULPRIT),
+        (f"cp {slow} $KDUEL_BUILD/kernel # 6\n", "Document it"),
+        (f"head -c 9000000 {slow} >$KDUEL_BUILD/kernel\n", "Do not boot"),
+        (f"cp {slow} $KDUEL_BUILD/kernel # 8\n", "Boot again"),
+        (f"cp {slow} $KDUEL_BUILD/kernel # 9\n", "End"),
+    ):
+        commit(repository, recipe, subject)
+
+
+def commit(repository: Path, recipe: str, subject: str) -> None:
+    """Add a commit."""
+    (repository / "recipe").write_text(recipe)
+    environment = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "PATH": "/usr/bin:/bin", "HOME": "/"}
+    environment |= {"GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.org"}
+    for words in (["add", "recipe"], ["commit", "-q", "-m", subject]):
+        subprocess.run(["git", "-C", str(repository), *words], check=True, env=environment)

@@ -1,0 +1,1 @@
+"""Flaws of a stated size, one file a finding."""

@@ -1,0 +1,62 @@
+"""The steps of the continuous integration examples, carried out by a plain shell."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+CI = ROOT / "contrib/ci"
+
+
+def steps() -> dict[str, str]:
+    """By example, the shell line that compares."""
+    github: dict[str, Any] = yaml.safe_load((CI / "github.yml").read_text())
+    gitlab: dict[str, Any] = yaml.safe_load((CI / "gitlab.yml").read_text())
+    lines = {
+        "github": [step.get("run", "") for step in github["jobs"]["compare"]["steps"]],
+        "gitlab": gitlab["kernel-path-length"]["script"],
+    }
+    return {name: next(line for line in found if "compare" in line) for name, found in lines.items()}
+
+
+@pytest.mark.parametrize("example", ["github", "gitlab"])
+def test_both_ends_are_built_from_commits(example: str) -> None:
+    program, *refs = shlex.split(re.sub(r"\$\{\{.*?\}\}", "REF", steps()[example]))
+    assert program == "kduel/contrib/ci/compare"
+    assert len(refs) == 2
+    assert all(ref.startswith("git:.#") and ",config=defconfig+guest" in ref for ref in refs)
+
+
+@pytest.mark.guest
+def test_a_change_that_costs_more_fails_with_a_comment(tmp_path: Path) -> None:
+    done = subprocess.run(
+        # Building both is tested elsewhere.
+        [CI / "compare", "debian:6.1-cloud", "debian:6.12-cloud"],
+        env=os.environ | {"KDUEL_CI": str(tmp_path)},
+        check=False,
+    )
+    assert done.returncode == 10
+    assert "more" in (tmp_path / "comment.md").read_text()
+    assert ElementTree.parse(tmp_path / "junit.xml").getroot().findall("*/testcase/failure")
+    assert "<svg" in (tmp_path / "badge.svg").read_text() and "<html" in (tmp_path / "page.html").read_text()
+
+
+def test_what_cannot_be_measured_leaves_no_comment(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [CI / "compare", "nowhere:1", "nowhere:2"], env=os.environ | {"KDUEL_CI": str(tmp_path)}, check=False
+    )
+    assert done.returncode == 2 and not list(tmp_path.iterdir())
+
+
+def test_the_script_teaches_its_usage() -> None:
+    done = subprocess.run([CI / "compare"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "BASELINE CONTENDER" in done.stderr and "comment.md" in done.stderr
