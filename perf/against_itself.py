@@ -32,7 +32,8 @@ def run(text: str, path: Path, seconds: float | None = None) -> int:
     study = path.with_suffix(".toml")
     study.write_text(text)
     command = [sys.executable, "-P", "-m", "kduel", "run", "--quiet", str(study), "--out", str(path), "--seed", "1"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1] / "src")}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) as process:
         try:
             return process.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -86,7 +86,7 @@ def commands(kernels: list[str], only: list[str], out: Path | None) -> None:
                 continue
             with tempfile.TemporaryDirectory(prefix="kduel-speed-") as name:
                 place = Path(name)
-                env = {**os.environ, "KDUEL_CACHE": str(cold_cache(place / "cache"))}
+                env = os.environ | {"KDUEL_CACHE": str(cold_cache(place / "cache")), "PYTHONPATH": sys.path[0]}
                 cpus = sorted(os.sched_getaffinity(0))[:workers]
                 for state in ("cold", "warm"):
                     words = command_of(what, workers, kernels, place)
