@@ -89,6 +89,20 @@ def test_it_comes_first_is_kept_apart_and_survives_an_interruption(patched, kdue
     assert "nothing changed afterwards" in kduel("verify", run).stdout
 
 
+def test_what_an_emulator_makes_exploratory_is_so_after_an_exact_part(patched, kduel, write_study, tmp_path: Path):
+    study, run = write_study(machine="emulated = true", blocks="fixed = 1"), tmp_path / "run"
+    with study.open("a") as stream:
+        stream.write('label = "decides"\n[[benchmark]]\nuse = "outside-letters"\ntext = ["beside"]\n')
+        stream.write('label = "beside"\nprimary = ["letters"]\nemulated = "exploratory"\n')
+    done = kduel("run", study, "--out", run, "--exact-first")
+    assert done.returncode == 0, done.stderr
+    assert "are exploratory: beside" in done.stderr
+    metrics = json.loads((run / "results.json").read_text())["metrics"]
+    roles = {one["benchmark"].partition("-")[0]: one["role"] for one in metrics}
+    assert roles == {"decides": "primary", "beside": "exploratory"}
+    assert kduel("resume", run).returncode == 0, "it is the same experiment"
+
+
 def test_it_does_not_wait_for_the_root_of_the_timed_part(patched, kduel, write_study, tmp_path: Path):
     run = tmp_path / "run"
     patched["TEST_ROOT"] = str(run / "exact" / "results.json")

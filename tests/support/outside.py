@@ -75,6 +75,7 @@ class ProcessMachine(Machine):
         self.facts = {"pretended": True}
         self.max_wait_pct = settings.max_wait
         self.exact = settings.exact
+        self.emulated = settings.emulated
         self.boots: Counter[str] = Counter()
 
     def modules(self, kernel: Kernel) -> str | None:
@@ -117,6 +118,7 @@ class Process(MachineKind):
         sleep: float = 0.0
         exact: bool = False
         """Every trial is said to give the same."""
+        emulated: bool = False
         panics: list[str] = []
         shorter: list[str] = []
         """Kernels in which every text has four letters."""

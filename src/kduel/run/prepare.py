@@ -291,6 +291,7 @@ def add_machine(lock: Lock, ready: Ready) -> Lock:
             )
             for one, record in zip(lock.contenders, lock.kernels, strict=True)
         ],
+        steps=study.steps,
         disturbance=disturbance_rule(study, machine),
         covariates=[OTHER_WORK] if study.host.covariate and not machine.exact else [],
         prepared=True,

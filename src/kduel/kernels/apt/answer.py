@@ -11,6 +11,7 @@ REFUSED = re.compile(
     r"(?:E: |W: Failed to fetch )(?!.*does not have a Release).*(?:/dists/([^\s/]+)/|'\S+ (\S+) \w*Release')"
 )
 NO_SUCH_SUITE = "does not have a Release file"
+EXPIRED = "is expired (invalid since"
 _SAYS_NOTHING = ("Download Failed", "have been ignored, or old ones used instead.")
 
 

@@ -23,7 +23,7 @@ from msgspec import Struct
 from kduel.core.cache import GO_ONLINE, Cache, as_cache_error
 from kduel.core.errors import HostError, InputError
 from kduel.core.progress import Progress
-from kduel.kernels.apt.answer import ANSWERED, NO_SUCH_SUITE, suites_answered, telling_line
+from kduel.kernels.apt.answer import ANSWERED, EXPIRED, NO_SUCH_SUITE, suites_answered, telling_line
 from kduel.kernels.apt.mirror import debian_mirror, keyring, security_mirror
 from kduel.kernels.apt.versions import version_key
 
@@ -90,7 +90,8 @@ class Index(Struct, frozen=True, kw_only=True):
     suites: tuple[str, ...]
     packages: list[Package]
     failed: dict[str, str] = {}
-    """Suites that the mirror has but that could not be read or verified, and why. Such an index is never stored."""
+    """Suites that the mirror has but that could not be read or verified, and why. Such an index is stored only if
+    all of them have expired: asking again gives the same."""
 
 
 SCHEMA = 1
@@ -242,7 +243,10 @@ class Archive:
             if not answered:
                 why = next((f"{suite}: {reason}" for suite, reason in failed.items()), telling_line(complaints))
                 raise HostError(f"Debian's archive does not answer: {why}", CHECK_MIRROR)
-            for complaint in complaints[:3]:
+            expired = sorted(suite for suite, reason in failed.items() if EXPIRED in reason)
+            if expired:
+                self.progress.warn(f"suites of Debian's archive that have expired are left out: {', '.join(expired)}")
+            for complaint in [line for line in complaints if EXPIRED not in line][:3]:
                 self.progress.warn(f"apt reports: {complaint[3:]}")
             if not any(suite.endswith("-security") for suite in answered):
                 self.progress.warn("no security archive answered; name one in KDUEL_DEBIAN_SECURITY_MIRROR")
@@ -258,7 +262,7 @@ class Archive:
             packages=packages,
             failed=failed,
         )
-        if not failed:
+        if len(expired) == len(failed):
             with as_cache_error(self.place):
                 fresh = self.place / f".index.{os.getpid()}"
                 fresh.write_bytes(msgspec.json.encode(index))
