@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# labgrid's gRPC has handlers of fork, which abort in a child of a process where its threads are at work.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 # A shell starts what it puts in the background with SIGINT ignored, and children inherit that; several tests
 # interrupt a child and see what it leaves.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -304,8 +304,17 @@ print(resolve("debian:6.1", cache=Cache(Path(sys.argv[1])), progress=Progress())
 """
 
 
-def test_an_interrupt_leaves_nothing(stocked: Mirror, cache: Cache) -> None:
-    stocked.held = "linux-image-6.1.0-56-amd64_6.1.192-2_amd64.deb"
+@pytest.mark.parametrize(
+    ("ending", "held", "helper"),
+    [
+        (signal.SIGINT, "linux-image-6.1.0-56-amd64_6.1.192-2_amd64.deb", "apt-helper"),
+        (signal.SIGKILL, "InRelease", "apt-get"),
+    ],
+)
+def test_an_interrupt_leaves_nothing(
+    stocked: Mirror, cache: Cache, ending: signal.Signals, held: str, helper: str
+) -> None:
+    stocked.held = held
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(cache.root)], stderr=subprocess.PIPE, text=True, env=environment
@@ -313,13 +322,14 @@ def test_an_interrupt_leaves_nothing(stocked: Mirror, cache: Cache) -> None:
     try:
         assert stocked.holding.wait(60)
         helpers = _children(process.pid)
-        assert "apt-helper" in helpers.values()
-        process.send_signal(signal.SIGINT)
-        assert "KeyboardInterrupt" in process.communicate(timeout=600)[1]
-        deadline = time.monotonic() + 600
-        while any(_name(pid) == "apt-helper" for pid in helpers):
-            assert time.monotonic() < deadline, "apt's helper lives on"
+        assert helper in helpers.values()
+        process.send_signal(ending)
+        process.wait(timeout=600)
+        deadline = time.monotonic() + 20
+        while any(_name(pid) == helper for pid in helpers):
+            assert time.monotonic() < deadline, f"{helper} lives on"
             time.sleep(0.05)
+        assert ending == signal.SIGKILL or "KeyboardInterrupt" in process.communicate()[1]
     finally:
         process.kill()
         stocked.let_go.set()

@@ -18,10 +18,10 @@ from kduel.core.untrusted import entries
 from kduel.store.documents import Lock, TrialRecord, study_of
 from kduel.store.manifest import FORBIDDEN, RUN_FILES, changes, run_digests
 from kduel.store.run_lock import NAME as HELD
-from kduel.store.rundir import EXACT, EXPLAIN, FLEET, PAGE, RESULTS, RunDir
+from kduel.store.rundir import EXACT, EXPLAIN, FLEET, PAGE, PROFILE_FILES, RESULTS, RunDir
 from kduel.study.plan import PlannedTrial, make_plan
 
-OWN_FILES = {"lock.json", "plan.jsonl", "study.toml", "trials", "repeated", EXACT, EXPLAIN, FLEET, HELD}
+OWN_FILES = frozenset({"lock.json", "plan.jsonl", "study.toml", "trials", "repeated", EXACT, EXPLAIN, FLEET, HELD})
 DERIVED = {RESULTS, PAGE.parts[0]}
 """Of every run: what reports write again."""
 MOST_NAMED = 4
@@ -123,8 +123,9 @@ def checked_plan(run: RunDir, lock: Lock) -> list[PlannedTrial]:
     )
 
 
-def verify(run: RunDir) -> Integrity:
-    """Examine a run of which nothing is known to be whole: each damaged document is one of the changes."""
+def verify(run: RunDir, own: Set[str] = OWN_FILES) -> Integrity:
+    """Examine a run of which nothing is known to be whole: each damaged document is one of the changes. `own` are the names
+    that its directory may hold."""
     try:
         lock = run.lock()
         expected = {trial.id: trial for trial in derived_plan(lock)}
@@ -145,11 +146,13 @@ def verify(run: RunDir) -> Integrity:
     found = examine(run, lock, records, {*damaged, *forbidden})
     found = structs.replace(
         found,
-        changes=[*damaged.values(), *found.changes, *find_added(run.path, OWN_FILES)],
+        changes=[*damaged.values(), *found.changes, *find_added(run.path, own)],
         unreadable=[*forbidden.values(), *found.unreadable],
     )
     for mark in sorted((run.path / EXPLAIN).glob("*/lock.json")):
-        found = found.together(verify(RunDir.find(mark.parent)), f"{EXPLAIN}/{mark.parent.name}")
+        found = found.together(
+            verify(RunDir.find(mark.parent), OWN_FILES.union(PROFILE_FILES)), f"{EXPLAIN}/{mark.parent.name}"
+        )
     return found
 
 

@@ -41,6 +41,8 @@ PAGE = Path("report/index.html")
 FLEET = "fleet"
 """The subdirectory of a run that holds what its controller and workers exchange."""
 EXPLAIN = "explain"
+PROFILE_FILES = ("profile.json", "profile.svg")
+"""Results of a profiled run, beside the trials that they come from."""
 """The subdirectory of a run that holds what `kduel explain` found, and the runs of profiled trials."""
 PROFILE_ORIGIN = "kduel explain"
 """The origin of a run of profiled trials: a part of the run that it explains, and no run to be judged or resumed."""

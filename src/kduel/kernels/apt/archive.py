@@ -297,10 +297,10 @@ class Archive:
 
     @contextmanager
     def _apt(self, command: list[str]) -> Iterator[subprocess.Popen[str]]:
-        """One of apt's programs under way, which does not outlive us when we are interrupted."""
+        """One of apt's programs under way. It does not outlive us: killed, we would leave the lists locked."""
         self._write_settings()
         with subprocess.Popen(
-            command,
+            ["setpriv", "--pdeathsig", "KILL", "--", *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -34,7 +34,7 @@ from kduel.store.collect import PreparedSteps, collect, step_directory
 from kduel.store.documents import Lock, document_bytes, study_of
 from kduel.store.identity import check_same_run
 from kduel.store.integrity import trials_of
-from kduel.store.rundir import EXPLAIN, PROFILE_ORIGIN, RunDir, as_disk_error, write_whole
+from kduel.store.rundir import EXPLAIN, PROFILE_FILES, PROFILE_ORIGIN, RunDir, as_disk_error, write_whole
 from kduel.study.load import Blocks, Study
 from kduel.study.plan import slug
 
@@ -170,8 +170,8 @@ def carry_out(
 def store_profile(what: ProfileRequest, found: TimedProfile) -> None:
     """Store the result beside the trials that it comes from. Raises HostError."""
     with as_disk_error(what.folder):
-        write_whole(what.folder / "profile.json", document_bytes(found))
-        write_whole(what.folder / "profile.svg", as_svg(found).encode())
+        for name, content in zip(PROFILE_FILES, (document_bytes(found), as_svg(found).encode()), strict=True):
+            write_whole(what.folder / name, content)
 
 
 def narrow_study(ready: Ready, what: ProfileRequest, cache: Cache) -> Ready:
