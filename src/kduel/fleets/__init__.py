@@ -34,7 +34,7 @@ class Member(Struct, frozen=True, kw_only=True):
 
 
 class Beat(Struct, frozen=True, kw_only=True):
-    """What is known of a member's work at this moment."""
+    """Knowledge of a member's work at this moment."""
 
     active: bool
     """True if anything that was started is still to run or running."""
@@ -50,7 +50,7 @@ IDLE = Beat(active=False)
 
 
 class FleetSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every adapter's settings have."""
+    """Settings of every adapter."""
 
     ahead: Annotated[int, Meta(ge=0, le=100)] = 2
     """Rounds that a machine may be ahead of the slowest one."""

@@ -35,8 +35,8 @@ class Host(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of the study's [machine] that are this one's own."""
 
     @property
-    def reached(self) -> dict[str, Any]:
-        """How ssh reaches it, as far as that is given."""
+    def ssh_settings(self) -> dict[str, Any]:
+        """Settings of ssh for it, as far as they are given."""
         given = {"port": self.port, "identity": self.identity, "known_hosts": self.known_hosts}
         return {"place": self.place or self.name} | {key: value for key, value in given.items() if value}
 
@@ -96,7 +96,7 @@ class Hosts(FleetKind):
     def open(self, settings: Any, *, machine: str, run: str, known: Sequence[str], progress: Progress) -> Fleet:
         own = {host.name: host.machine for host in settings.host}
         if machine == "ssh":
-            own = {host.name: host.reached | host.machine for host in settings.host}
+            own = {host.name: host.ssh_settings | host.machine for host in settings.host}
         members = [Member(name=host.name, settings=own[host.name]) for host in settings.host]
         check_members(members, "the file of hosts")
         check_places(settings.host)

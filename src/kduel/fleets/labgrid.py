@@ -60,7 +60,7 @@ class LabgridFleet(LocalFleet):
 
 
 def client(settings: LabgridSettings, *words: str, harmless: str = "\0") -> str:
-    """What labgrid's own client prints. Raises HostError with its words, but for a harmless refusal."""
+    """Output of labgrid's own client. Raises HostError with its words, but for a harmless refusal."""
     where = ["-x", settings.coordinator] if settings.coordinator else []
     try:
         done = subprocess.run(
@@ -80,27 +80,27 @@ def client(settings: LabgridSettings, *words: str, harmless: str = "\0") -> str:
     return done.stdout
 
 
-class Place(Member, frozen=True, kw_only=True):
+class LabPlace(Member, frozen=True, kw_only=True):
     """A place of the lab."""
 
     tags: frozenset[str]
     free: bool
 
 
-def places(text: str) -> list[Place]:
+def places(text: str) -> list[LabPlace]:
     """From `labgrid-client -v places`, by name."""
     found = []
-    for part in re.split(r"^Place ", text, flags=re.MULTILINE)[1:]:
+    for part in re.split(r"^LabPlace ", text, flags=re.MULTILINE)[1:]:
         name = re.match(r"'([^']+)':", part)
         tags = re.search(r"^  tags: (.*)$", part, re.MULTILINE)
         acquired = re.search(r"^  acquired: (.*)$", part, re.MULTILINE)
         if name:
             own = frozenset(tag.strip() for tag in tags[1].split(",")) if tags else frozenset()
-            found.append(Place(name=name[1], tags=own, free=acquired is None or acquired[1] == "None"))
+            found.append(LabPlace(name=name[1], tags=own, free=acquired is None or acquired[1] == "None"))
     return sorted(found, key=lambda place: place.name)
 
 
-def choose(settings: LabgridSettings, there: Sequence[Place], known: Sequence[str]) -> list[str]:
+def choose(settings: LabgridSettings, there: Sequence[LabPlace], known: Sequence[str]) -> list[str]:
     """The places to use: those of the run that goes on, those that are named, or those that have the tags.
 
     Raises InputError and HostError where there are none, or not enough.

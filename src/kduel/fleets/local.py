@@ -38,7 +38,7 @@ class LocalFleet(Fleet):
 
 
 def command(directory: Path) -> list[str]:
-    """What a worker on this machine is started by."""
+    """Command that starts a worker on this machine."""
     return [sys.executable, "-P", "-m", "kduel", "worker", str(directory.absolute())]
 
 

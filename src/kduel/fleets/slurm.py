@@ -116,7 +116,7 @@ class SlurmFleet(Fleet):
 
     def beat(self, name: str, directory: Path) -> Beat:
         try:
-            job = self.queued().get(self.job_name(name))
+            job = self.queued_jobs().get(self.job_name(name))
         except Unreachable as error:
             return Beat(active=True, message=f"Slurm does not answer: {error}")
         if job is not None and job.not_started and not job.running:
@@ -139,7 +139,7 @@ class SlurmFleet(Fleet):
             message = last_words(directory)
         return Beat(active=False, failed=True, message=message)
 
-    def queued(self) -> dict[str, Job]:
+    def queued_jobs(self) -> dict[str, Job]:
         """Our jobs that are not at their end, by name. Asked once for all nodes. Raises Unreachable."""
         if time.monotonic() - self.asked >= min(self.settings.poll, 2.0):
             try:
@@ -154,12 +154,12 @@ class SlurmFleet(Fleet):
         self.given.pop(name, None)
         end = time.monotonic() + TO_END
         try:
-            if self.job_name(name) not in self.queued():
+            if self.job_name(name) not in self.queued_jobs():
                 return
             slurm("scancel", "--full", f"--name={self.job_name(name)}", f"--user={getpass.getuser()}")
             while time.monotonic() < end:
                 self.asked = 0.0
-                if self.job_name(name) not in self.queued():
+                if self.job_name(name) not in self.queued_jobs():
                     return
                 time.sleep(0.5)
         except (Unreachable, HostError):

@@ -33,7 +33,7 @@ class Arm(Struct, frozen=True):
 
 
 class Needs(Struct, frozen=True, kw_only=True):
-    """What a study's steps need on a machine."""
+    """Requirements of a study's steps on a machine."""
 
     packages: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
@@ -44,8 +44,8 @@ class Needs(Struct, frozen=True, kw_only=True):
     """Further programs of the host's, such as sched_ext schedulers: where below $KDUEL_PROGRAMS, and which file.
     The file's mode is kept."""
 
-    def brought(self, architecture: str, *, cache: Cache) -> list[tuple[str, Path]]:
-        """As `files`: those, and our own programs, built for an architecture. Raises HostError, InputError."""
+    def files_and_programs(self, architecture: str, *, cache: Cache) -> list[tuple[str, Path]]:
+        """`files` and our own programs, built for an architecture. Raises HostError, InputError."""
         built = [(name, programs.build(name, architecture, cache=cache)) for name in self.programs]
         return [*self.files, *built]
 
@@ -66,7 +66,7 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What became of a boot."""
+    """Result of a boot."""
 
     void: str = ""
     """Empty, or why nothing of this trial may be used, by its name: panic, oops, hard-lockup, soft-lockup,
@@ -124,7 +124,7 @@ class Machine(ABC):
 
 
 class Means(TypedDict):
-    """What preparing works with: keyword arguments of `MachineKind.prepare`, which most of what it calls takes too."""
+    """Tools of preparing: keyword arguments of `MachineKind.prepare`, which most of what it calls takes too."""
 
     cache: Cache
     progress: Progress
@@ -162,7 +162,7 @@ class MachineKind(ABC):
         return False
 
     def never(self, settings: dict[str, Any], benchmark: str) -> str:
-        """Why a machine with this [machine] table, as it was written, can never carry out a benchmark; empty where it
+        """Reason why a machine with this [machine] table, as it was written, can never carry out a benchmark; empty where it
         can."""
         return ""
 

@@ -1,6 +1,6 @@
 """The machine `board`: each trial in a fresh boot of an embedded board, with nothing of a distribution in its root.
 
-A board is described by a file: see kduel.machines.boards. Emulated ones are QEMU's. The root is the initial RAM disk, or its
+A board is described by a file: see kduel.machines.boards. EmulatorSettings ones are QEMU's. The root is the initial RAM disk, or its
 content where the kernel mounts it itself: on a disk, or over NFS.
 """
 
@@ -31,7 +31,7 @@ from kduel.guest.vm import RESULTS_PORT, VirtualMachine, Wiring, chardev
 from kduel.kernels import Kernel
 from kduel.kernels.files.image import images_entered_alike, kernel_contents
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Seconds, Trial
-from kduel.machines.boards import ROOT_FILE, Board, Emulated, board, known_boards
+from kduel.machines.boards import ROOT_FILE, Board, EmulatorSettings, board, known_boards
 from kduel.machines.host.processors import host_cpu, host_cpus
 from kduel.machines.qemu import (
     TCG_WARNING,
@@ -68,7 +68,7 @@ AT = "@PLACE@"
 class BoardGuest(VirtualMachine, frozen=True, kw_only=True):
     """A board as QEMU is to make it."""
 
-    emulated: Emulated
+    emulated: EmulatorSettings
     ram_disk: bool = True
     """True if what a boot brings along is its initial RAM disk, and not the disk of its root, or nothing."""
 
@@ -139,10 +139,10 @@ class DescribedBoard(GuestMachine):
     def set_up(self, place: str) -> None:
         """Add what boots the board, with its facts. Raises HostError where it cannot be had."""
 
-    def carried(self, trial: Trial) -> bytes:
-        """What a boot brings along: its initial RAM disk, or the disk of its root; nothing where that is a directory,
+    def boot_files(self, trial: Trial) -> bytes:
+        """Files of a boot: its initial RAM disk, or the disk of its root; nothing where that is a directory,
         which is then made ready for it."""
-        archive = super().carried(trial)
+        archive = super().boot_files(trial)
         if self.board.root == "disk":
             return mounted.disk(archive)
         if self.board.root == "nfs":
@@ -151,7 +151,7 @@ class DescribedBoard(GuestMachine):
         return archive
 
     def why_wrong(self, trial: Trial) -> str:
-        """As for other guests; a root that does not come with the kernel could be that of the trial before."""
+        """Check as for other guests; a root that does not come with the kernel could be that of the trial before."""
         stale = "" if self.board.root == "ram" else mounted.describe_other_script(trial.into, trial.script)
         return stale or super().why_wrong(trial)
 
@@ -174,9 +174,9 @@ class DescribedBoard(GuestMachine):
         ]
         return " ".join(word for word in words if word)
 
-    def expected(self, arm: Arm) -> dict[str, Any]:
+    def expected_environment(self, arm: Arm) -> dict[str, Any]:
         """The expected environment of a valid trial."""
-        found = super().expected(arm)
+        found = super().expected_environment(arm)
         if not self.board.clocksource:
             del found["clocksource"], found["clocksource_end"]
         return found
@@ -186,7 +186,7 @@ class BoardMachine(DescribedBoard, InQemu):
     """An emulated board, made by `Boards.prepare`."""
 
     def set_up(self, place: str) -> None:
-        """Emulated by QEMU, in TCG."""
+        """EmulatorSettings by QEMU, in TCG."""
         emulated, settings = self.board.qemu, self.settings
         assert emulated is not None
         self.accelerator, self.disk, self.pin = "tcg", None, host_cpus(settings.cpus)
@@ -203,10 +203,10 @@ class BoardMachine(DescribedBoard, InQemu):
         """The board with an arm's kernel."""
         assert self.board.qemu is not None
         emulated, ram_disk = self.board.qemu, self.board.root == "ram"
-        return self.described(BoardGuest, arm, initrd, emulated=emulated, ram_disk=ram_disk)
+        return self.make_guest(BoardGuest, arm, initrd, emulated=emulated, ram_disk=ram_disk)
 
     def by_hand(self, arm: Arm) -> str:
-        """As for other guests; but the guest's busybox does not run here, so that packing takes the host's cpio."""
+        """Script as for other guests; but the guest's busybox does not run here, so that packing takes the host's cpio."""
         script = super().by_hand(arm).replace(f"{self.root.busybox} cpio", "cpio")
         if self.board.root == "ram":
             return script
@@ -264,7 +264,7 @@ class Boards(MachineKind):
         )
         mebibytes(inner.memory, "memory")
         box = busybox(described.architecture, described.busybox, **means)
-        files = needs.brought(described.architecture, cache=cache)
+        files = needs.files_and_programs(described.architecture, cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         bases = {
             parts: initramfs.base_archive(

@@ -134,7 +134,7 @@ def run_script(trial: Trial, environment: dict[str, str]) -> int | None:
 
 
 def trouble_of(into: Path) -> Outcome | None:
-    """Why nothing was built, where a step's build failed."""
+    """Reason why nothing was built, where a step's build failed."""
     for log in sorted(into.glob("*/build.log")):
         try:
             status = exit_status(log.parent)

@@ -140,13 +140,13 @@ class IcountMachine(QemuMachine):
         self._slots = threading.BoundedSemaphore(self.parallel)
 
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
-        """As of a timing machine, without any disk."""
+        """Virtual machine as for timing, without any disk."""
         return structs.replace(super().describe(arm, initrd, disk), root=None)
 
-    def expected(self, arm: Arm) -> dict[str, Any]:
+    def expected_environment(self, arm: Arm) -> dict[str, Any]:
         """The expected environment of a valid trial; in so quick a guest the clock source may still be called
         tsc-early when it is read."""
-        return {key: value for key, value in super().expected(arm).items() if key != "clocksource"}
+        return {key: value for key, value in super().expected_environment(arm).items() if key != "clocksource"}
 
     def boot(self, trial: Trial) -> Outcome:
         """One boot, proved by a repetition: at the same time, or earlier with this cache.
@@ -164,7 +164,9 @@ class IcountMachine(QemuMachine):
                 outcome = self.boot_once(trial)
                 earlier = msgspec.json.decode(known.read_bytes(), type=dict[str, str])
                 if outcome.void or fingerprint(trial_contents(trial.into)) == earlier:
-                    return self.proved(outcome, f"the same {len(earlier)} files as in an earlier boot, bit for bit")
+                    return self.add_proof(
+                        outcome, f"the same {len(earlier)} files as in an earlier boot, bit for bit"
+                    )
                 shutil.rmtree(known.parent, ignore_errors=True)
                 second = self.boot_once(twins[1])
             else:
@@ -180,7 +182,7 @@ class IcountMachine(QemuMachine):
             left = [trial_contents(twin.into) for twin in twins[:2]]
             if left[0] == left[1]:
                 self.keep_proof(trial, fingerprint(left[0]))
-                return self.proved(outcome, f"a second boot gave the same {len(left[0])} files, bit for bit")
+                return self.add_proof(outcome, f"a second boot gave the same {len(left[0])} files, bit for bit")
             return self.decide(twins, left, outcome)
 
     def decide(self, twins: Sequence[Trial], left: list[dict[str, bytes]], outcome: Outcome) -> Outcome:
@@ -202,9 +204,9 @@ class IcountMachine(QemuMachine):
         self.keep_proof(twins[0], prints[1 if odd == 0 else 0])
         outcome.facts["odd_boot"] = difference
         which = ("first", "second")[odd] if odd < 2 else "third"
-        return self.proved(outcome, f"two of three boots are the same; the {which} one differs: {difference}")
+        return self.add_proof(outcome, f"two of three boots are the same; the {which} one differs: {difference}")
 
-    def proved(self, outcome: Outcome, how: str) -> Outcome:
+    def add_proof(self, outcome: Outcome, how: str) -> Outcome:
         """The outcome with the words on its proof."""
         if not outcome.void:
             outcome.facts["proof"] = how
@@ -219,10 +221,10 @@ class IcountMachine(QemuMachine):
         self.cache.entry("proofs", self.key(trial), build)
 
     def key(self, trial: Trial) -> str:
-        """What determines a trial, as a hash: kernel, programs, script, command line, QEMU and its arguments."""
+        """Hash of all that determines a trial: kernel, programs, script, command line, QEMU and its arguments."""
         return digest(
             self.facts["qemu"],
-            self.fixed(trial.block),
+            self.fixed_options(trial.block),
             self.cmdline(trial.arm),
             trial.arm.kernel.sha256,
             self.bases[trial.arm.kernel.parts].archive.parent.name,
@@ -249,8 +251,8 @@ class IcountMachine(QemuMachine):
             return self.boot_now(trial, counting, writes, "all" if variables else "yes" if symbols else "no.")
 
     def boot_now(self, trial: Trial, counting: str, writes: Mapping[str, Path], symbols: str) -> Outcome:
-        """The same at once."""
-        head = self.carried(trial)
+        """Boot as `boot` does, without waiting for a turn."""
+        head = self.boot_files(trial)
         notes = {"/kduel/symbols": symbols}
         if GUEST_FILE in trial.script and (count := self.boot_instructions(trial, head, notes)):
             notes[GUEST_FILE] = count
@@ -263,7 +265,7 @@ class IcountMachine(QemuMachine):
                 trial.into / "console.log",
                 boot_deadline=self.settings.boot_deadline,
                 deadline=max(trial.deadline, self.settings.boot_deadline),
-                extra=[*self.fixed(trial.block), "-plugin", PLUGIN_FILE + counting],
+                extra=[*self.fixed_options(trial.block), "-plugin", PLUGIN_FILE + counting],
                 reads={**self.read_always, PLUGIN_FILE: self.plugin},
                 writes=writes,
                 linger=self.settings.boot_deadline,
@@ -273,7 +275,7 @@ class IcountMachine(QemuMachine):
             )
         return self.judge(trial, done)
 
-    def fixed(self, block: int) -> list[str]:
+    def fixed_options(self, block: int) -> list[str]:
         """QEMU's arguments that take the host's time and entropy out of the guest."""
         cpu, seed = self.cpu, 1
         if self.icount.layouts:
@@ -316,7 +318,11 @@ class IcountMachine(QemuMachine):
                     into / "console.log",
                     boot_deadline=self.settings.boot_deadline,
                     deadline=self.settings.boot_deadline,
-                    extra=[*self.fixed(trial.block), "-plugin", f"{PLUGIN_FILE},out={COUNTS},boot={entry:#x}"],
+                    extra=[
+                        *self.fixed_options(trial.block),
+                        "-plugin",
+                        f"{PLUGIN_FILE},out={COUNTS},boot={entry:#x}",
+                    ],
                     reads={**self.read_always, PLUGIN_FILE: self.plugin},
                     writes={COUNTS: count},
                     preload=self.guard,
@@ -373,7 +379,7 @@ class Icount(MachineKind):
     Settings = IcountSettings
 
     def read_settings(self, table: dict[str, Any]) -> Any:
-        """As for other machines; before any kernel is fetched."""
+        """Read and check the table, before any kernel is fetched."""
         settings = super().read_settings(table)
         memory = mebibytes(settings.memory, "memory")
         if not PMEM_STEP <= memory <= 1024 or memory % PMEM_STEP:
@@ -401,7 +407,7 @@ class Icount(MachineKind):
         qemu_version()
         root = root_image(needs.packages, **means) if needs.packages else busybox("x86_64", **means).root
         modules = (*MODULES, *PMEM_MODULES) if needs.packages else MODULES
-        files = needs.brought("x86_64", cache=cache)
+        files = needs.files_and_programs("x86_64", cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         images = {
             sha: (None if settings.layouts else uncompressed_kernel(kernel, cache)) or kernel.image

@@ -49,14 +49,11 @@ class LocalSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_on
     """"no": contenders share the boot that is there, and the study's unit is the load of a scheduler (blocks.unit =
     "load"). Else how this machine is rebooted before each trial."""
 
-    @property
-    def place(self) -> str:
-        """In words."""
-        return "this machine"
+    place: ClassVar[str] = "this machine"
 
 
 class Way(Struct, kw_only=True):
-    """What must be known after a reboot: STATE."""
+    """Knowledge that outlasts a reboot: STATE."""
 
     trial: str
     stage: Literal["leaving", "measuring"]
@@ -85,7 +82,7 @@ class LocalJourney(Journey):
         elif way.stage == "measuring" and way.boot_id != now.boot_id:
             forget_way()
             self.facts["boot_id"] = way.boot_id
-            return self.died()
+            return self.end_dead_trial()
         elif way.stage == "leaving" and way.boot_id != now.boot_id:
             keep_way(msgspec.structs.replace(way, stage="measuring", boot_id=now.boot_id))
             # Not where KDuel is interrupted, as it is by a reboot: the trial must not be made again for ever.
@@ -193,7 +190,7 @@ def check_arms(settings: LocalSettings, arms: Sequence[Arm], now: Observation) -
 
 
 def read_way() -> Way | None:
-    """What was kept before the reboot; None where nothing is, or it is damaged: then the trial begins again."""
+    """Knowledge from before the reboot; None where nothing is, or it is damaged: then the trial begins again."""
     try:
         return msgspec.json.decode((ROOT / STATE).read_bytes(), type=Way)
     except (OSError, msgspec.DecodeError):

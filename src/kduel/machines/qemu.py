@@ -80,22 +80,22 @@ class GuestMachine(Machine):
         """`bases` are the initial RAM disks by the kernel's parts, and `images` the kernels by SHA-256."""
         self.settings, self.bases, self.images, self.cache = settings, bases, images, cache
 
-    def altered(self, **settings: Any) -> Self:
-        """The same machine with other settings; `close` the original only."""
+    def with_settings(self, **settings: Any) -> Self:
+        """This machine with other settings; `close` the original only."""
         other = copy.copy(self)
         other.settings = structs.replace(self.settings, **settings)
         return other
 
     def modules(self, kernel: Kernel) -> str | None:
-        """Of those in its initial RAM disk: it loads no others."""
+        """Digest of the modules in its initial RAM disk: it loads no others."""
         return self.bases[kernel.parts].modules
 
     @abstractmethod
     def cmdline(self, arm: Arm) -> str:
         """The kernel's command line: the same for all arms, then what the contender adds."""
 
-    def carried(self, trial: Trial) -> bytes:
-        """What a trial's boot brings along: its initial RAM disk."""
+    def boot_files(self, trial: Trial) -> bytes:
+        """Initial RAM disk of a trial."""
         with as_cache_error(self.cache.root):
             base = self.bases[trial.arm.kernel.parts].archive.read_bytes()
         return base + initramfs.trial_archive(trial.script)
@@ -142,13 +142,13 @@ class GuestMachine(Machine):
         return Outcome(void=void, message=message, timings=done.timings, facts=facts, host=done.host)
 
     def fault_of_emulator(self, console: Sequence[str]) -> str:
-        """Why an oops is the emulator's fault and not the kernel's; empty where it is not known to be."""
+        """Reason why an oops is the emulator's fault and not the kernel's; empty where it is not known to be."""
         return ""
 
     def why_wrong(self, trial: Trial) -> str:
-        """Which properties of the guest differ from the plan; a boot may have captured its environment several times."""
+        """Properties of the guest that differ from the plan; a boot may have captured its environment several times."""
         captured = environments_in(trial.into)
-        expected = self.expected(trial.arm)
+        expected = self.expected_environment(trial.arm)
         reasons = [gate(read_environment(path), expected) for path in captured] or [
             "it recorded nothing of its environment"
         ]
@@ -159,8 +159,8 @@ class GuestMachine(Machine):
         """From the output of the setup lines."""
         return f"The setup lines failed; the script ended with {status}: {untrusted.read_end(into / 'setup' / 'stderr', 2000)}"
 
-    def expected(self, arm: Arm) -> dict[str, Any]:
-        """What the environment of a valid trial contains."""
+    def expected_environment(self, arm: Arm) -> dict[str, Any]:
+        """Facts in the environment of a valid trial."""
         clock = self.settings.clocksource
         return {
             "release": arm.kernel.release,
@@ -185,7 +185,7 @@ class InQemu(GuestMachine):
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The virtual machine of an arm."""
 
-    def described(self, kind: type[Described], arm: Arm, initrd: Path, **particulars: Any) -> Described:
+    def make_guest(self, kind: type[Described], arm: Arm, initrd: Path, **particulars: Any) -> Described:
         """A virtual machine of that kind with what the settings and the arm determine, and its own particulars."""
         return kind(
             architecture=arm.kernel.architecture,
@@ -205,7 +205,7 @@ class InQemu(GuestMachine):
     def boot(self, trial: Trial) -> Outcome:
         """One boot in a fresh virtual machine."""
         with ExitStack() as held:
-            initrd = held.enter_context(confine.nameless(self.carried(trial)))
+            initrd = held.enter_context(confine.nameless(self.boot_files(trial)))
             (trial.into / "rerun.sh").write_text(self.by_hand(trial.arm))
             disk = held.enter_context(scratch.fresh_copy(self.disk, self.cache)) if self.disk else None
             done = run(
@@ -230,9 +230,9 @@ class InQemu(GuestMachine):
 
     def argv_by_contender(self, arms: Sequence[Arm]) -> dict[str, list[str]]:
         """QEMU's arguments for lock.json: what each contender gets, with names in place of the cache's paths."""
-        return {arm.contender.name: self.argv_of(self.named(arm)) for arm in arms}
+        return {arm.contender.name: self.argv_of(self.with_named_files(arm)) for arm in arms}
 
-    def named(self, arm: Arm) -> VirtualMachine:
+    def with_named_files(self, arm: Arm) -> VirtualMachine:
         """The virtual machine of an arm with names for its files, wherever the cache is."""
         machine = self.describe(arm, Path("@WORK@/initrd"), Path("@WORK@/scratch") if self.disk else None)
         return structs.replace(machine, kernel=Path("@KERNEL@"), root=Path("@ROOT@") if machine.root else None)
@@ -292,7 +292,7 @@ class QemuMachine(InQemu):
 
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The virtual machine of an arm."""
-        return self.described(
+        return self.make_guest(
             VirtualMachine,
             arm,
             initrd,
@@ -324,7 +324,7 @@ def why_clock_wrong(marks: Mapping[str, tuple[float, int | None]], timings: Mapp
 
 
 def qemu_version(binary: str = "qemu-system-x86_64") -> str:
-    """As QEMU prints it, such as `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`. Raises HostError where there is none."""
+    """Version of QEMU as it prints it, such as `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`. Raises HostError where there is none."""
     return confine.ask_qemu(binary, "--version").splitlines()[0].partition("version ")[2]
 
 
@@ -337,7 +337,7 @@ class Qemu(MachineKind):
     Settings = QemuSettings
 
     def read_settings(self, table: dict[str, Any]) -> Any:
-        """As for other machines; before any kernel is fetched."""
+        """Read and check the table, before any kernel is fetched."""
         settings = super().read_settings(table)
         mebibytes(settings.memory, "memory")
         mebibytes(settings.disk, "disk")
@@ -349,7 +349,7 @@ class Qemu(MachineKind):
         root_image(needs.packages, suite=settings.suite, **means)
 
     def emulates(self, settings: Any, arms: Sequence[Arm], **means: Unpack[Means]) -> bool:
-        """As `prepare` will find it."""
+        """True if guests will be emulated, as `prepare` will find."""
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         images, box = images_entered_alike(kernels, means["cache"]), busybox("x86_64", **means)
         found = probe.choose_accelerator(
@@ -364,7 +364,7 @@ class Qemu(MachineKind):
         cache = means["cache"]
         qemu_version()
         root = root_image(needs.packages, suite=settings.suite, **means)
-        files = needs.brought("x86_64", cache=cache)
+        files = needs.files_and_programs("x86_64", cache=cache)
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         images = images_entered_alike(kernels, cache)
         modules = initramfs.MODULES + (initramfs.SCRATCH_MODULES if needs.scratch else ())

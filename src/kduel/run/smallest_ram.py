@@ -60,7 +60,7 @@ def find_smallest_ram(machine: InQemu, arm: Arm, *, step: int, watch: BootTried)
         middle = (low + high) // 2 // step * step
         middle = middle if low < middle < high else low + step
         try:
-            outcome = try_boot(machine.altered(memory=f"{middle}M", boot_deadline=deadline), arm)
+            outcome = try_boot(machine.with_settings(memory=f"{middle}M", boot_deadline=deadline), arm)
         except HostError as error:
             # With more RAM it started: some boards have nowhere to put the initial RAM disk then.
             outcome = Outcome(void="no-start", message=error.message.splitlines()[0])

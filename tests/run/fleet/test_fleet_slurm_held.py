@@ -102,7 +102,7 @@ def test_a_slurmctld_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(trial, "slurm", program)
     monkeypatch.setattr(trial, "nodes", list)
-    assert Way().submitted("name", "kernel_6") == "17"
+    assert Way().submit_job("name", "kernel_6") == "17"
     for message, code in (
         ("sbatch: error: Batch job submission failed: Invalid feature specification", "boot-refused"),
         ("sbatch: error: Batch job submission failed: Required partition not available", "no-node"),
@@ -113,7 +113,7 @@ def test_a_slurmctld_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch)
 
         monkeypatch.setattr(trial, "slurm", refuses)
         with pytest.raises(TrialRefused) as found:
-            Way().submitted("name", "kernel_6")
+            Way().submit_job("name", "kernel_6")
         assert found.value.void == code
 
 

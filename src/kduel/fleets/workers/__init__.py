@@ -1,1 +1,1 @@
-"""What adapters share that start `kduel worker` as a process of their own, here or through ssh."""
+"""Parts that adapters share which start `kduel worker` as a process of their own, here or through ssh."""

@@ -53,7 +53,7 @@ class RemoteWorker:
         return [*self.connection.argv, f"exec {self.program} worker {shlex.quote(self.there)}"]
 
     def start(self, directory: Path, blocks: Sequence[int]) -> None:
-        """As `Worker.start`; the run's documents, and what is there of its blocks, go there first. Raises HostError."""
+        """Start as `Worker.start` does; the run's documents, and what is there of its blocks, go there first. Raises HostError."""
         if self.worker.process is None or self.worker.process.poll() is not None:
             self.push(directory)
         self.worker.start(directory, blocks)

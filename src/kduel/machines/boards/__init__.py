@@ -44,7 +44,7 @@ MOUNT = {
 """For roots that a kernel mounts itself, how a description may name it."""
 
 
-class Emulated(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class EmulatorSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The table [qemu]."""
 
     program: str
@@ -79,7 +79,7 @@ class Board(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     architecture: str
     console: str
     memory: str
-    qemu: Emulated | None = None
+    qemu: EmulatorSettings | None = None
     labgrid: Real | None = None
     cpus: int = 1
     cmdline: str = ""

@@ -1,4 +1,4 @@
-"""What of a host prevents or disturbs measuring. Reads /proc and /sys (below `root`, for tests); changes nothing."""
+"""Conditions of a host that prevent or disturb measuring. Reads /proc and /sys (below `root`, for tests); changes nothing."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def examine_host(root: Path = Path("/")) -> list[Check]:
 
 
 def examine_tree(root: Path) -> list[Check]:
-    """Of another machine, whose files lie below `root`: conditions that bias measurements on it. A run reports what
+    """Conditions of another machine, whose files lie below `root`, that bias measurements on it. A run reports what
     prevents them."""
     looks = (load, steal, governor, turbo, throttling, smt, battery, services, units, threads)
     found = [finding for look in looks for finding in look(root)]
@@ -110,7 +110,7 @@ def missing_programs(wanted: Sequence[str]) -> list[HostError]:
 
 
 def guest_root(_: Path) -> Iterator[Check]:
-    """What fetching Debian's kernels and making a guest's root takes; less matters where a root is in the cache."""
+    """Programs and rights that fetching Debian's kernels and making a guest's root take; less matters where a root is in the cache."""
     problems: list[HostError | None] = [*missing_programs(ROOT_PROGRAMS), explain_refusal()]
     try:
         keyring()
@@ -151,7 +151,7 @@ def kvm(root: Path) -> Iterator[Check]:
 
 
 def closed_to_qemu() -> HostError | None:
-    """Why QEMU, which never runs as root, may not open /dev/kvm; None where it may."""
+    """Reason why QEMU, which never runs as root, may not open /dev/kvm; None where it may."""
     try:
         confine.kvm_group()
     except HostError as error:
@@ -250,7 +250,7 @@ def emulator(root: Path) -> Iterator[Check]:
 
 
 def steal(root: Path) -> Iterator[Check]:
-    """Of a virtual machine: CPU time that its host gave to others."""
+    """CPU time that the host of a virtual machine gave to others."""
     words = ((read(root / "proc/stat") or "").splitlines() or [""])[0].split()
     if len(words) < 9 or words[0] != "cpu" or not all(word.isdigit() for word in words[1:9]):
         return
@@ -371,7 +371,7 @@ def services(root: Path) -> Iterator[Check]:
 
 
 def units(root: Path) -> Iterator[Check]:
-    """Of another machine: services that change its settings, and timers that start work (a file `units` at the top)."""
+    """Services of another machine that change its settings, and timers that start work (a file `units` at the top)."""
     told = read(root / "units")
     if told is None:
         yield Check(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def host_cpus(count: int) -> list[int]:
-    """Which CPUs of this host to pin vCPUs to: the last ones, one a core while they last; [] where there are too few."""
+    """CPUs of this host to pin vCPUs to: the last ones, one a core while they last; [] where there are too few."""
     allowed = sorted(os.sched_getaffinity(0), reverse=True)
     if len(allowed) < count:
         return []

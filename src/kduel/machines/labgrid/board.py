@@ -62,7 +62,7 @@ class ConsoleResults:
             self._rest = b""
 
     def finish(self) -> None:
-        """What is left of a last line."""
+        """Log the rest of a last line."""
         if self._rest:
             self.log.feed(self._rest)
             self._rest = b""
@@ -195,7 +195,7 @@ class LabgridMachine(DescribedBoard):
         for name in (KERNEL, INITRD, ROOT):
             (files / name).unlink(missing_ok=True)
         shutil.copyfile(self.images[trial.arm.kernel.sha256], files / KERNEL)
-        if carried := self.carried(trial):
+        if carried := self.boot_files(trial):
             (files / (INITRD if self.board.root == "ram" else ROOT)).write_bytes(carried)
         log = ConsoleLog(trial.into / "console.log", started)
         inbox = envelope.Inbox(trial.into / envelope.RAW)

@@ -1,4 +1,4 @@
-"""How a kernel gets into a real board: by commands to its boot loader, or by fastboot."""
+"""Ways to get a kernel into a real board: by commands to its boot loader, or by fastboot."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Fastboot:
             )
 
     def _fastboot(self, words: list[str], file: str, tell: Tell) -> str:
-        """As the driver's own verbs do it: but these wait for ever for a board that does not come, and print."""
+        """Call fastboot as the driver's own verbs do, which wait for ever for a board that does not come, and print."""
         from labgrid.util.managedfile import ManagedFile
 
         sent = ManagedFile(str(Path(self.real.files, file)), self.driver.fastboot)

@@ -62,7 +62,7 @@ class TrialRefused(Exception):
 
 
 class Connection:
-    """How to reach a machine."""
+    """Way to reach a machine."""
 
     def __init__(
         self, place: str, *, port: int = 0, identity: str = "", known_hosts: str = "", sudo: bool = False

@@ -95,16 +95,16 @@ def own_entry(like: MenuEntry, name: str, release: str, words: str) -> tuple[Men
     lines = []
     for line in like.body:
         if match := KERNEL.match(line):
-            line = line.replace(match[1], renamed(match[1], like.release, release))
+            line = line.replace(match[1], rename_release(match[1], like.release, release))
             line = f"{line} {words}".rstrip()
         elif line.startswith("initrd"):
-            line = renamed(line, like.release, release)
+            line = rename_release(line, like.release, release)
         lines.append(f"  {line}")
-    made = MenuEntry(name, name, renamed(like.image, like.release, release), f"{like.cmdline} {words}".strip())
+    made = MenuEntry(name, name, rename_release(like.image, like.release, release), f"{like.cmdline} {words}".strip())
     return made, "\n".join([f"menuentry '{name}' --id '{name}' {{", *lines, "}"])
 
 
-def renamed(text: str, old: str, new: str) -> str:
+def rename_release(text: str, old: str, new: str) -> str:
     """Paths of another release."""
     return text.replace(f"-{old}", f"-{new}")
 

@@ -1,4 +1,4 @@
-"""What a run puts onto a real machine and takes away again: kernels that were brought, boot entries of its own."""
+"""Things that a run puts onto a real machine and takes away again: kernels that were brought, boot entries of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kduel.machines.remote.ssh_trial import RETRY, Observation, going, look
 
 
 class LoanSettings(Protocol):
-    """Of a machine's settings, what lending needs."""
+    """Settings that provisioning needs."""
 
     @property
     def place(self) -> str: ...

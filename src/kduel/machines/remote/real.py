@@ -1,4 +1,4 @@
-"""What real machines have in common: they are examined, receive what a run needs, and are restored afterwards."""
+"""Real machines: they are examined, receive what a run needs, and are restored afterwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kduel.kernels.files.modules import modules_digest
 from kduel.machines import Arm, Machine, Needs, Outcome, Trial
 from kduel.machines.remote.connection import REMEDIES, Connection, ConnectionLost, TrialRefused
 from kduel.machines.remote.grub import MenuEntry
-from kduel.machines.remote.provision import Loan
+from kduel.machines.remote.provision import Loan, LoanSettings
 from kduel.machines.remote.retry import run_or_fail
 from kduel.machines.remote.ssh_trial import Journey, RealSettings
 
@@ -42,7 +42,7 @@ class RealMachine(Machine):
         self.facts, self.loan = facts, loan
 
     def modules(self, kernel: Kernel) -> str | None:
-        """Of all that are brought with the kernel: which of them are loaded is up to the machine."""
+        """Digest of all modules brought with the kernel: which of them are loaded is up to the machine."""
         return None if isinstance(kernel, InstalledKernel) else modules_digest(kernel.modules)
 
     def boot(self, trial: Trial) -> Outcome:
@@ -79,19 +79,15 @@ def cut_off(void: str, message: str, *, in_boot: bool) -> Outcome:
     )
 
 
-class SurveySettings(Protocol):
-    """Of a machine's settings, what looking at it needs."""
+class SurveySettings(LoanSettings, Protocol):
+    """Settings that examining a machine needs."""
 
-    @property
-    def place(self) -> str: ...
-    @property
-    def directory(self) -> str: ...
     @property
     def free_mib(self) -> int: ...
 
 
 def survey(connection: Connection, settings: SurveySettings, arms: Sequence[Arm], *, boot: str) -> dict[str, Any]:
-    """What is true of the machine for the whole run. Raises HostError for what it lacks."""
+    """Facts about the machine for the whole run. Raises HostError for what it lacks."""
     tools = ["setsid", "tar", "sha256sum", "awk"]
     tools += {"no": ["ps"], "slurm": []}.get(boot, ["systemctl", boot])
     missing = run_or_fail(
@@ -140,4 +136,4 @@ def survey(connection: Connection, settings: SurveySettings, arms: Sequence[Arm]
 
 def read_programs(needs: Needs, architecture: str, cache: Cache) -> dict[str, bytes]:
     """The programs that trials bring along, by name: the cache may be cleared while the run lasts."""
-    return {name: path.read_bytes() for name, path in needs.brought(architecture, cache=cache)}
+    return {name: path.read_bytes() for name, path in needs.files_and_programs(architecture, cache=cache)}

@@ -40,7 +40,7 @@ RESTORE = "/var/lib/kduel-restore.sh"
 
 
 class RealSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the [machine] tables of all real machines have."""
+    """Settings in the [machine] tables of all real machines."""
 
     boot_deadline: Seconds = 600.0
     """Seconds from the reboot until the machine answers again."""
@@ -148,10 +148,10 @@ class Journey:
         self.mark("done")
         self.compare_clocks(now, after)
         if after.boot_id != now.boot_id:
-            return self.died()
+            return self.end_dead_trial()
         return self.bring_home(after)
 
-    def died(self) -> Outcome:
+    def end_dead_trial(self) -> Outcome:
         """The machine went down in mid-trial: keep its messages, and remove the trial's files there. Raises ConnectionLost,
         TrialRefused."""
         self.tell(self.last_words())
@@ -235,11 +235,11 @@ class Journey:
             # In the room that was taken before: the disk may be full by now.
             "printf %03d $s | dd of=status.room conv=notrunc 2>/dev/null; mv status.room status"
         )
-        script = f"cd {place} && if [ ! -e conditions.log ]; then {self.detached(run)} fi"
+        script = f"cd {place} && if [ ! -e conditions.log ]; then {self.detach_command(run)} fi"
         self.patiently(lambda: self.connection.run(script), 60.0)
         self.tell("the script runs")
 
-    def detached(self, run: str) -> str:
+    def detach_command(self, run: str) -> str:
         """Shell that starts a script apart from the connection."""
         return f"setsid nohup sh -c {shlex.quote(run)} >/dev/null 2>&1 </dev/null &"
 
@@ -362,7 +362,7 @@ class Journey:
 
 
 def default_cmdline(now: Observation) -> str:
-    """What the machine boots with by itself: without what its boot loader, or KDuel for a contender, added."""
+    """Command line that the machine boots with by itself: without what its boot loader, or KDuel for a contender, added."""
     return " ".join(w for w in now.cmdline.split(OWN_WORDS)[0].split() if not w.startswith("BOOT_IMAGE="))
 
 
@@ -377,7 +377,7 @@ def look(connection: Connection) -> Observation:
 
 
 def read_look(text: str) -> Observation:
-    """What LOOK printed. Raises ConnectionLost where it is cut."""
+    """Observation that LOOK printed. Raises ConnectionLost where it is cut."""
     lines = text.splitlines()
     try:
         return Observation(lines[0], lines[1], lines[2], float(lines[3]), float(lines[4]), lines[5], time.monotonic())

@@ -66,7 +66,7 @@ SILENT = re.compile(
 
 
 def slurm(program: str, *arguments: str, stdin: str = "") -> str:
-    """What one of Slurm's programs prints. Raises HostError with its words, Silent where slurmctld does not answer."""
+    """Output of one of Slurm's programs. Raises HostError with its words, Silent where slurmctld does not answer."""
     try:
         done = subprocess.run(
             [program, *arguments],
@@ -153,7 +153,7 @@ def nodes() -> list[Node]:
 
 
 def describe_not_started(job: str, node: str, reason: str) -> str:
-    """Of a job that Slurm holds because it could not start it: what happened, and where to look."""
+    """Account of a job that Slurm holds because it could not start it, and where to look."""
     return (
         f"Slurm could not start job {job} on {node}, and holds it ({reason.replace('_', ' ')}). `sinfo -R`, slurmctld's log "
         f"and slurmd's on {node} have the cause: often a prolog that fails, or a user or directory that the node does not have"

@@ -1,4 +1,4 @@
-"""What Slurm must be set up with to reboot nodes into kernels, and what is missing of it. docs/fleets.md explains each."""
+"""Setup that Slurm needs to reboot nodes into kernels, and what is missing of it. docs/fleets.md explains each."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ CHOICE_LOST = (
 
 
 def cluster_settings() -> dict[str, str]:
-    """What `scontrol show config` prints, by name. Raises HostError."""
+    """Settings that `scontrol show config` prints, by name. Raises HostError."""
     return dict(re.findall(r"^(\w+)\s*= (.*?)\s*$", slurm("scontrol", "show", "config"), re.MULTILINE))
 
 
 def seconds(text: str) -> int | None:
-    """Of `60 sec`; None where there is no number."""
+    """Number of `60 sec`; None where there is no number."""
     found = re.match(r"\d+", text)
     return int(found[0]) if found else None
 
 
 def check_settings(known: dict[str, str], boot_deadline: float) -> list[str]:
-    """What a user should know of the cluster's settings. Raises HostError, with every setting that prevents reboots."""
+    """Notes on the cluster's settings. Raises HostError, with every setting that prevents reboots."""
     missing = []
     if "helpers" not in known.get("NodeFeaturesPlugins", ""):
         plugins = known.get("NodeFeaturesPlugins", "") or "(null)"

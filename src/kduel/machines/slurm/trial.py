@@ -57,7 +57,7 @@ class NodeSettings(RealSettings, frozen=True, forbid_unknown_fields=True, kw_onl
 
     @property
     def boot(self) -> str:
-        """How it is rebooted."""
+        """Means of rebooting."""
         return "slurm"
 
     def feature(self, contender: str, release: str) -> str:
@@ -100,7 +100,7 @@ class NodeConnection(Connection):
         root: bool = True,
         out: BinaryIO | None = None,
     ) -> CommandResult:
-        """As by ssh. Raises ConnectionLost, and TrialRefused where the job has ended, which takes the node away."""
+        """Run as by ssh. Raises ConnectionLost, and TrialRefused where the job has ended, which takes the node away."""
         done = super().run(script, stdin=stdin, timeout=timeout, root=root, out=out)
         if done.status and not EXITED.search(done.stderr):
             self.complain(done)
@@ -200,11 +200,11 @@ class NodeJourney(Journey):
         feature = self.settings.feature(contender, self.trial.arm.kernel.release)
         name = job_name(self.trial.into, self.settings.node)
         self.script = f"go-{os.urandom(4).hex()}"
-        job = self.submitted(name, feature)
+        job = self.submit_job(name, feature)
         self.facts["job"] = job
         self.tell(f"job {job} asks Slurm to boot {self.settings.node} with the feature {feature}")
         try:
-            await_job(job, self.settings, self.allocated)
+            await_job(job, self.settings, self.note_allocation)
             self.connection.attach(job)
             now = self.patiently(lambda: look(self.connection), 60.0)
             self.mark("kernel")
@@ -219,7 +219,7 @@ class NodeJourney(Journey):
         finally:
             cancel(job)
 
-    def submitted(self, name: str, feature: str) -> str:
+    def submit_job(self, name: str, feature: str) -> str:
         """The number of the trial's job. slurmctld is waited for. Raises TrialRefused."""
         end = time.monotonic() + self.settings.boot_deadline
         while True:
@@ -236,7 +236,7 @@ class NodeJourney(Journey):
                 code = "boot-refused" if NO_KERNEL.search(error.message) else "no-node"
                 raise TrialRefused(code, f"Slurm refuses the trial's job: {error.message}") from error
 
-    def allocated(self) -> None:
+    def note_allocation(self) -> None:
         """The node is ours, and goes down: deadlines count from here, not from the queue."""
         self.facts["queued_seconds"] = round(time.monotonic() - self.start, 1)
         self.start = time.monotonic()
@@ -255,16 +255,16 @@ class NodeJourney(Journey):
                 raise TrialRefused("no-node", f"{away[0].name} is {away[0].state}{why}")
             time.sleep(self.settings.poll)
 
-    def detached(self, run: str) -> str:
+    def detach_command(self, run: str) -> str:
         """Shell that hands the script to the job."""
         return f"printf %s {shlex.quote(run)} >go.new && mv go.new {self.script};"
 
 
 def job_name(into: Path, node: str) -> str:
-    """The same for all trials of a run on a node, whoever drives them."""
+    """Name of the job, equal for all trials of a run on a node, whoever drives them."""
     return f"kduel-{sha256(os.fsencode(into.parent.absolute())).hexdigest()[:8]}-{node}"
 
 
 def facts_of(shown: dict[str, str]) -> dict[str, Any]:
-    """Of the cluster's settings, what a report should name."""
+    """Facts about the cluster that a report names."""
     return {"slurm": shown.get("SLURM_VERSION", ""), "cluster": shown.get("ClusterName", "")}
