@@ -90,7 +90,7 @@ class LabPlace(Member, frozen=True, kw_only=True):
 def places(text: str) -> list[LabPlace]:
     """From `labgrid-client -v places`, by name."""
     found = []
-    for part in re.split(r"^LabPlace ", text, flags=re.MULTILINE)[1:]:
+    for part in re.split(r"^Place ", text, flags=re.MULTILINE)[1:]:
         name = re.match(r"'([^']+)':", part)
         tags = re.search(r"^  tags: (.*)$", part, re.MULTILINE)
         acquired = re.search(r"^  acquired: (.*)$", part, re.MULTILINE)
