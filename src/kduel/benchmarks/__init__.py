@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 from msgspec import Struct
@@ -131,6 +132,10 @@ class Benchmark(ABC, Generic[P]):
     def counts_instructions(self, parameters: P) -> bool:
         """True if its figures are counts of instructions, which only a machine whose clock counts them can give."""
         return False
+
+    def files_for(self, parameters: P) -> list[tuple[str, Path]]:
+        """Files of this host that the trial needs in its path: name and file. Raises InputError where one is missing."""
+        return []
 
     @abstractmethod
     def script(self, parameters: P) -> str:

@@ -8,6 +8,7 @@ import re
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -16,7 +17,9 @@ from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.support.expression import compile_expression, find_matches
 from kduel.benchmarks.support.parameters import slug
 from kduel.benchmarks.support.reading import SHOWN
+from kduel.core.errors import InputError
 from kduel.core.experiment import Aspect, Better, Metric, Statistic
+from kduel.core.manifest import digest
 from kduel.core.samples import within_reason
 from kduel.core.untrusted import MalformedError
 
@@ -71,6 +74,8 @@ class CommandParameters(Parameters, frozen=True):
     """About how many seconds it takes, for the ETA."""
     packages: tuple[Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9.+-]+$")], ...] = ()
     """Debian packages that it needs in the guest."""
+    files: dict[str, Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]] = {}
+    """Files of this host, such as a program, each with its SHA-256. The command finds them in its PATH, by their names."""
 
     def __post_init__(self) -> None:
         names = [metric.name for metric in self.metrics]
@@ -103,6 +108,20 @@ class Command(Benchmark[CommandParameters]):
 
     def packages_for(self, parameters: CommandParameters) -> tuple[str, ...]:
         return tuple(parameters.packages)
+
+    def files_for(self, parameters: CommandParameters) -> list[tuple[str, Path]]:
+        files = [(Path(name).name, Path(name)) for name in parameters.files]
+        for (_, path), sha256 in zip(files, parameters.files.values(), strict=True):
+            if not path.is_file():
+                raise InputError(
+                    f"{path}, which the command needs, is not there", "Start in the directory that has it."
+                )
+            if digest(path) != sha256:
+                raise InputError(
+                    f"{path} is not the file with the SHA-256 {sha256} that the study names",
+                    "Restore it, or start a new run with the SHA-256 that sha256sum prints.",
+                )
+        return files
 
     def script(self, parameters: CommandParameters) -> str:
         return f"{parameters.command.strip()}\n"

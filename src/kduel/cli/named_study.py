@@ -29,10 +29,10 @@ def default_suite(machine: str) -> str:
 
 
 def read_named_study(
-    names: Sequence[str], suite: str | None, aa: int | None = None, machine: str = ""
+    names: Sequence[str], suite: str | None, aa: int | None = None, machine: str = "", own: str | None = None
 ) -> tuple[str, StudyFile, str]:
     """The study's text, its parsed content, and its origin: the file or the suite. With `aa`, one kernel under so
-    many names. Without `suite` it is that of the `machine`.
+    many names. Without `suite` it is that of the `machine`; `own` is the text of a study without contenders in its place.
 
     Raises InputError.
     """
@@ -51,6 +51,11 @@ def read_named_study(
         raise InputError(
             f"{files[0]} is a study file, which names its contenders itself",
             f"Give it alone, with the other contenders in it: kduel run {shlex.quote(files[0])}; or name kernels only.",
+        )
+    if own is not None and (suite is not None or files):
+        raise InputError(
+            "--command takes the place of a suite or a study file",
+            f"Leave out --command, or {'name kernels only' if files else '--suite'}.",
         )
     if is_study_file(names) and aa is None:
         if suite is not None:
@@ -74,5 +79,8 @@ def read_named_study(
             "Name a second kernel, a study file (*.toml), or give --aa 2 to test one kernel against itself.",
         )
     suite = suite or default_suite(machine)
-    text = suite_text(suite) + contender_tables([*names] * (aa or 1), aa is not None)
+    contenders = contender_tables([*names] * (aa or 1), aa is not None)
+    if own is not None:
+        return own + contenders, parse_study(own + contenders, "--command"), "--command"
+    text = suite_text(suite) + contenders
     return text, parse_study(text, f"the suite {suite}"), suite

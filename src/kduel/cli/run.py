@@ -20,6 +20,7 @@ from kduel.cli.options import (
     quiet_option,
     suite_option,
 )
+from kduel.cli.own_command import command_options, command_study
 from kduel.core.errors import InputError
 
 EXACT_MACHINE = "icount"
@@ -29,6 +30,7 @@ EXACT_MACHINE = "icount"
 @click.command("run")
 @contender_arguments("contenders", "BASELINE CONTENDER... | STUDY.toml")
 @suite_option
+@command_options
 @click.option(
     "--blocks",
     type=click.IntRange(1),
@@ -90,6 +92,10 @@ EXACT_MACHINE = "icount"
 def command(
     contenders: tuple[str, ...],
     suite: str | None,
+    line: str | None,
+    regex: str | None,
+    unit: str | None,
+    better: str | None,
     blocks: int | None,
     max_blocks: int | None,
     machine: str,
@@ -120,6 +126,7 @@ def command(
     kduel run tree:linux.orig tree:linux --suite exact
     kduel run debian:6.1 debian:6.12 --suite generations --out study
     kduel run --aa 2 debian:6.12
+    kduel run debian:6.1 debian:6.12 --command './bench -n 3' --regex 'took ([0-9.]+) ms' --unit ms
     kduel run debian:6.1 debian:6.12 --sweep threads=1,2,4
     kduel run STUDY.toml --machine qemu:accel=tcg
     """
@@ -133,7 +140,8 @@ def command(
     is_file = aa is None and is_study_file(contenders)
     if (layouts is not None or single) and not (machine or suite or is_file):
         machine = EXACT_MACHINE
-    text, file, origin = read_named_study(contenders, suite, aa, machine)
+    own = command_study(line, regex, unit, better)
+    text, file, origin = read_named_study(contenders, suite, aa, machine, own)
     if sweep:
         text += "".join(map(sweep_table, sweep))
         file = parse_study(text, origin)
@@ -168,7 +176,7 @@ def command(
         notify=notify,
         quiet=quiet,
         exact_first=exact_first,
-        counts_by_default=not (is_file or aa or machine),
+        counts_by_default=not (is_file or aa or machine or own),
         fleet=fleet,
     )
     carry_out(request)

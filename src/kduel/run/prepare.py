@@ -159,6 +159,7 @@ def collect_needs(chosen: ResolvedStudy, dress: TrialSetup) -> Needs:
             )
         ),
         programs=tuple(sorted({program for each in benchmarks for program in each.programs})),
+        files=tuple(sorted({file for each, given in steps for file in each.files_for(given)})),
         scratch=any(each.needs_scratch for each in benchmarks) or not loads.isdisjoint(load.NEED_SCRATCH),
         modules=tuple(
             sorted(
