@@ -24,11 +24,13 @@ from kduel.core.host_packages import install_command
 from kduel.guest import boots, confine, envelope, priority
 from kduel.guest.console import ConsoleLog
 from kduel.guest.hostrecord import HostRecorder, Scheduling
-from kduel.guest.monitor import ANSWER_SECONDS, Monitor, MonitorError, UnansweredError, stuck_cpus
+from kduel.guest.monitor import ANSWER_SECONDS, Monitor, MonitorError, Observer, UnansweredError
 from kduel.guest.vm import VirtualMachine, Wiring
 
 START_SECONDS = 600.0
 """Seconds that QEMU may take to answer where a deadline leaves out what the host keeps it waiting."""
+SILENT_SECONDS = 60.0
+"""Seconds without output after which a guest with virtual time may sleep for ever, and is looked at."""
 POWER_OFF_SECONDS = 15.0
 """Seconds that a guest may take to switch itself off once its results are home."""
 SENT = (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
@@ -136,12 +138,15 @@ def run(
         inbox = envelope.Inbox(console.with_name(envelope.RAW))
         held.callback(inbox.close)
         scheduling = Scheduling(process.pid, vcpus) if own_time else None
-        watch = _Watch(process, serial, results, log, inbox, started, recorder, scheduling)
+        looking = held.enter_context(Observer(observer))
+        # With virtual time a sleeping CPU's clock is moved on without end; other guests are disturbed by a look.
+        asleep = looking.sleeps_for_ever if own_time else None
+        watch = _Watch(process, serial, results, log, inbox, started, recorder, scheduling, asleep)
         watch.timings["launched"] = time.monotonic() - started
         ended = watch.until_gone(boot_deadline, deadline, linger)
         if recorder and ended != "off":
             recorder.stop()
-        stuck = stuck_cpus(observer) if ended.endswith("deadline") else []
+        stuck = looking.stuck_cpus() if ended.endswith("deadline") else []
         if ended == "off" and (status := process.wait()):
             ended = "killed" if status < 0 else "failed"
         _bury(process)
@@ -266,10 +271,13 @@ class _Watch:
         started: float,
         recorder: HostRecorder | None,
         scheduling: Scheduling | None,
+        asleep: Callable[[], bool] | None,
     ) -> None:
         assert process.stderr is not None
         self.process, self.started, self.log, self.inbox = process, started, log, inbox
-        self.recorder, self.scheduling = recorder, scheduling
+        self.recorder, self.scheduling, self.asleep = recorder, scheduling, asleep
+        self._heard = time.monotonic()
+        """Time of the last output, or of the last look at a silent guest."""
         self.waited = 0.0
         """Seconds that do not count towards a deadline, as last read."""
         self.stderr = bytearray()
@@ -303,8 +311,16 @@ class _Watch:
             if left <= 0:
                 # It may have ended while this process was stopped, or waited for a CPU itself.
                 return "off" if self.process.poll() is not None else name
-            reading = self.recorder.tick() if self.recorder else None
-            for key, _ in self._selector.select(left if reading is None else min(left, reading)):
+            waits = [left]
+            if self.recorder and (reading := self.recorder.tick()) is not None:
+                waits.append(reading)
+            if self.asleep is not None:
+                if time.monotonic() - self._heard >= SILENT_SECONDS:
+                    if self.asleep():
+                        return name
+                    self._heard = time.monotonic()
+                waits.append(self._heard + SILENT_SECONDS - time.monotonic())
+            for key, _ in self._selector.select(max(0.0, min(waits))):
                 if key.fd == self._gone:
                     return "off"
                 self._take(key)
@@ -337,6 +353,7 @@ class _Watch:
         except OSError:
             data = b""
         if data:
+            self._heard = time.monotonic()
             key.data(data)
         else:
             self._selector.unregister(key.fileobj)

@@ -68,25 +68,48 @@ class Monitor:
             raise MonitorError(str(error) or type(error).__name__) from error
 
 
-def stuck_cpus(observer: socket.socket) -> list[str]:
-    """The vCPUs that run, or sleep, with interrupts off in every one of some looks: nothing can reach them any more.
+class Observer:
+    """Looks at the vCPUs of a running guest; for use in a `with`. It sees nothing where QEMU does not answer."""
 
-    [] where there are none, or QEMU does not answer.
-    """
-    looks: list[dict[int, tuple[bool, str]]] = []
-    try:
-        with Monitor(observer) as monitor:
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._held = contextlib.ExitStack()
+        self._monitor: Monitor | None = None
+
+    def __enter__(self) -> Observer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def registers(self) -> str:
+        """QEMU's `info registers -a`. Raises MonitorError."""
+        if self._monitor is None:
+            self._monitor = self._held.enter_context(Monitor(self._connection))
+        return str(self._monitor("human-monitor-command", **{"command-line": "info registers -a"}))
+
+    def sleeps_for_ever(self) -> bool:
+        """True if every vCPU sleeps with interrupts off: nothing can wake the guest any more."""
+        try:
+            states = re.findall(r"^(?:RIP|EIP)=.* (?:RFL|EFL)=([0-9a-f]+).*HLT=(\d)", self.registers(), re.MULTILINE)
+        except MonitorError:
+            return False
+        return bool(states) and all(asleep == "1" and not int(flags, 16) & INTERRUPTS_ON for flags, asleep in states)
+
+    def stuck_cpus(self) -> list[str]:
+        """The vCPUs that run, or sleep, with interrupts off in every one of some looks: nothing can reach them any more."""
+        looks: list[dict[int, tuple[bool, str]]] = []
+        try:
             for _ in range(SAMPLES):
-                registers = monitor("human-monitor-command", **{"command-line": "info registers -a"})
-                looks.append(read_registers(str(registers)))
+                looks.append(read_registers(self.registers()))
                 time.sleep(0.1)
-    except MonitorError:
-        return []
-    return [
-        f"CPU {cpu} had its interrupts off all the time, at {looks[-1][cpu][1]}"
-        for cpu in looks[0]
-        if all(look.get(cpu, (False, ""))[0] for look in looks)
-    ]
+        except MonitorError:
+            return []
+        return [
+            f"CPU {cpu} had its interrupts off all the time, at {looks[-1][cpu][1]}"
+            for cpu in looks[0]
+            if all(look.get(cpu, (False, ""))[0] for look in looks)
+        ]
 
 
 def read_registers(text: str) -> dict[int, tuple[bool, str]]:
