@@ -63,6 +63,16 @@ def test_every_value_is_drawn(page: Browser, tmp_path: Path) -> None:
     assert page.evaluate("[...document.querySelectorAll('.plot')].every(p => p.getAttribute('role') === 'img')")
 
 
+def test_effects_are_drawn_without_a_script(page: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(report_format("html").render(hostile()).replace("<script>", '<script type="text/plain">'))
+    page.open(path)
+    shown = page.evaluate("document.querySelector('[data-plot=forest] svg').textContent")
+    assert "%" in shown and page.evaluate("document.querySelectorAll('[data-plot=forest] svg path').length") > 3
+    assert page.evaluate("document.querySelector('[data-plot=forest] svg').getBoundingClientRect().height") > 40
+    assert page.evaluate("document.querySelectorAll('[data-plot=forest] script').length") == 0
+
+
 def test_hover_tells_the_trial_and_its_value(page: Browser, tmp_path: Path) -> None:
     show(page, tmp_path, simulated())
     page.evaluate("document.querySelector('.strip').scrollIntoView({block: 'center'})")
@@ -89,7 +99,8 @@ def test_a_strangers_strings_do_nothing(page: Browser, tmp_path: Path) -> None:
     page.call("Page.addScriptToEvaluateOnNewDocument", source="window.alert = () => { window.pwned = true; };")
     show(page, tmp_path, hostile())
     scroll_through(page)
-    assert page.evaluate("document.scripts.length") == 3
+    # Data, the library as text, our own script, and the library.
+    assert page.evaluate("document.scripts.length") == 4
     assert not page.evaluate("window.pwned === true")
     labels = page.evaluate("document.querySelector('.strip svg').textContent")
     assert '<script>alert("x")</script>' in labels

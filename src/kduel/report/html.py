@@ -21,7 +21,7 @@ from kduel.report.content.machines import machine_tables, part_facts
 from kduel.report.content.methods import methods
 from kduel.report.content.notes import key
 from kduel.report.content.reproduce import reproduction, shell_lines
-from kduel.report.page.data import describe_plot, has_forest, metric_groups, page_data
+from kduel.report.page.data import describe_plot, forest_pictures, has_forest, metric_groups, page_data
 from kduel.report.page.factors import factors_part
 from kduel.report.page.matrix import matrix_part
 from kduel.report.page.tails import tails_part
@@ -33,6 +33,8 @@ from kduel.store.rundir import EXACT, PAGE
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+NOTES_ABOVE = 2
+"""Cautions and findings that stand above the plot of effects; the others are folded."""
 OPEN_METRICS = 8
 """So many metrics are shown unfolded; a longer list starts folded, with only the decided primary ones open."""
 
@@ -71,6 +73,7 @@ class HtmlFormat(Format):
             factors=factors,
             tails=tails,
             marks=MARKS,
+            NOTES_ABOVE=NOTES_ABOVE,
             efficiency=efficiency,
             marks_told=MARKS_TOLD,
             imported=results.study.imported,
@@ -89,6 +92,7 @@ class HtmlFormat(Format):
             environment=environment_rows(results),
             names=[contender.name for contender in results.contenders],
             links=lambda trial: raw_links(trial, options.run),
+            pictures=forest_pictures(said, results.study.delta),
             data=script_json(data),
             vega=script(vega_script()),
             version=full_version(),

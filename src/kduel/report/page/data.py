@@ -17,6 +17,9 @@ from kduel.report.content.notes import key
 from kduel.report.plots import effects as plots
 from kduel.report.plots import values as valueplots
 
+PICTURE_WIDTH = 720
+"""Of a plot that the page holds as a picture, in pixels."""
+
 
 class MetricGroup(Struct, kw_only=True):
     """One metric with its result for each contender. `values` runs parallel to the run's contenders and blocks."""
@@ -112,6 +115,18 @@ def page_data(results: Results, groups: list[MetricGroup], said: Digest) -> dict
         "course": plots.vega(valueplots.course(placeholder, plots.PAGE)) if results.trials else None,
         "host": plots.vega(valueplots.host(placeholder, plots.PAGE, shown)) if shown else None,
     }
+
+
+def forest_pictures(said: Digest, delta: float) -> list[Any]:
+    """Plots of effects as SVG, for a page whose script has not drawn them yet, or never will."""
+    from markupsafe import Markup
+
+    return [
+        Markup(plots.svg(plots.forest(comparison.gating, delta, plots.PAGE, PICTURE_WIDTH)))
+        if has_forest(comparison.gating)
+        else Markup()
+        for comparison in said.comparisons
+    ]
 
 
 def slice_rows(results: Results, group: MetricGroup, arms: dict[str, int]) -> list[list[float | int | None]]:

@@ -94,6 +94,15 @@
     tip.style.top = `${event.clientY + 18 + box.height > innerHeight ? event.clientY - box.height - 12 : event.clientY + 18}px`;
   };
 
+  // The drawing library is unpacked when the first plot is looked at.
+  let library = null;
+  const loadLibrary = async () => {
+    const packed = Uint8Array.from(atob(document.getElementById("vega").textContent), (byte) => byte.charCodeAt(0));
+    const code = document.createElement("script");
+    code.textContent = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+    document.head.append(code);
+  };
+
   function draw(place) {
     if (views.has(place)) return;
     const [spec, rows] = plots[place.dataset.plot](Number(place.dataset.number));
@@ -111,8 +120,11 @@
     // Vega names the element it draws in; the outer one keeps our description of the plot.
     const inner = document.createElement("div");
     inner.setAttribute("aria-hidden", "true");
-    place.replaceChildren(inner);
-    vegaEmbed(inner, spec, options).then((made) => {
+    library ??= loadLibrary();
+    library.then(() => {
+      place.replaceChildren(inner);
+      return vegaEmbed(inner, spec, options);
+    }).then((made) => {
       if (!views.has(place)) {
         made.finalize();
         return;
@@ -126,7 +138,7 @@
   function drop(place) {
     views.get(place)?.finalize();
     views.delete(place);
-    place.replaceChildren();
+    if (place.dataset.drawn) place.replaceChildren();
     delete place.dataset.drawn;
   }
 
