@@ -18,7 +18,7 @@ NOISE = string.ascii_letters + string.punctuation + "\0\ufffd\N{ARABIC-INDIC DIG
 of the trial's envelope."""
 
 
-APPLICATIONS = ("compile-tree", "git-status", "nginx", "pgbench", "redis", "rocksdb", "sqlite", "zstd")
+APPLICATIONS = ("compile-tree", "git-status", "iperf3", "nginx", "pgbench", "redis", "rocksdb", "sqlite", "zstd")
 FEWER = {"dbench": 1, **dict.fromkeys(APPLICATIONS, 2)}
 """Applications are captured from Debian 12 and 13; dbench has not changed for ten years."""
 

@@ -1,0 +1,155 @@
+"""iperf3: throughput of a TCP transfer, over loopback or over a veth pair between two network namespaces."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, structs
+
+from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw, Service
+from kduel.benchmarks.support.metrics import with_aspect
+from kduel.benchmarks.support.parameters import Number, Seconds, Threads, cut_time
+from kduel.benchmarks.support.reading import read_json
+from kduel.benchmarks.support.service import need, server
+from kduel.core.experiment import Metric
+
+PORT = 5209
+NAMESPACE = "kduel-server"
+HERE, THERE = "10.211.0.1", "10.211.0.2"
+
+
+class Iperf3Parameters(Parameters, frozen=True):
+    """iperf3's own, and how client and server are connected."""
+
+    path: Literal["loopback", "veth"] = "loopback"
+    """"veth": the server is in a network namespace of its own. All below but the first two are of this path."""
+    time: Seconds = 3
+    streams: Threads = 1
+    qdisc: Literal["noqueue", "pfifo_fast", "fq", "fq_codel", "cake"] = "noqueue"
+    """Queueing discipline of the client's end; "noqueue" is what the kernel gives a veth."""
+    delay: Number = 0
+    """Milliseconds that packets to the server are delayed by netem, which takes the place of a `qdisc`."""
+    mtu: Annotated[int, Meta(ge=576, le=65535)] = 1500
+    offload: bool = True
+    """Segmentation and receive offloads (TSO, GSO, GRO) of both ends."""
+
+    def __post_init__(self) -> None:
+        own = [name for name in ("qdisc", "delay", "mtu", "offload") if getattr(self, name) != DEFAULTS[name]]
+        if self.path == "loopback" and own:
+            raise ValueError(f'{own[0]} is of the path veth: give path = "veth", or leave it out')
+        if self.delay and self.qdisc != "noqueue":
+            raise ValueError("delay and qdisc exclude each other: netem is a queueing discipline itself")
+
+
+DEFAULTS = {"qdisc": "noqueue", "delay": 0, "mtu": 1500, "offload": True}
+
+
+class Transfer(Struct):
+    """One direction's sum in iperf3's report."""
+
+    bytes: int
+    seconds: float
+    retransmits: int | None = None
+
+
+class End(Struct):
+    """The end of iperf3's report."""
+
+    sum_sent: Transfer
+    sum_received: Transfer
+
+
+class Report(Struct):
+    """iperf3's report; `error` stands in it where the transfer failed."""
+
+    end: End | None = None
+    error: str = ""
+
+
+class Iperf3(Benchmark[Iperf3Parameters]):
+    """For a time: given a number of bytes, 3.12 ends before they have arrived, and 3.18 not before a whole second. The rate is the
+    server's: bytes received / seconds."""
+
+    name = "iperf3"
+    summary = "Throughput of TCP over loopback or a veth pair (iperf3): TCP, softirq, queueing, copies"
+    packages = ("iperf3", "iproute2", "ethtool")
+    label_template = "iperf3-{path}"
+    label_formats = {"streams": "{}streams", "time": "{}s", "delay": "delay{}ms"}
+    declared_metrics = (
+        *with_aspect(
+            "throughput", Metric("throughput", "MB/s", "higher", "All streams.", "mean"), derived="bytes / seconds"
+        ),
+        Metric("retransmits", "segments", "lower", "Of the sender.", "value"),
+    )
+
+    def loaded_modules(self, parameters: Iperf3Parameters) -> tuple[str, ...]:
+        if parameters.path == "loopback":
+            return ()
+        discipline = "netem" if parameters.delay else parameters.qdisc
+        return ("veth", *(() if discipline in ("noqueue", "pfifo_fast") else (f"sch_{discipline}",)))
+
+    def service(self, parameters: Iperf3Parameters) -> Service:
+        listening = f"grep -q ':{PORT:04X} .* 0A '"
+        if parameters.path == "loopback":
+            return server(
+                "iperf3",
+                f"iperf3 --server --port {PORT} --bind 127.0.0.1",
+                ready=f"cat /proc/net/tcp /proc/net/tcp6 | {listening}",
+                before=need(("iperf3",), self.packages),
+                seconds=1.0,
+            )
+        inside = f"ip netns exec {NAMESPACE}"
+        link = self.label(structs.replace(parameters, time=3, streams=1))
+        service = server(
+            link,
+            f"{inside} iperf3 --server --port {PORT} --bind {THERE}",
+            ready=f"{inside} cat /proc/net/tcp /proc/net/tcp6 | {listening}",
+            before=need(("iperf3", "ip", "tc", "ethtool"), self.packages) + make_link(parameters),
+            seconds=3.0,
+        )
+        return structs.replace(service, stop=f"ip netns del {NAMESPACE}\n")
+
+    def script(self, parameters: Iperf3Parameters) -> str:
+        p = parameters
+        address = "127.0.0.1" if p.path == "loopback" else THERE
+        return f"iperf3 --json --client {address} --port {PORT} --time {p.time} --parallel {p.streams}\n"
+
+    def seconds(self, parameters: Iperf3Parameters) -> float:
+        return 0.5 + parameters.time
+
+    def cut(self, parameters: Iperf3Parameters, slices: int) -> list[Iperf3Parameters]:
+        return cut_time(parameters, slices)
+
+    def parse(self, raw: Raw, parameters: Iperf3Parameters) -> dict[str, float]:
+        found = read_json(raw.stdout, Report, "iperf3's report")
+        if found.error or found.end is None:
+            raise ParseError(f"iperf3 says: {found.error[:200]}" if found.error else "iperf3's report has no end")
+        sent, received = found.end.sum_sent, found.end.sum_received
+        if not 0 < received.bytes <= sent.bytes:
+            raise ParseError(f"{received.bytes} bytes were received, and {sent.bytes} sent")
+        if not parameters.time <= received.seconds < parameters.time + 5:
+            raise ParseError(
+                f"the transfer took {received.seconds:g} s, and not the {parameters.time} s that were asked for"
+            )
+        if sent.retransmits is None:
+            raise ParseError("iperf3's report names no retransmits")
+        return {"throughput": received.bytes / received.seconds / 1e6, "retransmits": float(sent.retransmits)}
+
+
+def make_link(parameters: Iperf3Parameters) -> str:
+    """Shell lines that make the namespace, and the pair of which one end is in it."""
+    p = parameters
+    ends = (("", "kduel0", HERE), (f"ip netns exec {NAMESPACE} ", "kduel1", THERE))
+    lines = [f"ip netns add {NAMESPACE}", f"ip link add kduel0 type veth peer name kduel1 netns {NAMESPACE}"]
+    for inside, name, address in ends:
+        lines += [f"{inside}ip addr add {address}/24 dev {name}", f"{inside}ip link set {name} mtu {p.mtu} up"]
+        if not p.offload:
+            lines.append(f"{inside}ethtool -K {name} tso off gso off gro off")
+    if p.delay:
+        lines.append(f"tc qdisc replace dev kduel0 root netem delay {p.delay}ms limit 100000")
+    elif p.qdisc != "noqueue":
+        lines.append(f"tc qdisc replace dev kduel0 root {p.qdisc}")
+    return "\n".join([*lines, ""])
+
+
+PLUGIN = Iperf3()
