@@ -141,3 +141,18 @@ def test_fixed_metrics_say_what_fixes_them() -> None:
     assert fixed("perf-stat", time=5) == {"task-clock": 5000.0}
     assert fixed("schbench", rps=500) == {"requests-per-second": 500.0}
     assert not fixed("schbench") and not fixed("cyclictest") and not fixed("fio")
+
+
+def test_links_of_iperf3_may_be_there_at_the_same_time() -> None:
+    chosen = benchmark("iperf3")
+    services = [
+        chosen.service(msgspec.convert({"path": "veth", **more}, chosen.Parameters))
+        for more in ({}, {"qdisc": "fq"}, {"delay": 2}, {"streams": 4, "time": 9})
+    ]
+    spaces = [re.findall(r"netns add (\S+)", one.start) for one in services]
+    assert spaces[0] == spaces[3] and services[0] == services[3], "steps over one link share it"
+    assert len({one.name for one in services}) == len({str(space) for space in spaces}) == 3
+    with pytest.raises(msgspec.ValidationError, match="qdisc is of the path veth"):
+        msgspec.convert({"qdisc": "fq"}, chosen.Parameters)
+    with pytest.raises(msgspec.ValidationError, match="exclude each other"):
+        msgspec.convert({"path": "veth", "qdisc": "fq", "delay": 1}, chosen.Parameters)

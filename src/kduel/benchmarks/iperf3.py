@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, structs
@@ -14,8 +15,6 @@ from kduel.benchmarks.support.service import need, server
 from kduel.core.experiment import Metric
 
 PORT = 5209
-NAMESPACE = "kduel-server"
-HERE, THERE = "10.211.0.1", "10.211.0.2"
 
 
 class Iperf3Parameters(Parameters, frozen=True):
@@ -98,20 +97,20 @@ class Iperf3(Benchmark[Iperf3Parameters]):
                 before=need(("iperf3",), self.packages),
                 seconds=1.0,
             )
-        inside = f"ip netns exec {NAMESPACE}"
-        link = self.label(structs.replace(parameters, time=3, streams=1))
+        link = link_of(parameters)
+        inside = f"ip netns exec {link.namespace}"
         service = server(
-            link,
-            f"{inside} iperf3 --server --port {PORT} --bind {THERE}",
+            link.name,
+            f"{inside} iperf3 --server --port {PORT} --bind {link.server_address}",
             ready=f"{inside} cat /proc/net/tcp /proc/net/tcp6 | {listening}",
-            before=need(("iperf3", "ip", "tc", "ethtool"), self.packages) + make_link(parameters),
+            before=need(("iperf3", "ip", "tc", "ethtool"), self.packages) + make_link(link, parameters),
             seconds=3.0,
         )
-        return structs.replace(service, stop=f"ip netns del {NAMESPACE}\n")
+        return structs.replace(service, stop=f"ip netns del {link.namespace}\n")
 
     def script(self, parameters: Iperf3Parameters) -> str:
         p = parameters
-        address = "127.0.0.1" if p.path == "loopback" else THERE
+        address = "127.0.0.1" if p.path == "loopback" else link_of(p).server_address
         return f"iperf3 --json --client {address} --port {PORT} --time {p.time} --parallel {p.streams}\n"
 
     def seconds(self, parameters: Iperf3Parameters) -> float:
@@ -136,19 +135,44 @@ class Iperf3(Benchmark[Iperf3Parameters]):
         return {"throughput": received.bytes / received.seconds / 1e6, "retransmits": float(sent.retransmits)}
 
 
-def make_link(parameters: Iperf3Parameters) -> str:
+class Link(Struct):
+    """A veth pair whose other end is in a namespace of its own. Links that differ may be there at the same time."""
+
+    name: str
+    number: int
+
+    @property
+    def namespace(self) -> str:
+        return f"kduel-{self.number}"
+
+    @property
+    def client_address(self) -> str:
+        return f"10.211.{self.number}.1"
+
+    @property
+    def server_address(self) -> str:
+        return f"10.211.{self.number}.2"
+
+
+def link_of(parameters: Iperf3Parameters) -> Link:
+    """The link that a transfer takes."""
+    name = PLUGIN.label(structs.replace(parameters, time=3, streams=1))
+    return Link(name, zlib.crc32(name.encode()) % 256)
+
+
+def make_link(link: Link, parameters: Iperf3Parameters) -> str:
     """Shell lines that make the namespace, and the pair of which one end is in it."""
-    p = parameters
-    ends = (("", "kduel0", HERE), (f"ip netns exec {NAMESPACE} ", "kduel1", THERE))
-    lines = [f"ip netns add {NAMESPACE}", f"ip link add kduel0 type veth peer name kduel1 netns {NAMESPACE}"]
-    for inside, name, address in ends:
-        lines += [f"{inside}ip addr add {address}/24 dev {name}", f"{inside}ip link set {name} mtu {p.mtu} up"]
+    p, near, far = parameters, f"kduel{link.number}", f"kduel{link.number}p"
+    inside = f"ip netns exec {link.namespace} "
+    lines = [f"ip netns add {link.namespace}", f"ip link add {near} type veth peer name {far} netns {link.namespace}"]
+    for place, name, address in (("", near, link.client_address), (inside, far, link.server_address)):
+        lines += [f"{place}ip addr add {address}/24 dev {name}", f"{place}ip link set {name} mtu {p.mtu} up"]
         if not p.offload:
-            lines.append(f"{inside}ethtool -K {name} tso off gso off gro off")
+            lines.append(f"{place}ethtool -K {name} tso off gso off gro off")
     if p.delay:
-        lines.append(f"tc qdisc replace dev kduel0 root netem delay {p.delay}ms limit 100000")
+        lines.append(f"tc qdisc replace dev {near} root netem delay {p.delay}ms limit 100000")
     elif p.qdisc != "noqueue":
-        lines.append(f"tc qdisc replace dev kduel0 root {p.qdisc}")
+        lines.append(f"tc qdisc replace dev {near} root {p.qdisc}")
     return "\n".join([*lines, ""])
 
 

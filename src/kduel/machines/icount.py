@@ -194,7 +194,7 @@ class IcountMachine(QemuMachine):
         odd = find_odd_one(prints)
         if odd is None:
             raise NotMeasuredError(
-                f"nondeterministic: two identical trials differ in {difference}",
+                f"nondeterministic: two identical trials of {twins[0].arm.contender.name} differ in {difference}",
                 "Three boots gave three results, so nothing was counted. Report QEMU's version and this line; another "
                 "QEMU may do.",
             )
