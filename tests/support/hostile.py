@@ -38,7 +38,7 @@ def stopped_and_continued(machine: IcountMachine) -> Iterator[None]:
 @contextlib.contextmanager
 def polled(machine: IcountMachine) -> Iterator[None]:
     """QEMU's monitor is asked without pause, so that its main loop wakes up all the time."""
-    kept = machine.fixed
+    kept = machine.fixed_options
 
     def torment(process: Any, over: threading.Event) -> None:
         while not paths and not over.is_set():
@@ -71,12 +71,12 @@ def polled(machine: IcountMachine) -> Iterator[None]:
     paths: list[Path] = []
     with tempfile.TemporaryDirectory(prefix="kduel-polled-") as place:
         Path(place).chmod(0o755)
-        machine.fixed = fixed  # type: ignore[method-assign]
+        machine.fixed_options = fixed  # type: ignore[method-assign]
         try:
             with _each_process(torment):
                 yield
         finally:
-            machine.fixed = kept  # type: ignore[method-assign]
+            machine.fixed_options = kept  # type: ignore[method-assign]
 
 
 def _commands() -> Iterator[bytes]:

@@ -69,14 +69,14 @@ def test_a_machine_that_is_not_exact_is_refused(
     ready: Ready, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = exact_machine(ready)
-    exact = machine.fixed
+    exact = machine.fixed_options
 
     def sloppy(block: int) -> list[str]:
         words = exact(block)
         at = words.index("-icount")
         return words[:at] + words[at + 2 :]
 
-    monkeypatch.setattr(machine, "fixed", sloppy)
+    monkeypatch.setattr(machine, "fixed_options", sloppy)
     with pytest.raises(NotMeasuredError, match="nondeterministic"):
         machine.boot(trial(ready, tmp_path / "one"))
 
