@@ -30,7 +30,7 @@ from kduel.judge.verdict.rule import Rule
 from kduel.store.collect import PreparedSteps, step_directory
 from kduel.study.load import Blocks, StudyHeader, check_numbers, parse_study, read_steps, suite_text, suites
 
-CAPTURED = Path(__file__).parent / "benchmarks/captured"
+CAPTURED = Path(__file__).parents[1] / "benchmarks/captured"
 HIGHER = Metric("rate", "1/s", "higher")
 LOWER = Metric("time", "ns", "lower")
 

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CI = ROOT / "contrib/ci"
 
 
