@@ -126,10 +126,9 @@ class Iperf3(Benchmark[Iperf3Parameters]):
         sent, received = found.end.sum_sent, found.end.sum_received
         if not 0 < received.bytes <= sent.bytes:
             raise ParseError(f"{received.bytes} bytes were received, and {sent.bytes} sent")
-        if not parameters.time <= received.seconds < parameters.time + 5:
-            raise ParseError(
-                f"the transfer took {received.seconds:g} s, and not the {parameters.time} s that were asked for"
-            )
+        # A guest that waits for its CPU takes longer: that is no reason to refuse its rate.
+        if received.seconds < 0.95 * parameters.time:
+            raise ParseError(f"the transfer ended after {received.seconds:g} of {parameters.time} s")
         if sent.retransmits is None:
             raise ParseError("iperf3's report names no retransmits")
         return {"throughput": received.bytes / received.seconds / 1e6, "retransmits": float(sent.retransmits)}
