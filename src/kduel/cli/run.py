@@ -126,7 +126,7 @@ def command(
     kduel run tree:linux.orig tree:linux --suite exact
     kduel run debian:6.1 debian:6.12 --suite generations --out study
     kduel run --aa 2 debian:6.12
-    kduel run debian:6.1 debian:6.12 --command './bench -n 3' --regex 'took ([0-9.]+) ms' --unit ms
+    kduel run old.deb new.deb --command ./bench --regex 'took ([0-9.]+) ms'
     kduel run debian:6.1 debian:6.12 --sweep threads=1,2,4
     kduel run STUDY.toml --machine qemu:accel=tcg
     """
