@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
@@ -63,12 +62,12 @@ def kernels_of(results: Results) -> list[str]:
     return [contender.name for contender in results.contenders]
 
 
-def main(words: Iterable[str] | None = None) -> None:
+def main() -> None:
     """Print the tables, or put them into the document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path)
     parser.add_argument("--write", action="store_true", help=f"replace the tables in docs/{DOCUMENT.name}")
-    given = parser.parse_args(words if words is None else list(words))
+    given = parser.parse_args()
     results = read_results(given.results)
     parts = {"shared-lines": shared_lines(results, kernels_of(results))}
     if results.exact is not None:

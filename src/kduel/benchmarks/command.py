@@ -110,8 +110,8 @@ class Command(Benchmark[CommandParameters]):
         return tuple(parameters.packages)
 
     def files_for(self, parameters: CommandParameters) -> list[tuple[str, Path]]:
-        files = [(Path(name).name, Path(name)) for name in parameters.files]
-        for (_, path), sha256 in zip(files, parameters.files.values(), strict=True):
+        for name, sha256 in parameters.files.items():
+            path = Path(name)
             if not path.is_file():
                 raise InputError(
                     f"{path}, which the command needs, is not there", "Start in the directory that has it."
@@ -121,7 +121,7 @@ class Command(Benchmark[CommandParameters]):
                     f"{path} is not the file with the SHA-256 {sha256} that the study names",
                     "Restore it, or start a new run with the SHA-256 that sha256sum prints.",
                 )
-        return files
+        return [(Path(name).name, Path(name)) for name in parameters.files]
 
     def script(self, parameters: CommandParameters) -> str:
         return f"{parameters.command.strip()}\n"

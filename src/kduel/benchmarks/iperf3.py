@@ -15,13 +15,15 @@ from kduel.benchmarks.support.service import need, server
 from kduel.core.experiment import Metric
 
 PORT = 5209
+OF_BOTH_PATHS = 3
+"""So many of the parameters are not of veth alone."""
 
 
 class Iperf3Parameters(Parameters, frozen=True):
     """iperf3's own, and how client and server are connected."""
 
     path: Literal["loopback", "veth"] = "loopback"
-    """"veth": the server is in a network namespace of its own. All below but the first two are of this path."""
+    """"veth": the server is in a network namespace of its own. All but the next two are of this path."""
     time: Seconds = 3
     streams: Threads = 1
     qdisc: Literal["noqueue", "pfifo_fast", "fq", "fq_codel", "cake"] = "noqueue"
@@ -33,14 +35,12 @@ class Iperf3Parameters(Parameters, frozen=True):
     """Segmentation and receive offloads (TSO, GSO, GRO) of both ends."""
 
     def __post_init__(self) -> None:
-        own = [name for name in ("qdisc", "delay", "mtu", "offload") if getattr(self, name) != DEFAULTS[name]]
+        others = structs.fields(self)[OF_BOTH_PATHS:]
+        own = [field.name for field in others if getattr(self, field.name) != field.default]
         if self.path == "loopback" and own:
             raise ValueError(f'{own[0]} is of the path veth: give path = "veth", or leave it out')
         if self.delay and self.qdisc != "noqueue":
             raise ValueError("delay and qdisc exclude each other: netem is a queueing discipline itself")
-
-
-DEFAULTS = {"qdisc": "noqueue", "delay": 0, "mtu": 1500, "offload": True}
 
 
 class Transfer(Struct):

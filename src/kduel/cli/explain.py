@@ -256,14 +256,27 @@ def explain_shared_lines(
     found = explain_sharing(chosen, names, benchmark, cache=cache, progress=progress)
     words = [found.benchmark, names[-1], KEPT_AS]
     not_kept = chosen.keep(words, partial(as_svg, found), partial(msgspec.json.encode, found))
+    emit_found(found, as_text, as_svg, limit, form, output, plot)
+    if not_kept:
+        progress.warn(not_kept)
+
+
+def emit_found(
+    found: Found,
+    as_text: Callable[[Found, int, int], str],
+    as_svg: Callable[[Found], str],
+    limit: int,
+    form: str,
+    output: Path | None,
+    plot: Path | None,
+) -> None:
+    """Write an explanation: its plot where one is asked for, and the text or JSON."""
     if plot is not None:
         write_plot(plot, as_svg(found))
     if form == "json":
         emit_json(found, output)
     else:
         emit(printable(as_text(found, limit, output_width(output))), output)
-    if not_kept:
-        progress.warn(not_kept)
 
 
 def find_in_modules(function: str, executed: list[str]) -> str:
@@ -321,9 +334,4 @@ def explain_timed_run(
         shown=lambda study, parallel: show(study, what.lock.machine.kind, parallel),
         offline=offline,
     )
-    if plot is not None:
-        write_plot(plot, as_svg(found))
-    if form == "json":
-        emit_json(found, output)
-    else:
-        emit(printable(as_text(found, limit, output_width(output))), output)
+    emit_found(found, as_text, as_svg, limit, form, output, plot)

@@ -7,7 +7,7 @@ import contextlib
 import re
 import socket
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from qemu.qmp import QMPClient, QMPError
 
@@ -91,10 +91,10 @@ class Observer:
     def sleeps_for_ever(self) -> bool:
         """True if every vCPU sleeps with interrupts off: nothing can wake the guest any more."""
         try:
-            states = re.findall(r"^(?:RIP|EIP)=.* (?:RFL|EFL)=([0-9a-f]+).*HLT=(\d)", self.registers(), re.MULTILINE)
+            cpus = read_cpus(self.registers()).values()
         except MonitorError:
             return False
-        return bool(states) and all(asleep == "1" and not int(flags, 16) & INTERRUPTS_ON for flags, asleep in states)
+        return bool(cpus) and all(cpu.unreachable and cpu.asleep for cpu in cpus)
 
     def stuck_cpus(self) -> list[str]:
         """The vCPUs that run, or sleep, with interrupts off in every one of some looks: nothing can reach them any more."""
@@ -112,18 +112,35 @@ class Observer:
         ]
 
 
+class CpuState(NamedTuple):
+    """State of a vCPU: whether its interrupts are off, whether it sleeps, and where it is."""
+
+    unreachable: bool
+    asleep: bool
+    at: str
+
+
+def read_cpus(text: str) -> dict[int, CpuState]:
+    """States in QEMU's `info registers -a`, by CPU."""
+    found: dict[int, CpuState] = {}
+    for block in re.split(r"(?=^CPU#\d+)", text, flags=re.MULTILINE):
+        cpu = re.match(r"CPU#(\d+)", block)
+        where = re.search(r"^(?:RIP|EIP)=([0-9a-f]+) (?:RFL|EFL)=([0-9a-f]+).*HLT=(\d)", block, re.MULTILINE)
+        if cpu and where:
+            found[int(cpu[1])] = CpuState(not int(where[2], 16) & INTERRUPTS_ON, where[3] == "1", where[1])
+    return found
+
+
 def read_registers(text: str) -> dict[int, tuple[bool, str]]:
     """From QEMU's `info registers -a`: by CPU, whether its interrupts are off, and where it is.
 
     A CPU that waits to be started or was taken offline sleeps with interrupts off too; it is left out as long as
     another one is awake.
     """
-    found: dict[int, tuple[bool, str, bool]] = {}
-    for block in re.split(r"(?=^CPU#\d+)", text, flags=re.MULTILINE):
-        cpu = re.match(r"CPU#(\d+)", block)
-        where = re.search(r"^(?:RIP|EIP)=([0-9a-f]+) (?:RFL|EFL)=([0-9a-f]+).*HLT=(\d)", block, re.MULTILINE)
-        if cpu and where:
-            off = not int(where[2], 16) & INTERRUPTS_ON
-            found[int(cpu[1])] = (off, where[1], where[3] == "1")
-    awake = any(not (off and asleep) for off, _, asleep in found.values())
-    return {cpu: (off, at) for cpu, (off, at, asleep) in found.items() if not (awake and off and asleep)}
+    found = read_cpus(text)
+    awake = any(not (cpu.unreachable and cpu.asleep) for cpu in found.values())
+    return {
+        number: (cpu.unreachable, cpu.at)
+        for number, cpu in found.items()
+        if not (awake and cpu.unreachable and cpu.asleep)
+    }
