@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import click
 import msgspec
@@ -23,6 +25,9 @@ from kduel.cli.options import (
 from kduel.cli.output import emit, emit_json, output_width, write_plot
 from kduel.core.errors import InputError
 from kduel.core.text import printable
+
+Found = TypeVar("Found", bound=msgspec.Struct)
+"""What an explanation found: of counts, of shared lines, or of a timed run."""
 
 
 @click.command("explain", short_help="Show which kernel functions cause a difference.")
