@@ -59,6 +59,11 @@ VOID_CODES: tuple[VoidCode, ...] = (
     ),
     VoidCode("unreadable-results", "The results that arrived cannot be read.", "The message has the reason."),
     VoidCode("wrong-clock", "The guest's clock ran wrong.", "Check the clock source and the load of the host."),
+    VoidCode(
+        "not-deterministic",
+        "Equal boots on an exact machine gave different results, so nothing of this contender was counted.",
+        "Report QEMU's version and the message; another QEMU, or `cpus = 1`, may do.",
+    ),
     VoidCode("wrong-machine", "The machine is not what was planned.", "The message names what differs: correct it."),
     VoidCode("setup-failed", "The setup lines of the trial failed.", "Read setup/stderr in the trial's directory."),
     VoidCode("no-results", "No step gave a number.", "Read the standard error of the steps."),

@@ -27,7 +27,7 @@ from kduel.benchmarks.kbench import PLUGIN as KBENCH
 from kduel.benchmarks.sharing import PLUGIN as SHARING
 from kduel.benchmarks.sharing import SHARED_LINES
 from kduel.core.cache import Cache, as_cache_error
-from kduel.core.errors import HostError, InputError, NotMeasuredError
+from kduel.core.errors import HostError, InputError
 from kduel.core.temporary import as_temporary_error, temporary_directory
 from kduel.guest import boots, confine, initramfs, programs
 from kduel.guest.busybox import busybox
@@ -49,6 +49,8 @@ PMEM_STEP = 128
 """MiB: the kernel takes persistent memory in whole sections."""
 ROOT, PLUGIN_FILE, COUNTS, LINES = "@ROOT@", "@PLUGIN@", "@COUNTS@", "@LINES@"
 """Stand for files in QEMU's arguments."""
+NOT_DETERMINISTIC = "not-deterministic"
+"""Code of a void trial that its repetitions contradict."""
 QUIET = "cryptomgr.notests"
 STILL = "nokaslr norandmaps"
 APART = "slab_nomerge"
@@ -151,8 +153,8 @@ class IcountMachine(QemuMachine):
     def boot(self, trial: Trial) -> Outcome:
         """One boot, proved by a repetition: at the same time, or earlier with this cache.
 
-        Where the two differ a third one decides which of them stands alone, and the trial is that of the two others.
-        Raises NotMeasuredError, naming what differs, where all three do, HostError where the host ended the repetition.
+        Where the two differ a third one decides which of them stands alone, and the trial is that of the two others; where all
+        three do, it is void. Raises HostError where the host ended the repetition.
         """
         known = self.cache.path("proofs", self.key(trial)) / "files.json"
         with temporary_directory() as place:
@@ -176,8 +178,8 @@ class IcountMachine(QemuMachine):
                 return outcome
             check_not_killed(second.facts.get("killed_by", ""), "the repetition of a trial")
             if second.void:
-                raise NotMeasuredError(
-                    f"the machine is not exact: of two equal trials one is good, the other {second.void}: {second.message}"
+                return self.void_not_deterministic(
+                    outcome, f"Of two equal boots one is good, the other void by {second.void}: {second.message}"
                 )
             left = [trial_contents(twin.into) for twin in twins[:2]]
             if left[0] == left[1]:
@@ -186,17 +188,15 @@ class IcountMachine(QemuMachine):
             return self.decide(twins, left, outcome)
 
     def decide(self, twins: Sequence[Trial], left: list[dict[str, bytes]], outcome: Outcome) -> Outcome:
-        """By a third boot, which of two that differ stands alone. Raises NotMeasuredError where all three differ."""
+        """The outcome by a third boot, which tells which of two that differ stands alone; void where all three differ."""
         third = self.boot_once(twins[2])
         left.append(trial_contents(twins[2].into) if not third.void else {})
         prints = [fingerprint(one) for one in left]
         difference = first_difference(left[0], left[1])
         odd = find_odd_one(prints)
         if odd is None:
-            raise NotMeasuredError(
-                f"nondeterministic: two identical trials of {twins[0].arm.contender.name} differ in {difference}",
-                "Three boots gave three results, so nothing was counted. Report QEMU's version and this line; another "
-                "QEMU may do.",
+            return self.void_not_deterministic(
+                outcome, f"Three equal boots gave three results. The first two differ in {difference}"
             )
         if odd == 0:
             for path in twins[1].into.iterdir():
@@ -205,6 +205,10 @@ class IcountMachine(QemuMachine):
         outcome.facts["odd_boot"] = difference
         which = ("first", "second")[odd] if odd < 2 else "third"
         return self.add_proof(outcome, f"two of three boots are the same; the {which} one differs: {difference}")
+
+    def void_not_deterministic(self, outcome: Outcome, why: str) -> Outcome:
+        """The outcome of a boot that its repetitions contradict: nothing of it may be used."""
+        return structs.replace(outcome, void=NOT_DETERMINISTIC, message=why)
 
     def add_proof(self, outcome: Outcome, how: str) -> Outcome:
         """The outcome with the words on its proof."""
