@@ -37,7 +37,8 @@ from kduel.machines import Trial
 from kduel.machines.icount import IcountMachine
 from kduel.run.prepare import make_ready
 from kduel.study.contenders import contender_tables
-from kduel.study.load import Study, assemble, parse_study, suite_text
+from kduel.study.file import parse_study, suite_text
+from kduel.study.load import Study, assemble
 
 ALONE, OTHERWISE, TOGETHER, BUSY = 2, 2, 4, 2
 SHORT = {

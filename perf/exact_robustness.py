@@ -38,7 +38,8 @@ from kduel.judge.verdict.rule import Rule
 from kduel.machines import Trial
 from kduel.run.prepare import make_ready
 from kduel.study.contenders import contender_tables
-from kduel.study.load import assemble, parse_study
+from kduel.study.file import parse_study
+from kduel.study.load import assemble
 
 STUDY = """[study]
 name = "robustness"

@@ -37,7 +37,8 @@ from kduel.machines import Trial
 from kduel.machines.icount import IcountMachine
 from kduel.run.prepare import make_ready
 from kduel.study.contenders import contender_tables
-from kduel.study.load import assemble, parse_study, suite_text
+from kduel.study.file import parse_study, suite_text
+from kduel.study.load import assemble
 
 TRIALS, ROUNDS = 2, 3
 KEPT = ("archive", "busybox", "initramfs", "kernels", "programs", "root", "vmlinux")

@@ -38,7 +38,8 @@ from kduel.guest import launch, priority
 from kduel.machines import Machine, Trial
 from kduel.run.prepare import make_ready
 from kduel.store.collect import PreparedSteps
-from kduel.study.load import assemble, parse_study
+from kduel.study.file import parse_study
+from kduel.study.load import assemble
 
 STUDY = """[study]
 name = "emulated-cpus"

@@ -12,7 +12,7 @@ import pytest
 from kduel.benchmarks import ParseError, Raw, benchmark
 from kduel.benchmarks.support import expression
 from kduel.core.errors import InputError
-from kduel.study.load import expand
+from kduel.study.steps import expand
 
 COMMAND = benchmark("command")
 METRIC = {"name": "rate", "unit": "1/s", "better": "higher", "regex": r"^rate: (\S+)$"}

@@ -8,7 +8,8 @@ import pytest
 
 from kduel.benchmarks import benchmark
 from kduel.core.experiment import Step
-from kduel.study.load import StudyFile, parse_study, read_steps, suite_text
+from kduel.study.file import StudyFile, parse_study, suite_text
+from kduel.study.steps import read_steps
 
 
 def study(name: str) -> StudyFile:

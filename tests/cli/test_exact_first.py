@@ -19,7 +19,8 @@ import os
 import kduel.study.first_part as module
 
 def first_part(study):
-    from kduel.study.load import assemble, parse_study
+    from kduel.study.file import parse_study
+    from kduel.study.load import assemble
     text = study.text.replace('name = "letters"', 'name = "counted"').replace("max = 6", "fixed = 1")
     if not os.environ.get("TEST_COUNTING"):
         text = text.replace("sleep", "#")

@@ -22,7 +22,7 @@ from kduel.cli import COMMANDS, kduel
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender, Settle
 from kduel.core.plugins import plugins
-from kduel.study.load import Blocks, StudyHeader
+from kduel.study.file import Blocks, StudyHeader
 
 TESTS = Path(__file__).parents[1]
 TEXTS = ["", "x" * 5000, "../x", "a b", "$(reboot)", "é" * 300, "--", "/", "~nobody/x", "~no-such-user/x"]

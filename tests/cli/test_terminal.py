@@ -24,7 +24,8 @@ from kduel.machines.host.doctor import Check
 from kduel.report.text import standard_output
 from kduel.run.watch import TrialDone
 from kduel.store.documents import TrialRecord
-from kduel.study.load import Blocks, Study, StudyHeader
+from kduel.study.file import Blocks, StudyHeader
+from kduel.study.load import Study
 from kduel.study.plan import PlannedTrial
 
 HEADING = "verdict"

@@ -18,7 +18,8 @@ from kduel.explain.symbols import Symbols
 from kduel.run.exact.measure import CountedTrial, annotate_function, explain_step
 from kduel.run.exact.subject import KBENCH, STUDY, operation_study, remedy_for_change
 from kduel.study.contenders import contender_tables
-from kduel.study.load import assemble, parse_study
+from kduel.study.file import parse_study
+from kduel.study.load import assemble
 
 DATA = Path(__file__).parent / "data"
 READY: Any = SimpleNamespace(

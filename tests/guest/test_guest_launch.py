@@ -21,12 +21,12 @@ from kduel.core.errors import HostError
 from kduel.guest import confine, launch, priority, probe
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose
+from kduel.guest.emulator import qemu_version
 from kduel.guest.launch import Run, run
 from kduel.guest.monitor import read_registers
 from kduel.guest.processor import known_features
 from kduel.guest.vm import VirtualMachine
 from kduel.machines.host import doctor
-from kduel.machines.qemu import qemu_version
 
 pytestmark = pytest.mark.guest
 

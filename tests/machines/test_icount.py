@@ -13,7 +13,8 @@ from kduel.core.progress import Progress
 from kduel.guest.processor import MASKED, cpu_model, known_features, plugin_api
 from kduel.kernels import Kernel
 from kduel.machines import Arm, Needs, machine_kind
-from kduel.study.load import assemble, read_study, suites
+from kduel.study.file import read_study, suites
+from kduel.study.load import assemble
 
 
 def test_the_plug_in_fits_qemus_version() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from kduel.cli import kduel
 from kduel.core.plugins import plugins
-from kduel.study.load import read_study, suite_text
+from kduel.study.file import read_study, suite_text
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -20,7 +20,7 @@ from kduel.report.content.provenance import provenance
 from kduel.report.content.reproduce import here_document, reproduction
 from kduel.store.rundir import RunDir
 from kduel.study.contenders import contender_tables
-from kduel.study.load import suite_text
+from kduel.study.file import suite_text
 
 Kduel = Callable[..., subprocess.CompletedProcess[str]]
 COMMIT = "0123456789ab"

@@ -16,7 +16,8 @@ from kduel.core.progress import Progress
 from kduel.kernels import Kernel
 from kduel.machines import MachineKind, machine_kind
 from kduel.run import prepare
-from kduel.study.load import assemble, parse_study
+from kduel.study.file import parse_study
+from kduel.study.load import assemble
 
 STUDY = """
 [study]

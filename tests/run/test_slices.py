@@ -28,7 +28,9 @@ from kduel.judge.verdict.components import components
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule
 from kduel.store.collect import PreparedSteps, step_directory
-from kduel.study.load import Blocks, StudyHeader, check_numbers, parse_study, read_steps, suite_text, suites
+from kduel.study.file import Blocks, StudyHeader, parse_study, suite_text, suites
+from kduel.study.load import check_numbers
+from kduel.study.steps import read_steps
 
 CAPTURED = Path(__file__).parents[1] / "benchmarks/captured"
 HIGHER = Metric("rate", "1/s", "higher")

@@ -14,7 +14,8 @@ from kduel.run.prepare import make_lock, make_ready
 from kduel.run.records import Records
 from kduel.run.trials import Trials
 from kduel.store.rundir import RunDir
-from kduel.study.load import assemble, parse_study
+from kduel.study.file import parse_study
+from kduel.study.load import assemble
 from kduel.study.plan import make_plan
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]

@@ -24,7 +24,8 @@ from kduel.run.trials import Trials
 from kduel.schedulers.build import find_scheduler
 from kduel.schedulers.check import SchedulerSnapshot, read_snapshot
 from kduel.store.rundir import RunDir, TrialRecord
-from kduel.study.load import assemble, parse_study
+from kduel.study.file import parse_study
+from kduel.study.load import assemble
 from kduel.study.plan import make_plan
 
 # Beside other tests a guest may get too little CPU for schedulers that the kernel watches.

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kduel.study.load import assemble, read_study
+from kduel.study.file import read_study
+from kduel.study.load import assemble
 from kduel.study.plan import make_plan
 
 STUDIES = Path(__file__).parents[2] / "studies"

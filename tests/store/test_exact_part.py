@@ -23,8 +23,9 @@ from kduel.report import report_format
 from kduel.report.content.closing import closing
 from kduel.store.rundir import EXACT, RESULTS, RunDir
 from kduel.study.contenders import contender_tables
+from kduel.study.file import parse_study, suite_text
 from kduel.study.first_part import first_part, only_kernel
-from kduel.study.load import Study, assemble, parse_study, suite_text
+from kduel.study.load import Study, assemble
 
 
 @pytest.fixture

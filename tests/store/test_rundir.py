@@ -15,7 +15,7 @@ from kduel.core.errors import HostError, InputError
 from kduel.core.experiment import EDITION, Contender, MachineRecord, Settle, Step
 from kduel.store.documents import KernelRecord, Lock, TrialRecord
 from kduel.store.rundir import RunDir, write_whole
-from kduel.study.load import Blocks, StudyHeader
+from kduel.study.file import Blocks, StudyHeader
 from kduel.study.plan import PlannedTrial
 
 

@@ -7,7 +7,8 @@ from factor_runs import COMMAND, HEAD, JOB, KERNELS, SIZE, THP
 
 from kduel.core.errors import InputError
 from kduel.study.factors import defining_words, resolution
-from kduel.study.load import Study, assemble, parse_study
+from kduel.study.file import parse_study
+from kduel.study.load import Study, assemble
 
 
 def study(text: str) -> Study:

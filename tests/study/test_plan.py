@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kduel.core.experiment import Contender, Settle, Step
-from kduel.study.load import Blocks, Study, StudyHeader
+from kduel.study.file import Blocks, StudyHeader
+from kduel.study.load import Study
 from kduel.study.plan import make_plan
 
 

@@ -11,7 +11,8 @@ import pytest
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
 from kduel.study.contenders import contender_tables, name_all, read_contenders
-from kduel.study.load import assemble, parse_study, read_machine, read_study, schema, suites
+from kduel.study.file import parse_study, read_study, schema, suites
+from kduel.study.load import assemble, read_machine
 
 HEAD = '[study]\nname = "s"\n'
 TWO = '[[contender]]\nkernel = "debian:6.1"\n[[contender]]\nkernel = "debian:6.10"\n'

@@ -10,7 +10,8 @@ from kduel.core.progress import Progress
 from kduel.run.exact.measure import CountedTrial, count_arms
 from kduel.run.exact.subject import operation_study
 from kduel.run.prepare import Ready, make_ready
-from kduel.study.load import Study, assemble, parse_study
+from kduel.study.file import parse_study
+from kduel.study.load import Study, assemble
 
 COUNT, CONDITIONS = 12, 2
 """Of each operation's calls, once and five times as many; and of what must not matter."""

@@ -12,7 +12,8 @@ from kduel.core.experiment import MachineRecord, Void
 from kduel.store.collect import step_directory
 from kduel.store.documents import KernelRecord, Lock, TrialRecord
 from kduel.store.rundir import RunDir
-from kduel.study.load import assemble, parse_study
+from kduel.study.file import parse_study
+from kduel.study.load import assemble
 from kduel.study.plan import make_plan
 
 HEAD = """

@@ -13,7 +13,7 @@ import numpy as np
 from kduel.core.experiment import Contender, MachineRecord, Settle, Step, Void
 from kduel.store.documents import HostRecord, KernelRecord, Lock, TrialRecord, study_of
 from kduel.store.rundir import RunDir
-from kduel.study.load import Blocks, StudyHeader
+from kduel.study.file import Blocks, StudyHeader
 from kduel.study.plan import make_plan
 
 READING = {"name": "time", "unit": "s", "better": "lower", "regex": "^time ([0-9.]+)$"}

@@ -25,7 +25,8 @@ from kduel.run.fleet import controller, gather, session
 from kduel.run.fleet.worker import DESCRIBED, DRAFT, MemberDescription
 from kduel.store.documents import HostRecord, KernelRecord, Lock, TrialRecord, read_lock
 from kduel.store.rundir import RunDir
-from kduel.study.load import Study, assemble, parse_study
+from kduel.study.file import parse_study
+from kduel.study.load import Study, assemble
 
 STUDY = """
 [study]

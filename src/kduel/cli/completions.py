@@ -54,7 +54,7 @@ def plugin_completer(kind: str) -> Completer:
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from kduel.core.plugins import plugins
-        from kduel.study.load import suites
+        from kduel.study.file import suites
 
         names = suites() if kind == "suites" else plugins(kind)
         return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]

@@ -20,7 +20,7 @@ def command(file: Path, schema: bool) -> None:
     if schema:
         import msgspec
 
-        from kduel.study.load import schema as study_schema
+        from kduel.study.file import schema as study_schema
 
         click.echo(msgspec.json.format(msgspec.json.encode(study_schema()), indent=2).decode())
         return

@@ -155,8 +155,8 @@ def list_formats() -> list[dict[str, Any]]:
 
 def list_suites() -> list[dict[str, Any]]:
     """Every built-in suite."""
-    from kduel.study.load import parse_study
-    from kduel.study.load import suites as texts
+    from kduel.study.file import parse_study
+    from kduel.study.file import suites as texts
 
     entries = []
     for name, text in texts().items():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kduel.core.errors import InputError
 
 if TYPE_CHECKING:
-    from kduel.study.load import StudyFile
+    from kduel.study.file import StudyFile
 
 
 def is_study_file(names: Sequence[str]) -> bool:
@@ -38,7 +38,7 @@ def read_named_study(
     """
     from kduel.store.rundir import is_run
     from kduel.study.contenders import contender_tables
-    from kduel.study.load import parse_study, read_study, suite_text
+    from kduel.study.file import parse_study, read_study, suite_text
 
     unspeakable = [name for name in names if name.encode(errors="ignore").decode() != name]
     if unspeakable:

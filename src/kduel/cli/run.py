@@ -131,7 +131,8 @@ def command(
     kduel run STUDY.toml --machine qemu:accel=tcg
     """
     from kduel.study.factors import sweep_table
-    from kduel.study.load import assemble, parse_study, read_machine
+    from kduel.study.file import parse_study
+    from kduel.study.load import assemble, read_machine
 
     if blocks is not None and max_blocks is not None:
         raise InputError(

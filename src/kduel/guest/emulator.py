@@ -1,10 +1,11 @@
-"""Faults of QEMU itself that look like the guest kernel's, by QEMU's version."""
+"""QEMU itself: its version, and its faults that look like the guest kernel's."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+from kduel.guest import confine
 from kduel.guest.signs import OOPS
 
 MENDED = (8, 1)
@@ -15,6 +16,11 @@ _INT3 = re.compile(r"\bint3: 0000 \[#1\]")
 _FLAGS = re.compile(r"\bEFLAGS: ([0-9a-f]{8})\b")
 _VIRTUAL_8086 = 1 << 17
 """The flag VM, which no 64-bit CPU can have set in its kernel."""
+
+
+def qemu_version(binary: str = "qemu-system-x86_64") -> str:
+    """Version of QEMU as it prints it, such as `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`. Raises HostError where there is none."""
+    return confine.ask_qemu(binary, "--version").splitlines()[0].partition("version ")[2]
 
 
 def explain_fault(console: Sequence[str], *, qemu: str, accelerator: str, cpus: int) -> str:

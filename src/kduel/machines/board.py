@@ -6,13 +6,9 @@ content where the kernel mounts it itself: on a disk, or over NFS.
 
 from __future__ import annotations
 
-import fcntl
-import os
-import platform
 import re
 import shlex
 import shutil
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, Unpack
@@ -22,24 +18,19 @@ from msgspec import Meta, structs
 from kduel.core.cache import Cache
 from kduel.core.errors import HostError, InputError
 from kduel.core.host_packages import install_command
-from kduel.guest import initramfs, mounted
-from kduel.guest.busybox import Busybox, busybox
+from kduel.guest import initramfs
+from kduel.guest.busybox import busybox
 from kduel.guest.confine import SANDBOX, Handles
-from kduel.guest.initramfs import Base
+from kduel.guest.emulator import qemu_version
 from kduel.guest.size import Size, mebibytes
 from kduel.guest.vm import RESULTS_PORT, VirtualMachine, Wiring, chardev
 from kduel.kernels import Kernel
 from kduel.kernels.files.image import images_entered_alike, kernel_contents
-from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Seconds, Trial
+from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Seconds
 from kduel.machines.boards import ROOT_FILE, Board, EmulatorSettings, board, known_boards
-from kduel.machines.host.processors import host_cpu, host_cpus
-from kduel.machines.qemu import (
-    TCG_WARNING,
-    GuestMachine,
-    InQemu,
-    QemuSettings,
-    qemu_version,
-)
+from kduel.machines.boards.described import DescribedBoard
+from kduel.machines.host.processors import host_cpus
+from kduel.machines.qemu import TCG_WARNING, InQemu, QemuSettings
 
 BUILT_IN = {"disk": "CONFIG_EXT4_FS", "nfs": "CONFIG_ROOT_NFS"}
 """What a kernel must have built in to mount a root."""
@@ -107,79 +98,6 @@ class BoardGuest(VirtualMachine, frozen=True, kw_only=True):
         root = str(self.initrd).replace(",", ",,")
         extra = [word.replace(ROOT_FILE, root) for word in emulated.extra]
         return [*out, *extra, *(["-S"] if paused else [])]
-
-
-class DescribedBoard(GuestMachine):
-    """A board as its description has it, emulated or in a lab: what every boot brings along and must report."""
-
-    def __init__(
-        self,
-        place: str,
-        described: Board,
-        settings: QemuSettings,
-        box: Busybox,
-        bases: Mapping[str, Base],
-        images: Mapping[str, Path],
-        cache: Cache,
-    ) -> None:
-        super().__init__(settings, bases, images, cache)
-        self.board, self.box = described, box
-        self.facts = {
-            "board": {"name": place, "summary": described.summary, "root": described.root},
-            "cpus": settings.cpus,
-            "memory_mib": mebibytes(settings.memory, "memory"),
-            "clocksource": described.clocksource,
-            "busybox": {"version": box.version, "sha256": box.sha256},
-            "host": {"cpu": host_cpu(), "cpus": os.cpu_count(), "kernel": platform.release()},
-        }
-        self._offered = lock_tree(described.tree) if described.tree else None
-        self.set_up(place)
-
-    @abstractmethod
-    def set_up(self, place: str) -> None:
-        """Add what boots the board, with its facts. Raises HostError where it cannot be had."""
-
-    def boot_files(self, trial: Trial) -> bytes:
-        """Files of a boot: its initial RAM disk, or the disk of its root; nothing where that is a directory,
-        which is then made ready for it."""
-        archive = super().boot_files(trial)
-        if self.board.root == "disk":
-            return mounted.disk(archive)
-        if self.board.root == "nfs":
-            mounted.fill(Path(self.board.tree), archive)
-            return b""
-        return archive
-
-    def why_wrong(self, trial: Trial) -> str:
-        """Check as for other guests; a root that does not come with the kernel could be that of the trial before."""
-        stale = "" if self.board.root == "ram" else mounted.describe_other_script(trial.into, trial.script)
-        return stale or super().why_wrong(trial)
-
-    def close(self) -> None:
-        """Let others have the directory that a server offers."""
-        if self._offered is not None:
-            os.close(self._offered)
-            self._offered = None
-
-    def cmdline(self, arm: Arm) -> str:
-        """The kernel's command line: the same for all arms, then what the contender adds."""
-        results = self.board.qemu.results if self.board.qemu else "console"
-        words = [
-            self.board.cmdline,
-            f"console={self.board.console} panic=-1 oops=panic",
-            "kduel.root=ram" if self.board.root == "ram" else "kduel.root=mounted ro init=/init",
-            "" if results == "virtio" else f"kduel.results={results}",
-            self.settings.cmdline,
-            arm.contender.cmdline,
-        ]
-        return " ".join(word for word in words if word)
-
-    def expected_environment(self, arm: Arm) -> dict[str, Any]:
-        """The expected environment of a valid trial."""
-        found = super().expected_environment(arm)
-        if not self.board.clocksource:
-            del found["clocksource"], found["clocksource_end"]
-        return found
 
 
 class BoardMachine(DescribedBoard, InQemu):
@@ -322,21 +240,6 @@ def check(place: str, described: Board, arms: Sequence[Arm], needs: Needs) -> No
             f"the study's benchmarks need {', '.join(wanted)}, and a board has nothing of a distribution",
             "Use those that are our own programs: kbench, lmbench, memory, boot-timeline, wakeup, load.",
         )
-
-
-def lock_tree(tree: str) -> int:
-    """A lock on the directory that a server offers to the board, as a file descriptor. Raises HostError where it is in
-    use, or holds what is not ours."""
-    mounted.check_ours(Path(tree))
-    held = os.open(tree, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(held)
-        raise HostError(
-            f"another run has its root in {tree}", "Wait for it, or give the board a directory of its own: tree = ..."
-        ) from None
-    return held
 
 
 def plain_images(kernels: Mapping[str, Kernel], cache: Cache) -> dict[str, Path]:

@@ -32,6 +32,7 @@ from kduel.core.temporary import as_temporary_error, temporary_directory
 from kduel.guest import boots, confine, initramfs, programs
 from kduel.guest.busybox import busybox
 from kduel.guest.cpio import Cpio
+from kduel.guest.emulator import qemu_version
 from kduel.guest.initramfs import Base
 from kduel.guest.launch import run
 from kduel.guest.processor import cpu_model, known_features, plugin_api
@@ -41,7 +42,7 @@ from kduel.guest.size import Size, mebibytes
 from kduel.guest.vm import VirtualMachine
 from kduel.kernels.files.image import pvh_entry, uncompressed_kernel
 from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Seconds, Trial
-from kduel.machines.qemu import QemuMachine, QemuSettings, qemu_version
+from kduel.machines.qemu import QemuMachine, QemuSettings
 
 MODULES = ("virtio_pci", "virtio_console")
 PMEM_MODULES = ("nd_e820", "nd_pmem", "squashfs", "overlay")

@@ -21,7 +21,7 @@ from kduel.guest import confine, envelope, initramfs, priority, probe, scratch
 from kduel.guest.busybox import busybox
 from kduel.guest.console import read_console
 from kduel.guest.diagnosis import diagnose, findings_in
-from kduel.guest.emulator import explain_fault
+from kduel.guest.emulator import explain_fault, qemu_version
 from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import clock_trouble, gate
 from kduel.guest.initramfs import Base
@@ -321,11 +321,6 @@ def why_clock_wrong(marks: Mapping[str, tuple[float, int | None]], timings: Mapp
     if {"READY", "DONE"} <= marks.keys() and {"ready", "done"} <= timings.keys():
         return clock_trouble(marks["DONE"][0] - marks["READY"][0], timings["done"] - timings["ready"])
     return ""
-
-
-def qemu_version(binary: str = "qemu-system-x86_64") -> str:
-    """Version of QEMU as it prints it, such as `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`. Raises HostError where there is none."""
-    return confine.ask_qemu(binary, "--version").splitlines()[0].partition("version ")[2]
 
 
 class Qemu(MachineKind):

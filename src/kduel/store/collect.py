@@ -20,7 +20,7 @@ from kduel.core.void_codes import never_began
 from kduel.store.documents import Lock, TrialRecord
 from kduel.store.integrity import trials_of
 from kduel.store.rundir import RunDir
-from kduel.study.load import Blocks
+from kduel.study.file import Blocks
 
 BLOCKS = Blocks()
 

@@ -19,7 +19,8 @@ from kduel.core.experiment import EDITION, Bound, Contender, Design, MachineReco
 from kduel.core.host import OTHER_WORK, HostStep
 from kduel.core.untrusted import read_whole
 from kduel.core.version import full_version
-from kduel.study.load import Blocks, HostTable, Study, StudyHeader, check_numbers, parse_study
+from kduel.study.file import Blocks, HostTable, StudyHeader, parse_study
+from kduel.study.load import Study, check_numbers
 from kduel.study.plan import PlannedTrial
 
 LOCK_SCHEMA = 2

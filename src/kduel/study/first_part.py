@@ -5,7 +5,8 @@ from __future__ import annotations
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender
 from kduel.study.contenders import tables_of
-from kduel.study.load import Study, assemble, parse_study, suite_text
+from kduel.study.file import parse_study, suite_text
+from kduel.study.load import Study, assemble
 
 SUITE = "exact-quick"
 """What it counts, unless the study names another suite."""

@@ -16,7 +16,8 @@ from kduel.judge.tails.extremes import fit, return_level
 from kduel.judge.tails.results import bound_result, shift_results, tail_results
 from kduel.judge.tails.shares import FEWEST_BOOTS, pool, quantiles
 from kduel.judge.verdict.rule import Rule
-from kduel.study.load import assemble, parse_study
+from kduel.study.file import parse_study
+from kduel.study.load import assemble
 
 PAIR = '[study]\nname = "s"\n[[contender]]\nkernel = "a"\n[[contender]]\nkernel = "b"\n[[benchmark]]\nuse = "cyclictest"\n'
 

@@ -13,7 +13,8 @@ from kduel.core.progress import Progress
 from kduel.guest.conditions import check
 from kduel.kernels import Kernel, resolve
 from kduel.machines import Arm, Needs, machine_kind
-from kduel.study.load import Study, assemble, read_study
+from kduel.study.file import read_study
+from kduel.study.load import Study, assemble
 
 DESKTOP = Path(__file__).parents[3] / "studies" / "desktop.toml"
 

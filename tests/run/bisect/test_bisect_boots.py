@@ -27,7 +27,8 @@ from kduel.run.prepare import Ready
 from kduel.run.script import TrialSetup
 from kduel.store.collect import PreparedSteps
 from kduel.store.rundir import RunDir
-from kduel.study.load import assemble, parse_study
+from kduel.study.file import parse_study
+from kduel.study.load import assemble
 
 PERSON = {f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 

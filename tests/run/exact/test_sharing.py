@@ -32,8 +32,9 @@ from kduel.explain.sharing.show import as_svg, as_text
 from kduel.explain.symbols import Symbols
 from kduel.guest import programs
 from kduel.run.exact.sharing import sharing_study
+from kduel.study.file import parse_study, suite_text
 from kduel.study.first_part import first_part
-from kduel.study.load import assemble, parse_study, suite_text
+from kduel.study.load import assemble
 
 CONDITION = {"number": 0, "phase": 0, "times": 1, "environment": 0, "layout": 0, "held": 0, "before": ""}
 CALLED = {"operation": "dup", "other": "dup", "workers": "threads", "objects": "own", "cpus": 2, "rounds": 3}

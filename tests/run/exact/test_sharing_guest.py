@@ -20,7 +20,8 @@ from kduel.run.exact.measure import exact_machine
 from kduel.run.exact.sharing import explain_sharing, name_lines, region_number, sharing_study
 from kduel.run.exact.subject import Subject
 from kduel.run.prepare import Ready, make_ready
-from kduel.study.load import assemble, parse_study
+from kduel.study.file import parse_study
+from kduel.study.load import assemble
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 

@@ -17,7 +17,7 @@ from kduel.core.errors import HostError
 from kduel.core.host_packages import install_command
 from kduel.core.text import plural
 from kduel.guest import confine, priority
-from kduel.guest.emulator import has_patching_fault
+from kduel.guest.emulator import has_patching_fault, qemu_version
 from kduel.guest.namespaces import explain_refusal
 from kduel.guest.root import BUNDLE
 from kduel.kernels.apt.mirror import keyring
@@ -228,7 +228,6 @@ def weight(root: Path) -> Iterator[Check]:
 
 def emulator(root: Path) -> Iterator[Check]:
     """A QEMU with a known fault, which matters where guests are emulated."""
-    from kduel.machines.qemu import qemu_version
 
     if root != Path("/"):
         return

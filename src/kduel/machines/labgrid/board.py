@@ -25,8 +25,8 @@ from kduel.guest import envelope
 from kduel.guest.console import ConsoleLog
 from kduel.guest.launch import Run
 from kduel.machines import Outcome, Trial
-from kduel.machines.board import DescribedBoard
 from kduel.machines.boards import Real
+from kduel.machines.boards.described import DescribedBoard
 from kduel.machines.labgrid.loaders import INITRD, KERNEL, ROOT, Fastboot, Shell
 
 INSTALL = f"Install it into KDuel's environment: {install_command('labgrid')}"

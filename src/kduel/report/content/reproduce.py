@@ -15,7 +15,8 @@ from kduel.core.text import printable, visible
 from kduel.core.version import commit_of
 from kduel.report.content.provenance import kernel, table
 from kduel.study.contenders import contender_tables, read_contenders
-from kduel.study.load import Study, assemble, parse_study, read_machine, suites
+from kduel.study.file import parse_study, suites
+from kduel.study.load import Study, assemble, read_machine
 
 OUT = "again"
 FILE = "study.toml"

@@ -20,7 +20,8 @@ from kduel.run.repeat import EndedTrial
 from kduel.run.trials import Trials
 from kduel.store.collect import PreparedSteps
 from kduel.store.rundir import RunDir, as_disk_error
-from kduel.study.load import Study, assemble, parse_study
+from kduel.study.file import parse_study
+from kduel.study.load import Study, assemble
 from kduel.study.plan import PlannedTrial
 
 ATTEMPTS = 2

@@ -36,7 +36,8 @@ from kduel.run.exact.subject import BOOT, STUDY, Subject, check_operation
 from kduel.run.prepare import Ready
 from kduel.run.script import Script
 from kduel.study.contenders import contender_tables
-from kduel.study.load import Study, assemble, parse_study
+from kduel.study.file import parse_study
+from kduel.study.load import Study, assemble
 
 NAMED = "named-lines"
 """The cache's entries of named lines."""

@@ -19,7 +19,7 @@ from kduel.run.trials import Trials
 from kduel.store.documents import Lock, MemberRecord, read_lock, study_of
 from kduel.store.identity import check_same_run
 from kduel.store.rundir import RunDir, as_disk_error, write_whole
-from kduel.study.load import parse_study
+from kduel.study.file import parse_study
 
 FORMER_ENDS = 86_400.0
 """Seconds for which a worker waits for a former one that has the directory: one whose connection or node was lost may

@@ -1,0 +1,192 @@
+"""The study file: its tables as written in TOML, read and checked by types, and the built-in suites."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct, field
+
+from kduel.benchmarks.support.load import Load
+from kduel.core.errors import InputError
+from kduel.core.experiment import (
+    Bound,
+    Contender,
+    EmulatedRole,
+    Scope,
+    Settle,
+)
+from kduel.core.slices import Reducer
+from kduel.core.toml import parse_toml, read_text
+from kduel.core.validation import validation_message
+from kduel.study.contenders import CROSSED
+from kduel.study.factors import DesignTable, FactorTable
+
+
+class StudyHeader(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table [study]."""
+
+    name: str
+    title: str = ""
+    about: str = ""
+    delta: float = 1.0
+    """The smallest effect of interest, in per cent."""
+    alpha: float = 0.05
+    """The chance, over all primary metrics together, of calling a difference where there is none."""
+    exact_first: str = ""
+    """The suite that is counted on one CPU before the rest, as the exact part of the run."""
+    machines: Scope = "these"
+    """What verdicts are about where several machines measure: "these" machines, or the "class" that they are a sample
+    of, which takes four machines at least."""
+
+
+class Blocks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table [blocks]: how many, and what one trial is."""
+
+    max: int = 20
+    """The most blocks; the run ends sooner when every primary metric is decided."""
+    fixed: int | None = None
+    """Exactly so many blocks, one look at the end."""
+    unit: Literal["boot", "load"] = "boot"
+    """"load": contenders that differ in nothing but scheduler, policy or sysctls share a boot, in random order,
+    and the unit of the statistics is the load of the scheduler, not the boot."""
+    order: Literal["fixed", "shuffled"] = "fixed"
+    """The order of the benchmarks inside a trial: the same always, or drawn again for each block."""
+    slices: int = 1
+    """In how many pieces, spread over the trial, a step that stops by the clock is measured; its seconds stay the same."""
+    reduce: Reducer = "better-half"
+    """How the slices become the trial's one number; the mean of all stands beside it."""
+
+    @property
+    def count(self) -> int:
+        """Number of blocks that are planned."""
+        return self.fixed or self.max
+
+
+class HostTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table [host]: when a trial is void because other work on the host took too much from it."""
+
+    max_wait: float | None = None
+    """Of the time that the guest's CPUs are ready to run, the per cent that they may wait for a CPU of the host; without
+    it the machine's default, by which a trial counts after its last boot even so. 100 allows everything."""
+    repeats: int = 1
+    """How often such a trial is made again at most, at the end of its block."""
+    quiet_seconds: float | None = None
+    """How long to wait for a quiet host before a trial, at most; 0 never waits. Without it 10, and 60 once the host has
+    been quiet in the run: its other work then comes and goes."""
+    covariate: bool = False
+    """Whether the other work that is measured for half a second before each boot enters the intervals."""
+
+
+class BenchmarkTable(Struct, kw_only=True):
+    """One [[benchmark]]: `use` names it, `primary` lists the metrics that decide; all else is its parameters.
+
+    A list given for a parameter that takes one value is a matrix: a step for every combination.
+    """
+
+    use: str
+    primary: list[str] | Literal["*"] = field(default_factory=list)
+    label: str = ""
+    load: Load | list[Load] = "idle"
+    """A background load for the time of the step; a list is a matrix."""
+    slices: int | None = None
+    """In place of the number in [blocks]; 1 keeps the step in one piece."""
+    emulated: EmulatedRole = "primary"
+    """"exploratory": in an emulator its metrics are shown and do not decide, since they vary too much there."""
+
+
+class StudyFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The file as written."""
+
+    study: StudyHeader
+    contender: list[dict[str, Any]] = field(default_factory=list)
+    factor: list[dict[str, Any]] = field(default_factory=list)
+    design: DesignTable = DesignTable()
+    bound: Bound | None = None
+    machine: dict[str, Any] = field(default_factory=dict)
+    settle: Settle = Settle()
+    blocks: Blocks = Blocks()
+    host: HostTable = HostTable()
+    benchmark: list[dict[str, Any]] = field(default_factory=list)
+
+
+SUITE_REMEDY = "`kduel list suites` shows what there is; `kduel init` writes a study file to start from."
+
+
+def suites() -> dict[str, str]:
+    """The built-in suites' texts by name."""
+    folder = resources.files("kduel.study.suites")
+    return {
+        item.name.removesuffix(".toml"): item.read_text("utf-8")
+        for item in sorted(folder.iterdir(), key=lambda item: item.name)
+        if item.name.endswith(".toml")
+    }
+
+
+def suite_text(name: str) -> str:
+    """The TOML of a built-in suite. Raises InputError that lists what there is."""
+    found = suites()
+    if name not in found:
+        raise InputError(f"there is no suite {name!r}; there are {', '.join(found)}", SUITE_REMEDY)
+    return found[name]
+
+
+def read_study(path: Path) -> tuple[str, StudyFile]:
+    """A study file's text and content. Raises InputError naming file and line or key."""
+    text = read_text(find_study(path), "the study", "Name a study file; `kduel init study.toml` writes one.")
+    return text, parse_study(text, str(path))
+
+
+def find_study(path: Path) -> Path:
+    """The file at `path`; for a missing `studies/NAME.toml` the one that comes with KDuel, installed or in a checkout."""
+    if not path.exists() and path.parent == Path("studies"):
+        package = Path(str(resources.files("kduel")))
+        places = (package / path, package.parents[1] / path)
+        return next((place for place in places if place.is_file()), path)
+    return path
+
+
+def parse_study(text: str, origin: str) -> StudyFile:
+    """The content of a study's TOML; `origin` is named in errors."""
+    table = parse_toml(text, origin, "`kduel init` writes a commented study file to compare with.")
+    try:
+        file = msgspec.convert(table, StudyFile, strict=True)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{origin}: {validation_message(error, StudyFile)}", hint_for(table, error)) from error
+    if {"fixed", "max"} <= table.get("blocks", {}).keys():
+        raise InputError(
+            f"{origin}: blocks.fixed and blocks.max exclude each other",
+            "Keep fixed for a fixed number of blocks, else max.",
+        )
+    return file
+
+
+def hint_for(table: dict[str, Any], error: msgspec.ValidationError) -> str:
+    """Remedy: the keys that the table may have."""
+    if "unknown field" not in str(error):
+        return "`kduel init` writes a study file with every key explained."
+    known = {
+        "study": StudyHeader, "settle": Settle, "blocks": Blocks, "host": HostTable, "design": DesignTable
+    }  # fmt: skip
+    for name, kind in known.items():
+        if name in table and f"$.{name}" in str(error):
+            return f"The keys of [{name}]: {', '.join(kind.__struct_fields__)}."
+    return f"A study knows the tables: {', '.join(StudyFile.__struct_fields__)}."
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of study files, for editors."""
+    made = msgspec.json.schema(StudyFile)
+    definitions = made["$defs"]
+    contender = msgspec.json.schema(Contender)["$defs"]["Contender"]
+    for key in CROSSED:
+        one = contender["properties"][key]
+        contender["properties"][key] = {"anyOf": [one, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+    definitions["StudyFile"]["properties"]["contender"]["items"] = contender
+    definitions["StudyFile"]["properties"]["factor"]["items"] = msgspec.json.schema(FactorTable)["$defs"][
+        "FactorTable"
+    ]
+    made["title"] = "KDuel study"
+    return made

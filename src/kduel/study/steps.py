@@ -1,0 +1,151 @@
+"""Steps of a trial from the [[benchmark]] tables: matrices and factors expanded, labels unique."""
+
+from __future__ import annotations
+
+import itertools
+import typing
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from kduel.benchmarks import Benchmark, benchmark
+from kduel.core.errors import InputError
+from kduel.core.experiment import (
+    LABEL,
+    Step,
+    StepCell,
+)
+from kduel.core.toml import shorten
+from kduel.core.validation import validation_message
+from kduel.study.factors import ReadFactor, cross_steps, family_name
+from kduel.study.file import BenchmarkTable
+from kduel.study.tables import combinations
+
+MOST_SLICES = 100
+
+
+def check_slices(key: str, slices: int | None) -> None:
+    """Raises InputError for a number of slices that cannot be meant."""
+    if slices is not None and not 1 <= slices <= MOST_SLICES:
+        raise InputError(f"{key} is {slices}", f"Give a number from 1 to {MOST_SLICES}, such as 6.")
+
+
+def read_steps(
+    tables: list[dict[str, Any]], origin: str, factors: Sequence[ReadFactor] = ()
+) -> tuple[list[Step], dict[str, StepCell]]:
+    """The [[benchmark]] tables as steps, matrices and factors expanded, labels unique; and by label the place of those that
+    differ in a factor. Raises InputError naming the table."""
+    steps: list[Step] = []
+    places: dict[str, StepCell] = {}
+    for number, table in enumerate(tables, 1):
+        where = f"{origin}: benchmark[#{number}]"
+        try:
+            cells = [(one.levels, expand(one.table)) for one in cross_steps(table, factors)]
+        except InputError as error:
+            raise InputError(f"{where}: {error.message}", error.remedy) from error
+        for alike in zip(*(found for _, found in cells), strict=True):
+            if len(alike) > 1:
+                used = {place.family for place in places.values()}
+                family = family_name([step.label for step in alike], used) or alike[0].benchmark
+                places |= {
+                    step.label: StepCell(family=family, levels=levels)
+                    for step, (levels, _) in zip(alike, cells, strict=True)
+                }
+            steps += alike
+    if not steps:
+        raise InputError(f"{origin} names no benchmark", 'Add [[benchmark]] tables: use = "sysbench-cpu".')
+    unused = [
+        one.factor.name
+        for one in factors
+        if one.of_steps and not any(one.factor.name in p.levels for p in places.values())
+    ]
+    if unused:
+        raise InputError(
+            f"{origin}: no benchmark has all parameters that the factor {unused[0]!r} changes",
+            "Let each of its levels change parameters that one benchmark has.",
+        )
+    seen: set[str] = set()
+    for step in steps:
+        if step.label in seen:
+            raise InputError(
+                f"{origin}: two benchmarks have the label {step.label!r}",
+                'Give one of them a label of its own: label = "...".',
+            )
+        seen.add(step.label)
+    for label in seen:
+        whole, _, piece = label.rpartition(".s")
+        if whole in seen and piece.isdecimal():
+            raise InputError(
+                f"{origin}: the label {label!r} is that of a slice of {whole!r}",
+                'Give one of them a label of its own: label = "...".',
+            )
+    return steps, places
+
+
+def expand(table: dict[str, Any]) -> list[Step]:
+    """One [[benchmark]] table as steps. Raises InputError naming the key."""
+    head = {key: table[key] for key in BenchmarkTable.__struct_fields__ if key in table}
+    try:
+        use = msgspec.convert(head, BenchmarkTable, strict=True)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            validation_message(error), 'A benchmark table has use = "NAME", and primary = ["METRIC", ...].'
+        ) from error
+    chosen = benchmark(use.use)
+    own_load = "load" in chosen.Parameters.__struct_fields__
+    rest = {key: value for key, value in table.items() if key not in head or (key == "load" and own_load)}
+    loads = ["idle"] if own_load else use.load if isinstance(use.load, list) else [use.load]
+    empty = [name for name in single_valued(chosen) if rest.get(name) == []] or ([] if loads else ["load"])
+    if empty:
+        raise InputError(f"{empty[0]} is an empty list", "Give a value, or a list with one at least.")
+    steps = []
+    for load, parameters in itertools.product(loads, combinations(rest, single_valued(chosen))):
+        typed = chosen.read_parameters(parameters)
+        metrics = [metric.name for metric in chosen.metrics(typed)]
+        primary = metrics if use.primary == "*" else list(use.primary)
+        for name in primary:
+            if name not in metrics:
+                raise InputError(
+                    f"{use.use} has no metric {name!r} to be primary", f"Its metrics: {', '.join(metrics)}."
+                )
+        if "label" in head and not use.label:
+            raise InputError('label = "" is no label', "Leave it out, or give one.")
+        label = chosen.label(typed)
+        if use.label:
+            label = use.label if parameters == rest else f"{use.label}-{label}"
+        if load != "idle":
+            label = f"{label}-under-{load}"
+        if not LABEL.fullmatch(label):
+            raise InputError(
+                f"{shorten(repr(label))} cannot be a label: it names a directory",
+                'Give label = "..." of at most 100 letters, digits, dots, hyphens and underscores.',
+            )
+        check_slices("slices", use.slices)
+        if (use.slices or 1) > 1 and len(chosen.cut(typed, use.slices or 1)) == 1:
+            raise InputError(
+                f"slices = {use.slices}, but {label} cannot be cut",
+                "Leave it out; or give a `time` of as many seconds, where the benchmark stops by the clock.",
+            )
+        steps.append(
+            Step(
+                label=label,
+                benchmark=use.use,
+                parameters=parameters,
+                primary=primary,
+                slices=use.slices,
+                emulated=use.emulated,
+                load="" if load == "idle" else load,
+            )
+        )
+    return steps
+
+
+def single_valued(chosen: Benchmark[Any]) -> list[str]:
+    """The parameters that take one value, so that a list for them is a matrix."""
+    hints = typing.get_type_hints(chosen.Parameters)
+    return [
+        name
+        for name in chosen.Parameters.__struct_fields__
+        if typing.get_origin(hints[name]) not in (list, tuple, dict)
+    ]
