@@ -23,7 +23,8 @@ from kduel.guest.initramfs import trial_archive
 from kduel.guest.script import ScriptStep, compose
 from kduel.kernels import Kernel, resolve
 from kduel.machines import Arm, Needs, Outcome, Trial, boards
-from kduel.machines.board import PLUGIN, check, lock_tree
+from kduel.machines.board import PLUGIN, check
+from kduel.machines.boards.described import lock_tree
 
 NVME = (Path(boards.__file__).parent / "x86_64-nvme.toml").read_text()
 NFS = """\
