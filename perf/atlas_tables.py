@@ -16,7 +16,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from verdict_calibration import table, write
 
-from kduel.core.results import COUNTED, SHARED, Results
+from kduel.core.metric_results import COUNTED, SHARED
+from kduel.core.results import Results
 from kduel.judge.published import read_results
 
 DOCUMENT = Path(__file__).parents[1] / "docs/atlas.md"

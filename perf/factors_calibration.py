@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from factor_cells import NOISES, simulate_cells
 from verdict_calibration import main, pct, table
 
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.judge.factors import effects
 from kduel.judge.verdict.judge import judge_primary
 from kduel.judge.verdict.rule import Rule

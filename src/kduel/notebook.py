@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, structs
 
 from kduel.core.errors import InputError
-from kduel.core.results import MetricResult, Results
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import Results
 from kduel.report.plots import effects, values
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kduel.cli.live_trials import standing_line, trial_line
 from kduel.core.experiment import Void
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.run.watch import TrialDone
 from kduel.store.documents import TrialRecord
 

@@ -19,7 +19,7 @@ from kduel.cli.live import HostLoad, LiveRun
 from kduel.cli.terminal import Terminal, say, wrap_words
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender, Settle
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.machines.host.doctor import Check
 from kduel.report.text import standard_output
 from kduel.run.watch import TrialDone

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from kduel.core.format import relative_pct
-from kduel.core.results import MetricResult, Results
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import Results
 from kduel.judge.imported import results
 from kduel.report import report_format
 from kduel.store.imported import Source, bring_in

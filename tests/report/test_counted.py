@@ -9,7 +9,8 @@ from examples import exact
 from msgspec import structs
 
 from kduel.benchmarks.kbench import Kbench
-from kduel.core.results import ConditionResult, MetricResult, Results, Verdict
+from kduel.core.metric_results import ConditionResult, MetricResult, Verdict
+from kduel.core.results import Results
 from kduel.core.samples import Mode
 from kduel.judge.verdict.headline import headlines
 from kduel.judge.verdict.rule import Rule

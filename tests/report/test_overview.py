@@ -10,7 +10,8 @@ from examples import simulated
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kduel.core.results import Difference, MetricResult
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import Difference
 from kduel.judge.lint.examine import findings_of_run
 from kduel.report.content.closing import closing
 from kduel.report.content.overview import axis, bar, overview

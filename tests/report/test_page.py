@@ -11,7 +11,7 @@ from browser import PROGRAMS, Browser
 from examples import ALL, Results, hostile, published, simulated
 
 from kduel.core.format import effect
-from kduel.core.results import Warning_
+from kduel.core.metric_results import Warning_
 from kduel.report import report_format
 from kduel.report.content.digest import digest
 

@@ -7,7 +7,7 @@ import pytest
 
 from kduel.core.experiment import Metric
 from kduel.core.format import effect, interval_text, share_text, signed_number
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples
 from kduel.judge.verdict.headline import headline
 from kduel.judge.verdict.rule import Rule

@@ -11,7 +11,8 @@ from msgspec import structs
 
 from kduel.analysis.versions import courses
 from kduel.core.errors import InputError
-from kduel.core.results import ConditionResult, MetricResult, Results
+from kduel.core.metric_results import ConditionResult, MetricResult
+from kduel.core.results import Results
 from kduel.judge.evaluate import judge_run
 from kduel.report import report_format
 

@@ -25,7 +25,8 @@ from kduel.core.format import (
     signed_number,
     with_sign,
 )
-from kduel.core.results import MetricResult, PartResult, Verdict
+from kduel.core.metric_results import MetricResult, Verdict
+from kduel.core.results import PartResult
 from kduel.core.text import ascii_only, visible
 from kduel.judge.verdict.headline import headline
 from kduel.report import report_format

@@ -16,17 +16,8 @@ import numpy as np
 from scipy import stats
 
 from kduel.core.experiment import MachineRecord, Void
-from kduel.core.results import (
-    ContenderResult,
-    Difference,
-    MetricResult,
-    Results,
-    SourceFile,
-    StudyResult,
-    TrialResult,
-    Verdict,
-    Warning_,
-)
+from kduel.core.metric_results import MetricResult, Verdict, Warning_
+from kduel.core.results import ContenderResult, Difference, Results, SourceFile, StudyResult, TrialResult
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = (

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from kduel.core.experiment import Aspect, Better, Contender, MachineRecord, Metric, Statistic
-from kduel.core.results import ContenderResult, MetricResult, Results, StudyResult, TrialResult
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult
 from kduel.core.samples import Samples
 from kduel.judge.lint import examine
 from kduel.judge.verdict.judge import judge, judge_primary

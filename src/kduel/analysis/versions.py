@@ -10,7 +10,8 @@ from msgspec import Struct
 from kduel.benchmarks.kbench import PLUGIN as KBENCH
 from kduel.benchmarks.sharing import PLUGIN as SHARING
 from kduel.core.experiment import Metric
-from kduel.core.results import COUNTS, MetricResult, Results
+from kduel.core.metric_results import COUNTS, MetricResult
+from kduel.core.results import Results
 from kduel.core.samples import Samples, StepResult
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import planned_rule

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kduel.core.results import ConditionResult, MetricResult
+from kduel.core.metric_results import ConditionResult, MetricResult
 
 MISSING = "–"
 MINUS = "−"

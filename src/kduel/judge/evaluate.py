@@ -9,7 +9,8 @@ import msgspec
 from msgspec import structs
 
 from kduel.core.errors import PERMIT, InputError, UnreadableError
-from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult, Warning_
+from kduel.core.metric_results import Warning_
+from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult
 from kduel.core.samples import Samples, steps_of
 from kduel.core.version import full_version
 from kduel.explain.compare import EXPLANATION_SCHEMA, Explanation, fold_small_branches

@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 
 from kduel.core.experiment import Contender, MachineRecord
-from kduel.core.results import ContenderResult, MetricResult, Results, SourceFile, StudyResult
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import ContenderResult, Results, SourceFile, StudyResult
 from kduel.core.samples import Samples, steps_of
 from kduel.core.version import full_version
 from kduel.judge.lint import examine

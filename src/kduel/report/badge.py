@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 from xml.sax.saxutils import escape
 
-from kduel.core.results import MetricResult, Results
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.verdict.headline import shows_difference, side
 from kduel.report import DEFAULTS, Format, ReportOptions

@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
-from kduel.core.results import BYTES, MetricResult, Results
+from kduel.core.metric_results import BYTES, MetricResult
+from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.store.imported.values_csv import ASPECT, COLUMNS, CONDITION, DETERMINISTIC, FORMULA, KIND

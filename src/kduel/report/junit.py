@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 from msgspec import structs
 
 from kduel.core.format import effect_with_interval
-from kduel.core.results import MetricResult, Results
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.verdict.headline import compared_pairs, headline_of, shows_difference, side
 from kduel.report import DEFAULTS, Format, ReportOptions

@@ -14,7 +14,8 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from kduel.core.format import effect_with_interval
-from kduel.core.results import ContenderResult, MetricResult, Results
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import ContenderResult, Results
 from kduel.core.text import visible
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.reproduce import reproduction

@@ -6,7 +6,8 @@ import re
 from typing import ClassVar
 
 from kduel.core.format import arms, effect, interval_text
-from kduel.core.results import MetricResult, Results
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.verdict.headline import shows_difference
 from kduel.report import DEFAULTS, Format, ReportOptions

@@ -21,7 +21,8 @@ from kduel.core.format import (
     relative_pct,
     signed_number,
 )
-from kduel.core.results import BYTES, MetricResult, Results
+from kduel.core.metric_results import BYTES, MetricResult
+from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.headline import shows_difference, side, unseen_mode_text

@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from kduel.analysis.versions import Course, courses
 from kduel.core.errors import InputError
-from kduel.core.results import COUNTED, SHARED, Results
+from kduel.core.metric_results import COUNTED, SHARED
+from kduel.core.results import Results
 from kduel.core.version import full_version
 from kduel.judge.verdict.headline import shows_difference
 from kduel.report import DEFAULTS, Format, ReportOptions

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from kduel.core.errors import NotMeasuredError
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.judge.factors import gating
 from kduel.judge.verdict.interim import is_finished, primary_results
 from kduel.run.records import Records

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kduel.core.experiment import LABEL
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.store.documents import TrialRecord
 from kduel.study.plan import PlannedTrial
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from made_runs import make_run
 
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.judge.evaluate import judge_run
 from kduel.judge.verdict import adjust, strata
 from kduel.judge.verdict.spending import critical_t

@@ -14,7 +14,8 @@ from kduel.analysis.matrix import Matrix, advise, shape
 from kduel.analysis.matrix.grid import GridPoint, pairs, places
 from kduel.analysis.matrix.growth import growth
 from kduel.core.experiment import MachineRecord
-from kduel.core.results import ContenderResult, MetricResult, Results, StudyResult, TrialResult
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult
 from kduel.core.samples import StepResult
 from kduel.judge.imported import results as imported_results
 from kduel.judge.verdict.judge import judge

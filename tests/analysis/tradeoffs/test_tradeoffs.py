@@ -15,7 +15,8 @@ from kduel.analysis.matrix.scaling import scaling
 from kduel.analysis.tradeoffs import aspects, front
 from kduel.analysis.tradeoffs.duels import duels
 from kduel.core.experiment import MachineRecord, Metric
-from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult, Warning_
+from kduel.core.metric_results import Warning_
+from kduel.core.results import ContenderResult, Results, StudyResult, TrialResult
 from kduel.core.samples import Samples, StepResult, steps_of
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule

@@ -12,7 +12,7 @@ from factor_cells import simulate_cells
 from factor_runs import COMMAND, HEAD, JOB, KERNELS, SIZE, THP, make_factor_run, with_interaction
 
 from kduel.cli import main
-from kduel.core.results import EffectResult
+from kduel.core.metric_results import EffectResult
 from kduel.judge.evaluate import judge_run
 from kduel.judge.factors import gating
 from kduel.judge.verdict.judge import judge_primary

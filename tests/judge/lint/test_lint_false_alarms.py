@@ -15,7 +15,7 @@ from lint_runs import linted, table
 from planted_flaws.slices_disagree import stalling
 from planting import Flaw
 
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples
 from kduel.judge.lint.case import FALSE_ALARMS, ArmValues, Case
 from kduel.judge.lint.finding import catalogue

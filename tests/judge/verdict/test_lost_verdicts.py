@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kduel.core.experiment import Metric
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples
 from kduel.judge.verdict.classify import ABOVE, BELOW, WITHIN, deciding_half
 from kduel.judge.verdict.futility import futile

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 from verdict_tables import noisy, table
 
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples
 from kduel.judge.verdict.adjust import adjusted_means, plain_means
 from kduel.judge.verdict.judge import judge

@@ -7,7 +7,7 @@ import pytest
 from kduel.analysis.matrix.advice import support
 from kduel.core.experiment import Metric
 from kduel.core.format import interval_text, relative_pct
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Mode, Samples
 from kduel.judge.verdict.interim import is_finished
 from kduel.judge.verdict.judge import judge

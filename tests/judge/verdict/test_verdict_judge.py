@@ -11,7 +11,7 @@ from scipy import stats
 from verdict_tables import generations, noisy, table
 
 from kduel.core.errors import InputError
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from verdict_tables import table
 
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples, within_reason
 from kduel.judge.verdict.interim import primary_results
 from kduel.judge.verdict.judge import judge

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from verdict_tables import noisy
 
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.judge.verdict.interim import is_finished
 from kduel.judge.verdict.judge import judge
 from kduel.judge.verdict.rule import Rule

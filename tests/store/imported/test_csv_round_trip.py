@@ -11,7 +11,8 @@ import pytest
 from examples import ALL
 
 from kduel.core.errors import InputError
-from kduel.core.results import ConditionResult, Results
+from kduel.core.metric_results import ConditionResult
+from kduel.core.results import Results
 from kduel.judge.evaluate import judge_run
 from kduel.report import report_format
 from kduel.store.imported import Source, bring_in

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.judge.imported import results
 from kduel.store.imported import Source, bring_in, read
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kduel.core.errors import InputError
 from kduel.core.experiment import Better, Metric
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples, within_reason
 from kduel.judge.verdict.rule import Rule
 from kduel.judge.verdict.unpaired import assess_unpaired, judge_unpaired, match

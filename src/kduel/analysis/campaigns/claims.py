@@ -13,7 +13,7 @@ from kduel.analysis.campaigns.columns import Column
 from kduel.analysis.campaigns.compare import Campaigns, compare
 from kduel.core.errors import InputError
 from kduel.core.format import amount, percent
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.core.text import plural
 from kduel.core.toml import parse_toml, read_text
 

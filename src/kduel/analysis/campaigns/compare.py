@@ -14,7 +14,8 @@ from kduel.analysis.campaigns.columns import Column, Series, columns
 from kduel.analysis.campaigns.within import is_declared_pair, judge_within, names_of
 from kduel.core.experiment import EDITION, Better, Contender, MachineRecord
 from kduel.core.format import parameter_text
-from kduel.core.results import ContenderResult, Difference, MetricResult, Results, StudyResult
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import ContenderResult, Difference, Results, StudyResult
 from kduel.core.samples import Samples
 from kduel.judge.lint import examine
 from kduel.judge.lint.confounds import DeclaredDifferences, differences

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from kduel.analysis.campaigns.columns import Column
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples
 from kduel.judge.evaluate import rule_of
 from kduel.judge.imported import judge_imported

@@ -8,7 +8,8 @@ from msgspec import Struct, field, structs
 
 from kduel.core.experiment import Aspect, Statistic
 from kduel.core.format import MISSING, amount, effect_with_interval, percent
-from kduel.core.results import MetricResult, Results
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import Results
 
 USES: dict[str, dict[Aspect, tuple[Statistic, ...]]] = {
     "desktop": {"frame-latency": ("p99", "max", "value"), "wakeup-latency": ("p99",)},

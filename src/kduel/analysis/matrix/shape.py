@@ -9,7 +9,8 @@ from msgspec import Struct, field
 from kduel.analysis.matrix.grid import GridPoint, Pair, pairs, places
 from kduel.analysis.matrix.growth import Growth, growth
 from kduel.core.experiment import Aspect, Metric
-from kduel.core.results import MetricResult, Results
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import Results
 from kduel.core.samples import Samples, StepResult
 from kduel.judge.verdict.rule import planned_rule
 

@@ -11,7 +11,8 @@ from kduel.analysis.matrix.shape import deviation
 from kduel.analysis.tradeoffs.duels import Duels, duels
 from kduel.core.experiment import Aspect as Measured
 from kduel.core.experiment import Statistic
-from kduel.core.results import MetricResult, Results
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import Results
 
 LATENCIES: tuple[Measured, ...] = ("wakeup-latency", "realtime-latency", "frame-latency", "request-latency")
 ROWS: dict[str, tuple[tuple[Measured, ...], Statistic | None]] = {

@@ -9,7 +9,8 @@ from typing import Literal
 from msgspec import Struct
 
 from kduel.analysis.matrix.shape import judge_matrix, tables
-from kduel.core.results import MetricResult, Results
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import Results
 from kduel.core.samples import Samples
 from kduel.judge.verdict.comparison import compared_values
 from kduel.judge.verdict.headline import side

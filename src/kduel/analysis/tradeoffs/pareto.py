@@ -9,7 +9,8 @@ from msgspec import Struct, field
 
 from kduel.analysis.tradeoffs.duels import Duels, duels
 from kduel.core.experiment import Aspect, Statistic
-from kduel.core.results import MetricResult, Results
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import Results
 
 AXES: dict[str, tuple[tuple[Aspect, ...], Statistic | None]] = {
     "throughput": (("throughput", "background-throughput", "scheduling"), None),

@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct, structs
 
 from kduel.core.experiment import Design, Factor, Metric
-from kduel.core.results import EffectKind, EffectResult, MetricResult
+from kduel.core.metric_results import EffectKind, EffectResult, MetricResult
 from kduel.core.samples import Samples
 from kduel.judge.verdict.sample_size import INTERACTION
 from kduel.judge.verdict.spending import Floats

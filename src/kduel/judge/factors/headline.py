@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kduel.core.format import effect
-from kduel.core.results import EffectResult, Headline, MetricResult, Results
+from kduel.core.metric_results import EffectResult, MetricResult
+from kduel.core.results import Headline, Results
 from kduel.core.text import visible
 from kduel.judge.factors.contrasts import level_name
 from kduel.judge.verdict.headline import SAME, shows_difference

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from kduel.core.experiment import Metric
 from kduel.core.format import change, percent
-from kduel.core.results import MetricResult, Results
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import Results
 from kduel.core.samples import Samples
 from kduel.judge.verdict.rule import Rule, gating_rule
 from kduel.judge.verdict.voids import Missing, missing_in

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kduel.core.experiment import Contender
-from kduel.core.results import Results, Warning_
+from kduel.core.metric_results import Warning_
+from kduel.core.results import Results
 from kduel.core.samples import Samples
 from kduel.judge.lint.case import cases
 from kduel.judge.lint.confounds import Environment, declared_by, differences

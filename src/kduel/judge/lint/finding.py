@@ -8,8 +8,9 @@ from functools import cache
 
 from msgspec import Struct
 
+from kduel.core.metric_results import Warning_
 from kduel.core.plugins import plugins
-from kduel.core.results import Results, Warning_
+from kduel.core.results import Results
 from kduel.core.samples import Samples
 from kduel.judge.lint.case import Case
 

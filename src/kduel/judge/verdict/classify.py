@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kduel.core.experiment import Better
-from kduel.core.results import Scale, Verdict
+from kduel.core.metric_results import Scale, Verdict
 
 ABOVE, BELOW, WITHIN, UNDECIDED = 1, -1, 0, 2
 

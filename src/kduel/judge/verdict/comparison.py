@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kduel.core.errors import InputError
-from kduel.core.results import ConditionResult, Scale
+from kduel.core.metric_results import ConditionResult, Scale
 from kduel.core.samples import REASON, Samples, within_reason
 from kduel.core.text import plural
 from kduel.judge.verdict import strata

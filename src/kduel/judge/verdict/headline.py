@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from kduel.core.format import plain_number, share_text
-from kduel.core.results import SHARED, Headline, MetricResult, Results
+from kduel.core.metric_results import SHARED, MetricResult
+from kduel.core.results import Headline, Results
 from kduel.core.text import plural, visible
 
 SAME = ("equivalent", "equal")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import stdtr
 
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.core.samples import Samples
 from kduel.judge.verdict.classify import UNDECIDED, WITHIN, benjamini_hochberg, classify, verdict
 from kduel.judge.verdict.comparison import Comparison, compare, differences, family, is_deterministic, margin

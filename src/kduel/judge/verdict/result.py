@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kduel.core.format import relative_pct
-from kduel.core.results import COUNTS, MachineEffect, MachinesResult, MetricResult, Scale, Verdict
+from kduel.core.metric_results import COUNTS, MachineEffect, MachinesResult, MetricResult, Scale, Verdict
 from kduel.core.samples import Samples
 from kduel.judge.verdict import strata
 from kduel.judge.verdict.comparison import Comparison, differences, log_ratios, margin

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from kduel.core.format import detectable, effect_in_words, percent
-from kduel.core.results import MetricResult, Scale
+from kduel.core.metric_results import MetricResult, Scale
 from kduel.core.samples import Samples
 from kduel.core.text import plural
 from kduel.judge.verdict.classify import UNDECIDED, WITHIN, benjamini_hochberg, classify, deciding_half, verdict

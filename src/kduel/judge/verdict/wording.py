@@ -12,7 +12,7 @@ from kduel.core.format import (
     quantity,
     share_text,
 )
-from kduel.core.results import MachinesResult, MetricResult
+from kduel.core.metric_results import MachinesResult, MetricResult
 from kduel.core.text import plural
 from kduel.judge.verdict.comparison import TIME_UNITS
 from kduel.judge.verdict.rule import Rule

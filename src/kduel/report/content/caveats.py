@@ -6,7 +6,8 @@ from collections import Counter
 
 from kduel.core.experiment import HOST_DISTURBED
 from kduel.core.format import plain_number
-from kduel.core.results import COUNTS, Results, TrialResult
+from kduel.core.metric_results import COUNTS
+from kduel.core.results import Results, TrialResult
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.rule import gating_rule
 from kduel.report.content.host import host_line

@@ -13,7 +13,8 @@ from msgspec import Struct
 from kduel.benchmarks.boot_instructions import PLUGIN as BOOT_PLUGIN
 from kduel.benchmarks.kbench import SITUATIONS
 from kduel.core.format import MISSING, amount, effect, percent, range_text, relative_pct
-from kduel.core.results import COUNTS, SHARED, MetricResult, Results
+from kduel.core.metric_results import COUNTS, SHARED, MetricResult
+from kduel.core.results import Results
 from kduel.core.samples import Mode
 from kduel.core.text import plural, visible
 from kduel.judge.verdict.headline import shows_difference, side

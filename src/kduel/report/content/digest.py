@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from kduel.core.format import effect, effect_with_interval, plain_number, relative_pct
-from kduel.core.results import COUNTS, SHARED, MetricResult, Results, Verdict
+from kduel.core.metric_results import COUNTS, SHARED, MetricResult, Verdict
+from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.explain.compare import UNSEEN
 from kduel.judge.verdict.headline import (

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from msgspec import Struct, structs
 
 from kduel.core.format import effect, mean_and_sd, plain_number
-from kduel.core.results import EffectResult, MetricResult, Results
+from kduel.core.metric_results import EffectResult, MetricResult
+from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.factors.headline import Group, by_metric, matters, sentence_of, subjects
 

@@ -7,7 +7,8 @@ from typing import TypedDict
 from msgspec import Struct
 
 from kduel.core.format import MISSING, bounds_text, decimals, signed_number
-from kduel.core.results import MachinesResult, MetricResult, Results
+from kduel.core.metric_results import MachinesResult, MetricResult
+from kduel.core.results import Results
 from kduel.core.text import plural, visible
 from kduel.report.content.notes import key
 

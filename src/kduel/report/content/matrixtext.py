@@ -9,7 +9,8 @@ from kduel.analysis.matrix.grid import places
 from kduel.analysis.matrix.shape import JudgedCell, measured_steps
 from kduel.core.experiment import Aspect
 from kduel.core.format import MISSING, amount, effect, mean_and_sd, plain_number, relative_pct, signed_number
-from kduel.core.results import MetricResult, Results
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.report.content.digest import SIGNS
 

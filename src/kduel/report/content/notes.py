@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kduel.core.results import MetricResult, Results, Warning_
+from kduel.core.metric_results import MetricResult, Warning_
+from kduel.core.results import Results
 from kduel.core.text import visible
 from kduel.judge.lint.finding import catalogue
 

@@ -23,7 +23,7 @@ from kduel.core.format import (
     relative_pct,
     signed_number,
 )
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.core.text import CUT, visible
 from kduel.judge.verdict.wording import HOPELESS
 from kduel.report.content.digest import SIGNS

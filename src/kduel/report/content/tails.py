@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kduel.core.format import amount, plain_number, signed_number
-from kduel.core.results import BoundResult, Results, ReturnLevelResult, ShiftResult, TailResult
+from kduel.core.results import Results
+from kduel.core.tail_results import BoundResult, ReturnLevelResult, ShiftResult, TailResult
 from kduel.core.text import visible
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from kduel.core.format import MISSING, arms, effect, interval_text, means
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.core.text import visible
 from kduel.judge.verdict.headline import shows_difference, side
 from kduel.report.content.digest import SIGNS, ContenderSummary, side_words

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kduel.core.results import MachinesResult, MetricResult, Results
+from kduel.core.metric_results import MachinesResult, MetricResult
+from kduel.core.results import Results
 from kduel.judge.lint.finding import catalogue
 from kduel.judge.lint.findings import missing_by_arm
 from kduel.judge.verdict.rule import gating_rule

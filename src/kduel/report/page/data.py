@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from kduel.core.format import amount
 from kduel.core.host import wait_share
-from kduel.core.results import MetricResult, Results
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import Results
 from kduel.core.slices import SliceValue, slice_label
 from kduel.core.text import visible
 from kduel.report.content.digest import Digest

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kduel.core.results import Results, TailResult
+from kduel.core.results import Results
+from kduel.core.tail_results import TailResult
 from kduel.report.content.tails import bound_sentence, model_lines, quantile_lines, shift_line
 from kduel.report.plots import effects as plots
 from kduel.report.plots.tails import shift, survival

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from kduel.core.format import effect, effect_with_interval
-from kduel.core.results import MetricResult
+from kduel.core.metric_results import MetricResult
 from kduel.judge.verdict.headline import shows_difference, side
 from kduel.report.content.digest import SIGNS
 from kduel.report.content.notes import key

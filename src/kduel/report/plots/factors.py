@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kduel.core.format import amount, effect_with_interval
-from kduel.core.results import EffectResult
+from kduel.core.metric_results import EffectResult
 from kduel.core.text import visible
 from kduel.judge.factors.headline import subjects
 from kduel.report.content.factors import FactorGroup, mean_of, number_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kduel.core.format import amount
-from kduel.core.results import ShiftResult, TailResult
+from kduel.core.tail_results import ShiftResult, TailResult
 from kduel.core.text import visible
 from kduel.report.plots.effects import SIGNED, Row, Spec, Theme, base
 

@@ -6,7 +6,8 @@ it for every metric.
 
 from __future__ import annotations
 
-from kduel.core.results import MetricResult, Results
+from kduel.core.metric_results import MetricResult
+from kduel.core.results import Results
 from kduel.report.plots.effects import Row, Spec, Theme, base
 
 UNIT = "@unit@"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kduel.core.format import change
-from kduel.core.results import MachineEffect
+from kduel.core.metric_results import MachineEffect
 from kduel.judge.lint.case import Case
 from kduel.judge.lint.finding import Cause, Finding
 

@@ -1,0 +1,241 @@
+"""Results of one metric: its verdict with the evidence, by condition and by machine, and its factors' effects."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+from kduel.core.experiment import (
+    Aspect,
+    Better,
+    Scope,
+    Statistic,
+)
+from kduel.core.samples import Mode
+from kduel.core.slices import Components, SliceValue
+
+Verdict = Literal[
+    "faster", "slower", "higher", "lower", "equivalent", "equal", "different", "more", "fewer", "undecided"
+]
+Scale = Literal["ratio", "difference", "exact"]
+COUNTED = "instructions"
+"""A unit of path length: fewer of them is no time."""
+SHARED = "lines"
+"""A unit of sharing: the cache lines that CPUs fight over. Fewer of them is no time either."""
+COUNTS = (COUNTED, SHARED)
+"""Units of what a deterministic machine counts. Each is the name of the metric of the usual call, too."""
+BYTES = ("B", "kB", "KiB", "MB", "MiB", "GiB")
+HARNESS = "fixed-by-harness"
+"""The code of the finding that a metric is set by the harness and not by the kernel."""
+
+
+class Warning_(Struct, kw_only=True):  # noqa: N801 - Warning is a builtin
+    """A finding of the lint: `code` for scripts, `message` with its evidence for people."""
+
+    code: str
+    message: str
+
+
+class ConditionResult(Struct, frozen=True, kw_only=True):
+    """Counts of baseline and contender under one condition that must not matter."""
+
+    name: str
+    block: int
+    baseline: float
+    contender: float
+
+    @property
+    def difference(self) -> float:
+        """The contender's count less the baseline's."""
+        return self.contender - self.baseline
+
+
+class MachineEffect(Struct, kw_only=True):
+    """A metric's effect on one machine. Numbers are in per cent on the ratio scale, else in the metric's unit."""
+
+    machine: str
+    n: int
+    """Complete pairs."""
+    effect: float
+    low: float | None
+    high: float | None
+    """Of its interval at the level of the verdict's; null where it has too few pairs for one."""
+    others: float | None
+    """The effect on the other machines that do not differ, each counted by its blocks; null where it is the only one."""
+    differs: bool
+    """Whether its effect differs from that of the others beyond chance, all machines together at the verdict's level."""
+    contradicts: bool
+    """Whether it differs so that it would have another verdict: another sign, or only one of the two within delta."""
+
+
+class MachinesResult(Struct, kw_only=True):
+    """One metric of one contender on several machines. Numbers as in MachineEffect."""
+
+    scope: Scope
+    """What the verdict is about."""
+    effects: list[MachineEffect]
+    pooled: float
+    """The effect on these machines, each counted by its blocks."""
+    low: float | None
+    high: float | None
+    spread: float | None
+    """The standard deviation of the true effects between machines, estimated; null where nothing is known of it."""
+    spread_low: float | None
+    spread_high: float | None
+    """Of its interval at 1 - alpha of the study: it is shown, and decides nothing."""
+
+    @property
+    def contradicting(self) -> list[str]:
+        """The machines that contradict the others."""
+        return [one.machine for one in self.effects if one.contradicts]
+
+
+TOO_SMALL = "too small to matter"
+
+
+class MetricResult(Struct, kw_only=True):
+    """One metric, one contender against the baseline."""
+
+    benchmark: str
+    metric: str
+    unit: str
+    better: Better
+    role: Literal["primary", "exploratory"]
+    about: str = ""
+    group: str = ""
+    statistic: Statistic = "value"
+    aspect: Aspect = ""
+    """What the metric measures."""
+    baseline: str
+    contender: str
+    n: int
+    """Complete pairs (blocks in which both contenders gave a value)."""
+    baseline_mean: float | None
+    """Over blocks. Of a metric counted under `conditions`: under the condition with the median difference; so are `mean` and
+    both medians."""
+    baseline_sd: float | None
+    mean: float | None
+    sd: float | None
+    baseline_median: float | None = None
+    median: float | None = None
+    scale: Scale = "ratio"
+    effect_pct: float | None
+    """In per cent: of a ratio, or an exact change as a share of `baseline_mean` (null where a value of the baseline is 0). The
+    bounds of an exact change are its range over conditions, or over blocks; both are the effect where it has one value."""
+    ci_low_pct: float | None
+    ci_high_pct: float | None
+    effect: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    verdict: Verdict
+    """`more` and `fewer` are counts, of instructions or the like: they are no time."""
+    told: str = ""
+    """The verdict in plain words, with what can and cannot be concluded."""
+    below_delta: bool = False
+    """Excludes 0 yet lies inside the smallest effect of interest: real, but too small to matter here."""
+    decided_at: int | None = None
+    """The number of blocks at the first look that decided; null while undecided."""
+    former_verdict: Verdict | None = None
+    """For undecided: what an earlier look decided and the last interval does not show any more."""
+    former_at: int | None = None
+    """The number of blocks at that look."""
+    contradicted: bool = False
+    """For undecided: the last interval shows another verdict than that look, so that a new run must tell."""
+    withheld: str = ""
+    """For undecided: why a verdict that the interval shows is not given (trials that are missing for one contender)."""
+    confounded: bool = False
+    """For undecided: in all complete pairs the contenders had one order, so that order and kernel cannot be distinguished."""
+    blocks_more: int | None = None
+    """For undecided: about how many more blocks would decide it if effect and spread stay as measured; null if unknown."""
+    mde_pct: float | None = None
+    """What this run would have found with 80 % power."""
+    unseen_mode_pct: float | None = None
+    """For equivalent: the largest share of boots in an unseen slow mode that cannot be excluded."""
+    q_value: float | None = None
+    """Exploratory metrics: Benjamini-Hochberg."""
+    beside: dict[str, float | None] = field(default_factory=dict)
+    """Shown, never deciding: p_permutation, p_wilcoxon, hodges_lehmann_pct (with _low, _high), cliffs_delta, a12,
+    p_brown_forsythe, ..."""
+    warnings: list[Warning_] = field(default_factory=list)
+    conditions: list[ConditionResult] = field(default_factory=list)
+    """Counted metrics: each condition under which both contenders were counted. The interval is the range over them, and the
+    effect is the median of their differences."""
+    modes: dict[str, list[Mode]] = field(default_factory=dict)
+    """By contender: the values about which single measurements lie, the most frequent first."""
+    machines: MachinesResult | None = None
+    """Where several machines measured: the effect on each, and how much they differ."""
+    values: dict[str, list[float | None]] = field(default_factory=dict)
+    """By contender, in the order of `blocks` of the run."""
+    slices: dict[str, list[list[SliceValue]]] = field(default_factory=dict)
+    """By contender, in the order of `blocks`: the slices of each trial; empty for a metric that was measured in one piece."""
+    components: Components | None = None
+    """Where the spread of both contenders comes from; null for fewer than three complete blocks."""
+
+    @property
+    def more_or_fewer(self) -> str:
+        """`more` or `fewer`, for a difference in counts: they are no time. Else empty."""
+        return self.verdict if self.verdict in ("more", "fewer") else ""
+
+    @property
+    def decided(self) -> bool:
+        """True if there is a verdict."""
+        return self.verdict != "undecided"
+
+    @property
+    def depends(self) -> bool:
+        """True if conditions that must not matter decide which way an exact difference goes."""
+        return self.scale == "exact" and self.verdict == "undecided" and self.ci_low != self.ci_high
+
+    @property
+    def agreeing(self) -> list[ConditionResult]:
+        """The conditions under which the difference has the sign of the effect."""
+        return [one for one in self.conditions if one.difference * (self.effect or 0) > 0]
+
+    @property
+    def word(self) -> str:
+        """The verdict as it is reported: sizes are no faster or slower."""
+        if self.depends:
+            return "depends"
+        if self.unit in BYTES and self.verdict in ("faster", "slower"):
+            return "larger" if ((self.effect_pct if self.scale == "ratio" else self.effect) or 0) > 0 else "smaller"
+        return self.verdict
+
+    @property
+    def size(self) -> str:
+        """`too small to matter`, for a difference that lies inside the smallest effect of interest. Else empty."""
+        return TOO_SMALL if self.below_delta else ""
+
+    @property
+    def was(self) -> str:
+        """`was equivalent after 10 blocks`, for a verdict of an earlier look that the last interval does not show."""
+        if self.former_verdict is None or self.former_at is None:
+            return ""
+        return f"was {self.former_verdict} after {self.former_at} blocks"
+
+    @property
+    def by_harness(self) -> bool:
+        """True if the lint found that the benchmark's own way fixes this metric."""
+        return any(warning.code == HARNESS for warning in self.warnings)
+
+
+EffectKind = Literal["main", "interaction", "simple"]
+
+
+class EffectResult(Struct, kw_only=True):
+    """An effect of a study's factors, with its verdict."""
+
+    name: str
+    kind: EffectKind
+    """main: over all levels of the other factors; simple: at one level of another; interaction: how the effect of one factor
+    depends on the level of another."""
+    factors: list[str]
+    """One, or those that interact. `references` and `levels` run parallel: the levels that are compared."""
+    references: list[str]
+    levels: list[str]
+    at: dict[str, str] = field(default_factory=dict)
+    """Of a simple effect: the other factor's level."""
+    aliases: list[str] = field(default_factory=list)
+    """Other effects that a fraction cannot tell from this one."""
+    result: MetricResult
+    """Its arms are means over cells (geometric ones on the ratio scale); of an interaction they are ratios."""
