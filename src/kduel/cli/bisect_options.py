@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from kduel.cli.options import options_on_command_line
 from kduel.core.errors import InputError
@@ -49,6 +52,34 @@ NOT_AGAIN = (
     "A commit is built again when its source, the configuration, the build command or a file that the command names has "
     "changed; to build all again, remove {kernels}."
 )
+
+
+class BisectOptions(Struct, frozen=True, kw_only=True):
+    """The options of `kduel bisect` as click gives them; the command's help says what each means."""
+
+    tree: Path
+    benchmark: str
+    machine: str
+    metric: str
+    measure: str
+    timeout: float
+    sharing: bool
+    first_parent: bool
+    config: str
+    build_dir: Path | None
+    build_command: str
+    image: str
+    jobs: int
+    probability: float
+    measurements: int
+    confirm: int
+    negligible: float
+    seed: int
+    restart: bool
+    form: str
+    limit: int
+    plot: Path | None
+    quiet: bool
 
 
 def choose_method(*, measure: str, machine: str, step: bool) -> str:
