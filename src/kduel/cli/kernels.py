@@ -38,7 +38,10 @@ def command(words: tuple[str, ...], offline: bool, form: str) -> None:
       host                the running kernel of this host
       PATH                a vmlinuz, bzImage or Image; modules = "DIR" in a
                           study file if it needs modules
-      A.deb,B.deb         packages of one kernel
+      A.deb,B.deb         packages of one kernel; also A.rpm,B.rpm
+      fedora:42, opensuse:tumbleweed, arch:linux, ubuntu:noble
+                          the newest of a release; fedora:42-6.14 of a version
+                          (docs/distributions.md)
       debian-source:6.1,arch=arm64,config=tinyconfig+guest
                           built on this host from Debian's linux-source; for
                           arch= and config= see docs/embedded.md

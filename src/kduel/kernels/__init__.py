@@ -88,5 +88,6 @@ def resolve(spec: str, *, cache: Cache, progress: Progress, offline: bool = Fals
             return found
     raise InputError(
         f"{spec!r} is not a kernel that KDuel knows how to get",
-        "Give debian:VERSION, debian-source:VERSION, tree:DIR, host, a vmlinuz or bzImage file, or .deb files; see `kduel kernels --help`.",
+        "Give debian:VERSION, fedora:RELEASE, opensuse:RELEASE, arch:PACKAGE, ubuntu:RELEASE, debian-source:VERSION, tree:DIR, host, "
+        "a vmlinuz or bzImage file, .deb or .rpm files; see `kduel kernels --help`.",
     )

@@ -28,7 +28,7 @@ class ImageFile(KernelSource):
     summary = "PATH: a vmlinuz, bzImage or Image, with modules=DIR where it needs any"
 
     def accepts(self, spec: str) -> bool:
-        if spec == "host" or re.match(r"[a-z][a-z0-9-]*:", spec):
+        if spec == "host" or spec.endswith(".rpm") or re.match(r"[a-z][a-z0-9-]*:", spec):
             return False
         return "/" in spec or (spec != "" and Path(spec).exists())
 

@@ -14,6 +14,8 @@ from msgspec import Struct
 from kduel.core.cache import Cache, as_cache_error
 from kduel.core.errors import HostError
 from kduel.kernels import Kernel
+from kduel.kernels.files.image import identify
+from kduel.kernels.files.layout import UnpackedKernel
 
 KIND = "kernels"
 
@@ -48,6 +50,20 @@ def write(entry: Path, kernel: Kernel) -> None:
         vmlinux=relative(kernel.vmlinux),
     )
     (entry / "kernel.json").write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2))
+
+
+def describe(files: UnpackedKernel, spec: str, provenance: dict[str, Any]) -> Kernel:
+    """The kernel that was unpacked. Raises InputError where its image is no kernel's."""
+    return Kernel(
+        spec=spec,
+        release=files.release,
+        architecture=identify(files.image).architecture,
+        image=files.image,
+        sha256=sha256(files.image),
+        config=files.config,
+        modules=files.modules,
+        provenance=provenance,
+    )
 
 
 def read(entry: Path, spec: str) -> Kernel:

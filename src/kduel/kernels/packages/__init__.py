@@ -1,0 +1,1 @@
+"""Shared code of kernels from other distributions share: fetching, signatures, and formats of packages."""

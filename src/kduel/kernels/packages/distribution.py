@@ -1,0 +1,237 @@
+"""A distribution whose kernels are got by its own lists of packages: what is the same for all of them.
+
+Nothing of the host's package manager is used, so any host can get the kernels of any distribution.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+from msgspec import Struct
+
+from kduel.core.cache import GO_ONLINE, Cache, as_cache_error
+from kduel.core.errors import HostError, InputError
+from kduel.core.progress import Progress
+from kduel.core.temporary import temporary_directory
+from kduel.kernels import Available, Kernel, KernelSource
+from kduel.kernels.apt.versions import version_key
+from kduel.kernels.files import store as stored
+from kduel.kernels.files.layout import UnpackedKernel
+from kduel.kernels.packages.fetch import download
+
+DAY = 24 * 3600.0
+VERSION = re.compile(r"\d[\w.+~^-]*")
+
+
+class RemotePackage(Struct, frozen=True, kw_only=True):
+    """A package as a list of the distribution has it."""
+
+    name: str
+    version: str
+    """`EPOCH:VERSION-RELEASE`, without `EPOCH:` where it is 0."""
+    address: str
+    sha256: str
+    size: int
+    """Bytes."""
+
+
+class SplitKernel(Struct, frozen=True, kw_only=True):
+    """A kernel: the packages that it is split into, that with the image first."""
+
+    version: str
+    packages: tuple[RemotePackage, ...]
+
+
+class _KeptList(Struct, frozen=True):
+    """The packages of a release, as they were listed."""
+
+    made: float
+    """Seconds since 1970."""
+    mirror: str
+    offered: list[RemotePackage]
+
+
+class Distribution(KernelSource):
+    """`NAME:RELEASE[-VERSION]`: the newest kernel of a release, or of a version in it."""
+
+    title: ClassVar[str]
+    release: ClassVar[re.Pattern[str]]
+    """What may follow `NAME:`."""
+    example: ClassVar[str]
+    keys: ClassVar[tuple[str, ...]]
+    """Files of its public keys, as patterns."""
+    keys_package: ClassVar[str]
+
+    @abstractmethod
+    def unpack(self, packages: Sequence[Path], into: Path) -> UnpackedKernel:
+        """Unpack one kernel's packages into a directory. Raises InputError, HostError."""
+
+    @abstractmethod
+    def list_packages(self, release: str, mirror: str, place: Path, progress: Progress) -> list[RemotePackage]:
+        """Its kernels' packages, by lists fetched into `place`, checked as far as the distribution signs them."""
+
+    @abstractmethod
+    def kernels_of(self, release: str, offered: Sequence[RemotePackage]) -> list[SplitKernel]:
+        """The kernels among them, in any order."""
+
+    def check(self, package: Path, offered: RemotePackage, progress: Progress) -> None:
+        """Check who signed a package, where the lists are not signed. Raises InputError, HostError."""
+
+    def host_mirror(self) -> str:
+        """The mirror that a host of this distribution uses, if that is known."""
+        return ""
+
+    @property
+    def prefix(self) -> str:
+        """Beginning of its specifications."""
+        return f"{self.name}:"
+
+    def accepts(self, spec: str) -> bool:
+        return spec.startswith(self.prefix)
+
+    def mirror(self) -> str:
+        """Its address, without a slash at the end. Raises HostError where none is known."""
+        variable = f"KDUEL_{self.name.upper()}_MIRROR"
+        found = os.environ.get(variable) or self.host_mirror()
+        if not found:
+            raise HostError(f"no mirror of {self.title} is known on this host", f"Name one in {variable}.")
+        return found.rstrip("/")
+
+    def keyrings(self) -> list[Path]:
+        """Files of its keys: $KDUEL_NAME_KEYRING, else those installed. Raises HostError where there are none."""
+        variable = f"KDUEL_{self.name.upper()}_KEYRING"
+        given = os.environ.get(variable)
+        patterns = [given] if given else self.keys
+        paths = [path for pattern in patterns for path in sorted(Path("/").glob(str(Path(pattern).absolute())[1:]))]
+        found = [path for path in paths if path.is_file()]
+        if not found:
+            raise HostError(
+                f"the keys of {self.title} are not on this host ({given or self.keys[0]})",
+                f"Name a file with them in {variable}, or install {self.keys_package}.",
+            )
+        return found
+
+    def resolve(
+        self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
+    ) -> Kernel:
+        match = self.release.fullmatch(spec.removeprefix(self.prefix))
+        if match is None:
+            raise InputError(f"{spec!r} names no kernel of {self.title}", f"Give {self.example}.")
+        if modules:
+            raise InputError(f"{spec} brings its own modules", "Leave out modules=.")
+        release, version = match["release"], match["version"] or ""
+        if offline:
+            return self._from_cache(spec, release, version, cache, progress)
+        found = self.kernels_of(release, self._kept_list(release, cache, progress))
+        meant = [one for one in found if matches(version, one.version)]
+        if not meant:
+            told = ", ".join(one.version for one in newest_first(found)[:8]) or "none"
+            raise InputError(f"{self.title} {release} has no kernel {version}".rstrip(), f"It has: {told}.")
+        chosen = newest_first(meant)[0]
+        content = hashlib.sha256("".join(one.sha256 for one in chosen.packages).encode()).hexdigest()
+        key = f"{self.name}-{chosen.packages[0].name}-{chosen.version.replace(':', '_')}-{content[:12]}"
+
+        def build(into: Path) -> None:
+            self._build(chosen, release, spec, into, progress)
+
+        return stored.read(cache.entry(stored.KIND, key, build), spec)
+
+    def available(self, *, cache: Cache, progress: Progress, offline: bool = False) -> list[Available]:
+        return [
+            Available(
+                spec=f"{self.prefix}{facts['release']}-{facts['version']}",
+                version=facts["version"],
+                where=f"{self.title} {facts['release']}",
+                cached=True,
+            )
+            for _, record in stored.entries(cache, f"{self.name}-")
+            for facts in [record.provenance]
+        ]
+
+    def _from_cache(self, spec: str, release: str, version: str, cache: Cache, progress: Progress) -> Kernel:
+        found = [
+            (version_key(record.provenance["version"]), entry)
+            for entry, record in stored.entries(cache, f"{self.name}-")
+            if record.provenance["release"] == release and matches(version, record.provenance["version"])
+        ]
+        for _, entry in sorted(found, reverse=True):
+            if cache.has(stored.KIND, entry.name):
+                kernel = stored.read(entry, spec)
+                progress.info(f"{spec}: {kernel.release}, the newest in the cache")
+                return kernel
+        raise HostError(f"{spec} is not in the cache {cache.root}", GO_ONLINE)
+
+    def _kept_list(self, release: str, cache: Cache, progress: Progress) -> list[RemotePackage]:
+        """The packages of a release, asked for once a day."""
+        mirror = self.mirror()
+        file = cache.root / "archive" / self.name / f"{release}.json"
+        with cache.lock(f"archive-{self.name}-{release}"):
+            with as_cache_error(file.parent):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    kept = msgspec.json.decode(file.read_bytes(), type=_KeptList)
+                except (FileNotFoundError, msgspec.DecodeError):
+                    kept = None
+            if kept and kept.mirror == mirror and 0 <= time.time() - kept.made < DAY:
+                return kept.offered
+            with temporary_directory(file.parent) as place:
+                offered = self.list_packages(release, mirror, place, progress)
+                with as_cache_error(file.parent):
+                    fresh = place / "kept.json"
+                    fresh.write_bytes(msgspec.json.encode(_KeptList(time.time(), mirror, offered)))
+                    fresh.rename(file)
+        return offered
+
+    def _build(self, chosen: SplitKernel, release: str, spec: str, into: Path, progress: Progress) -> None:
+        packages = []
+        for offered in chosen.packages:
+            package = into / offered.address.rpartition("/")[2]
+            download(offered.address, package, progress, sha256=offered.sha256, size=offered.size)
+            self.check(package, offered, progress)
+            packages.append(package)
+        with progress.task(f"unpacking {packages[0].name}"):
+            files = self.unpack(packages, into)
+        for package in packages:
+            package.unlink()
+        if files.modules is None:
+            raise InputError(f"{spec}: {chosen.version} has no modules", "Name another version of the kernel.")
+        facts = {
+            "source": self.name,
+            "exact": f"{self.prefix}{release}-{chosen.version}",
+            "release": release,
+            "version": chosen.version,
+            "packages": [{"name": one.name, "version": one.version, "sha256": one.sha256} for one in chosen.packages],
+        }
+        stored.write(into, stored.describe(files, spec, facts))
+
+
+def matches(wanted: str, version: str) -> bool:
+    """True if a version is meant: `6.1` means 6.1 and 6.1.5-2, never 6.10."""
+    own = version.rpartition(":")[2]
+    return not wanted or wanted in (own, version) or re.match(rf"{re.escape(wanted)}(?![\dA-Za-z])", own) is not None
+
+
+def newest_first(found: Sequence[SplitKernel]) -> list[SplitKernel]:
+    """By version, as Debian's rules sort it, which for kernels' versions sort as RPM's and pacman's do."""
+    return sorted(found, key=lambda one: version_key(one.version), reverse=True)
+
+
+def whole_kernels(offered: Sequence[RemotePackage], image: str, *others: str) -> list[SplitKernel]:
+    """Kernels of packages that have the same version: `image`, and those of `others` that there are."""
+    named = {(one.name, one.version): one for one in offered}
+    return [
+        SplitKernel(
+            version=one.version,
+            packages=(one, *(named[other, one.version] for other in others if (other, one.version) in named)),
+        )
+        for one in named.values()
+        if one.name == image
+    ]

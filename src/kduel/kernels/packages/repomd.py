@@ -1,0 +1,106 @@
+"""RPM repositories: repodata/repomd.xml, which may be signed, and the list of packages that it names with its SHA-256."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import subprocess
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+from xml.etree import ElementTree
+
+from kduel.core.errors import HostError
+from kduel.core.host_packages import install_command
+from kduel.core.progress import Progress
+from kduel.kernels.packages.distribution import RemotePackage
+from kduel.kernels.packages.fetch import download
+from kduel.kernels.packages.openpgp import check_signature
+
+REPO = "{http://linux.duke.edu/metadata/repo}"
+COMMON = "{http://linux.duke.edu/metadata/common}"
+
+
+def read_repository(
+    base: str,
+    names: Collection[str],
+    place: Path,
+    progress: Progress,
+    *,
+    keyrings: Sequence[Path] = (),
+    architecture: str,
+) -> list[RemotePackage]:
+    """Packages of these names and of that architecture. With `keyrings` the metadata have to be signed.
+
+    Raises HostError where the repository cannot be read, InputError for a signature by another key.
+    """
+    index = download(f"{base}/repodata/repomd.xml", place / "repomd.xml", progress)
+    if keyrings:
+        signature = download(f"{base}/repodata/repomd.xml.asc", place / "repomd.xml.asc", progress)
+        check_signature(f"{base}/repodata/repomd.xml", index, signature, keyrings)
+    try:
+        address, digest = locate_primary(index)
+        primary = download(f"{base}/{address}", place / address.rpartition("/")[2], progress, sha256=digest)
+        with decompress(primary) as stream:
+            return list(_packages(stream, base, names, architecture))
+    except (ElementTree.ParseError, KeyError, ValueError, OSError, EOFError, lzma.LZMAError) as error:
+        raise HostError(
+            f"the repository {base} cannot be read: {error}", "Try again later, or name another mirror."
+        ) from error
+
+
+def locate_primary(index: Path) -> tuple[str, str]:
+    """Address of the list of packages, and its SHA-256. Raises ValueError, ParseError."""
+    for data in ElementTree.parse(index).getroot().iter(f"{REPO}data"):
+        checksum, location = data.find(f"{REPO}checksum"), data.find(f"{REPO}location")
+        if data.get("type") == "primary" and location is not None and checksum is not None and checksum.text:
+            if checksum.get("type") != "sha256":
+                raise ValueError(f"its list of packages has a checksum of {checksum.get('type')}, not of SHA-256")
+            return location.attrib["href"], checksum.text
+    raise ValueError("it names no list of packages")
+
+
+@contextmanager
+def decompress(path: Path) -> Iterator[IO[bytes]]:
+    """A file of any usual compression, to be read. Raises HostError without zstd."""
+    openers = {".gz": gzip.GzipFile, ".xz": lzma.LZMAFile, ".bz2": bz2.BZ2File}
+    if path.suffix in openers:
+        with openers[path.suffix](path) as stream:
+            yield stream
+    elif path.suffix == ".zst":
+        try:
+            process = subprocess.Popen(["zstd", "-dcq", str(path)], stdout=subprocess.PIPE)
+        except FileNotFoundError as error:
+            raise HostError(f"{path.name} needs zstd", f"Install it: {install_command('zstd')}.") from error
+        with process:
+            assert process.stdout is not None
+            yield process.stdout
+    else:
+        with path.open("rb") as stream:
+            yield stream
+
+
+def _packages(stream: IO[bytes], base: str, names: Collection[str], architecture: str) -> Iterator[RemotePackage]:
+    for _, element in ElementTree.iterparse(stream):
+        if element.tag != f"{COMMON}package":
+            continue
+        name = element.findtext(f"{COMMON}name")
+        version, checksum = element.find(f"{COMMON}version"), element.find(f"{COMMON}checksum")
+        location, size = element.find(f"{COMMON}location"), element.find(f"{COMMON}size")
+        if (
+            name in names
+            and element.findtext(f"{COMMON}arch") == architecture
+            and not (version is None or checksum is None or location is None or size is None)
+            and checksum.get("type") == "sha256"
+        ):
+            epoch = version.get("epoch", "0")
+            yield RemotePackage(
+                name=name or "",
+                version=("" if epoch == "0" else f"{epoch}:") + f"{version.attrib['ver']}-{version.attrib['rel']}",
+                address=f"{base}/{location.attrib['href']}",
+                sha256=checksum.text or "",
+                size=int(size.attrib["package"]),
+            )
+        element.clear()

@@ -1,0 +1,165 @@
+"""RPM files, as far as a kernel's files and a signature need it.
+
+The format: rpm's documentation, docs/manual/format_v4.md: a lead of 96 bytes, the signature's header, padded to 8 bytes, the
+header, which is what is signed and holds the payload's SHA-256, and the payload, a compressed cpio archive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from msgspec import Struct
+
+from kduel.core.errors import HostError, InputError
+from kduel.core.host_packages import install_command
+from kduel.core.temporary import temporary_directory
+from kduel.kernels.files.layout import UnpackedKernel, Unpacking
+from kduel.kernels.packages.openpgp import check_signature
+
+LEAD, LEAD_MAGIC, HEADER_MAGIC = 96, b"\xed\xab\xee\xdb", b"\x8e\xad\xe8\x01"
+SIGNATURES = (268, 267)
+"""Tags of the header's signature: RSAHEADER, and DSAHEADER, which is also for EdDSA."""
+COMPRESSOR, DIGESTS, DIGEST_ALGORITHM, SHA256 = 1125, 5092, 5093, 8
+MOST_HEADER = 256 << 20
+PROGRAMS = {"zstd": "zstd", "xz": "xz", "lzma": "xz", "gzip": "gzip", "bzip2": "bzip2"}
+CPIO_HEAD = 110
+REGULAR, FORMAT = 0o100000, 0o170000
+
+
+class _Header(Struct, frozen=True):
+    """A header as it is stored, and where its values are: tag to type, offset and count."""
+
+    raw: bytes
+    index: dict[int, tuple[int, int, int]]
+    store: bytes
+
+    def text(self, tag: int) -> str:
+        """A string, or the first of an array; empty where the tag is not there."""
+        if tag not in self.index:
+            return ""
+        return self.store[self.index[tag][1] :].partition(b"\0")[0].decode("utf-8", errors="replace")
+
+    def binary(self, tag: int) -> bytes:
+        """Bytes; none where the tag is not there."""
+        _, offset, count = self.index.get(tag, (7, 0, 0))
+        return self.store[offset : offset + count]
+
+    def number(self, tag: int) -> int | None:
+        """A 32-bit number."""
+        return struct.unpack_from(">I", self.store, self.index[tag][1])[0] if tag in self.index else None
+
+
+def unpack_rpms(packages: Sequence[Path], into: Path) -> UnpackedKernel:
+    """Unpack one kernel's packages. Raises InputError for a damaged one, HostError without the program that decompresses it."""
+    unpacking = Unpacking(into, ", ".join(package.name for package in packages))
+    for package in packages:
+        with package.open("rb", buffering=0) as stream:
+            try:
+                _, header = _read_headers(stream)
+                start = stream.tell()
+                if header.number(DIGEST_ALGORITHM) != SHA256:
+                    raise ValueError("it names no SHA-256 of its content")
+                if hashlib.file_digest(stream, "sha256").hexdigest() != header.text(DIGESTS):
+                    raise ValueError("its content is not what its header says")
+                stream.seek(start)
+                _unpack_payload(stream, header.text(COMPRESSOR) or "gzip", package, unpacking)
+            except (ValueError, struct.error, EOFError) as error:
+                raise InputError(
+                    f"{package} is not a complete RPM package: {error}", "Copy or download it again."
+                ) from error
+    return unpacking.finish()
+
+
+def check_rpm(package: Path, keyrings: Sequence[Path]) -> None:
+    """Check who signed a package. Raises InputError where none of these keys did, HostError without gpgv."""
+    with package.open("rb") as stream, temporary_directory() as place:
+        try:
+            signatures, header = _read_headers(stream)
+        except (ValueError, struct.error) as error:
+            raise InputError(f"{package} is not an RPM package: {error}", "Copy or download it again.") from error
+        signature = next(filter(None, map(signatures.binary, SIGNATURES)), b"")
+        if not signature:
+            raise InputError(f"{package.name} is not signed", "Do not use it: name another mirror.")
+        (place / "header").write_bytes(header.raw)
+        (place / "signature").write_bytes(signature)
+        check_signature(package.name, place / "header", place / "signature", keyrings)
+
+
+def _read_headers(stream: IO[bytes]) -> tuple[_Header, _Header]:
+    """The signature's and the package's own; the stream is at the payload then."""
+    if stream.read(LEAD)[:4] != LEAD_MAGIC:
+        raise ValueError("it does not begin as one")
+    signatures = _read_header(stream)
+    stream.read(-len(signatures.raw) % 8)
+    return signatures, _read_header(stream)
+
+
+def _read_header(stream: IO[bytes]) -> _Header:
+    head = stream.read(16)
+    entries, size = struct.unpack_from(">II", head, 8)
+    if head[:4] != HEADER_MAGIC or entries * 16 + size > MOST_HEADER:
+        raise ValueError("a header is damaged")
+    body = stream.read(entries * 16 + size)
+    if len(body) != entries * 16 + size:
+        raise ValueError("it ends early")
+    index = {}
+    for number in range(entries):
+        tag, kind, offset, count = struct.unpack_from(">IIII", body, number * 16)
+        index[tag] = (kind, offset, count)
+    return _Header(head + body, index, body[entries * 16 :])
+
+
+def _unpack_payload(stream: IO[bytes], compressor: str, package: Path, unpacking: Unpacking) -> None:
+    program = PROGRAMS.get(compressor)
+    if program is None:
+        raise ValueError(f"its compression {compressor!r} is not known")
+    try:
+        process = subprocess.Popen([program, "-dcq"], stdin=stream, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except FileNotFoundError as error:
+        raise HostError(f"{package.name} needs {program}", f"Install it: {install_command(program)}.") from error
+    with process:
+        assert process.stdout is not None
+        take_cpio(process.stdout, unpacking)
+        while process.stdout.read(1 << 16):
+            pass
+    if process.returncode:
+        raise ValueError(f"{program} cannot decompress it")
+
+
+class _Member:
+    """The content of one member of an archive."""
+
+    def __init__(self, stream: IO[bytes], size: int) -> None:
+        self.stream, self.left = stream, size
+
+    def read(self, size: int = -1) -> bytes:
+        """At most `size` bytes. Raises EOFError where the archive ends before."""
+        wanted = self.left if size < 0 else min(size, self.left)
+        block = self.stream.read(wanted)
+        if len(block) < wanted:
+            raise EOFError("its archive ends early")
+        self.left -= len(block)
+        return block
+
+
+def take_cpio(stream: IO[bytes], unpacking: Unpacking) -> None:
+    """Take a kernel's files of a cpio archive in the `newc` format. Raises ValueError, EOFError for a damaged one."""
+    while True:
+        head = _Member(stream, CPIO_HEAD).read()
+        if head[:6] not in (b"070701", b"070702"):
+            raise ValueError("its archive is damaged")
+        mode, size, length = (int(head[at : at + 8], 16) for at in (14, 54, 94))
+        name = _Member(stream, length + -(CPIO_HEAD + length) % 4).read()[: length - 1].decode("utf-8", "replace")
+        if name == "TRAILER!!!":
+            return
+        content = _Member(stream, size)
+        if mode & FORMAT == REGULAR:
+            unpacking.take(name, content)  # type: ignore[arg-type]
+        while content.read(1 << 20):
+            pass
+        _Member(stream, -size % 4).read()
