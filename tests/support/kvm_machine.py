@@ -5,13 +5,19 @@ What runs in its guests runs through /dev/kvm as on hardware; their speed is tha
 
 from __future__ import annotations
 
+import shlex
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 from own_machine import LATEST, Own
+from real_machine import SOURCE
 
 CONTENDERS = ("debian:6.1-cloud", "debian:6.12-cloud")
-ENVIRONMENT = "KDUEL_CACHE=/dev/shm/cache"
+USER = "plain"
+"""In the group kvm, and nothing else."""
+CACHE = "/dev/shm/cache"
 
 
 class KvmMachine(Own):
@@ -24,22 +30,64 @@ class KvmMachine(Own):
     def __init__(self, place: Path) -> None:
         super().__init__(place)
         self.bundle = place / "bundle.tar"
+        words = [sys.executable, "-m", "kduel", "bundle", *CONTENDERS, "--quiet", "--output", str(self.bundle)]
+        subprocess.run(words, check=True, cwd=SOURCE)
 
     def furnish(self) -> None:
         super().furnish()
-        self.must("modprobe kvm_amd && groupadd -f kvm && chgrp kvm /dev/kvm && chmod 660 /dev/kvm")
-        self.copy(self.bundle, "/dev/shm/bundle.tar")
-        self.must(f"{ENVIRONMENT} kduel unbundle /dev/shm/bundle.tar && rm /dev/shm/bundle.tar")
+        self.must(f"modprobe kvm_amd && groupadd -f kvm && usermod -aG kvm {USER} && chmod 755 /root")
+        with self.bundle.open("rb") as stream:
+            subprocess.run(self.argv("cat >/dev/shm/bundle.tar"), stdin=stream, timeout=LATEST, check=True)
+        self.must(f"KDUEL_CACHE={CACHE} kduel unbundle /dev/shm/bundle.tar && rm /dev/shm/bundle.tar")
+        self.must(f"chown -R {USER}: {CACHE}")
+        self.close_device()
+        self.open_device()
 
-    def copy(self, file: Path, to: str) -> None:
-        """Copy a file of this host to the machine."""
-        with file.open("rb") as stream:
-            subprocess.run(self.argv(f"cat >{to}"), stdin=stream, timeout=LATEST, check=True)
+    def close_device(self) -> None:
+        """As a container or an odd rule of udev leaves it."""
+        self.must("chgrp root /dev/kvm && chmod 600 /dev/kvm")
+
+    def open_device(self) -> None:
+        """By what KDuel advises."""
+        self.must("groupadd -f kvm; chgrp kvm /dev/kvm; chmod 660 /dev/kvm")
 
     def must(self, command: str) -> str:
         """Run a command there that has to succeed; what it prints."""
+        status, said = self.run(command)
+        assert status == 0, said
+        return said
+
+    def run(self, command: str) -> tuple[int, str]:
+        """Exit status and all that was said."""
         done = subprocess.run(
             self.argv(f"{{ {command}; }} 2>&1"), capture_output=True, text=True, timeout=LATEST, check=False
         )
-        assert done.returncode == 0, done.stdout
-        return done.stdout
+        return done.returncode, done.stdout
+
+    def start(self, words: str, user: str = USER) -> subprocess.Popen[str]:
+        """Start `kduel WORDS` there; `signal` reaches it."""
+        inner = f"echo $$ >/tmp/{user}.pid; cd /tmp; export KDUEL_CACHE={CACHE}; exec kduel {words} 2>&1"
+        command = f"exec runuser -u {user} -- sh -c {shlex.quote(inner)}"
+        return subprocess.Popen(
+            self.argv(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def kduel_as(self, user: str, words: str) -> tuple[int, str]:
+        """Exit status and all that was said by `kduel WORDS` there."""
+        process = self.start(words, user)
+        said, _ = process.communicate(timeout=LATEST)
+        return process.returncode, said
+
+    def signal(self, name: str, user: str = USER) -> None:
+        """Send a signal to what `start` started."""
+        self.must(f"kill -{name} $(cat /tmp/{user}.pid)")
+
+    def until(self, condition: str) -> str:
+        """Wait for a command to succeed there; what it prints then."""
+        end = time.monotonic() + LATEST
+        while True:
+            status, said = self.run(condition)
+            if status == 0:
+                return said
+            assert time.monotonic() < end, said
+            time.sleep(1)
