@@ -1,12 +1,16 @@
-"""Are trials on the machine icount the same, bit for bit? Ten of each kernel: alone; with QEMU started otherwise (its
-own addresses not random, another environment, another directory); two at once; and on a busy host. Then, N times each
-(2 by default), with QEMU stopped and continued all the time, and with its monitor polled without pause.
+"""Are trials on the machine icount the same, bit for bit? Boots of each kernel: alone; with QEMU started otherwise (its
+own addresses not random, another environment, another directory); two at once; on a busy host; with QEMU stopped and
+continued all the time; and with its monitor polled without pause.
 
-    python perf/exact_identity.py [--short] [--hostile N] [--suite exact-sharing] debian:5.10-cloud debian:6.1-cloud ...
+    python perf/exact_identity.py [--short] [--suite exact-sharing] [--boots HOW=N,...] [--keep DIR [--minutes M]] KERNEL...
 
-Runs the suite exact, or exact-sharing (the lines that two CPUs share); with --short some of its operations. Prints a line
-per trial with a hash over all files that the guest left (values, environment, console up to the script's end), and a table
-at the end. All trials of a kernel must have one hash. Takes about an hour on 2 CPUs.
+Runs the suite exact, or exact-sharing (the lines that two CPUs share); with --short some of its operations, in exact-sharing under
+one condition. Prints a line per boot with a hash over all files that the guest left (values, environment, console up to the
+script's end), and a table at the end. All boots of a kernel must have one hash. Takes about an hour on 2 CPUs.
+
+With --keep the lines are added to DIR/boots.tsv and the table is of all that are there, so that many boots can be made in parts: no
+boot begins after --minutes, and the same command makes those that are missing. The files of the first boot with each hash stay in
+DIR, for a comparison.
 """
 
 from __future__ import annotations
@@ -16,12 +20,14 @@ import ctypes
 import hashlib
 import multiprocessing
 import os
+import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
@@ -40,7 +46,7 @@ from kduel.study.contenders import contender_tables
 from kduel.study.file import parse_study, suite_text
 from kduel.study.load import Study, assemble
 
-ALONE, OTHERWISE, TOGETHER, BUSY = 2, 2, 4, 2
+BOOTS = "alone=2,otherwise=2,together=4,busy=2,stopped=2,polled=2"
 SHORT = {
     "exact": ("boot", "null-call", "signal-deliver", "pipe", "tcp", "switch-8-16k", "fork-exec", "fault-file", "timer"),
     "exact-sharing": (
@@ -97,46 +103,85 @@ def hash_of(directory: Path) -> str:
 
 def shortened(study: Study, suite: str) -> Study:
     """Less of the same."""
-    return structs.replace(study, steps=[step for step in study.steps if step.label in SHORT[suite]])
+    steps = [step for step in study.steps if step.label in SHORT[suite]]
+    if suite == "exact-sharing":
+        steps = [structs.replace(step, parameters={**step.parameters, "conditions": 0}) for step in steps]
+    return structs.replace(study, steps=steps)
 
 
-def main(kernels: list[str], suite: str, short: bool, hostile_times: int) -> None:
-    cache = Cache()
-    hashes: dict[str, list[str]] = {}
-    for kernel in kernels:
+class Boots:
+    """Boots of one kernel, and those kept from earlier parts."""
+
+    def __init__(self, kernel: str, suite: str, short: bool, keep: Path | None) -> None:
         text = suite_text(suite) + contender_tables([kernel, kernel], True)
         study = assemble(parse_study(text, suite), text, suite)
-        ready = make_ready(shortened(study, suite) if short else study, cache=cache, progress=Progress())
-        machine, arm = ready.machine, ready.arms[0]
-        assert isinstance(machine, IcountMachine)
-        script = ready.setup.script(arm.contender, range(len(ready.study.steps)))
+        ready = make_ready(shortened(study, suite) if short else study, cache=Cache(), progress=Progress())
+        assert isinstance(ready.machine, IcountMachine)
+        self.kernel, self.keep, self.machine, self.arm = kernel, keep, ready.machine, ready.arms[0]
+        self.script = ready.setup.script(self.arm.contender, range(len(ready.study.steps)))
+        self.made: list[tuple[str, str]] = []
+        """How each was made, and its hash."""
+        if keep and (lines := keep / "boots.tsv").is_file():
+            rows = (line.split("\t") for line in lines.read_text().splitlines())
+            self.made = [(how, found) for name, how, _, _, found in rows if name == kernel]
 
-        def once(how: str) -> str:
-            with tempfile.TemporaryDirectory() as name:
-                begin = time.monotonic()
-                trial = Trial(id="x", arm=arm, script=script.text, deadline=1800, into=Path(name))  # noqa: B023
-                outcome = machine.boot_once(trial)  # noqa: B023
-                found = outcome.void or hash_of(Path(name))
-                print(f"{kernel:24} {how:10} {time.monotonic() - begin:7.1f} s  {found}", flush=True)  # noqa: B023
-                return found
+    def missing(self, how: str, wanted: int) -> int:
+        """Boots of a kind that are still to be made."""
+        return max(0, wanted - sum(one == how for one, _ in self.made))
 
-        found = [once("alone") for _ in range(ALONE)]
-        with started_otherwise():
-            found += [once("otherwise") for _ in range(OTHERWISE)]
-        with ThreadPoolExecutor(2) as pool:
-            found += pool.map(once, ["together"] * TOGETHER)
-        with busy_host():
-            found += [once("busy host") for _ in range(BUSY)]
-        for how, load in (("stopped", hostile.stopped_and_continued), ("polled", hostile.polled)):
-            with load(machine):
-                found += [once(how) for _ in range(hostile_times)]
-        hashes[kernel] = found
+    def once(self, how: str) -> None:
+        """Make one boot."""
+        with tempfile.TemporaryDirectory() as name:
+            into, begin = Path(name) / "trial", time.monotonic()
+            into.mkdir()
+            outcome = self.machine.boot_once(
+                Trial(id="x", arm=self.arm, script=self.script.text, deadline=1800, into=into)
+            )
+            found = outcome.void or hash_of(into)
+            seconds, load = time.monotonic() - begin, os.getloadavg()[0]
+            print(f"{self.kernel:24} {how:10} {seconds:7.1f} s, load {load:4.1f}  {found}", flush=True)
+            if self.keep:
+                kept = self.keep / self.kernel.replace("/", "-").replace(":", "-") / found
+                if not kept.exists():
+                    shutil.copytree(into, kept)
+                with (self.keep / "boots.tsv").open("a") as lines:
+                    lines.write(f"{self.kernel}\t{how}\t{seconds:.1f}\t{load:.1f}\t{found}\n")
+            self.made.append((how, found))
+
+    def make(self, how: str, times: int, over: Callable[[], bool]) -> None:
+        """Make boots of a kind, until it is `over`."""
+        loads = {"stopped": hostile.stopped_and_continued, "polled": hostile.polled}
+        with ExitStack() as stack:
+            if how == "otherwise":
+                stack.enter_context(started_otherwise())
+            elif how == "busy":
+                stack.enter_context(busy_host())
+            elif how in loads:
+                stack.enter_context(loads[how](self.machine))
+            pool = stack.enter_context(ThreadPoolExecutor(2 if how == "together" else 1))
+            list(pool.map(lambda _: over() or self.once(how), range(times)))
+
+
+def main(
+    kernels: list[str], suite: str, short: bool, wanted: dict[str, int], keep: Path | None, minutes: float
+) -> None:
+    end = time.monotonic() + 60 * minutes
+    if keep:
+        keep.mkdir(parents=True, exist_ok=True)
+    boots = [Boots(kernel, suite, short, keep) for kernel in kernels]
+    for one in boots:
+        for how, times in wanted.items():
+            one.make(how, one.missing(how, times), lambda: time.monotonic() > end)
     print()
-    for kernel, found_hashes in hashes.items():
-        print(
-            f"{kernel:24} {len(found_hashes)} trials, {len(set(found_hashes))} different: {', '.join(set(found_hashes))}"
-        )
-    sys.exit(any(len(set(found_hashes)) != 1 for found_hashes in hashes.values()))
+    for one in boots:
+        hashes = Counter(found for _, found in one.made)
+        print(f"{one.kernel:24} {len(one.made)} boots, {len(hashes)} different: {dict(hashes.most_common())}")
+    sys.exit(any(len({found for _, found in one.made}) > 1 for one in boots))
+
+
+def boots_wanted(text: str) -> dict[str, int]:
+    """`stopped=20,together=5` as numbers by kind."""
+    return {how: int(times) for how, times in (word.split("=") for word in text.split(","))}
 
 
 if __name__ == "__main__":
@@ -144,6 +189,8 @@ if __name__ == "__main__":
     read.add_argument("kernels", nargs="*", default=[f"debian:{v}-cloud" for v in ("5.10", "6.1", "6.12", "7")])
     read.add_argument("--suite", choices=SHORT, default="exact")
     read.add_argument("--short", action="store_true")
-    read.add_argument("--hostile", type=int, default=2, metavar="N")
+    read.add_argument("--boots", type=boots_wanted, default=boots_wanted(BOOTS), metavar="HOW=N,...", help=BOOTS)
+    read.add_argument("--keep", type=Path, metavar="DIR")
+    read.add_argument("--minutes", type=float, default=float("inf"))
     given = read.parse_args()
-    main(given.kernels, given.suite, given.short, given.hostile)
+    main(given.kernels, given.suite, given.short, given.boots, given.keep, given.minutes)
