@@ -243,6 +243,10 @@ def memory(tmp_path: Path) -> Memory:
     return memory_of(tmp_path, b"things")
 
 
+MODULE = 0xFFFFFFFFC0001000
+"""Where the variables of two modules lie."""
+
+
 def memory_of(tmp_path: Path, slab: bytes) -> Memory:
     """Physical pages: 0 the image, 1 a slab of this name, 2 to 5 page tables up to the page records, 6 these, 7 the cache, which
     keeps who allocated an object."""
@@ -260,9 +264,10 @@ def memory_of(tmp_path: Path, slab: bytes) -> Memory:
     lines = {"init_top_pgt": 2 * 4096, "__start_BTF": 0x100, "__stop_BTF": 0x100 + len(TYPES), "counter": 0xF00, "after": 0xF80,
              "__per_cpu_offset": 0xF90, "__per_cpu_start": -IMAGE, "__per_cpu_end": -IMAGE}  # fmt: skip
     kinds = {"init_top_pgt": "T"}  # in newer kernels it lies in the code
-    (tmp_path / "kallsyms").write_text(
-        "".join(f"{IMAGE + at:016x} {kinds.get(name, 'D')} {name}\n" for name, at in lines.items())
-    )
+    text = "".join(f"{IMAGE + at:016x} {kinds.get(name, 'D')} {name}\n" for name, at in lines.items())
+    for name, at in {"hits\t[small]": 0, "misses\t[small]": 64, "other\t[large]": 4096}.items():
+        text += f"{MODULE + at:016x} b {name}\n"
+    (tmp_path / "kallsyms").write_text(text)
     return Memory(tmp_path / "memory", Data.read(tmp_path / "kallsyms"))
 
 
@@ -270,6 +275,9 @@ def test_a_line_is_called_by_its_variable_its_field_or_not_at_all(memory: Memory
     name = Namer(memory, 2).name
     assert name(0xF00, IMAGE + 0xF00, 0b1111) == "counter"
     assert name(0xF00, IMAGE + 0xF00, 1 << 24) == "counter+24"
+    # Of a module, where another variable of it follows; else other memory may begin in between.
+    assert name(1 << 40, MODULE, 0b1) == "hits [small]" and name(1 << 40, MODULE, 1 << 16) == "hits [small]+16"
+    assert [name(1 << 40, MODULE + at, 1) for at in (64, 4096)] == ["", ""]
     assert name(4096, LINEAR + 4096, 0b1) == "things.owner"
     assert name(4096 + 64, LINEAR + 4096 + 64, 0xF0) == "things.deep.owner"
     assert name(4096 + 128, LINEAR + 4096 + 128, 0b1) == "things.owner"  # the second object

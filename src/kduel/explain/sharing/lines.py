@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kduel.explain.sharing.memory import (
     IMAGE,
-    IMAGE_END,
     MEMORY_MAP,
     MEMORY_MAP_END,
+    MODULES_END,
     PAGE,
     Memory,
     NamelessError,
@@ -46,7 +46,7 @@ class Namer:
                 return self.fields("page", 0, used)
             if found := self.memory.per_cpu(address + used[0], self.cpus):
                 return f"per-CPU {self.variable(found[1] - used[0], used)}"
-            if IMAGE <= address < IMAGE_END:
+            if IMAGE <= address < MODULES_END:
                 return self.variable(address, used)
             return self.slab_object(physical, used) or self.node(address, used)
         except NamelessError:

@@ -15,6 +15,8 @@ from kduel.explain.symbols import name_rank
 
 LINEAR, LINEAR_END = 0xFFFF888000000000, 0xFFFFC88000000000
 IMAGE, IMAGE_END = 0xFFFFFFFF80000000, 0xFFFFFFFFA0000000
+MODULES_END = 0xFFFFFFFFFF000000
+"""End of the modules, which lie behind the image."""
 MEMORY_MAP, MEMORY_MAP_END = 0xFFFFEA0000000000, 0xFFFFEB0000000000
 """Addresses of the `struct page`s. These three are the kernel's on x86_64 with page tables of four levels and without KASLR."""
 PAGE, PAGE_RECORD = 4096, 64
@@ -58,10 +60,10 @@ class Data(Struct, frozen=True):
         """Read /proc/kallsyms. Where several names share an address, the choice depends on the names alone."""
         known, code = dict[str, int](), set[str]()
         for line in path.read_text("utf-8", errors="replace").splitlines():
-            words = line.split()
-            if len(words) == 3:
-                known.setdefault(words[2], int(words[0], 16))
-                code |= {words[2]} if words[1] in "tTwW" else set()
+            if (words := line.split(maxsplit=2))[2:]:
+                name = words[2].replace("\t", " ").rstrip()  # of a module: `counter [module]`
+                known.setdefault(name, int(words[0], 16))
+                code |= {name} if words[1] in "tTwW" else set()
         variables = sorted(known.keys() - code, key=name_rank, reverse=True)
         found = {known[name]: name for name in variables}
         addresses = sorted(found)
@@ -72,6 +74,10 @@ class Data(Struct, frozen=True):
         place = bisect_right(self.addresses, address) - 1
         if place < 0:
             raise NamelessError(f"{address:#x} is before all variables")
+        if address >= IMAGE_END:
+            module, following = ([name.partition(" [")[2] for name in self.names[place : place + 2]] + [""])[:2]
+            if not module or module != following:
+                raise NamelessError(f"{address:#x} is not between two variables of one module")
         return self.names[place], address - self.addresses[place]
 
     def address(self, name: str) -> int:
