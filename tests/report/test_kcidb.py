@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from examples import ALL, simulated
 
-from kduel.report import report_format
+from kduel.report import ReportOptions, report_format
 
 ALLOWED = {
     *("build_id", "id", "origin", "environment", "path", "comment", "status", "number", "start_time", "duration"),
@@ -21,6 +21,13 @@ def nulls(value: Any) -> bool:
     if isinstance(value, dict):
         return any(nulls(one) for one in value.values())
     return value is None or (isinstance(value, list) and any(nulls(one) for one in value))
+
+
+def test_the_origin_is_that_of_whoever_submits() -> None:
+    (test,) = json.loads(
+        report_format("kcidb").render(simulated(blocks=10, metrics=1), ReportOptions(origin="mine"))
+    )["tests"]
+    assert test["origin"] == "mine" and test["id"].startswith("mine:") and test["build_id"].startswith("mine:")
 
 
 @pytest.mark.parametrize("example", ALL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from pathlib import Path
 from urllib.parse import quote
@@ -39,13 +40,22 @@ ELSEWHERE = "name a file elsewhere: --output PAGE.html."
     is_flag=True,
     help="Show every finding with every metric it affects, not only the three most important.",
 )
+@click.option(
+    "--origin",
+    default="kduel",
+    show_default=True,
+    metavar="NAME",
+    help="Who submits (kcidb): the name that KernelCI gave your CI system.",
+)
 @click.option("--open", "open_it", is_flag=True, help="Open the page in a browser (html).")
-def command(run: Path, form: str, output: Path | None, all_findings: bool, open_it: bool) -> None:
+def command(run: Path, form: str, output: Path | None, all_findings: bool, origin: str, open_it: bool) -> None:
     """Write a report of RUN, the directory of a run or an import. Verdicts are computed again from its raw files.
 
     FILE may be results measured elsewhere, with all contenders in it, read as `kduel import` reads them. Import them to
     add conditions, a baseline or primary metrics, and to keep them.
     """
+    from msgspec import structs
+
     from kduel.core.errors import InputError
     from kduel.judge.evaluate import judge_path
     from kduel.report import ReportOptions, report_format
@@ -54,6 +64,8 @@ def command(run: Path, form: str, output: Path | None, all_findings: bool, open_
     chosen = report_format(form)
     if open_it and (form != "html" or output == STDOUT):
         raise InputError("--open needs a page", "Give --format html, and an --output that is a file, or none.")
+    if not re.fullmatch(r"[a-z0-9_]+", origin):
+        raise InputError(f"--origin {origin!r} is no name of KCIDB", "Give lower-case letters, digits and _.")
     if form == "html" and output is None:
         if run.is_file():
             raise InputError(
@@ -61,6 +73,7 @@ def command(run: Path, form: str, output: Path | None, all_findings: bool, open_
             )
         output = run / PAGE
     results = judge_path(run)
+    options = ReportOptions(all_findings=all_findings, origin=origin)
     if output is None or output == STDOUT:
         if form == "text":
             from kduel.report.text import show
@@ -68,13 +81,9 @@ def command(run: Path, form: str, output: Path | None, all_findings: bool, open_
             where = "" if run.is_file() else shlex.quote(str(run))
             click.echo(show(results, all_findings=all_findings, run=where), nl=False, color=True)
             return
-        emit(chosen.render(results, ReportOptions(all_findings=all_findings, run=relative_url(run, Path.cwd()))))
+        emit(chosen.render(results, structs.replace(options, run=relative_url(run, Path.cwd()))))
         return
-    save(
-        output,
-        chosen.render(results, ReportOptions(all_findings=all_findings, run=relative_url(run, output.parent))),
-        inside=run,
-    )
+    save(output, chosen.render(results, structs.replace(options, run=relative_url(run, output.parent))), inside=run)
     click.echo(f"Report: {output}")
     if open_it:
         click.launch(output.resolve().as_uri())

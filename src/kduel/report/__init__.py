@@ -21,6 +21,8 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
     """True for every finding instead of the most important ones; of formats that make a choice."""
     run: str = ".."
     """The relative URL from the report's place to the run's directory, for links to raw files."""
+    origin: str = "kduel"
+    """The name under which KCIDB knows who submits: its tests' and builds' identifiers begin with it."""
 
 
 DEFAULTS = ReportOptions()

@@ -20,7 +20,6 @@ from kduel.core.text import visible
 from kduel.report import DEFAULTS, Format, ReportOptions
 from kduel.report.content.reproduce import reproduction
 
-ORIGIN = "kduel"
 VERSION = {"major": 5, "minor": 0}
 Status = Literal["FAIL", "PASS", "DONE", "MISS"]
 
@@ -36,7 +35,10 @@ class KcidbFormat(Format):
         contenders = {one.name: one for one in results.contenders}
         tests = [
             test(
-                results, metric, contenders.get(metric.contender) or ContenderResult(name=metric.contender, kernel="")
+                results,
+                metric,
+                contenders.get(metric.contender) or ContenderResult(name=metric.contender, kernel=""),
+                options.origin,
             )
             for metric in results.gating
         ]
@@ -47,7 +49,7 @@ class KcidbFormat(Format):
 PLUGIN = KcidbFormat()
 
 
-def test(results: Results, metric: MetricResult, contender: ContenderResult) -> dict[str, Any]:
+def test(results: Results, metric: MetricResult, contender: ContenderResult, origin: str) -> dict[str, Any]:
     """A test of the schema. Nothing in it is null: what is not known is left out."""
     path = f"kduel.{schema_name(metric.benchmark)}.{schema_name(metric.metric)}"
     own = [trial for trial in results.trials if trial.contender == contender.name]
@@ -56,9 +58,9 @@ def test(results: Results, metric: MetricResult, contender: ContenderResult) -> 
     identity = "\0".join((run, metric.baseline, metric.contender, metric.benchmark, metric.metric))
     again = reproduction(results)
     found: dict[str, Any] = {
-        "id": f"{ORIGIN}:{hashlib.sha256(identity.encode()).hexdigest()}",
-        "origin": ORIGIN,
-        "build_id": f"{ORIGIN}:{schema_name(contender.sha256 or contender.name)}",
+        "id": f"{origin}:{hashlib.sha256(identity.encode()).hexdigest()}",
+        "origin": origin,
+        "build_id": f"{origin}:{schema_name(contender.sha256 or contender.name)}",
         "path": path,
         "status": status(metric),
         "comment": visible(
