@@ -9,7 +9,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
+from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -19,7 +19,7 @@ from kduel.benchmarks.support.reading import check_positive, find_number
 from kduel.benchmarks.support.service import Service
 from kduel.core.errors import HostError
 from kduel.core.experiment import Metric
-from kduel.core.plugins import convert_table, named_plugin
+from kduel.core.plugins import argument_of, convert_table, named_plugin
 from kduel.core.samples import Details, within_reason
 
 __all__ = ["Benchmark", "Parameters", "ParseError", "ParserFault", "Raw", "Service", "benchmark", "check_values"]
@@ -164,9 +164,8 @@ class Benchmark(ABC, Generic[P]):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        for base in vars(cls).get("__orig_bases__", ()):
-            if get_origin(base) is Benchmark:
-                cls.Parameters = get_args(base)[0]
+        if found := argument_of(cls, Benchmark):
+            cls.Parameters = found
         if "parse" in vars(cls):
             cls.parse = _guard_parser(cls.parse)  # type: ignore[method-assign]
 

@@ -7,7 +7,7 @@ import importlib
 import pkgutil
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -26,6 +26,12 @@ def named_plugin(kind: str, what: str, name: str) -> Any:
     if name not in found:
         raise InputError(f"there is no {what} {name!r}", f"There are: {', '.join(sorted(found))}.")
     return found[name]
+
+
+def argument_of(cls: type, generic: type) -> Any:
+    """The `S` of a class that is declared as `class cls(generic[S])`; None where it is declared otherwise."""
+    bases = vars(cls).get("__orig_bases__", ())
+    return next((get_args(base)[0] for base in bases if get_origin(base) is generic), None)
 
 
 def convert_table(table: dict[str, Any], kind: type[T], what: str, keys: str) -> T:

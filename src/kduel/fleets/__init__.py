@@ -10,12 +10,12 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from msgspec import Meta, Struct, field
 
 from kduel.core.errors import InputError
-from kduel.core.plugins import convert_table, named_plugin
+from kduel.core.plugins import argument_of, convert_table, named_plugin
 from kduel.core.progress import Progress
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
@@ -95,27 +95,36 @@ class Fleet(ABC):
         """Remove what the run left on a member: it has ended."""
 
 
-class FleetKind(ABC):
+S = TypeVar("S", bound=FleetSettings)
+
+
+class FleetKind(ABC, Generic[S]):
     """A way to get machines, and its settings on the command line or in a file."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
 
-    Settings: ClassVar[type[FleetSettings]]
+    Settings: type[S]
+    """The `S` of `FleetKind[S]`."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if found := argument_of(cls, FleetKind):
+            cls.Settings = found
 
     @abstractmethod
-    def open(self, settings: Any, *, machine: str, run: str, known: Sequence[str], progress: Progress) -> Fleet:
+    def open(self, settings: S, *, machine: str, run: str, known: Sequence[str], progress: Progress) -> Fleet:
         """The fleet for a run. `machine` is the study's kind of machine; `run` is a name of the run, the same at each
         start; `known` are the members of a run that goes on, none of a new one. Raises InputError and HostError for what cannot work, before anything is started."""
 
-    def read_settings(self, table: dict[str, Any]) -> Any:
+    def read_settings(self, table: dict[str, Any]) -> S:
         """The typed settings. Raises InputError naming the key."""
         return convert_table(table, self.Settings, f"fleet {self.name}", "settings")
 
 
-def fleet_kind(name: str) -> FleetKind:
+def fleet_kind(name: str) -> FleetKind[Any]:
     """The adapter of that name. Raises InputError that lists what there is."""
-    chosen: FleetKind = named_plugin("fleets", "fleet", name)
+    chosen: FleetKind[Any] = named_plugin("fleets", "fleet", name)
     return chosen
 
 

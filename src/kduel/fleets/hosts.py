@@ -88,12 +88,13 @@ def check_places(hosts: Sequence[Host]) -> None:
             )
 
 
-class Hosts(FleetKind):
+class Hosts(FleetKind[HostsSettings]):
     name: ClassVar[str] = "hosts"
     summary: ClassVar[str] = "machines that ssh reaches, from a file with a table [[host]] for each"
-    Settings: ClassVar[type[FleetSettings]] = HostsSettings
 
-    def open(self, settings: Any, *, machine: str, run: str, known: Sequence[str], progress: Progress) -> Fleet:
+    def open(
+        self, settings: HostsSettings, *, machine: str, run: str, known: Sequence[str], progress: Progress
+    ) -> Fleet:
         own = {host.name: host.machine for host in settings.host}
         if machine == "ssh":
             own = {host.name: host.ssh_settings | host.machine for host in settings.host}

@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
@@ -128,12 +128,13 @@ def choose(settings: LabgridSettings, there: Sequence[LabPlace], known: Sequence
     return free[: settings.count or None]
 
 
-class Labgrid(FleetKind):
+class Labgrid(FleetKind[LabgridSettings]):
     name: ClassVar[str] = "labgrid"
     summary: ClassVar[str] = "boards of a lab: labgrid's places that have given tags, for the machine board"
-    Settings: ClassVar[type[FleetSettings]] = LabgridSettings
 
-    def open(self, settings: Any, *, machine: str, run: str, known: Sequence[str], progress: Progress) -> Fleet:
+    def open(
+        self, settings: LabgridSettings, *, machine: str, run: str, known: Sequence[str], progress: Progress
+    ) -> Fleet:
         if machine != "board":
             raise InputError(
                 f"--fleet labgrid drives boards, and the study's machine is {machine}",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from kduel.core.errors import InputError
 from kduel.core.progress import Progress
@@ -42,12 +42,13 @@ def command(directory: Path) -> list[str]:
     return [sys.executable, "-P", "-m", "kduel", "worker", str(directory.absolute())]
 
 
-class LocalFleetKind(FleetKind):
+class LocalFleetKind(FleetKind[LocalFleetSettings]):
     name: ClassVar[str] = "local"
     summary: ClassVar[str] = "several worker processes on this machine, for exact machines"
-    Settings: ClassVar[type[FleetSettings]] = LocalFleetSettings
 
-    def open(self, settings: Any, *, machine: str, run: str, known: Sequence[str], progress: Progress) -> Fleet:
+    def open(
+        self, settings: LocalFleetSettings, *, machine: str, run: str, known: Sequence[str], progress: Progress
+    ) -> Fleet:
         if settings.workers > 1 and machine_kind(machine).timed_on_host:
             raise InputError(
                 f"the machine {machine} measures time, and {settings.workers} workers on one host disturb one another",

@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
@@ -246,14 +246,15 @@ def choose(settings: SlurmSettings, partition: str, known: Sequence[str]) -> lis
     return names
 
 
-class Slurm(FleetKind):
+class Slurm(FleetKind[SlurmSettings]):
     name: ClassVar[str] = "slurm"
     summary: ClassVar[str] = (
         "nodes of a Slurm cluster: for guests, a block a job; with machine slurm-node, measured themselves"
     )
-    Settings: ClassVar[type[FleetSettings]] = SlurmSettings
 
-    def open(self, settings: Any, *, machine: str, run: str, known: Sequence[str], progress: Progress) -> Fleet:
+    def open(
+        self, settings: SlurmSettings, *, machine: str, run: str, known: Sequence[str], progress: Progress
+    ) -> Fleet:
         if machine in ("ssh", "board", "local"):
             raise InputError(
                 f"--fleet slurm does not drive the machine {machine}",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NotRequired, TypedDict, Unpack
+from typing import Annotated, Any, ClassVar, Generic, NotRequired, TypedDict, TypeVar, Unpack
 
 from msgspec import Meta, Struct, field
 
@@ -16,7 +16,7 @@ from kduel.core.cache import Cache
 from kduel.core.errors import InputError
 from kduel.core.experiment import Contender, Void
 from kduel.core.host import HostStep
-from kduel.core.plugins import convert_table, named_plugin
+from kduel.core.plugins import argument_of, convert_table, named_plugin
 from kduel.core.progress import Progress
 from kduel.guest import programs
 from kduel.kernels import InstalledKernel, Kernel, resolve
@@ -132,7 +132,14 @@ class Means(TypedDict):
     """True if the network must not be accessed; False where it is left out."""
 
 
-class MachineKind(ABC):
+class MachineSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Keys of a study's [machine] table besides `kind`; each kind adds its own."""
+
+
+S = TypeVar("S", bound=MachineSettings)
+
+
+class MachineKind(ABC, Generic[S]):
     """A kind of machine, and its settings in a study's [machine] table."""
 
     name: ClassVar[str]
@@ -146,18 +153,23 @@ class MachineKind(ABC):
     timed_on_host: ClassVar[bool] = True
     """True if time is measured on the host that KDuel runs on: then several workers there would disturb one another."""
 
-    class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-        """Overridden by each kind."""
+    Settings: type[S]
+    """The `S` of `MachineKind[S]`."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if found := argument_of(cls, MachineKind):
+            cls.Settings = found
 
     @abstractmethod
-    def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
+    def prepare(self, settings: S, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Check the host, make root images: all slow work that is no trial. Raises HostError, InputError."""
 
-    def prepare_early(self, settings: Any, needs: Needs, **means: Unpack[Means]) -> None:  # noqa: B027 - most have nothing
+    def prepare_early(self, settings: S, needs: Needs, **means: Unpack[Means]) -> None:
         """Make what takes long and no kernel determines; `prepare` finds it in the cache. It may be called in a thread,
         beside anything else. Raises as `prepare`."""
 
-    def emulates(self, settings: Any, arms: Sequence[Arm], **means: Unpack[Means]) -> bool:
+    def emulates(self, settings: S, arms: Sequence[Arm], **means: Unpack[Means]) -> bool:
         """True if trials run in an emulator because this host has nothing better. Raises as `prepare`."""
         return False
 
@@ -188,12 +200,12 @@ class MachineKind(ABC):
                 "Leave it out, or choose a board of that architecture: `kduel list boards` shows all.",
             )
 
-    def read_settings(self, table: dict[str, Any]) -> Any:
+    def read_settings(self, table: dict[str, Any]) -> S:
         """The typed settings. Raises InputError naming the key."""
         return convert_table(table, self.Settings, f"machine {self.name}", "settings")
 
 
-def machine_kind(name: str) -> MachineKind:
+def machine_kind(name: str) -> MachineKind[Any]:
     """The kind of that name. Raises InputError that lists what there is."""
-    chosen: MachineKind = named_plugin("machines", "machine", name)
+    chosen: MachineKind[Any] = named_plugin("machines", "machine", name)
     return chosen

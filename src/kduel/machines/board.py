@@ -26,7 +26,7 @@ from kduel.guest.size import Size, mebibytes
 from kduel.guest.vm import RESULTS_PORT, VirtualMachine, Wiring, chardev
 from kduel.kernels import Kernel
 from kduel.kernels.files.image import images_entered_alike, kernel_contents
-from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Seconds
+from kduel.machines import Arm, Machine, MachineKind, MachineSettings, Means, Needs, Seconds
 from kduel.machines.boards import ROOT_FILE, Board, EmulatorSettings, board, known_boards
 from kduel.machines.boards.described import DescribedBoard
 from kduel.machines.host.processors import host_cpus
@@ -36,7 +36,7 @@ BUILT_IN = {"disk": "CONFIG_EXT4_FS", "nfs": "CONFIG_ROOT_NFS"}
 """What a kernel must have built in to mount a root."""
 
 
-class BoardSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class BoardSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The [machine] table of a study with kind = "board"."""
 
     place: str = ""
@@ -140,16 +140,15 @@ class BoardMachine(DescribedBoard, InQemu):
         return "\n".join([*before, *made, qemu, ""])
 
 
-class Boards(MachineKind):
+class Boards(MachineKind[BoardSettings]):
     """Embedded boards."""
 
     name: ClassVar[str] = "board"
     summary: ClassVar[str] = "board:NAME: an embedded board, with our own programs alone: " + ", ".join(
         known_boards()
     )
-    Settings = BoardSettings
 
-    def read_settings(self, table: dict[str, Any]) -> Any:
+    def read_settings(self, table: dict[str, Any]) -> BoardSettings:
         """The typed settings, of a board that is there. Raises InputError, HostError where its emulator is not: before
         any kernel is fetched for it."""
         settings = super().read_settings(table)
@@ -167,7 +166,7 @@ class Boards(MachineKind):
             )
         return settings
 
-    def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
+    def prepare(self, settings: BoardSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Fetch the busybox, build the programs for the architecture, make the initial RAM disks."""
         cache = means["cache"]
         described = at_place(board(settings.place), settings.lab_place)

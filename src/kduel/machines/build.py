@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 from msgspec.structs import replace
 
@@ -31,14 +31,14 @@ from kduel.kernels.compile.from_source import CompilePlan, FromSource
 from kduel.kernels.compile.make import Make, Unbuildable, clean_environment, tail, wants_modules
 from kduel.kernels.compile.recipe import configure
 from kduel.kernels.sizes import objects
-from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Trial
+from kduel.machines import Arm, Machine, MachineKind, MachineSettings, Means, Needs, Outcome, Trial
 from kduel.machines.host.processors import host_cpu
 
 KEPT = "kernel"
 """In a trial of the first block: config, vmlinux and objects.gz of what was built, for `kduel sizes`."""
 
 
-class BuildSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class BuildSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The [machine] table of a study with kind = "build"."""
 
     directory: str = ""
@@ -178,12 +178,11 @@ def read_all(tree: Path) -> None:
                     pass
 
 
-class Build(MachineKind):
+class Build(MachineKind[BuildSettings]):
     """Builds on this host."""
 
     name: ClassVar[str] = "build"
     summary: ClassVar[str] = "no boot: a trial is one clean build of the contender's kernel on this host"
-    Settings = BuildSettings
 
     def kernel(
         self, spec: str, *, cache: Cache, progress: Progress, offline: bool = False, modules: str = ""
@@ -199,8 +198,7 @@ class Build(MachineKind):
             provenance=plan.facts,
         )
 
-    def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
-        assert isinstance(settings, BuildSettings)
+    def prepare(self, settings: BuildSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         cache = means["cache"]
         check(arms, needs)
         directory = Path(settings.directory).expanduser() if settings.directory else cache.root

@@ -41,7 +41,7 @@ from kduel.guest.root import Root, root_image
 from kduel.guest.size import Size, mebibytes
 from kduel.guest.vm import VirtualMachine
 from kduel.kernels.files.image import pvh_entry, uncompressed_kernel
-from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Seconds, Trial
+from kduel.machines import Arm, Machine, MachineKind, MachineSettings, Means, Needs, Outcome, Seconds, Trial
 from kduel.machines.qemu import QemuMachine, QemuSettings
 
 MODULES = ("virtio_pci", "virtio_console")
@@ -58,7 +58,7 @@ APART = "slab_nomerge"
 """With several vCPUs: objects of each kind in pages of their own, so that a line's name can be told from its place."""
 
 
-class IcountSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class IcountSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The [machine] table of a study with kind = "icount"."""
 
     memory: Size = "512M"
@@ -371,7 +371,7 @@ def _archive(notes: Mapping[str, str]) -> bytes:
     return archive.finish()
 
 
-class Icount(MachineKind):
+class Icount(MachineKind[IcountSettings]):
     """Exact machines on this host."""
 
     name: ClassVar[str] = "icount"
@@ -381,9 +381,8 @@ class Icount(MachineKind):
     summary: ClassVar[str] = (
         "a deterministic virtual machine that counts instructions: exact, on any host, in parallel"
     )
-    Settings = IcountSettings
 
-    def read_settings(self, table: dict[str, Any]) -> Any:
+    def read_settings(self, table: dict[str, Any]) -> IcountSettings:
         """Read and check the table, before any kernel is fetched."""
         settings = super().read_settings(table)
         memory = mebibytes(settings.memory, "memory")
@@ -404,7 +403,7 @@ class Icount(MachineKind):
             return "the boot cannot be counted with layouts, in which the kernel's addresses are random"
         return ""
 
-    def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
+    def prepare(self, settings: IcountSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Make the root where benchmarks need packages, the programs and the initial RAM disks."""
         for arm in arms:
             self.check_architecture(arm.kernel)

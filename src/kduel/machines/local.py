@@ -137,18 +137,16 @@ class LocalMachine(RealMachine):
             super().close()
 
 
-class Local(MachineKind):
+class Local(MachineKind[LocalSettings]):
     """Prepared by looking around."""
 
     name: ClassVar[str] = "local"
     summary: ClassVar[str] = (
         "this very machine, as root: schedulers and sysctls without a reboot (unit load), kernels with a resume unit"
     )
-    Settings = LocalSettings
     installed_kernels: ClassVar[bool] = True
 
-    def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
-        assert isinstance(settings, LocalSettings)
+    def prepare(self, settings: LocalSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         check_bands(settings.conditions)
         connection = LocalConnection()
         now = look(connection)

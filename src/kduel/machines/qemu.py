@@ -31,7 +31,7 @@ from kduel.guest.size import Size, mebibytes
 from kduel.guest.vm import PLATFORMS, VirtualMachine, Wiring
 from kduel.kernels import Kernel
 from kduel.kernels.files.image import images_entered_alike
-from kduel.machines import Arm, Machine, MachineKind, Means, Needs, Outcome, Seconds, Trial
+from kduel.machines import Arm, Machine, MachineKind, MachineSettings, Means, Needs, Outcome, Seconds, Trial
 from kduel.machines.host.processors import host_cpu, host_cpus
 
 TCG_WARNING = (
@@ -46,7 +46,7 @@ MAX_WAIT_PCT = {"kvm": 10.0, "tcg": 25.0}
 Described = TypeVar("Described", bound=VirtualMachine)
 
 
-class QemuSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class QemuSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The [machine] table of a study with kind = "qemu"."""
 
     cpus: Annotated[int, Meta(ge=1, le=255)] = 2
@@ -323,27 +323,26 @@ def why_clock_wrong(marks: Mapping[str, tuple[float, int | None]], timings: Mapp
     return ""
 
 
-class Qemu(MachineKind):
+class Qemu(MachineKind[QemuSettings]):
     """Virtual machines on this host."""
 
     name: ClassVar[str] = "qemu"
     architectures: ClassVar[frozenset[str]] = frozenset({"x86_64"})
     summary: ClassVar[str] = "a fresh virtual machine per trial on this host; KVM where it works, else emulated"
-    Settings = QemuSettings
 
-    def read_settings(self, table: dict[str, Any]) -> Any:
+    def read_settings(self, table: dict[str, Any]) -> QemuSettings:
         """Read and check the table, before any kernel is fetched."""
         settings = super().read_settings(table)
         mebibytes(settings.memory, "memory")
         mebibytes(settings.disk, "disk")
         return settings
 
-    def prepare_early(self, settings: Any, needs: Needs, **means: Unpack[Means]) -> None:
+    def prepare_early(self, settings: QemuSettings, needs: Needs, **means: Unpack[Means]) -> None:
         """First the small part, on which counting and probing KVM wait."""
         busybox("x86_64", **means)
         root_image(needs.packages, suite=settings.suite, **means)
 
-    def emulates(self, settings: Any, arms: Sequence[Arm], **means: Unpack[Means]) -> bool:
+    def emulates(self, settings: QemuSettings, arms: Sequence[Arm], **means: Unpack[Means]) -> bool:
         """True if guests will be emulated, as `prepare` will find."""
         kernels = {arm.kernel.sha256: arm.kernel for arm in arms}
         images, box = images_entered_alike(kernels, means["cache"]), busybox("x86_64", **means)
@@ -352,7 +351,7 @@ class Qemu(MachineKind):
         )
         return found == "tcg"
 
-    def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
+    def prepare(self, settings: QemuSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         """Probe KVM; make the root, the programs, the initial RAM disks and the scratch disk's template."""
         for arm in arms:
             self.check_architecture(arm.kernel)

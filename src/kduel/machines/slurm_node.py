@@ -32,19 +32,17 @@ class NodeMachine(RealMachine):
     way = NodeJourney
 
 
-class SlurmNode(MachineKind):
+class SlurmNode(MachineKind[NodeSettings]):
     """Prepared by asking Slurm, and by a job on the node that looks around."""
 
     name: ClassVar[str] = "slurm-node"
     summary: ClassVar[str] = (
         "a node of a Slurm cluster, rebooted by Slurm into the kernel that a node feature stands for"
     )
-    Settings = NodeSettings
     installed_kernels: ClassVar[bool] = True
     timed_on_host: ClassVar[bool] = False
 
-    def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
-        assert isinstance(settings, NodeSettings)
+    def prepare(self, settings: NodeSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         progress = means["progress"]
         check_bands(settings.conditions)
         check_arms(settings, arms)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 from kduel.core.errors import HostError, InputError
 from kduel.guest.conditions import check as check_bands
@@ -15,20 +15,18 @@ from kduel.machines.remote.real import RealMachine, read_programs, survey
 from kduel.machines.remote.ssh_trial import Observation, SshSettings, default_cmdline, look
 
 
-class Ssh(MachineKind):
+class Ssh(MachineKind[SshSettings]):
     """Prepared by looking: what is there, whether one may reboot it, which kernels it has."""
 
     name: ClassVar[str] = "ssh"
     summary: ClassVar[str] = (
         "a real machine reached by SSH, rebooted into its own kernels or copied ones (grub-reboot, bootctl or kexec)"
     )
-    Settings = SshSettings
     installed_kernels: ClassVar[bool] = True
     timed_on_host: ClassVar[bool] = False
 
-    def prepare(self, settings: Any, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
+    def prepare(self, settings: SshSettings, arms: Sequence[Arm], needs: Needs, **means: Unpack[Means]) -> Machine:
         progress = means["progress"]
-        assert isinstance(settings, SshSettings)
         check_arms(settings, arms)
         check_bands(settings.conditions)
         with progress.task(f"looking at {settings.place}"):

@@ -46,7 +46,7 @@ class ResolvedStudy(Struct, kw_only=True):
     """A study with its kernels: all that its machine is to be prepared for."""
 
     study: Study
-    kind: MachineKind
+    kind: MachineKind[Any]
     settings: Any
     """The machine's."""
     prepared: PreparedSteps
@@ -201,7 +201,7 @@ def get_machine(chosen: ResolvedStudy, *, cache: Cache, progress: Progress, offl
     return Ready(study=study, arms=arms, machine=machine, prepared=prepared, setup=dress, unbuilt=chosen.unbuilt)
 
 
-def check_counted(study: Study, kind: MachineKind, prepared: PreparedSteps) -> None:
+def check_counted(study: Study, kind: MachineKind[Any], prepared: PreparedSteps) -> None:
     """Raises InputError where a step counts instructions by a clock that does not: its nanoseconds would be taken for them."""
     steps = zip(study.steps, prepared.benchmarks, prepared.parameters, strict=True)
     counted = [step.label for step, chosen, given in steps if chosen.counts_instructions(given)]

@@ -21,7 +21,7 @@ from kduel.guest.conditions import script as conditions_script
 from kduel.guest.diagnosis import findings_in
 from kduel.guest.environment import environments_in, read_environment
 from kduel.guest.gates import gate
-from kduel.machines import MachineKind, Outcome, Seconds, Trial
+from kduel.machines import MachineSettings, Outcome, Seconds, Trial
 from kduel.machines.remote.connection import CommandResult, Connection, ConnectionLost, TrialRefused, last_line
 from kduel.machines.remote.grub import MenuEntry
 from kduel.schedulers.snippets import UNDO
@@ -39,7 +39,7 @@ RESTORE = "/var/lib/kduel-restore.sh"
 """What a crash leaves behind there, for the next trial, or a person, to run."""
 
 
-class RealSettings(MachineKind.Settings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class RealSettings(MachineSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Settings in the [machine] tables of all real machines."""
 
     boot_deadline: Seconds = 600.0
