@@ -32,7 +32,7 @@ from kduel.guest.vm import PLATFORMS, VirtualMachine, Wiring
 from kduel.kernels import Kernel
 from kduel.kernels.files.image import images_entered_alike
 from kduel.machines import Arm, Machine, MachineKind, MachineSettings, Means, Needs, Outcome, Seconds, Trial
-from kduel.machines.host.processors import host_cpu, host_cpus
+from kduel.machines.host.processors import host_cpu, host_cpus, is_virtual
 
 TCG_WARNING = (
     "Trials ran in an emulator (QEMU TCG): a difference in time between kernels need not exist on hardware. Every "
@@ -40,6 +40,12 @@ TCG_WARNING = (
     "clock read costs far more than on a real CPU). Counts, sizes and behaviour are valid."
 )
 
+NESTED_WARNING = (
+    "Trials ran by KVM in a host that is a virtual machine itself: whatever leaves the guest (a timer, an interrupt to another "
+    "CPU, a halt, access to a disk) goes through two hypervisors and costs many times what it costs on hardware, so times of "
+    "wake-ups, context switches between CPUs and files are theirs. A computation within one CPU is not affected."
+)
+HALT_POLL = Path("/sys/module/kvm/parameters/halt_poll_ns")
 
 MAX_WAIT_PCT = {"kvm": 10.0, "tcg": 25.0}
 """By accelerator: an emulator's own threads make its CPUs wait a little on a quiet host too."""
@@ -278,7 +284,7 @@ class QemuMachine(InQemu):
         self.pin = host_cpus(settings.cpus)
         self.max_wait_pct = MAX_WAIT_PCT[accelerator]
         self.emulated = accelerator == "tcg"
-        self.timing_warning = TCG_WARNING if self.emulated else ""
+        self.timing_warning = TCG_WARNING if self.emulated else NESTED_WARNING if is_virtual() else ""
         self.facts = {
             "accelerator": accelerator,
             "qemu": qemu_version(),
@@ -289,6 +295,9 @@ class QemuMachine(InQemu):
             "root": {"sha256": root.sha256, "suite": root.suite, "packages": root.packages},
             "host": {"cpu": host_cpu(), "cpus": os.cpu_count(), "kernel": platform.release()},
         }
+        if accelerator == "kvm" and HALT_POLL.is_file():
+            # How long this host's kernel waits for a guest's CPU that went idle, before it sleeps: it makes wake-ups quicker.
+            self.facts["halt_poll_ns"] = int(HALT_POLL.read_text())
 
     def describe(self, arm: Arm, initrd: Path, disk: Path | None) -> VirtualMachine:
         """The virtual machine of an arm."""

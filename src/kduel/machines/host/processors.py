@@ -28,3 +28,8 @@ def host_cpu() -> str:
     """The host's CPU model."""
     match = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return match[1] if match else platform.machine()
+
+
+def is_virtual(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """True if this host is a virtual machine itself, as far as its CPU says."""
+    return re.search(r"^flags\s*:.*\bhypervisor\b", cpuinfo.read_text(), re.MULTILINE) is not None
