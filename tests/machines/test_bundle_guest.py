@@ -8,6 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from made_repositories import Served
+
+from kduel.core.cache import Cache
+from kduel.core.progress import Progress
+from kduel.kernels import resolve
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 SOURCE = Path(__file__).parents[2] / "src"
@@ -38,6 +43,10 @@ operation = "null-call"
 """
 
 
+WITHOUT = ("apt-get", "dpkg-deb", "mmdebstrap", "sqfstar", "mksquashfs")
+"""What only making a root, and Debian's kernels, take."""
+
+
 def kduel(place: Path, *words: object, prefix: tuple[str, ...] = (), **more: str) -> str:
     done = subprocess.run(
         [*prefix, sys.executable, "-m", "kduel", *map(str, words)],
@@ -62,3 +71,29 @@ def test_a_run_without_network_from_a_bundle(tmp_path: Path) -> None:
     kduel(tmp_path, "run", "study.toml", "--offline", "--out", "run", **elsewhere)
     assert (tmp_path / "run/report/index.html").exists()
     assert "0 of them new" in kduel(tmp_path, "unbundle", bundle.name, **elsewhere)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="taking the network away takes root")
+def test_the_root_alone_serves_a_host_without_apt(tmp_path: Path) -> None:
+    """Made on one host and fetched by another, which has its kernels as files."""
+    (tmp_path / "served").mkdir()
+    said = kduel(tmp_path, "bundle", "--root", "--output", "served/root.tar")
+    digest = said.rpartition("SHA-256 ")[2].strip()
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for directory in ("/usr/bin", "/usr/sbin"):
+        for program in Path(directory).iterdir():
+            if program.name not in WITHOUT and not (programs / program.name).exists():
+                (programs / program.name).symlink_to(program)
+    elsewhere = {"KDUEL_CACHE": str(tmp_path / "cache"), "PATH": str(programs)}
+    with Served(tmp_path / "served") as served:
+        address = f"{served.address}/root.tar"
+        with pytest.raises(AssertionError, match="holds something else"):
+            kduel(tmp_path, "unbundle", address, "--sha256", "0" * 64, **elsewhere)
+        assert not (tmp_path / "cache/root").exists()
+        kduel(tmp_path, "unbundle", address, "--sha256", digest, **elsewhere)
+    kernel = resolve("debian:6.12-cloud", cache=Cache(), progress=Progress())
+    study = STUDY.replace('kernel = "debian:6.12-cloud"', f'kernel = "{kernel.image}"\nmodules = "{kernel.modules}"')
+    (tmp_path / "study.toml").write_text(study)
+    kduel(tmp_path, "run", "study.toml", "--out", "run", prefix=("unshare", "--net"), **elsewhere)
+    assert (tmp_path / "run/report/index.html").exists()

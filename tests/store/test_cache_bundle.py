@@ -273,3 +273,14 @@ def test_a_file_that_could_not_be_written_to_its_end_is_the_old_one(tmp_path: Pa
         stream.write(b"new")
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_other_content_than_the_expected_is_not_taken(tmp_path: Path) -> None:
+    cache = filled(tmp_path / "one")
+    (tmp_path / "bundle.tar").write_bytes(packed(cache))
+    other = Cache(tmp_path / "other")
+    digest = digest_of(contents_of(cache, cache.used_entries))
+    with pytest.raises(InputError, match=f"holds something else: .*{digest}"):
+        unpack(tmp_path / "bundle.tar", other, nothing, sha256=digest_of(contents_of(cache, [KERNEL])))
+    assert not any(path.is_dir() for path in other.root.glob("*/*"))
+    assert len(unpack(tmp_path / "bundle.tar", other, nothing, sha256=digest.upper())) == 2

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kduel.cli.named_study import is_study_file, read_named_study
 from kduel.cli.options import contender_arguments, machine_help, offline_option, quiet_option, suite_option
 
+if TYPE_CHECKING:
+    from kduel.machines import Means
+
 
 @click.command("bundle")
-@contender_arguments("contenders", "CONTENDER... | STUDY.toml")
+@contender_arguments("contenders", "CONTENDER... | STUDY.toml", required=False)
 @suite_option
 @click.option("--machine", default="", metavar="SPEC", help=machine_help)
 @click.option(
@@ -22,10 +26,17 @@ from kduel.cli.options import contender_arguments, machine_help, offline_option,
     metavar="FILE",
     help="File to write.  [default: kduel-bundle-DIGEST.tar]",
 )
+@click.option("--root", is_flag=True, help="Write the guest's root alone, for hosts without apt and mmdebstrap.")
 @offline_option
 @quiet_option
 def command(
-    contenders: tuple[str, ...], suite: str | None, machine: str, output: Path | None, offline: bool, quiet: bool
+    contenders: tuple[str, ...],
+    suite: str | None,
+    machine: str,
+    output: Path | None,
+    root: bool,
+    offline: bool,
+    quiet: bool,
 ) -> None:
     """Write the kernels, the guest root and the programs that a run needs into one file, for machines without network.
 
@@ -37,13 +48,42 @@ def command(
     kduel bundle debian:6.1 debian:6.12 --output kernels.tar
     kduel unbundle kernels.tar
     kduel run debian:6.1 debian:6.12 --offline
+    kduel bundle --root
     """
     from kduel.cli.output import open_output
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
     from kduel.core.cache_bundle import contents_of, digest_of, pack
     from kduel.core.errors import InputError
+    from kduel.guest.busybox import busybox
+    from kduel.guest.root import root_image
     from kduel.machines import Means
+
+    if root == bool(contenders):
+        raise InputError(
+            "--root takes no contenders" if root else "there is nothing to bundle",
+            "Give contenders or a study file; --root alone for the guest's root alone.",
+        )
+    terminal = Terminal(quiet)
+    cache = Cache(progress=terminal)
+    means = Means(cache=cache, progress=terminal, offline=offline)
+    if root:
+        root_image(**means)
+        busybox("x86_64", **means)
+    else:
+        get_all(contenders, suite, machine, means)
+    contents = contents_of(cache, cache.used_entries)
+    path = output or Path(f"kduel-bundle-{digest_of(contents)[:12]}.tar")
+    with open_output(path) as stream, terminal.task(f"writing {path}", contents.size) as task:
+        pack(cache, contents, stream, task.advance)
+    click.echo(
+        f"{path}: {len(contents.entries)} entries, {contents.size / 1e6:.0f} MB, SHA-256 {digest_of(contents)}"
+    )
+
+
+def get_all(contenders: tuple[str, ...], suite: str | None, machine: str, means: Means) -> None:
+    """Get what a run of these contenders needs into the cache. Raises what `kduel run` raises."""
+    from kduel.core.errors import InputError
     from kduel.run.prepare import get_kernels, get_machine, read_study
     from kduel.study.first_part import SUITE, first_part
     from kduel.study.load import assemble
@@ -52,19 +92,9 @@ def command(
     single = 2 if len(contenders) == 1 and not is_study_file(contenders) else None
     text, file, origin = read_named_study(contenders, suite, single, machine)
     study = assemble(file, text, origin, machine=machine)
-    terminal = Terminal(quiet)
-    cache = Cache(progress=terminal)
-    means = Means(cache=cache, progress=terminal, offline=offline)
     chosen = get_kernels(read_study(study, origin), **means)
     parts = [chosen]
     with suppress(InputError):  # A study that can have no exact part needs nothing for one.
         parts.append(chosen.for_part(first_part(study), SUITE))
     for each in parts:
         get_machine(each, **means).machine.close()
-    contents = contents_of(cache, cache.used_entries)
-    path = output or Path(f"kduel-bundle-{digest_of(contents)[:12]}.tar")
-    with open_output(path) as stream, terminal.task(f"writing {path}", contents.size) as task:
-        pack(cache, contents, stream, task.advance)
-    click.echo(
-        f"{path}: {len(contents.entries)} entries, {contents.size / 1e6:.0f} MB, SHA-256 {digest_of(contents)}"
-    )

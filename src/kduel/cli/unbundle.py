@@ -10,21 +10,29 @@ from kduel.cli.options import quiet_option
 
 
 @click.command("unbundle")
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@click.argument("source", metavar="FILE|ADDRESS")
+@click.option(
+    "--sha256", default="", metavar="DIGEST", help="Take no other content: the SHA-256 that `kduel bundle` printed."
+)
 @quiet_option
-def command(file: Path, quiet: bool) -> None:
+def command(source: str, sha256: str, quiet: bool) -> None:
     """Put the kernels, the guest root and the programs of a bundle into the cache.
 
     Each file is checked against the bundle's checksums. They show a damaged copy, not who made the bundle: what it holds is
-    booted, so take it from someone you trust.
+    booted, so take it from someone you trust, or give the digest that you got from them.
     """
     from kduel.cli.terminal import Terminal
     from kduel.core.cache import Cache
     from kduel.core.cache_bundle import unpack
+    from kduel.core.temporary import temporary_directory
+    from kduel.kernels.packages.fetch import download
 
     terminal = Terminal(quiet)
     cache = Cache(progress=terminal)
-    with terminal.task(f"reading {file}", file.stat().st_size if file.is_file() else None) as task:
-        done = unpack(file, cache, task.advance)
+    with temporary_directory(cache.root) as place:
+        fetched = source.startswith(("http://", "https://"))
+        file = download(source, place / "bundle.tar", terminal) if fetched else Path(source)
+        with terminal.task(f"reading {source}", file.stat().st_size if file.is_file() else None) as task:
+            done = unpack(file, cache, task.advance, sha256=sha256)
     new = sum(fresh for _, _, fresh in done)
     click.echo(f"{len(done)} entries, {new} of them new, in {cache.root}")

@@ -126,14 +126,22 @@ def _add(tar: tarfile.TarFile, name: str, source: IO[bytes], size: int, *, execu
     tar.addfile(member, source)
 
 
-def unpack(file: Path, cache: Cache, advance: Callable[[float], object]) -> list[tuple[str, str, bool]]:
+def unpack(
+    file: Path, cache: Cache, advance: Callable[[float], object], *, sha256: str = ""
+) -> list[tuple[str, str, bool]]:
     """Put a bundle's entries into the cache: (kind, key, whether it was new). Entries that are there already are kept.
+    With `sha256` only if that is the digest of its content.
 
     Nothing of an entry that differs from its manifest is kept. Raises InputError naming the file and what is wrong in it,
     and HostError for trouble with the cache.
     """
     with _open_bundle(file) as tar:
         contents = _read_contents(tar, file)
+        if sha256 and digest_of(contents) != sha256.lower():
+            raise InputError(
+                f"{file} holds something else: the SHA-256 of its content is {digest_of(contents)}",
+                "Get the bundle again, or its digest.",
+            )
         done = []
         for entry in contents.entries:
             fresh = not cache.has(entry.kind, entry.key)

@@ -14,8 +14,8 @@ from kduel.core.errors import HostError
 from kduel.core.progress import Progress
 
 SILENT_SECONDS = 30.0
-MOST_INDEX = 1 << 30
-"""Bytes of a list of packages."""
+MOST = 8 << 30
+"""Bytes of a file whose size is not known before."""
 
 
 class AbsentError(HostError):
@@ -37,7 +37,7 @@ def download(address: str, to: Path, progress: Progress, *, sha256: str = "", si
         ):
             while block := source.read(1 << 18):
                 done += len(block)
-                if done > (MOST_INDEX if size is None else size):
+                if done > (MOST if size is None else size):
                     raise HostError(f"{address} is larger than it may be", "Name another mirror.")
                 digest.update(block)
                 target.write(block)
