@@ -59,7 +59,8 @@ def command(
 
     Give one file with all contenders (CSV, Phoronix composite.xml, hyperfine with several commands, benchstat's tables), or
     one named file for each contender: old=a.json new=b.json (also Google Benchmark, pyperf, JMH, go test -bench,
-    perf stat -x, pgbench, redis-benchmark --csv, wrk).
+    perf stat -x, sysbench, pgbench, redis-benchmark --csv, wrk, iperf3 --json, netperf, matrix.json of LKP, and MMTests'
+    extract-mmtests.pl --print-json).
 
     A wide table (CSV, with comma, semicolon or tab) has a column for each contender (trial,old,new; optional columns
     benchmark, metric, unit and better), or one for each metric, whose heading gives unit and better side:

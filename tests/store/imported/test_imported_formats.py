@@ -45,6 +45,12 @@ def named(**files: str) -> list[Source]:
         ("pgbench-15-a.txt", "pgbench"),
         ("redis-benchmark-7.0.15-a.csv", "redis-benchmark"),
         ("wrk-4.1.0-a.txt", "wrk"),
+        ("iperf3-3.12-a.json", "iperf3"),
+        ("iperf3-3.18-b.json", "iperf3"),
+        ("netperf-2.7.1-a.txt", "netperf"),
+        ("sysbench-1.0.20-a.txt", "sysbench"),
+        ("mmtests-a.json", "mmtests"),
+        ("lkp-matrix-a.json", "lkp"),
         ("wide-contenders.csv", "wide"),
         ("wide-metrics.csv", "wide"),
         ("../../../../studies/published/generations.csv", "csv"),
@@ -350,7 +356,9 @@ def test_pgbench_gives_a_benchmark_for_each_type_of_transaction(tmp_path: Path) 
     assert values_of(tables["TPC-B (sort of)/transactions-per-second"], "old") == rates[1:]
 
 
-@pytest.mark.parametrize("file", ["pgbench-15-a.txt", "wrk-4.1.0-a.txt"])
+@pytest.mark.parametrize(
+    "file", ["pgbench-15-a.txt", "wrk-4.1.0-a.txt", "netperf-2.7.1-a.txt", "sysbench-1.0.20-a.txt"]
+)
 def test_a_call_whose_output_is_cut_is_refused(file: str, tmp_path: Path) -> None:
     lines = (FIXTURES / file).read_text().splitlines(keepends=True)
     cut = tmp_path / file
@@ -358,3 +366,75 @@ def test_a_call_whose_output_is_cut_is_refused(file: str, tmp_path: Path) -> Non
     with pytest.raises(InputError) as error:
         list(the_format(cut, None).rows(cut, "a", []))
     assert error.value.remedy
+
+
+def test_iperf3_gives_what_the_receiver_had_for_each_number_of_streams(tmp_path: Path) -> None:
+    tables = samples_of(tmp_path, *named(old="iperf3-3.12-a.json", new="iperf3-3.18-b.json"))
+    calls = (FIXTURES / "iperf3-3.18-b.json").read_text().replace("}\n{", "}\0{").split("\0")
+    received = [json.loads(call)["end"]["sum_received"]["bits_per_second"] for call in calls]
+    for name, rate in zip(("TCP 1 stream", "TCP 2 streams"), received, strict=True):
+        assert values_of(tables[f"{name}/throughput"], "new") == [rate]
+    assert values_of(tables["TCP 1 stream/retransmits"], "new") == [4]
+
+
+def test_a_failed_call_of_iperf3_is_refused(tmp_path: Path) -> None:
+    failed = tmp_path / "failed.json"
+    good = (FIXTURES / "iperf3-3.12-a.json").read_text()
+    failed.write_text(good + '{\n"start": {"connected": []}, "end": {}, "error": "unable to connect"\n}\n')
+    with pytest.raises(InputError, match="call 3: unable to connect"):
+        list(the_format(failed, None).rows(failed, "a", []))
+
+
+def test_netperf_has_requests_connections_and_streams(tmp_path: Path) -> None:
+    tables = samples_of(tmp_path, *named(old="netperf-2.7.1-a.txt", new="netperf-2.7.1-b.txt"))
+    assert sorted(tables) == [
+        "TCP connect/request/response/transactions-per-second",
+        "TCP request/response/transactions-per-second",
+        "TCP stream/throughput",
+        "UDP request/response/transactions-per-second",
+    ]
+    assert values_of(tables["TCP request/response/transactions-per-second"], "old")[:2] == [5418.07, 11294.86]
+    assert values_of(tables["TCP stream/throughput"], "old")[0] == 1225.50
+
+
+def test_netperfs_udp_stream_counts_what_arrived(tmp_path: Path) -> None:
+    path = tmp_path / "udp.txt"
+    path.write_text(
+        "MIGRATED UDP STREAM TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to 127.0.0.1 () port 0 AF_INET : demo\n"
+        "Socket  Message  Elapsed      Messages                \n"
+        "Size    Size     Time         Okay Errors   Throughput\n"
+        "bytes   bytes    secs            #      #   10^6bits/sec\n\n"
+        "212992   65507   1.00        31860      0    16694.10\n"
+        "212992           1.00        15547           8146.37\n\n"
+    )
+    assert [row.value for row in the_format(path, None).rows(path, "a", [])] == [8146.37]
+
+
+def test_sysbench_calls_are_told_apart_by_test_and_threads(tmp_path: Path) -> None:
+    tables = samples_of(tmp_path, *named(old="sysbench-1.0.20-a.txt", new="sysbench-1.0.20-b.txt"))
+    assert values_of(tables["sysbench-cpu-1t/events-per-second"], "new") == [1456.46]
+    assert values_of(tables["sysbench-cpu-4t/events-per-second"], "new") == [10743.16]
+    assert values_of(tables["sysbench-memory-read-2t/throughput"], "new") == [906.68]
+    assert values_of(tables["sysbench-fileio-random-r/w-2t/fsyncs-per-second"], "new") == [940.08]
+    assert values_of(tables["sysbench-fileio-random-r/w-2t/latency-p95"], "new") == [0.26]
+
+
+def test_an_iteration_of_mmtests_is_a_trial(tmp_path: Path) -> None:
+    tables = samples_of(tmp_path, Source(FIXTURES / "mmtests-a.json"), Source(FIXTURES / "mmtests-b.json"))
+    table = tables["hackbench-process-pipes/time-1"]
+    assert table.contenders == ["kernel-a", "kernel-b"] and table.metric.better == "lower"
+    assert table.values["kernel-a"] == pytest.approx([0.544 / 3, 1.206 / 3, 0.352 / 3])
+
+
+def test_of_lkp_the_benchmarks_own_statistics_are_taken(tmp_path: Path) -> None:
+    record = bring_in(named(old="lkp-matrix-a.json", new="lkp-matrix-b.json"), tmp_path / "run")
+    tables = {table.key: table for table in read(tmp_path / "run")}
+    assert values_of(tables["netperf/Throughput_tps"], "new") == [11903.4, 11899.12, 11921.77]
+    shown = {key: table.metric.better for key, table in tables.items()}
+    assert shown == {
+        "netperf/Throughput_tps": "higher",
+        "netperf/Throughput_total_tps": "higher",
+        "netperf/workload": "none",
+        "netperf/time.system_time": "lower",
+    }
+    assert any("3 statistics of monitors" in reason for reason in record.skipped)

@@ -188,13 +188,25 @@ def number(path: Path, where: int | str, what: str, value: object) -> float:
 
 def read_json(path: Path, kind: type[Typed], program: str) -> Typed:
     """A typed JSON file; unknown keys are ignored. Raises InputError naming the line or the key that is wrong."""
+    return _decode(path, read_bounded(path).removeprefix(codecs.BOM_UTF8), kind, program, unique=True)
+
+
+def json_documents(path: Path, kind: type[Typed], program: str) -> Iterator[Typed]:
+    """Typed JSON documents that were appended to one file, each of which begins and ends with a brace in a line of its own. Keys may be
+    there twice, as in what iperf3 3.12 writes. Raises as `read_json`, with the line counted from its document's."""
     data = read_bounded(path).removeprefix(codecs.BOM_UTF8)
+    for document in re.split(rb"(?<=\n\})\n(?=\{\n)", data):
+        yield _decode(path, document, kind, program, unique=False)
+
+
+def _decode(path: Path, data: bytes, kind: type[Typed], program: str, unique: bool) -> Typed:
     if not data.strip():
         raise InputError(f"{path.name} is empty", f"Give the file that {program} wrote.")
     try:
         found = msgspec.json.decode(data, type=kind)
-        # Numbers are not converted: Python takes none of more than 4,300 digits.
-        json.loads(data, object_pairs_hook=partial(check_no_duplicate_keys, path), parse_int=str, parse_float=str)
+        if unique:
+            # Numbers are not converted: Python takes none of more than 4,300 digits.
+            json.loads(data, object_pairs_hook=partial(check_no_duplicate_keys, path), parse_int=str, parse_float=str)
         return found
     except RecursionError as error:
         raise InputError(f"{path.name} nests too deep", f"It is not the JSON that {program} writes.") from error

@@ -1,0 +1,95 @@
+"""iperf3 --json: a trial is one call, so that calls are appended to one file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from kduel.core.errors import InputError
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, json_documents, location_text, number
+
+
+class Sum(Struct):
+    """A direction's sum; jitter and losses are of UDP, retransmits of TCP's sender."""
+
+    bits_per_second: float
+    retransmits: int | None = None
+    jitter_ms: float | None = None
+    lost_percent: float | None = None
+
+
+class TestStart(Struct):
+    """What was asked for."""
+
+    protocol: str
+    num_streams: int
+    reverse: int = 0
+
+
+class Start(Struct):
+    """The beginning of the report."""
+
+    test_start: TestStart | None = None
+
+
+class End(Struct):
+    """Its end: `sum` is UDP's."""
+
+    sum_sent: Sum | None = None
+    sum_received: Sum | None = None
+    sum: Sum | None = None
+
+
+class Report(Struct):
+    """One call; `error` stands in it where the transfer failed."""
+
+    start: Start
+    end: End
+    error: str = ""
+
+
+class Iperf3(ForeignFormat):
+    """iperf3 from version 3.1 on."""
+
+    name = "iperf3"
+    summary = "iperf3 --json (>>FILE), a trial being one call"
+
+    def recognises(self, head: str) -> bool:
+        return bool(re.match(r'\s*\{\s*"start"\s*:\s*\{\s*"connected"', head)) and '"iperf 3' in head
+
+    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
+        return given or path.stem
+
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
+        trials: dict[str, int] = {}
+        for call, report in enumerate(json_documents(path, Report, "iperf3 --json"), 1):
+            place, asked = f"call {call}", report.start.test_start
+            received = report.end.sum_received or report.end.sum
+            if report.error or asked is None or received is None:
+                raise InputError(
+                    f"{location_text(path, place)}: {report.error[:120] or 'it has no result'}",
+                    "Remove this call from the file, and repeat it.",
+                )
+            way = " reverse" if asked.reverse else ""
+            name = f"{asked.protocol} {asked.num_streams} stream{'s' * (asked.num_streams != 1)}{way}"
+            trials[name] = trials.get(name, 0) + 1
+            sent = report.end.sum_sent
+            figures = (
+                ("throughput", "bit/s", "higher", received.bits_per_second, "throughput"),
+                ("retransmits", "segments", "lower", sent.retransmits if sent else None, ""),
+                ("jitter", "ms", "lower", received.jitter_ms, ""),
+                ("lost", "%", "lower", received.lost_percent, ""),
+            )
+            for metric, unit, better, value, aspect in figures:
+                if value is not None:
+                    yield ForeignRow(
+                        str(contender), trials[name], name, metric, unit, better,  # type: ignore[arg-type]
+                        number(path, place, metric, value), place,
+                        "mean" if metric == "throughput" else "value", least=0.0, aspect=aspect or None,  # type: ignore[arg-type]
+                    )  # fmt: skip
+
+
+PLUGIN = Iperf3()

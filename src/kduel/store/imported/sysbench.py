@@ -1,0 +1,101 @@
+"""Output of sysbench: a trial is one call, so that calls are appended to one file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from kduel.core.experiment import Aspect, Better, Statistic
+from kduel.store.imported.support.foreign import ForeignFormat, ForeignRow, check_complete, text_lines
+from kduel.store.imported.values_csv import number
+
+BEGIN = re.compile(r"sysbench 1\.\S+ \(using .*")
+THREADS = re.compile(r"Number of threads: (\d{1,6})")
+END = re.compile(r"    execution time \(avg/stddev\): +\S+")
+KINDS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"Prime numbers limit: \d+"), "cpu"),
+    (re.compile(r"  operation: (\S+)"), "memory"),
+    (re.compile(r"Doing (.+?)(?: test)?"), "fileio"),
+    (re.compile(r"SQL statistics:"), "oltp"),
+)
+"""Lines that tell the test, and what else its name has."""
+
+
+class Figure(NamedTuple):
+    """A line with a figure, and what the figure is."""
+
+    pattern: re.Pattern[str]
+    metric: str
+    unit: str
+    better: Better
+    statistic: Statistic
+    aspect: Aspect
+
+
+def rate(pattern: str, metric: str, aspect: Aspect, unit: str = "1/s") -> Figure:
+    """A figure of which more is better."""
+    return Figure(re.compile(pattern), metric, unit, "higher", "mean", aspect)
+
+
+def latency(pattern: str, metric: str, statistic: Statistic) -> Figure:
+    """A latency in ms."""
+    return Figure(re.compile(pattern), metric, "ms", "lower", statistic, "request-latency")
+
+
+FIGURES = (
+    rate(r"    events per second: +(\S+)", "events-per-second", "throughput"),
+    rate(r"\S+ MiB transferred \((\S+) MiB/sec\)", "throughput", "memory-bandwidth", "MiB/s"),
+    rate(r"    reads/s: +(\S+)", "reads-per-second", "storage-operations"),
+    rate(r"    writes/s: +(\S+)", "writes-per-second", "storage-operations"),
+    rate(r"    fsyncs/s: +(\S+)", "fsyncs-per-second", "storage-operations"),
+    rate(r"    transactions: +\d+ +\((\S+) per sec\.\)", "transactions-per-second", "throughput"),
+    latency(r" +avg: +(\S+)", "latency-mean", "mean"),
+    latency(r" +95th percentile: +(\S+)", "latency-p95", "p95"),
+    latency(r" +99th percentile: +(\S+)", "latency-p99", "p99"),
+)
+
+
+class Sysbench(ForeignFormat):
+    """sysbench 1.0 and later."""
+
+    name = "sysbench"
+    summary = "what sysbench prints (>>FILE), a trial being one call"
+
+    def recognises(self, head: str) -> bool:
+        return bool(BEGIN.match(head))
+
+    def contender_of(self, path: Path, given: str | None, alone: bool) -> str | None:
+        return given or path.stem
+
+    def rows(self, path: Path, contender: str | None, skipped: list[str]) -> Iterator[ForeignRow]:
+        trials: dict[str, int] = {}
+        kind, threads, found = "other", "", list[tuple[int, str, Figure]]()
+        complete = True
+        for line, text in text_lines(path):
+            if BEGIN.fullmatch(text):
+                check_complete(path, line, complete, "execution time")
+                kind, threads, found, complete = "other", "", [], False
+            elif complete:
+                continue
+            elif told := THREADS.fullmatch(text):
+                threads = f"-{told[1]}t"
+            elif END.fullmatch(text):
+                complete = True
+                name = f"sysbench-{kind}{threads}"
+                trials[name] = trials.get(name, 0) + 1
+                for place, value, one in found:
+                    yield ForeignRow(
+                        str(contender), trials[name], name, one.metric, one.unit, one.better, number(path, place, value), place,
+                        one.statistic, least=0.0, aspect=one.aspect,
+                    )  # fmt: skip
+            else:
+                for pattern, test in KINDS:
+                    if match := pattern.fullmatch(text):
+                        kind = "-".join((test, *(word.replace(" ", "-") for word in match.groups())))
+                found += [(line, match[1], one) for one in FIGURES if (match := one.pattern.fullmatch(text))]
+        check_complete(path, "its end", complete, "execution time")
+
+
+PLUGIN = Sysbench()
