@@ -21,8 +21,8 @@ class Sum(Struct):
     lost_percent: float | None = None
 
 
-class TestStart(Struct):
-    """What was asked for."""
+class Transfer(Struct):
+    """Protocol, streams and direction that were asked for."""
 
     protocol: str
     num_streams: int
@@ -32,7 +32,7 @@ class TestStart(Struct):
 class Start(Struct):
     """The beginning of the report."""
 
-    test_start: TestStart | None = None
+    test_start: Transfer | None = None
 
 
 class End(Struct):

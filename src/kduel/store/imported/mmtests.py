@@ -27,7 +27,7 @@ class Iteration(Struct):
 
 
 class Module(Struct):
-    """What is extracted of one kernel's runs."""
+    """Results of one kernel, by operation and iteration."""
 
     name: str = field(name="_ModuleName")
     data: dict[str, list[Iteration | None]] = field(name="_ResultData")
