@@ -263,7 +263,11 @@ def memory_of(tmp_path: Path, slab: bytes) -> Memory:
     (tmp_path / "memory").write_bytes(pages)
     lines = {"init_top_pgt": 2 * 4096, "__start_BTF": 0x100, "__stop_BTF": 0x100 + len(TYPES), "counter": 0xF00, "after": 0xF80,
              "__per_cpu_offset": 0xF90, "__per_cpu_start": -IMAGE, "__per_cpu_end": -IMAGE}  # fmt: skip
-    kinds = {"init_top_pgt": "T"}  # in newer kernels it lies in the code
+    lines |= {"_sdata": 0xE00, "_edata": 0xF90}
+    kinds = {
+        "init_top_pgt": "T",
+        "counter": "T",
+    }  # in newer kernels the one lies in the code, the other is only called so
     text = "".join(f"{IMAGE + at:016x} {kinds.get(name, 'D')} {name}\n" for name, at in lines.items())
     for name, at in {"hits\t[small]": 0, "misses\t[small]": 64, "other\t[large]": 4096}.items():
         text += f"{MODULE + at:016x} b {name}\n"
@@ -275,6 +279,7 @@ def test_a_line_is_called_by_its_variable_its_field_or_not_at_all(memory: Memory
     name = Namer(memory, 2).name
     assert name(0xF00, IMAGE + 0xF00, 0b1111) == "counter"
     assert name(0xF00, IMAGE + 0xF00, 1 << 24) == "counter+24"
+    assert name(2 << 20, IMAGE + (2 << 20), 1) == ""  # far behind all variables
     # Of a module, where another variable of it follows; else other memory may begin in between.
     assert name(1 << 40, MODULE, 0b1) == "hits [small]" and name(1 << 40, MODULE, 1 << 16) == "hits [small]+16"
     assert [name(1 << 40, MODULE + at, 1) for at in (64, 4096)] == ["", ""]

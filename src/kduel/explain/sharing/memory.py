@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kduel.explain.sharing.btf import BrokenBtfError, Btf
-from kduel.explain.symbols import name_rank
+from kduel.explain.symbols import LONGEST, name_rank
 
 LINEAR, LINEAR_END = 0xFFFF888000000000, 0xFFFFC88000000000
 IMAGE, IMAGE_END = 0xFFFFFFFF80000000, 0xFFFFFFFFA0000000
@@ -57,13 +57,16 @@ class Data(Struct, frozen=True):
 
     @classmethod
     def read(cls, path: Path) -> Data:
-        """Read /proc/kallsyms. Where several names share an address, the choice depends on the names alone."""
+        """Read /proc/kallsyms. Where several names share an address, the choice depends on the names alone. What lies among the
+        initialised data is a variable, though kernels since 6.18 mark it as code."""
         known, code = dict[str, int](), set[str]()
         for line in path.read_text("utf-8", errors="replace").splitlines():
             if (words := line.split(maxsplit=2))[2:]:
                 name = words[2].replace("\t", " ").rstrip()  # of a module: `counter [module]`
                 known.setdefault(name, int(words[0], 16))
                 code |= {name} if words[1] in "tTwW" else set()
+        data = range(known.get("_sdata", 0), known.get("_edata", 0))
+        code = {name for name in code if known[name] not in data}
         variables = sorted(known.keys() - code, key=name_rank, reverse=True)
         found = {known[name]: name for name in variables}
         addresses = sorted(found)
@@ -72,8 +75,8 @@ class Data(Struct, frozen=True):
     def at(self, address: int) -> tuple[str, int]:
         """The variable that an address is in, and how far. Raises NamelessError."""
         place = bisect_right(self.addresses, address) - 1
-        if place < 0:
-            raise NamelessError(f"{address:#x} is before all variables")
+        if place < 0 or address - self.addresses[place] >= LONGEST:
+            raise NamelessError(f"{address:#x} is in no variable")
         if address >= IMAGE_END:
             module, following = ([name.partition(" [")[2] for name in self.names[place : place + 2]] + [""])[:2]
             if not module or module != following:

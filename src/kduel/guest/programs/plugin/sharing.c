@@ -305,6 +305,7 @@ static void write_region(void) {
         details_done = true;
     }
     fprintf(out, "}\n");
+    if (fflush(out)) abort(); /* QEMU may have to be killed in the end */
 }
 
 static void empty_caches(void) {
