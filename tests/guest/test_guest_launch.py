@@ -378,7 +378,9 @@ def test_the_group_that_opens_kvm(tmp_path, monkeypatch, mode, group, wanted):
             assert check.weight == "disturbs" and check.remedy == caught.value.remedy
     if os.geteuid() == 0:
         device.chmod(mode)
-        assert [check.weight for check in doctor.kvm(Path("/"))] == ["good"]
+        for virtual, weights in ((False, ["good"]), (True, ["good", "disturbs"])):
+            monkeypatch.setattr(doctor, "is_virtual", lambda virtual=virtual: virtual)
+            assert [check.weight for check in doctor.kvm(Path("/"))] == weights
 
 
 def test_the_host_is_recorded_and_qemu_has_weight(tmp_path):
@@ -438,3 +440,35 @@ def test_qemu_inherits_nothing_of_the_callers_environment(tmp_path, monkeypatch)
     for variables in got:
         names = {variable.partition(b"=")[0] for variable in variables} - {b""}
         assert names - {b"PATH", b"LC_ALL", b"PWD", b"OLDPWD", b"SHLVL", b"_", b"LD_LIBRARY_PATH"} == set()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize(
+    ("flags", "mode", "group", "remedy"),
+    [
+        ("svm", 0o660, 106, "usermod -aG"),
+        ("vmx", 0o600, 0, "chgrp kvm"),
+        ("hypervisor", 0o660, 106, "Do not change its mode"),
+        ("hypervisor", 0o600, 0, "Do not change its mode"),
+    ],
+)
+def test_an_ordinary_user_is_sent_to_the_group_only_where_kvm_may_work(
+    tmp_path, monkeypatch, flags, mode, group, remedy
+):
+    device, cpuinfo = tmp_path / "kvm", tmp_path / "cpuinfo"
+    device.touch()
+    os.chown(device, 0, group)
+    device.chmod(mode)
+    cpuinfo.write_text(f"flags\t\t: fpu {flags}\n")
+    monkeypatch.setattr(confine, "KVM", device)
+    monkeypatch.setattr(probe, "KVM", device)
+    monkeypatch.setattr(confine, "CPUINFO", cpuinfo)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(HostError, match="this user may not open") as caught:
+        confine.check_kvm()
+    assert remedy in caught.value.remedy
+    [check] = doctor.kvm(Path("/"))
+    assert check.remedy == caught.value.remedy
+    verdict = probe.kvm(tmp_path, tmp_path, cache=Cache(tmp_path / "cache"))
+    assert not verdict.works and remedy in verdict.reason

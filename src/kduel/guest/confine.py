@@ -8,6 +8,7 @@ writes it inherits as open files, so that no directory of the host need be open 
 from __future__ import annotations
 
 import contextlib
+import grp
 import os
 import secrets
 import shutil
@@ -79,27 +80,59 @@ WITH_US = '[ "$PPID" = "$0" ] && exec "$@"'
 """Starts nothing where we died before the kernel knew that QEMU is to die with us."""
 
 
+def check_kvm() -> None:
+    """Raises HostError where QEMU, as this user starts it, may not open /dev/kvm, with what opens it, if that is of use."""
+    if os.geteuid() == 0:
+        kvm_group()
+    elif not os.access(KVM, os.R_OK | os.W_OK):
+        raise closed_error("this user may not open")
+
+
 def kvm_group() -> int | None:
     """The group that opens /dev/kvm; None where everybody may.
 
     Raises HostError where only root may: QEMU is not root, and must not be.
     """
     facts = KVM.stat()
-    everybody, group = 0o006, 0o060
+    everybody = 0o006
     if facts.st_mode & everybody == everybody:
         return None
-    if facts.st_mode & group == group and facts.st_gid != 0:
-        return facts.st_gid
-    closed = f"only root may open {KVM} (mode {stat.S_IMODE(facts.st_mode):04o}, group {facts.st_gid})"
+    if not has_group(facts):
+        raise closed_error("only root may open")
+    return facts.st_gid
+
+
+def has_group(facts: os.stat_result) -> bool:
+    """True if a group that is not root's may open the device."""
+    group = 0o060
+    return facts.st_mode & group == group and facts.st_gid != 0
+
+
+def closed_error(who: str) -> HostError:
+    """Error about a /dev/kvm that `who` tells to be closed. Without a CPU's virtualisation nobody is sent to open it."""
+    facts = KVM.stat()
+    closed = f"{who} {KVM} (mode {stat.S_IMODE(facts.st_mode):04o}, group {facts.st_gid})"
     if not has_virtualisation(CPUINFO.read_text()):
-        raise HostError(
+        return HostError(
             f"{closed}, and the CPU has neither vmx nor svm",
             "Do not change its mode: KVM without them does not boot the kernels of distributions.",
         )
-    raise HostError(
-        f"{closed}, and QEMU does not run as root",
+    if has_group(facts):
+        return HostError(
+            closed, f"Add the user to its group: usermod -aG {group_name(facts.st_gid)} USER; then log in again."
+        )
+    return HostError(
+        closed if os.geteuid() else f"{closed}, and QEMU does not run as root",
         f"Let a group have it: groupadd -f kvm; chgrp kvm {KVM}; chmod 660 {KVM}. A run then tests it with a guest.",
     )
+
+
+def group_name(number: int) -> str:
+    """Name of a group, or its number where it has none."""
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)
 
 
 def has_virtualisation(cpuinfo: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from pathlib import Path
 
@@ -52,11 +51,8 @@ def kvm(kernel: Path, busybox: Path, *, cache: Cache) -> Verdict:
     """
     if not KVM.exists():
         return Verdict(False, "this host has no /dev/kvm")
-    if not os.access(KVM, os.R_OK | os.W_OK):
-        return Verdict(False, "/dev/kvm may not be opened by this user (join the group kvm)")
     try:
-        if os.geteuid() == 0:
-            confine.kvm_group()
+        confine.check_kvm()
     except HostError as error:
         return Verdict(False, f"{error.message}. {error.remedy}")
     session = Path("/proc/sys/kernel/random/boot_id").read_text().strip() + f"-{KVM.stat().st_ctime_ns}"

@@ -21,6 +21,7 @@ from kduel.guest.emulator import has_patching_fault, qemu_version
 from kduel.guest.namespaces import explain_refusal
 from kduel.guest.root import BUNDLE
 from kduel.kernels.apt.mirror import keyring
+from kduel.machines.host.processors import is_virtual
 
 MEMORY_FOR_GUEST = 5 << 30
 DISK_FOR_CACHE = 4 << 30
@@ -128,35 +129,34 @@ def guest_root(_: Path) -> Iterator[Check]:
 
 def kvm(root: Path) -> Iterator[Check]:
     """Hardware virtualisation, as far as it shows without booting a guest."""
-    here = root == Path("/")
-    device = confine.KVM if here else root / "dev/kvm"
-    if not device.exists():
+    if root != Path("/"):
+        return
+    if not confine.KVM.exists():
         yield Check(
             weight="disturbs",
             what="there is no /dev/kvm: guests run in an emulator (TCG), whose timings are its own",
-            remedy="Enable virtualisation in the firmware, or trust counts and the machine icount, not timings.",
+            remedy="Have nested virtualisation switched on for this virtual machine, or trust counts (machine icount), not timings."
+            if is_virtual()
+            else "Enable virtualisation in the firmware, or trust counts and the machine icount, not timings.",
         )
-    elif not os.access(device, os.R_OK | os.W_OK):
-        yield Check(
-            weight="disturbs", what="/dev/kvm may not be opened by this user", remedy="Add the user to the group kvm."
-        )
-    elif here and os.geteuid() == 0 and (closed := closed_to_qemu()):
+        return
+    try:
+        confine.check_kvm()
+    except HostError as closed:
         yield Check(
             weight="disturbs",
             what=f"{closed.message}: guests run in an emulator (TCG), whose timings are its own",
             remedy=closed.remedy,
         )
-    else:
-        yield Check(weight="good", what="/dev/kvm can be opened; `kduel run` tests it with a guest before it uses it")
-
-
-def closed_to_qemu() -> HostError | None:
-    """Reason why QEMU, which never runs as root, may not open /dev/kvm; None where it may."""
-    try:
-        confine.kvm_group()
-    except HostError as error:
-        return error
-    return None
+        return
+    yield Check(weight="good", what="/dev/kvm can be opened; `kduel run` tests it with a guest before it uses it")
+    if is_virtual():
+        yield Check(
+            weight="disturbs",
+            what="this host is a virtual machine: KVM in it is nested",
+            effect="Whatever leaves a guest goes through two hypervisors: wake-ups, interrupts between CPUs and disks are slower.",
+            remedy="Measure on a machine of your own; or count instructions (machine icount).",
+        )
 
 
 def memory(root: Path) -> Iterator[Check]:
@@ -232,9 +232,8 @@ def emulator(root: Path) -> Iterator[Check]:
     if root != Path("/"):
         return
     with contextlib.suppress(HostError, OSError):
-        confine.kvm_group()
-        if os.access(confine.KVM, os.R_OK | os.W_OK):
-            return
+        confine.check_kvm()
+        return
     try:
         version = qemu_version()
     except HostError:
