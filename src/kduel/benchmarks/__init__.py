@@ -105,6 +105,8 @@ class Benchmark(ABC, Generic[P]):
     """Debian packages that the guest root needs for it."""
     modules: ClassVar[tuple[str, ...]] = ()
     """Kernel modules that are loaded before settling, where they are not built in."""
+    kernel_options: ClassVar[tuple[str, ...]] = ()
+    """Options of the kernel, without CONFIG_, that it cannot do without: checked before the first boot."""
     programs: ClassVar[tuple[str, ...]] = ()
     """Our own static programs (names in kduel.guest.programs) that the trial needs in its path."""
     distributions: ClassVar[tuple[str, ...]] = ()

@@ -123,15 +123,10 @@ class Cyclictest(Benchmark[CyclictestParameters]):
         report = read_json_file(raw, REPORT, CyclictestReport)
         latencies: Counter[int] = Counter()
         for thread in report.thread.values():
-            latencies.update({latency: count for latency, count in thread.histogram.items() if count})
-        values = sorted(latencies)
-        found = Distribution(
-            unit="us",
-            values=[float(value) for value in values],
-            counts=[latencies[value] for value in values],
-            beyond=sum(thread.cycles for thread in report.thread.values()) - latencies.total(),
-            largest=float(max(thread.max for thread in report.thread.values())),
-        )
+            latencies.update(thread.histogram)
+        beyond = sum(thread.cycles for thread in report.thread.values()) - latencies.total()
+        largest = max(thread.max for thread in report.thread.values())
+        found = Distribution.of(latencies, "us", beyond=beyond, largest=largest)
         return Details(distributions={"latency-p99": found})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -20,6 +21,7 @@ from kduel.benchmarks.support.reading import (
 )
 from kduel.benchmarks.support.service import need, server
 from kduel.core.experiment import Metric
+from kduel.core.samples import Details, Distribution
 
 SETTINGS = {
     "listen_addresses": "''", "shared_buffers": "64MB", "jit": "off", "huge_pages": "off", "autovacuum": "off",
@@ -50,6 +52,7 @@ class Pgbench(Benchmark[PgbenchParameters]):
         "Transactions a second and latency of PostgreSQL (pgbench): unix sockets, wake-ups, shared memory, fsync"
     )
     packages = ("postgresql",)
+    distributions = ("latency",)
     label_template = "pgbench-{kind}"
     label_formats = {"scale": "s{}", "clients": "{}c", "transactions": "{}x"}
     needs_scratch = True
@@ -112,15 +115,23 @@ class Pgbench(Benchmark[PgbenchParameters]):
         done = "number of transactions actually processed"
         expect(rf"{done}: (\S+)", raw.stdout, f"the {done}", f"{total}/{total}")
         rate = find_number(r"tps = (\S+) \(without initial connection time\)", raw.stdout, "the rate")
-        rows = [line.split() for line in split_lines(read_file(raw, LOG), LOG)]
-        if len(rows) != total or any(len(row) != 6 for row in rows):
-            raise ParseError(f"{LOG} has not a line of six figures for each of {total} transactions")
-        times = sorted(read_whole(row[2], "a transaction's time") for row in rows)
+        times = self.read_times(raw, total)
         return {
             "transactions-per-second": check_positive(rate, "the rate"),
             "latency-p50": check_positive(percentile_of(times, 500, "the latency p50"), "the latency p50") / 1000,
             "latency-p99": percentile_of(times, 990, "the latency p99") / 1000,
         }
+
+    def read_times(self, raw: Raw, total: int) -> list[int]:
+        """The microseconds that each of so many transactions took, in rising order. Raises ParseError."""
+        rows = [line.split() for line in split_lines(read_file(raw, LOG), LOG)]
+        if len(rows) != total or any(len(row) != 6 for row in rows):
+            raise ParseError(f"{LOG} has not a line of six figures for each of {total} transactions")
+        return sorted(read_whole(row[2], "a transaction's time") for row in rows)
+
+    def details(self, raw: Raw, parameters: PgbenchParameters) -> Details:
+        times = self.read_times(raw, self.transactions(parameters) * parameters.clients)
+        return Details(distributions={"latency-p99": Distribution.of(Counter(times), "ms", 1000)})
 
 
 PLUGIN = Pgbench()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -49,6 +50,20 @@ class Distribution(Struct, frozen=True, kw_only=True):
     def samples(self) -> int:
         """Number of measurements."""
         return sum(self.counts) + self.beyond
+
+    @classmethod
+    def of(
+        cls, counted: Mapping[int, int], unit: str, parts: int = 1, beyond: int = 0, largest: int | None = None
+    ) -> Distribution:
+        """From how often each whole number occurs, in parts of the unit; `largest` where measurements lie beyond these."""
+        values = sorted(value for value, count in counted.items() if count)
+        return cls(
+            unit=unit,
+            values=[value / parts for value in values],
+            counts=[counted[value] for value in values],
+            beyond=beyond,
+            largest=(values[-1] if largest is None else largest) / parts,
+        )
 
 
 class Details(Struct, kw_only=True):

@@ -17,6 +17,13 @@ from kduel.schedulers.snippets import preempt_mode
 
 PREEMPT_MODES = ("none", "voluntary", "full", "lazy")
 SLICE_SINCE = (6, 12)
+RT = "; of Debian's, the -rt kernels do (debian:6.12-rt)."
+WHERE = {
+    "SCHED_CLASS_EXT": "; Debian's 6.18 and later have sched_ext.",
+    "TIMERLAT_TRACER": RT,
+    "OSNOISE_TRACER": RT,
+}
+"""Where an option is found."""
 EXT_SINCE = (6, 12)
 
 
@@ -25,6 +32,9 @@ def validate(
 ) -> None:
     """Raises InputError for what this kernel, these benchmarks (with their parameters) and so many CPUs cannot have."""
     options = Options(kernel)
+    for one, _ in steps:
+        for option in one.kernel_options:
+            options.require(option, contender, f"{option}, which the benchmark {one.name} needs")
     check_knobs(contender.sysctl)
     if "kernel.sched_autogroup_enabled" in contender.sysctl:
         options.require("SCHED_AUTOGROUP", contender, "autogroup")
@@ -71,9 +81,7 @@ class Options:
             raise InputError(
                 f"contender {contender.name or contender.kernel!r}: the kernel {self.kernel.release} has no {what} "
                 f"(CONFIG_{option} is not set)",
-                "Choose a kernel that has it; Debian's 6.18 and later have sched_ext."
-                if option == "SCHED_CLASS_EXT"
-                else "Choose a kernel that has it.",
+                f"Choose a kernel that has it{WHERE.get(option, '.')}",
             )
 
 

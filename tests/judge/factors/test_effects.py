@@ -17,6 +17,7 @@ from kduel.judge.evaluate import judge_run
 from kduel.judge.factors import gating
 from kduel.judge.verdict.judge import judge_primary
 from kduel.judge.verdict.rule import Rule
+from kduel.report.content.factors import effect_matrix, factor_groups
 
 
 def effect(found: list[EffectResult], name: str) -> EffectResult:
@@ -103,3 +104,36 @@ def test_planted_interactions_are_found() -> None:
         found = judge_primary(gating([table], design), Rule.fixed_blocks(12))
         hits += any(one.verdict == "higher" and one.unit == "ratio" for one in found)
     assert hits >= 54
+
+
+def test_levels_on_a_scale_are_ranked_and_the_matrix_has_each_pair_once(tmp_path: Path) -> None:
+    third = KERNELS.replace('"installed:new"', '"installed:new", "installed:third"')
+
+    def value(levels: dict[str, str], draw: np.random.Generator) -> float:
+        size, name = int(levels["size"]), levels["kernel"]
+        slower = {"installed-new": 0.1 if size == 1 else -0.1, "installed-third": 0.2}.get(name, 0.0)
+        return size * math.exp(slower + 0.01 * draw.standard_normal())
+
+    results = judge_run(make_factor_run(tmp_path / "run", HEAD + third + SIZE + JOB, value, blocks=6))
+    group = factor_groups(results)[0]
+    order = [[word.split()[0] for word in line.split(": ")[1].split("), ")] for line in group.told[-3:]]
+    assert order == [
+        ["installed-old", "installed-new", "installed-third"],
+        ["installed-new", "installed-old", "installed-third"],
+        ["installed-new", "installed-old", "installed-third"],
+    ]
+    assert "cross between size 1" in group.told[0]
+    assert [[len(cell) for cell in row.cells] for row in effect_matrix(group.effects)] == [[2], [4, 2]]
+
+
+def test_each_factor_on_a_scale_has_its_own_crossing(tmp_path: Path) -> None:
+    depth = '[[factor]]\nname = "depth"\nlevels = { 1 = { cmdline = "depth=1" }, 2 = { cmdline = "depth=2" } }\n'
+
+    def value(levels: dict[str, str], draw: np.random.Generator) -> float:
+        slower = {"1": -0.1, "2": 0.2, "4": 0.2}[levels["size"]] if levels["kernel"] == "installed-new" else 0.0
+        return math.exp(slower + 0.002 * draw.standard_normal())
+
+    study = HEAD + KERNELS + SIZE + depth + JOB
+    told = factor_groups(judge_run(make_factor_run(tmp_path / "run", study, value, blocks=6)))[0].told
+    assert any("cross between size 1" in line for line in told)
+    assert any("slower at every depth from 1 to 2" in line for line in told)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from kduel.core.format import effect, mean_and_sd, plain_number
+from kduel.core.format import amount, effect, mean_and_sd, plain_number
 from kduel.core.metric_results import EffectResult, MetricResult
 from kduel.core.results import Results
 from kduel.core.text import visible
-from kduel.judge.factors.headline import Group, by_metric, matters, sentence_of, subjects
+from kduel.judge.factors.contrasts import level_name
+from kduel.judge.factors.headline import Group, by_metric, matters, sentence_of, subjects, verdict_word
 
 LINES_OF_CELLS = 16
 
@@ -54,10 +56,14 @@ def factor_groups(results: Results) -> list[FactorGroup]:
             group=group,
             headline=f"{'/'.join(group)}: {'. '.join(sentence_of(main, effects) for main in subjects(effects))}",
             effects=effects,
-            cells=cell_means(results, group),
-            told=[line for main in subjects(effects) for line in crossings(main, effects)],
+            cells=cells,
+            told=[
+                *(line for main in subjects(effects) for line in crossings(main, effects)),
+                *rankings(effects, cells),
+            ],
         )
         for group, effects in by_metric(results).items()
+        for cells in (cell_means(results, group),)
     ]
 
 
@@ -113,7 +119,7 @@ def number_of(level: str) -> float | None:
 def crossings(main: EffectResult, group: Sequence[EffectResult]) -> list[str]:
     """For each factor whose levels are numbers: where the level and its reference cross, and which is ahead where. Only what
     has a verdict is claimed."""
-    said = []
+    said: list[str] = []
     simple = [one for one in group if one.kind == "simple" and one.levels == main.levels]
     for factor in dict.fromkeys(name for one in simple for name in one.at):
         points = [(number_of(one.at[factor]), one.result) for one in simple if factor in one.at]
@@ -125,13 +131,14 @@ def crossings(main: EffectResult, group: Sequence[EffectResult]) -> list[str]:
         if len(scale) < 2:
             continue
         clear = [(value, result) for value, result in scale if matters(result)]
+        crossed = len(said)
         for (low, before), (high, after) in itertools.pairwise(clear):
             if before.word != after.word:
                 said.append(
                     f"{main.levels[0]} and {main.references[0]} cross between {factor} {plain_number(low)} "
                     f"({before.word}, {effect(before)}) and {plain_number(high)} ({after.word}, {effect(after)})"
                 )
-        if not said and clear and len({result.word for _, result in clear}) == 1:
+        if len(said) == crossed and clear and len({result.word for _, result in clear}) == 1:
             word = clear[0][1].word
             said.append(
                 f"no crossing is shown over {factor} {plain_number(scale[0][0])} to {plain_number(scale[-1][0])}: "
@@ -140,6 +147,52 @@ def crossings(main: EffectResult, group: Sequence[EffectResult]) -> list[str]:
                 else f"{main.levels[0]} is {word} at every {factor} from {plain_number(scale[0][0])} to {plain_number(scale[-1][0])}"
             )
     return [visible(line, 1000) for line in said]
+
+
+def rankings(effects: Sequence[EffectResult], cells: Sequence[CellMean]) -> list[str]:
+    """For each level of a factor whose levels are numbers: the first factor's levels by their means, the best one first, each with
+    its verdict against the reference, if more than two are compared."""
+    first = subjects(effects)
+    if len(first) < 2 or first[0].result.better == "none":
+        return []
+    subject, highest_first = first[0].factors[0], first[0].result.better == "higher"
+    said = []
+    simple = [one for one in effects if one.kind == "simple"]
+    for factor, level in dict.fromkeys(place for one in simple for place in one.at.items()):
+        if number_of(level) is None:
+            continue
+        words = {one.levels[0]: verdict_word(one.result) for one in simple if one.at.get(factor) == level}
+        means = {
+            name: mean_of([c.mean for c in cells if c.mean is not None and c.levels.get(subject) == name and c.levels.get(factor) == level])
+            for name in (first[0].references[0], *words)
+        }  # fmt: skip
+        known = {name: mean for name, mean in means.items() if mean is not None}
+        order = sorted(known, key=lambda name: known[name], reverse=highest_first)
+        listed = ", ".join(f"{name} {amount(known[name])} ({words.get(name, 'reference')})" for name in order)
+        said.append(visible(f"ranking at {level_name(factor, level)}: {listed}", 1000))
+    return said
+
+
+class MatrixRow(NamedTuple):
+    """A factor: its main effects, and its interactions with the factors before it."""
+
+    name: str
+    cells: list[list[EffectResult]]
+
+
+def effect_matrix(effects: Sequence[EffectResult]) -> list[MatrixRow]:
+    """The lower half of the matrix of factors by factors: main effects on the diagonal, interactions of two beside it."""
+    names = list(dict.fromkeys(name for one in effects if one.kind == "main" for name in one.factors))
+    return [
+        MatrixRow(
+            row,
+            [
+                [one for one in effects if one.kind != "simple" and set(one.factors) == {row, column}]
+                for column in names[: place + 1]
+            ],
+        )
+        for place, row in enumerate(names)
+    ]
 
 
 def cell_lines(found: FactorGroup) -> list[str]:

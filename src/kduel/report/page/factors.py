@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from kduel.core.results import Results
-from kduel.report.content.factors import FactorGroup, factor_groups
+from kduel.report.content.factors import FactorGroup, MatrixRow, effect_matrix, factor_groups
 from kduel.report.plots import effects as plots
 from kduel.report.plots.factors import interaction, other_factors
 
@@ -16,6 +16,7 @@ class FactorPart(Struct, kw_only=True):
     group: FactorGroup
     plots: list[tuple[str, int]]
     """The other factor, and the plot's number in `specs`."""
+    matrix: list[MatrixRow]
 
 
 class FactorsPart(Struct, kw_only=True):
@@ -33,5 +34,5 @@ def factors_part(results: Results) -> FactorsPart | None:
         for factor in other_factors(group):
             drawn.append((factor, len(found.specs)))
             found.specs.append(plots.vega(interaction(group, factor, results.study.delta, plots.PAGE)))
-        found.groups.append(FactorPart(group=group, plots=drawn))
+        found.groups.append(FactorPart(group=group, plots=drawn, matrix=effect_matrix(group.effects)))
     return found if found.groups else None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from kduel.core.format import amount, effect_with_interval
 from kduel.core.metric_results import EffectResult
 from kduel.core.text import visible
 from kduel.judge.factors.headline import subjects
-from kduel.report.content.factors import FactorGroup, mean_of, number_of
+from kduel.judge.verdict.spending import critical_t
+from kduel.report.content.factors import CellMean, FactorGroup, mean_of, number_of
 from kduel.report.plots.effects import SIGNED, TONES, Row, Spec, Theme, base, tone
 
 PANEL = 300
@@ -18,26 +22,39 @@ def other_factors(group: FactorGroup) -> list[str]:
 
 
 def mean_rows(group: FactorGroup, factor: str) -> list[Row]:
-    """A row for each level of the first factor and of another: the mean over the cells of both."""
+    """A row for each level of the first factor and of another: the mean over the cells of both, and 95 % of that mean alone."""
     subject = group.effects[0].factors[0]
-    found: dict[tuple[str, str], list[float]] = {}
+    found: dict[tuple[str, str], list[CellMean]] = {}
     for cell in group.cells:
-        values = found.setdefault((cell.levels.get(subject, ""), cell.levels.get(factor, "")), [])
         if cell.mean is not None:
-            values.append(cell.mean)
+            found.setdefault((cell.levels.get(subject, ""), cell.levels.get(factor, "")), []).append(cell)
     lines = list(dict.fromkeys(level for level, _ in found))
-    return [
-        {
-            "line": visible(line, 200),
-            "rank": lines.index(line),
-            "level": visible(level, 200),
-            "place": number,
-            "mean": mean,
-            "told": amount(mean),
-        }
-        for number, ((line, level), values) in enumerate(found.items())
-        if (mean := mean_of(values)) is not None
-    ]
+    rows: list[Row] = []
+    for number, ((line, level), cells) in enumerate(found.items()):
+        mean = mean_of([cell.mean for cell in cells if cell.mean is not None])
+        half = half_interval(cells)
+        if mean is not None:
+            rows.append(
+                {
+                    "line": visible(line, 200),
+                    "rank": lines.index(line),
+                    "level": visible(level, 200),
+                    "place": number,
+                    "mean": mean,
+                    "least": mean - half,
+                    "most": mean + half,
+                    "told": amount(mean),
+                }
+            )
+    return rows
+
+
+def half_interval(cells: Sequence[CellMean]) -> float:
+    """Half the t interval at 95 % of the mean of these cells, as if their boots were independent; 0 where a cell has one value."""
+    if any(cell.sd is None for cell in cells):
+        return 0.0
+    variance = math.fsum((cell.sd or 0.0) ** 2 / cell.n for cell in cells) / len(cells) ** 2
+    return float(critical_t(0.05, sum(cell.n - 1 for cell in cells))) * math.sqrt(variance)
 
 
 def effect_rows(group: FactorGroup, factor: str) -> list[Row]:
@@ -93,6 +110,10 @@ def interaction(group: FactorGroup, factor: str, delta: float, theme: Theme) -> 
             "tooltip": [{"field": name, "type": "nominal"} for name in ("line", "level", "told")],
         },
         "layer": [
+            {
+                "mark": {"type": "area", "opacity": 0.15} if scaled else {"type": "rule", "opacity": 0.5},
+                "encoding": {"y": {"field": "least", "type": "quantitative"}, "y2": {"field": "most"}},
+            },
             {"mark": {"type": "line", "strokeWidth": 2}},
             {"mark": {"type": "point", "filled": True, "size": 70, "opacity": 1}},
         ],
