@@ -168,7 +168,7 @@ def rankings(effects: Sequence[EffectResult], cells: Sequence[CellMean]) -> list
         }  # fmt: skip
         known = {name: mean for name, mean in means.items() if mean is not None}
         order = sorted(known, key=lambda name: known[name], reverse=highest_first)
-        listed = ", ".join(f"{name} {amount(known[name])} ({words.get(name, 'reference')})" for name in order)
+        listed = "; ".join(f"{name} {amount(known[name])}, {words.get(name, 'the reference')}" for name in order)
         said.append(visible(f"ranking at {level_name(factor, level)}: {listed}", 1000))
     return said
 
