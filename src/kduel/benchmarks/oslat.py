@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from msgspec import Struct
@@ -10,13 +11,15 @@ from kduel.benchmarks import Benchmark, Parameters, ParseError, Raw
 from kduel.benchmarks.support import load
 from kduel.benchmarks.support.metrics import with_aspect
 from kduel.benchmarks.support.parameters import Count, Seconds
-from kduel.benchmarks.support.reading import Amount, Natural, read_json_file
+from kduel.benchmarks.support.reading import Amount, Natural, read_json_file, read_whole, split_lines
 from kduel.core.experiment import Metric
 from kduel.core.samples import Details, Distribution
 
 REPORT = "oslat.json"
 BUCKETS = 1024
 """Microseconds up to which oslat distinguishes durations; the last bucket has all that are longer."""
+
+ROW = re.compile(r"\s*(\d+) \(us\):\s+(\d[\d ]*?)(?: \(including overflows\))?")
 
 
 class Thread(Struct):
@@ -66,7 +69,7 @@ class Oslat(Benchmark[OslatParameters]):
 
     def script(self, parameters: OslatParameters) -> str:
         p = parameters
-        return load.wrap(p.load, f'oslat -q -D {p.time} -b {BUCKETS} --json="$KDUEL_STEP/{REPORT}" >/dev/null\n')
+        return load.wrap(p.load, f'oslat -q -z -D {p.time} -b {BUCKETS} --json="$KDUEL_STEP/{REPORT}"\n')
 
     def seconds(self, parameters: OslatParameters) -> float:
         return 1.5 + parameters.time + load.extra_seconds(parameters.load)
@@ -98,29 +101,33 @@ def total(threads: list[Thread]) -> Counter[int]:
 
 
 def read_threads(raw: Raw, parameters: OslatParameters) -> list[Thread]:
-    """The threads of the report. Raises ParseError where their figures do not fit each other or the parameters."""
+    """The threads of the report. Raises ParseError where their figures do not fit each other, the table that oslat prints, or the
+    parameters."""
     report = read_json_file(raw, REPORT, OslatReport)
     if report.return_code != 0:
         raise ParseError(f"{REPORT}: the return code is {report.return_code}")
-    if not len(report.thread) == report.num_threads > 0:
-        raise ParseError(f"{REPORT} has {len(report.thread)} threads and names {report.num_threads}")
+    threads = list(report.thread.values())
+    if not len(threads) == report.num_threads > 0:
+        raise ParseError(f"{REPORT} has {len(threads)} threads and names {report.num_threads}")
+    printed = {
+        read_whole(found[1].lstrip("0"), "a bucket"): [read_whole(one, "a count") for one in found[2].split()]
+        for line in split_lines(raw.stdout, "stdout")
+        if (found := ROW.fullmatch(line))
+    }
+    lengths = {length for thread in threads for length, count in thread.histogram.items() if count}
+    counted = {length: [thread.histogram.get(length, 0) for thread in threads] for length in lengths}
+    if counted != {length: counts for length, counts in printed.items() if any(counts)}:
+        raise ParseError(f"the table in stdout is not the histogram in {REPORT}")
     for number, thread in report.thread.items():
-        where = f"{REPORT}: thread {number}"
-        passes = sum(thread.histogram.values())
         seen = [length for length, count in thread.histogram.items() if count]
-        if (
-            not seen
-            or min(seen) != max(thread.min, 1)
-            or (max(seen) != thread.max and not max(seen) == BUCKETS <= thread.max)
-        ):
-            raise ParseError(f"{where}: minimum, maximum and histogram contradict each other")
-        mean = sum(length * count for length, count in thread.histogram.items()) / passes
-        longer = thread.histogram.get(BUCKETS, 0) * (thread.max - BUCKETS) / passes
-        if not mean - 1e-5 <= thread.avg <= mean + longer + 1e-5:
-            raise ParseError(f"{where}: the histogram's mean is {mean:g}, and the average {thread.avg:g}")
-        if not parameters.time <= thread.duration + 0.05 * parameters.time:
-            raise ParseError(f"{where} ran {thread.duration:g} s; asked for were {parameters.time}")
-    return list(report.thread.values())
+        # A bucket is called after its upper end: since 2.5 the next microsecond, before that its own.
+        if not seen or min(seen) - max(thread.min, 1) not in (0, 1):
+            raise ParseError(f"{REPORT}: thread {number}: minimum and histogram contradict each other")
+        if max(seen) - min(thread.max, BUCKETS) not in (0, 1) or not seen[0] <= thread.avg + 1 <= thread.max + 1:
+            raise ParseError(f"{REPORT}: thread {number}: average, maximum and histogram contradict each other")
+        if abs(thread.duration - parameters.time) > 0.1 * parameters.time + 0.5:
+            raise ParseError(f"{REPORT}: thread {number} ran {thread.duration:g} s; asked for were {parameters.time}")
+    return threads
 
 
 PLUGIN = Oslat()
