@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from factor_cells import simulate_cells
 from factor_runs import COMMAND, HEAD, JOB, KERNELS, SIZE, THP, make_factor_run, with_interaction
+from msgspec import structs
 
 from kduel.cli import main
+from kduel.core.experiment import Factor, StepCell
 from kduel.core.metric_results import EffectResult
 from kduel.judge.evaluate import judge_run
-from kduel.judge.factors import gating
+from kduel.judge.factors import effects, gating
 from kduel.judge.verdict.judge import judge_primary
 from kduel.judge.verdict.rule import Rule
 from kduel.report.content.factors import effect_matrix, factor_groups
@@ -137,3 +139,15 @@ def test_each_factor_on_a_scale_has_its_own_crossing(tmp_path: Path) -> None:
     told = factor_groups(judge_run(make_factor_run(tmp_path / "run", study, value, blocks=6)))[0].told
     assert any("cross between size 1" in line for line in told)
     assert any("slower at every depth from 1 to 2" in line for line in told)
+
+
+def test_steps_whose_metric_is_described_by_the_level_are_one_family() -> None:
+    """cyclictest says under which load a wake-up was late."""
+    cells, design = simulate_cells((2,), {}, "normal", 12, 1)
+    place = {load: StepCell(family="s", levels={"load": load}) for load in ("idle", "disk")}
+    design = structs.replace(design, factors=[*design.factors, Factor(name="load", levels=list(place))], steps=place)
+    tables = [
+        structs.replace(cells, benchmark=load, metric=structs.replace(cells.metric, about=f"under {load}"))
+        for load in place
+    ]
+    assert [one.name for one in effects(tables, design)][:3] == ["a: 1", "load: disk", "a × load"]

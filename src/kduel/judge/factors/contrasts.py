@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct, structs
 
-from kduel.core.experiment import Design, Factor, Metric
+from kduel.core.experiment import Design, Factor
 from kduel.core.metric_results import EffectKind, EffectResult, MetricResult
 from kduel.core.samples import Samples
 from kduel.judge.verdict.sample_size import INTERACTION
@@ -85,10 +85,10 @@ def cell_tables(samples: Sequence[Samples]) -> list[Samples]:
 def effects(samples: Sequence[Samples], design: Design, *, exact: bool = False) -> list[Effect]:
     """All effects of the primary metrics, or of all where none is primary. `exact`: differences are taken instead of ratios."""
     chosen = [table for table in samples if table.primary] or samples
-    families: dict[tuple[str, Metric], list[Samples]] = {}
+    families: dict[tuple[str, str], list[Samples]] = {}
     for table in chosen:
         place = design.steps.get(table.benchmark)
-        families.setdefault((place.family if place else table.benchmark, table.metric), []).append(table)
+        families.setdefault((place.family if place else table.benchmark, table.metric.name), []).append(table)
     return [
         effect
         for (family, _), tables in families.items()
@@ -179,7 +179,7 @@ def effect_table(
     additive: bool,
 ) -> Samples:
     """Both arms by block. `additive`: means and differences of values instead of logarithms."""
-    table = cells[0].table
+    table = one_metric(cells)
     interaction = len(changes) > 1
     names = arm_names(changes, at)
     scaled = values if additive else np.log(values)
@@ -223,6 +223,13 @@ def effect_table(
             for key, known in covariates.items()
         },
     )
+
+
+def one_metric(cells: Sequence[Cell]) -> Samples:
+    """The first cell's table; what its metric means is left out where it differs by cell, as with a load."""
+    first = cells[0].table
+    same = all(cell.table.metric.about == first.metric.about for cell in cells)
+    return first if same else structs.replace(first, metric=structs.replace(first.metric, about=""))
 
 
 def by_cell(cells: Sequence[Cell], column: Callable[[Cell], Sequence[float | None]]) -> Floats:
