@@ -126,7 +126,7 @@ class Cyclictest(Benchmark[CyclictestParameters]):
             latencies.update(thread.histogram)
         beyond = sum(thread.cycles for thread in report.thread.values()) - latencies.total()
         largest = max(thread.max for thread in report.thread.values())
-        found = Distribution.of(latencies, "us", beyond=beyond, largest=largest)
+        found = Distribution.from_counts(latencies, "us", beyond=beyond, largest=largest)
         return Details(distributions={"latency-p99": found})
 
 

@@ -88,7 +88,7 @@ class Oslat(Benchmark[OslatParameters]):
         counted = total(threads)
         beyond = counted.pop(BUCKETS, 0)
         largest = max(thread.max for thread in threads)
-        found = Distribution.of(counted, "us", beyond=beyond, largest=largest)
+        found = Distribution.from_counts(counted, "us", beyond=beyond, largest=largest)
         return Details(distributions={"interruption-max": found})
 
 

@@ -131,7 +131,7 @@ class Pgbench(Benchmark[PgbenchParameters]):
 
     def details(self, raw: Raw, parameters: PgbenchParameters) -> Details:
         times = self.read_times(raw, self.transactions(parameters) * parameters.clients)
-        return Details(distributions={"latency-p99": Distribution.of(Counter(times), "ms", 1000)})
+        return Details(distributions={"latency-p99": Distribution.from_counts(Counter(times), "ms", 1000)})
 
 
 PLUGIN = Pgbench()

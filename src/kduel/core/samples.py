@@ -52,7 +52,7 @@ class Distribution(Struct, frozen=True, kw_only=True):
         return sum(self.counts) + self.beyond
 
     @classmethod
-    def of(
+    def from_counts(
         cls, counted: Mapping[int, int], unit: str, parts: int = 1, beyond: int = 0, largest: int | None = None
     ) -> Distribution:
         """From how often each whole number occurs, in parts of the unit; `largest` where measurements lie beyond these."""
