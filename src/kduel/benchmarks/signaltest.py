@@ -82,7 +82,9 @@ class Signaltest(Benchmark[SignaltestParameters]):
 
     def details(self, raw: Raw, parameters: SignaltestParameters) -> Details:
         times, thread = read_rounds(raw, parameters)
-        return Details(distributions={"latency-p99": Distribution.from_counts(Counter(times), "us", largest=thread.max)})
+        return Details(
+            distributions={"latency-p99": Distribution.from_counts(Counter(times), "us", largest=thread.max)}
+        )
 
 
 def read_rounds(raw: Raw, parameters: SignaltestParameters) -> tuple[list[int], Thread]:

@@ -55,7 +55,7 @@ class Distribution(Struct, frozen=True, kw_only=True):
     def from_counts(
         cls, counted: Mapping[int, int], unit: str, parts: int = 1, beyond: int = 0, largest: int | None = None
     ) -> Distribution:
-        """From how often each whole number occurs, in parts of the unit; `largest` where measurements lie beyond these."""
+        """A distribution by how often each whole number occurs, in parts of the unit; `largest` where measurements lie beyond these."""
         values = sorted(value for value, count in counted.items() if count)
         return cls(
             unit=unit,
