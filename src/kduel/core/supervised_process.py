@@ -1,4 +1,4 @@
-"""Commands that leave nobody behind, however they end and however we end.
+"""Run a command and end its whole session, however it ends and however we end.
 
 Such a command runs in a session of its own, with a watcher that is no child of it: when we are killed, the watcher ends the whole
 session, also what timeout(1) put into a process group of its own. Not covered are processes that made another session (setsid, a

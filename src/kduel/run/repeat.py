@@ -181,8 +181,8 @@ class QuietHostWait:
     def wait(self) -> None:
         """Return when other work takes no more of the CPUs than the guest may wait, or when patience ends.
 
-        A host that has been quiet is waited for longer: what it does comes and goes, and a block whose trials differ in
-        it says little. One that never was would only cost time.
+        A host that has been quiet is waited for longer: its work comes and goes, and a block of which only one trial
+        meets it is nearly useless. Waiting for one that never was quiet would only cost time.
         """
         if self.rule is None or not self.rule.quiet_seconds:
             return
